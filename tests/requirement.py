@@ -1,0 +1,10 @@
+"""The mark that ties a test to a promise in requirements.toml."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def requirement(requirement_id: str) -> pytest.MarkDecorator:
+    """Say which promise a test proves: `@requirement("ack:repeat")`, or in `pytestmark` for a whole module."""
+    return pytest.mark.requirement(requirement_id)
