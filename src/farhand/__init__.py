@@ -1,0 +1,1 @@
+"""farhand: lets a language model use hands that are not on the server."""

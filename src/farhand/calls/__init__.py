@@ -1,0 +1,1 @@
+"""The desk: the only writer of a call."""

@@ -1,0 +1,1 @@
+"""Nouns and rules: no await, no clock, no chance, no framework."""

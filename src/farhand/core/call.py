@@ -1,0 +1,183 @@
+"""One use of one tool, and the table of what may happen to it.
+
+Nothing outside this module changes a phase. A move the table does not have is answered with None,
+never with a call in a wrong state: nobody can finish what was not approved.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from farhand.core.approval import Answer, Approval
+from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut, digest, kind_of
+from farhand.core.principal import Owner
+from farhand.core.result import Winner
+from farhand.core.tool import Executor, digest_of_approval
+
+TAKE_LASTS_SEC = 30.0
+
+
+class Phase(StrEnum):
+    ASKING = "asking"
+    READY = "ready"
+    TAKEN = "taken"
+    SETTLED = "settled"
+
+
+class Move(StrEnum):
+    APPROVE = "approve"
+    DENY = "deny"
+    TAKE = "take"
+    RELEASE = "release"
+    FINISH = "finish"
+    STOP = "stop"
+
+
+MOVES: dict[Phase, dict[Move, Phase]] = {
+    Phase.ASKING: {Move.APPROVE: Phase.READY, Move.DENY: Phase.SETTLED, Move.STOP: Phase.SETTLED},
+    Phase.READY: {Move.TAKE: Phase.TAKEN, Move.FINISH: Phase.SETTLED, Move.STOP: Phase.SETTLED},
+    Phase.TAKEN: {Move.RELEASE: Phase.READY, Move.FINISH: Phase.SETTLED, Move.STOP: Phase.SETTLED},
+    Phase.SETTLED: {},
+}
+
+MOVE_OF: dict[type[Outcome], Move] = {
+    Success: Move.FINISH,
+    Failure: Move.FINISH,
+    Denied: Move.DENY,
+    TimedOut: Move.STOP,
+    Cancelled: Move.STOP,
+}
+
+
+class Take(Struct, frozen=True):
+    """Who executes the call, and until when nobody else may start it. It never decides who may answer."""
+
+    holder: str
+    until: float
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    call_id: str
+    owner: Owner
+    thread_id: str
+    run_id: str | None
+    step: int = 0
+    tool: str
+    tool_version: str
+    executor: Executor
+    input: dict[str, object]
+    model_call_id: str | None = None
+    card: str | None = None
+    timeout_sec: float | None = None
+    """As declared, or as the model chose; unset means: by the way the run waits."""
+    opened_at: float
+    phase: Phase
+    version: int = 1
+    deadline: float | None = None
+    approval: Approval | None = None
+    take: Take | None = None
+    outcome: Outcome | None = None
+    digest: str | None = None
+    """Of the result as it was sent, before the output check: a retried bad output is a repetition."""
+    settled_at: float | None = None
+    title: str | None = None
+    metadata: dict[str, object] | None = None
+
+    @property
+    def blocks(self) -> bool:
+        """True while the run can only wait: for a person's yes or no, or for a far hand's result."""
+        if self.phase is Phase.SETTLED:
+            return False
+        return self.phase is Phase.ASKING or self.executor is not Executor.SERVER
+
+    @property
+    def winner(self) -> Winner | None:
+        if self.outcome is None:
+            return None
+        return Winner(kind_of(self.outcome), self.digest or "", self.settled_at or 0.0)
+
+
+def new_call(call: Call) -> Call:
+    """The call as it begins: asking if it has an unanswered approval, else ready."""
+    asks = call.approval is not None and call.approval.answer is None
+    return msgspec.structs.replace(call, phase=Phase.ASKING if asks else Phase.READY, version=1)
+
+
+def rejected_call(call: Call, outcome: Outcome, *, at: float) -> Call:
+    """A call that ended where it began: an unknown tool, or input its schema does not allow."""
+    return msgspec.structs.replace(
+        call, phase=Phase.SETTLED, outcome=outcome, digest=digest(outcome), settled_at=at, deadline=None
+    )
+
+
+def advance(call: Call, move: Move, **changes: object) -> Call | None:
+    """The call after this move, or None where the table has no such move."""
+    phase = MOVES[call.phase].get(move)
+    if phase is None:
+        return None
+    return _replace(call, phase=phase, version=call.version + 1, **changes)
+
+
+def approve(call: Call, answer: Answer, *, at: float, deadline: float | None) -> Call | None:
+    """After the yes: the edited input, if there is one, is what runs, under a digest of its own."""
+    if call.approval is None:
+        return None
+    edited = answer.input is not None and answer.input != call.input
+    input = answer.input if edited and answer.input is not None else call.input
+    approval = _replace(
+        call.approval,
+        digest=digest_of_approval(call.tool_version, input),
+        answer=answer,
+        answered_at=at,
+        asked_input=call.input if edited else None,
+    )
+    return advance(call, Move.APPROVE, approval=approval, input=input, deadline=deadline)
+
+
+def deny(call: Call, answer: Answer, *, at: float) -> Call | None:
+    if call.approval is None:
+        return None
+    approval = _replace(call.approval, answer=answer, answered_at=at)
+    outcome = Denied(answer.reason)
+    return advance(call, Move.DENY, approval=approval, **_ending(outcome, digest(outcome), at))
+
+
+def take(call: Call, holder: str, *, at: float, deadline: float | None = None) -> Call | None:
+    """Taken by this holder; a take that has lapsed, or is the holder's own, may be taken again."""
+    if call.take is not None and call.take.holder != holder and call.take.until > at:
+        return None
+    free = release(call) if call.phase is Phase.TAKEN else call
+    if free is None:
+        return None
+    until = Take(holder, at + TAKE_LASTS_SEC)
+    taken = advance(free, Move.TAKE, take=until, deadline=deadline or call.deadline)
+    # one write is one version, also when it is a release and a take
+    return None if taken is None else _replace(taken, version=call.version + 1)
+
+
+def release(call: Call) -> Call | None:
+    return advance(call, Move.RELEASE, take=None)
+
+
+def settle(call: Call, outcome: Outcome, *, sent: str, at: float) -> Call | None:
+    """The end of the call. `sent` is the digest of the result as it came."""
+    return advance(call, MOVE_OF[type(outcome)], **_ending(outcome, sent, at))
+
+
+def is_overdue(call: Call, now: float) -> bool:
+    return call.phase is not Phase.SETTLED and call.deadline is not None and call.deadline <= now
+
+
+def _ending(outcome: Outcome, sent: str, at: float) -> dict[str, object]:
+    return {"outcome": outcome, "digest": sent, "settled_at": at, "deadline": None, "take": None}
+
+
+S = TypeVar("S", bound=Struct)
+
+
+def _replace(struct: S, **changes: object) -> S:
+    return msgspec.structs.replace(struct, **changes)

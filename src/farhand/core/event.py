@@ -1,0 +1,204 @@
+"""What a run says, in order. A journal entry is an event with its number.
+
+Each event names one thing that is already stored when it is told (text deltas excepted: they reach
+readers at once and the journal joined).
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from farhand.core.call import Phase
+from farhand.core.outcome import Outcome
+from farhand.core.run import RunState, Usage
+from farhand.core.tool import Executor
+
+
+class RunStarted(Struct, frozen=True, tag_field="type", tag="run-started"):
+    thread_id: str
+    user_message_id: str | None = None
+
+
+class StepStarted(Struct, frozen=True, tag_field="type", tag="step-started"):
+    step: int
+
+
+class TextAdded(Struct, frozen=True, tag_field="type", tag="text-added"):
+    """`part` tells blocks of text of one step apart."""
+
+    part: int
+    text: str
+
+
+class ReasoningAdded(Struct, frozen=True, tag_field="type", tag="reasoning-added"):
+    part: int
+    text: str
+
+
+class CallBegun(Struct, frozen=True, tag_field="type", tag="call-begun"):
+    """The model is writing the input of a call; nobody may run it yet."""
+
+    call_id: str
+    tool: str
+
+
+class InputAdded(Struct, frozen=True, tag_field="type", tag="input-added"):
+    call_id: str
+    text: str
+
+
+class CallOpened(Struct, frozen=True, kw_only=True, tag_field="type", tag="call-opened"):
+    call_id: str
+    tool: str
+    executor: Executor
+    input: dict[str, object]
+    phase: Phase
+    approval_id: str | None = None
+    deadline: float | None = None
+    card: str | None = None
+
+
+class CallRejected(Struct, frozen=True, kw_only=True, tag_field="type", tag="call-rejected"):
+    """An unknown tool or a bad input: back to the model, seen by nobody else."""
+
+    call_id: str
+    tool: str
+    input: object
+    error: str
+
+
+class ApprovalAnswered(Struct, frozen=True, kw_only=True, tag_field="type", tag="approval-answered"):
+    """`input` and `deadline` are what holds from now on."""
+
+    call_id: str
+    approval_id: str
+    approved: bool
+    reason: str = ""
+    tool: str = ""
+    executor: Executor = Executor.SERVER
+    input: dict[str, object]
+    deadline: float | None = None
+
+
+class CallTaken(Struct, frozen=True, tag_field="type", tag="call-taken"):
+    call_id: str
+    holder: str
+
+
+class CallReleased(Struct, frozen=True, tag_field="type", tag="call-released"):
+    call_id: str
+
+
+class CallSettled(Struct, frozen=True, kw_only=True, tag_field="type", tag="call-settled"):
+    call_id: str
+    tool: str
+    executor: Executor
+    outcome: Outcome
+    digest: str
+
+
+class StepFinished(Struct, frozen=True, tag_field="type", tag="step-finished"):
+    step: int
+    stop_reason: str
+    usage: Usage = Usage()
+
+
+class StepDiscarded(Struct, frozen=True, tag_field="type", tag="step-discarded"):
+    """The step was cut by a crash and is asked again; replays leave it out."""
+
+    step: int
+
+
+class RunParked(Struct, frozen=True, tag_field="type", tag="run-parked"):
+    """Saved; it goes on when its last open call is answered."""
+
+
+class RunResumed(Struct, frozen=True, tag_field="type", tag="run-resumed"):
+    pass
+
+
+class RunFinished(Struct, frozen=True, tag_field="type", tag="run-finished"):
+    state: RunState
+    reason: str = ""
+
+
+class RunFailed(Struct, frozen=True, tag_field="type", tag="run-failed"):
+    code: str
+    message: str
+
+
+Delta: TypeAlias = TextAdded | ReasoningAdded | InputAdded
+
+Event: TypeAlias = (
+    RunStarted
+    | StepStarted
+    | TextAdded
+    | ReasoningAdded
+    | CallBegun
+    | InputAdded
+    | CallOpened
+    | CallRejected
+    | ApprovalAnswered
+    | CallTaken
+    | CallReleased
+    | CallSettled
+    | StepFinished
+    | StepDiscarded
+    | RunParked
+    | RunResumed
+    | RunFinished
+    | RunFailed
+)
+
+
+class Entry(Struct, frozen=True):
+    """An event in a run's journal. `offset` counts the characters of it that were told before this piece."""
+
+    seq: int
+    event: Event
+    at: float
+    offset: int = 0
+
+    @property
+    def end(self) -> Position:
+        """Where a reader stands once it has this piece."""
+        if isinstance(self.event, TextAdded | ReasoningAdded | InputAdded):
+            return Position(self.seq, self.offset + len(self.event.text))
+        return Position(self.seq)
+
+
+class Position(Struct, frozen=True, order=True):
+    """How far a reader is: the last event it has; of a delta, how many characters of it."""
+
+    seq: int = 0
+    offset: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.seq}.{self.offset}"
+
+
+START = Position()
+
+
+def parse_position(text: str) -> Position | None:
+    """None for anything but `seq` or `seq.offset`."""
+    seq, _, offset = text.partition(".")
+    if not seq.isascii() or not seq.isdigit() or len(seq) > 15:
+        return None
+    if offset and (not offset.isascii() or not offset.isdigit() or len(offset) > 15):
+        return None
+    return Position(int(seq), int(offset or 0))
+
+
+def join(first: Delta, second: Delta) -> Delta | None:
+    """Both as one, or None if they belong to different blocks."""
+    if type(first) is not type(second) or _block(first) != _block(second):
+        return None
+    return msgspec.structs.replace(first, text=first.text + second.text)
+
+
+def _block(delta: Delta) -> object:
+    return delta.call_id if isinstance(delta, InputAdded) else delta.part

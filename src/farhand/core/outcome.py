@@ -1,0 +1,87 @@
+"""How a call can end, the digest that tells two results apart, and what the model is shown of it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+MODEL_SEES_AT_MOST = 64 * 1024
+
+
+class Success(Struct, frozen=True, tag_field="kind", tag="success"):
+    output: object = None
+
+
+class Failure(Struct, frozen=True, tag_field="kind", tag="failure"):
+    error: str
+
+
+class Denied(Struct, frozen=True, tag_field="kind", tag="denied"):
+    reason: str = ""
+
+
+class TimedOut(Struct, frozen=True, tag_field="kind", tag="timed_out"):
+    after_sec: float | None = None
+
+
+class Cancelled(Struct, frozen=True, tag_field="kind", tag="cancelled"):
+    reason: str
+
+
+Outcome: TypeAlias = Success | Failure | Denied | TimedOut | Cancelled
+
+_canonical = msgspec.json.Encoder(order="sorted")
+
+
+def kind_of(outcome: Outcome) -> str:
+    return str(outcome.__struct_config__.tag)
+
+
+def canonical(value: object) -> bytes:
+    """Keys sorted, UTF-8, no blanks; 1 and 1.0 differ."""
+    return _canonical.encode(value)
+
+
+def digest(value: object) -> str:
+    """SHA-256 of the canonical JSON: equal for what was sent twice, different for anything else."""
+    return hashlib.sha256(_canonical.encode(value)).hexdigest()
+
+
+class Seen(Struct, frozen=True):
+    """A result as the model reads it: text, and whether it is an error."""
+
+    text: str
+    is_error: bool = False
+
+
+def seen_by_model(outcome: Outcome) -> Seen:
+    match outcome:
+        case Success(output=str(text)):
+            return Seen(_cut(text))
+        case Success(output=output):
+            return Seen(_cut(canonical(output).decode()))
+        case Failure(error=error):
+            return _error({"status": "failed", "errorText": _cut(error)})
+        case TimedOut():
+            return _error({"status": "timeout"})
+        case Denied(reason=reason):
+            because = f" They gave this reason: {reason}" if reason else ""
+            return Seen(f"The user denied this call; it was not executed.{because}", is_error=True)
+        case Cancelled(reason=reason):
+            return Seen(f"This call was cancelled and has no result: {reason}.", is_error=True)
+
+
+def _error(body: dict[str, str]) -> Seen:
+    return Seen(msgspec.json.encode(body).decode(), is_error=True)
+
+
+def _cut(text: str) -> str:
+    # measured in bytes, since providers bill and limit those; the record keeps the whole result
+    raw = text.encode(errors="replace")
+    if len(raw) <= MODEL_SEES_AT_MOST:
+        return text
+    kept = raw[:MODEL_SEES_AT_MOST].decode(errors="ignore")
+    return f"{kept}\n[cut here: {len(raw)} bytes in all, the first {MODEL_SEES_AT_MOST} shown]"

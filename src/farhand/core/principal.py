@@ -1,0 +1,30 @@
+"""Who asks, and whose things they may see."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+SCOPES = frozenset({"chat", "answer", "approve", "client", "execute", "inspect"})
+
+
+class Owner(Struct, frozen=True, order=True):
+    """The space a thread, run, call or client belongs to. Two owners never see each other's things."""
+
+    tenant: str
+    subject: str
+
+
+class Principal(Struct, frozen=True):
+    """What the `authenticate` hook answers: one person or program, and what it may do."""
+
+    tenant: str
+    subject: str
+    scopes: frozenset[str] = SCOPES
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.tenant, self.subject)
+
+
+LOCAL = Owner("local", "me")
+"""The owner of everything when an Agent is used without an app."""

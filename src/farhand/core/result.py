@@ -1,0 +1,51 @@
+"""A result brings an outcome to a call; a receipt is our answer to it."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from farhand.core.outcome import Outcome
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    call_id: str
+    outcome: Outcome
+    title: str | None = None
+    metadata: dict[str, object] | None = None
+
+
+class Winner(Struct, frozen=True):
+    """The outcome a call has and keeps: every later result is told this one."""
+
+    kind: str
+    digest: str
+    at: float
+
+
+Reason: TypeAlias = Literal["expired", "cancelled", "not_approved", "taken"]
+
+
+class Accepted(Struct, frozen=True):
+    pass
+
+
+class Repeated(Struct, frozen=True):
+    pass
+
+
+class Conflict(Struct, frozen=True):
+    winner: Winner
+
+
+class Refused(Struct, frozen=True):
+    reason: Reason
+    winner: Winner | None = None
+
+
+class Unknown(Struct, frozen=True):
+    pass
+
+
+Receipt: TypeAlias = Accepted | Repeated | Conflict | Refused | Unknown

@@ -1,0 +1,48 @@
+"""How patient farhand is and how much it takes. Values only; where they come from is the server's business."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Patience(Struct, frozen=True, kw_only=True):
+    """All in seconds."""
+
+    hold_for: float = 90.0
+    unread_for: float = 5.0
+    """A held run that nobody reads parks after this long."""
+    park_for: float = 3 * 24 * 3600.0
+    held_call: float = 60.0
+    client_call: float = 30.0
+    server_tool: float = 120.0
+    lease: float = 15.0
+    recheck: float = 1.0
+    """Every wait looks at the record again after this long, whichever notification was lost."""
+    keep_alive: float = 15.0
+    keep_settled: float = 7 * 24 * 3600.0
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """Bytes, unless the name says otherwise."""
+
+    result_body: int = 1024 * 1024
+    chat_body: int = 4 * 1024 * 1024
+    register_body: int = 256 * 1024
+    call_input: int = 256 * 1024
+    error_text: int = 4 * 1024
+    title: int = 256
+    metadata: int = 16 * 1024
+    open_calls_per_run: int = 32
+    open_calls_per_thread: int = 64
+    open_calls_per_tenant: int = 10_000
+    max_steps: int = 50
+    same_failure: int = 3
+    """The same call with the same input failing this often in a row ends the run."""
+    reader_events: int = 256
+    reader_bytes: int = 1024 * 1024
+    body_within_sec: float = 10.0
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    patience: Patience = Patience()
+    limits: Limits = Limits()

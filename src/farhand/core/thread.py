@@ -1,0 +1,102 @@
+"""A conversation: what was said, as the server remembers it. A client's copy is never believed."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from farhand.core.outcome import Outcome
+from farhand.core.principal import Owner
+
+
+class Thread(Struct, frozen=True, kw_only=True):
+    owner: Owner
+    thread_id: str
+    title: str = ""
+    created_at: float
+    updated_at: float
+    allowed: tuple[str, ...] = ()
+    """Tool versions a person allowed once for this whole thread."""
+
+
+class Text(Struct, frozen=True, tag_field="kind", tag="text"):
+    text: str
+
+
+class Reasoning(Struct, frozen=True, tag_field="kind", tag="reasoning"):
+    """`echo` is the provider's own item, handed back to it unchanged."""
+
+    text: str
+    echo: object = None
+
+
+class File(Struct, frozen=True, tag_field="kind", tag="file"):
+    ref: str
+    name: str
+    media_type: str
+    size: int
+
+
+class Asked(Struct, frozen=True, tag_field="kind", tag="asked"):
+    """The model's wish for a call, in the place where it made it."""
+
+    call_id: str
+    tool: str
+    input: object
+    model_call_id: str | None = None
+
+
+Part: TypeAlias = Text | Reasoning | File | Asked
+
+
+class UserMessage(Struct, frozen=True, tag_field="role", tag="user"):
+    message_id: str
+    parts: tuple[Part, ...]
+
+
+class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant"):
+    """One step of a run."""
+
+    run_id: str
+    step: int
+    parts: tuple[Part, ...]
+
+    @property
+    def message_id(self) -> str:
+        return f"{self.run_id}:{self.step}"
+
+    @property
+    def asked(self) -> tuple[Asked, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Asked))
+
+
+class Resolved(Struct, frozen=True):
+    """A call and its outcome, kept with the thread for as long as the thread is."""
+
+    call_id: str
+    tool: str
+    input: object
+    outcome: Outcome
+    model_call_id: str | None = None
+
+
+class ResultsMessage(Struct, frozen=True, tag_field="role", tag="results"):
+    """The outcomes of one step, in the order of its calls."""
+
+    run_id: str
+    step: int
+    results: tuple[Resolved, ...]
+
+    @property
+    def message_id(self) -> str:
+        return f"{self.run_id}:{self.step}:results"
+
+
+Message: TypeAlias = UserMessage | AssistantMessage | ResultsMessage
+
+
+def text_of(message: Message) -> str:
+    if isinstance(message, ResultsMessage):
+        return ""
+    return "".join(part.text for part in message.parts if isinstance(part, Text))

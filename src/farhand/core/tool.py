@@ -1,0 +1,46 @@
+"""A tool as the model, the store and a far hand know it: no function, only facts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from farhand.core.outcome import digest
+
+Schema = dict[str, object]
+
+
+class Executor(StrEnum):
+    """Who runs a tool."""
+
+    SERVER = "server"
+    FRONTEND = "frontend"
+    CLIENT = "client"
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    name: str
+    description: str
+    input_schema: Schema
+    executor: Executor = Executor.SERVER
+    output_schema: Schema | None = None
+    timeout_sec: float | None = None
+    approval_timeout_sec: float | None = None
+    may_ask: bool = False
+    """True if some call of it may need a person's yes."""
+    idempotent: bool = False
+    returns_text: bool = False
+    """True for a declared return type of `str`: such an output is never parsed as JSON."""
+    card: str | None = None
+
+    @property
+    def version(self) -> str:
+        """Changes with anything that a person who approved it relied on."""
+        promised = (self.name, self.description, self.input_schema, self.executor, self.output_schema)
+        return digest(promised)[:32]
+
+
+def digest_of_approval(tool_version: str, input: dict[str, object]) -> str:
+    """What exactly a person said yes to: this version of the tool with this input."""
+    return digest((tool_version, input))

@@ -1,0 +1,136 @@
+"""Everything farhand raises, and who is at fault.
+
+    FarhandError                    code · what happened · what to do next
+    ├── PeerFault                   what came over the wire
+    │   ├── Malformed               the bytes are not what the route takes
+    │   ├── TooLarge                a limit of size was passed
+    │   ├── TooSlow                 the body did not arrive in time
+    │   ├── TooMany                 a limit of number or rate was passed
+    │   ├── WrongType               another Content-Type than the route takes
+    │   ├── SignInNeeded            no credential, or one that is not valid
+    │   ├── NotAllowed              Host, Origin or scope is not on the list
+    │   ├── NotFound                unknown, or somebody else's: nobody can tell which
+    │   ├── Busy                    the thread's run is working; ask again when it is done
+    │   └── ResultMismatch          results for other calls than the open ones
+    ├── Misuse                      the program using farhand
+    │   ├── BadTool                 a declaration that cannot become a tool
+    │   ├── DuplicateTool           a name registered twice; the first one stays
+    │   └── BadSetting              a setting, address or module that cannot be used
+    └── Broken                      farhand, its store or its model
+        ├── StoreDown               the store does not answer; nothing was accepted
+        ├── StoreLocked             another process has the store's file
+        ├── ModelFault              the provider failed; the history is intact
+        └── LostClaim               another worker advances this run now; stop writing
+
+A tool that raises is not an error: it is a `Failure`.
+"""
+
+from __future__ import annotations
+
+
+class FarhandError(Exception):
+    """The base: a stable `code`, a sentence, and the next step."""
+
+    code = "error"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(f"{message} {hint}".strip())
+        self.message = message
+        self.hint = hint
+
+
+class PeerFault(FarhandError):
+    code = "peer_fault"
+
+
+class Malformed(PeerFault):
+    code = "invalid"
+
+
+class TooLarge(PeerFault):
+    code = "too_large"
+
+
+class TooSlow(PeerFault):
+    code = "too_slow"
+
+
+class TooMany(PeerFault):
+    code = "too_many"
+
+    def __init__(self, message: str, *, hint: str = "", retry_after: int = 1) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class WrongType(PeerFault):
+    code = "wrong_type"
+
+
+class SignInNeeded(PeerFault):
+    code = "unauthenticated"
+
+
+class NotAllowed(PeerFault):
+    code = "forbidden"
+
+
+class NotFound(PeerFault):
+    code = "unknown"
+
+
+class Busy(PeerFault):
+    code = "busy"
+
+
+class ResultMismatch(PeerFault, ValueError):
+    """A `ValueError` too, since library users hand results in from Python."""
+
+    code = "mismatch"
+
+    def __init__(self, expected: list[str], got: list[str], *, doubled: list[str] | None = None) -> None:
+        self.expected = expected
+        self.got = got
+        self.missing = sorted(set(expected) - set(got))
+        self.unexpected = sorted(set(got) - set(expected))
+        self.doubled = doubled or []
+        super().__init__(
+            f"Tool result mismatch: expected {sorted(expected)}, got {sorted(got)}.",
+            hint="Send exactly one result for each call of the last pause; nothing was applied.",
+        )
+
+
+class Misuse(FarhandError):
+    code = "misuse"
+
+
+class BadTool(Misuse):
+    code = "bad_tool"
+
+
+class DuplicateTool(Misuse):
+    code = "duplicate_tool"
+
+
+class BadSetting(Misuse):
+    code = "bad_setting"
+
+
+class Broken(FarhandError):
+    code = "broken"
+
+
+class StoreDown(Broken):
+    code = "store_down"
+
+
+class StoreLocked(Broken):
+    code = "store_locked"
+
+
+class ModelFault(Broken):
+    code = "model_fault"
+
+
+class LostClaim(Broken):
+    code = "lost_claim"

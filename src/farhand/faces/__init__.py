@@ -1,0 +1,1 @@
+"""One folder per wire protocol; none knows another."""

@@ -1,0 +1,1 @@
+"""Language model providers, one file each; the rest of farhand knows only `base.Model`."""

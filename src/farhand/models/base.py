@@ -1,0 +1,77 @@
+"""The one small streaming interface every provider is turned into.
+
+A model says deltas, then `CallDone` for each call whose input is complete, then exactly one `Stop`.
+A provider that fails raises `ModelFault`. `index` tells the calls of one step apart: ids of providers
+repeat or are missing, so they are only carried along to be echoed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from farhand.core.run import Usage
+from farhand.core.thread import Message
+from farhand.core.tool import Tool
+
+
+class TextDelta(Struct, frozen=True):
+    text: str
+
+
+class ReasoningDelta(Struct, frozen=True):
+    text: str
+
+
+class ReasoningDone(Struct, frozen=True):
+    """The provider's own reasoning item, to be handed back unchanged."""
+
+    echo: object
+
+
+class CallStart(Struct, frozen=True):
+    index: int
+    tool: str
+    model_call_id: str | None = None
+
+
+class InputDelta(Struct, frozen=True):
+    index: int
+    text: str
+
+
+class CallDone(Struct, frozen=True):
+    """`input` is the JSON text as the model wrote it: it may be anything."""
+
+    index: int
+    input: str
+
+
+StopReason: TypeAlias = Literal["end", "calls", "length", "refusal", "pause", "other"]
+
+
+class Stop(Struct, frozen=True):
+    """Only after `calls` are the calls of the step executed."""
+
+    reason: StopReason
+    usage: Usage = Usage()
+
+
+ModelEvent: TypeAlias = TextDelta | ReasoningDelta | ReasoningDone | CallStart | InputDelta | CallDone | Stop
+
+
+class Prompt(Struct, frozen=True):
+    """Everything a model is asked with. Each call in `messages` is followed by its result."""
+
+    messages: Sequence[Message]
+    tools: Sequence[Tool] = ()
+    instructions: str = ""
+    thread_id: str = ""
+
+
+class Model(Protocol):
+    name: str
+
+    def stream(self, prompt: Prompt) -> AsyncIterator[ModelEvent]: ...

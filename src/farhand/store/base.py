@@ -1,0 +1,201 @@
+"""What a store must do. `farhand.testing.store_laws` holds every backend to it.
+
+There is one way to write: `commit(*writes)`, all of them or none. Each write carries its own guard
+(a version, a fence, a deadline judged by the store's clock); the first guard that does not hold is
+answered with `Stale`, and nothing has changed. After a commit the store tells its `hub`, in the order
+of the commits.
+
+Every read names the owner: what belongs to another owner does not exist.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from farhand.core.call import Call
+from farhand.core.event import Entry, Event
+from farhand.core.principal import Owner
+from farhand.core.run import Run, RunState
+from farhand.core.thread import Message, Thread
+from farhand.core.tool import Tool
+from farhand.store.hub import Hub
+
+
+class InsertThread(Struct, frozen=True):
+    """Creates the thread; one that exists stays as it is (only `updated_at` moves)."""
+
+    thread: Thread
+
+
+class AllowTool(Struct, frozen=True):
+    """Adds a tool version to what is allowed in this thread."""
+
+    owner: Owner
+    thread_id: str
+    tool_version: str
+
+
+class InsertMessage(Struct, frozen=True):
+    """Guard: no message with this id is in the thread yet."""
+
+    owner: Owner
+    thread_id: str
+    message: Message
+
+
+class InsertRun(Struct, frozen=True):
+    """Guard: no other run is active in the thread."""
+
+    run: Run
+
+
+class InsertCall(Struct, frozen=True):
+    """Guard: the id is new. The tool is kept beside it, since a call keeps the schema it was opened with."""
+
+    call: Call
+    tool: Tool | None = None
+
+
+class When(StrEnum):
+    """What a change of a call asks of its deadline, by the store's clock, inside the compare-and-swap."""
+
+    IN_TIME = "in_time"
+    OVERDUE = "overdue"
+    ANY_TIME = "any_time"
+
+
+class SwapCall(Struct, frozen=True):
+    """Guard: the stored version is `before.version`, and the stored deadline is as `when` says."""
+
+    before: Call
+    after: Call
+    when: When = When.ANY_TIME
+
+
+class ClaimRun(Struct, frozen=True):
+    """Takes the run: a new fence, a new lease, no longer parked. Guard: `active`, and, unless `by_force`,
+    parked or with a lapsed lease."""
+
+    run_id: str
+    lease_sec: float
+    by_force: bool = False
+
+
+class WriteRun(Struct, frozen=True, kw_only=True):
+    """Appends events and changes what is given. Guard: the fence, if one is given, is the run's.
+
+    A write without a fence may only append: it comes from whoever moved a call.
+    """
+
+    run_id: str
+    fence: int | None = None
+    events: tuple[Event, ...] = ()
+    state: RunState | None = None
+    step: int | None = None
+    error: str | None = None
+    lease_sec: float | None = None
+
+
+class ParkRun(Struct, frozen=True):
+    """Lets go of the run, with its event. Guard: the fence is the run's, and something is left to wait for."""
+
+    run_id: str
+    fence: int
+    event: Event
+
+
+Write: TypeAlias = (
+    InsertThread
+    | AllowTool
+    | InsertMessage
+    | InsertRun
+    | InsertCall
+    | SwapCall
+    | ClaimRun
+    | WriteRun
+    | ParkRun
+)
+
+Why: TypeAlias = Literal[
+    "exists", "active", "missing", "version", "overdue", "in_time", "fence", "held", "ended", "nothing_open"
+]
+
+
+class Stale(Struct, frozen=True):
+    """A guard did not hold; nothing was written."""
+
+    write: Write
+    why: Why
+
+
+class Committed(Struct, frozen=True):
+    """`runs` has every run that was touched, as it is now; `at` is the store's time of the commit."""
+
+    at: float
+    runs: dict[str, Run] = {}
+
+
+Commit: TypeAlias = Committed | Stale
+
+
+class Due(Struct, frozen=True):
+    deadline: float
+    owner: Owner
+    call_id: str
+
+
+class Store(Protocol):
+    hub: Hub
+
+    def now(self) -> float:
+        """The store's time, for stamps. Guards compare with it inside the transaction."""
+        ...
+
+    async def commit(self, *writes: Write) -> Commit: ...
+
+    async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None: ...
+
+    async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
+        """In the order they were written."""
+        ...
+
+    async def get_run(self, owner: Owner, run_id: str) -> Run | None: ...
+
+    async def last_run(self, owner: Owner, thread_id: str) -> Run | None: ...
+
+    async def get_call(self, owner: Owner, call_id: str) -> Call | None: ...
+
+    async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
+        """The call that this approval belongs to, answered or not."""
+        ...
+
+    async def calls_of(self, owner: Owner, run_id: str, step: int | None = None) -> list[Call]:
+        """In the order they were opened."""
+        ...
+
+    async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
+        """Not settled, oldest first."""
+        ...
+
+    async def get_tool(self, version: str) -> Tool | None:
+        """The tool as it was when a call of this version was opened."""
+        ...
+
+    async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]: ...
+
+    async def due(self, *, before: float, limit: int) -> list[Due]:
+        """Open calls whose deadline lies before this time, earliest first."""
+        ...
+
+    async def stray_runs(self, *, limit: int) -> list[Run]:
+        """Active runs that nobody advances though they could: a lapsed lease, or parked with nothing open."""
+        ...
+
+    async def purge(self, *, settled_before: float) -> int:
+        """Removes ended runs' calls and events from before this time; threads and messages stay."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,105 @@
+"""Hints inside one process: something about this run or call has changed, go and look.
+
+A watcher that cannot keep up loses news, never truth: it is told so (`lost`) and reads the store again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from farhand.core.call import Call, Phase
+from farhand.core.event import Entry
+from farhand.core.run import Run
+
+WAKE = "wake"
+"""Topic of runs that are parked with nothing left to wait for."""
+
+
+class Watch:
+    """News of one topic, for one watcher. Use it as a context manager."""
+
+    def __init__(self, hub: Hub, topic: str, limit: int) -> None:
+        self.news: deque[object] = deque()
+        self.lost = False
+        self._hub = hub
+        self._topic = topic
+        self._limit = limit
+        self._sleeper: asyncio.Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        self._hub.add(self._topic, self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._hub.remove(self._topic, self)
+
+    def tell(self, item: object) -> None:
+        if len(self.news) >= self._limit:
+            self.news.clear()
+            self.lost = True
+        self.news.append(item)
+        if self._sleeper is not None and not self._sleeper.done():
+            self._sleeper.set_result(None)
+
+    async def wait(self, timeout: float) -> bool:
+        """True as soon as there is news; False when the time is up, which means: look at the record."""
+        if self.news:
+            return True
+        loop = asyncio.get_running_loop()
+        self._sleeper = loop.create_future()
+        timer = loop.call_later(timeout, _finish, self._sleeper)
+        try:
+            await self._sleeper
+        finally:
+            timer.cancel()
+            self._sleeper = None
+        return bool(self.news)
+
+
+class Hub:
+    def __init__(self) -> None:
+        self._watches: dict[str, list[Watch]] = {}
+
+    def watch(self, topic: str, *, limit: int = 256) -> Watch:
+        return Watch(self, topic, limit)
+
+    def tell(self, topic: str, item: object) -> None:
+        for watch in self._watches.get(topic, ()):
+            watch.tell(item)
+
+    def watched(self, topic: str) -> int:
+        """How many are watching: a held run that nobody reads need not be held."""
+        return len(self._watches.get(topic, ()))
+
+    def add(self, topic: str, watch: Watch) -> None:
+        self._watches.setdefault(topic, []).append(watch)
+
+    def remove(self, topic: str, watch: Watch) -> None:
+        watches = self._watches[topic]
+        watches.remove(watch)
+        if not watches:
+            del self._watches[topic]
+
+
+def tell_commit(
+    hub: Hub, calls: Iterable[Call], entries: Mapping[str, list[Entry]], runs: Mapping[str, Run]
+) -> None:
+    """What every backend tells after a commit: new events, settled calls, runs that could go on."""
+    for run_id, added in entries.items():
+        hub.tell(run_id, added)
+        if runs[run_id].could_go_on:
+            hub.tell(WAKE, runs[run_id])
+    for call in calls:
+        if call.phase is Phase.SETTLED:
+            hub.tell(call.call_id, None)
+
+
+def _finish(sleeper: asyncio.Future[None]) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)

@@ -1,0 +1,324 @@
+"""A store in dictionaries, for tests and for an Agent used without an app. Gone with the process.
+
+A commit applies its writes one after the other and undoes them all when a guard does not hold; there is no
+await in it, so nobody sees a half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, assert_never
+
+from msgspec.structs import replace
+
+from farhand.clock import Clock, SystemClock
+from farhand.core.call import Call, Phase
+from farhand.core.event import Entry, Event
+from farhand.core.principal import Owner
+from farhand.core.run import ENDED, Run, RunState
+from farhand.core.thread import Message, Thread
+from farhand.core.tool import Tool
+from farhand.store.base import (
+    AllowTool,
+    ClaimRun,
+    Commit,
+    Committed,
+    Due,
+    InsertCall,
+    InsertMessage,
+    InsertRun,
+    InsertThread,
+    ParkRun,
+    Stale,
+    SwapCall,
+    When,
+    Why,
+    Write,
+    WriteRun,
+)
+from farhand.store.hub import Hub, tell_commit
+
+ThreadKey = tuple[Owner, str]
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class MemoryStore:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.hub = Hub()
+        self._clock = clock or SystemClock()
+        self._threads: dict[ThreadKey, Thread] = {}
+        self._messages: dict[ThreadKey, dict[str, Message]] = {}
+        self._runs: dict[str, Run] = {}
+        self._last_run: dict[ThreadKey, str] = {}
+        self._calls: dict[str, Call] = {}
+        self._calls_of: dict[str, list[str]] = {}
+        self._asking: dict[str, str] = {}
+        self._tools: dict[str, Tool] = {}
+        self._journals: dict[str, list[Entry]] = {}
+        self._undo: list[Callable[[], object]] = []
+
+    def now(self) -> float:
+        return self._clock.now()
+
+    async def commit(self, *writes: Write) -> Commit:
+        now = self.now()
+        self._undo = []
+        entries: dict[str, list[Entry]] = {}
+        for write in writes:
+            why = self._apply(write, now, entries)
+            if why is not None:
+                for undo in reversed(self._undo):
+                    undo()
+                return Stale(write, why)
+        runs = {run_id: self._runs[run_id] for run_id in entries}
+        swapped = (write.after for write in writes if isinstance(write, SwapCall))
+        tell_commit(self.hub, swapped, entries, runs)
+        return Committed(now, runs)
+
+    def _apply(self, write: Write, now: float, entries: dict[str, list[Entry]]) -> Why | None:
+        match write:
+            case InsertThread():
+                return self._insert_thread(write)
+            case AllowTool():
+                return self._allow_tool(write)
+            case InsertMessage():
+                return self._insert_message(write)
+            case InsertRun():
+                return self._insert_run(write, entries)
+            case InsertCall():
+                return self._insert_call(write, entries)
+            case SwapCall():
+                return self._swap_call(write, now, entries)
+            case ClaimRun():
+                return self._claim_run(write, now, entries)
+            case WriteRun():
+                return self._write_run(write, now, entries)
+            case ParkRun():
+                return self._park_run(write, now, entries)
+        assert_never(write)
+
+    def _insert_thread(self, write: InsertThread) -> Why | None:
+        key = (write.thread.owner, write.thread.thread_id)
+        known = self._threads.get(key)
+        thread = replace(known, updated_at=write.thread.updated_at) if known else write.thread
+        self._set(self._threads, key, thread)
+        return None
+
+    def _allow_tool(self, write: AllowTool) -> Why | None:
+        thread = self._threads.get((write.owner, write.thread_id))
+        if thread is None:
+            return "missing"
+        allowed = tuple(dict.fromkeys((*thread.allowed, write.tool_version)))
+        self._set(self._threads, (write.owner, write.thread_id), replace(thread, allowed=allowed))
+        return None
+
+    def _insert_message(self, write: InsertMessage) -> Why | None:
+        key = (write.owner, write.thread_id)
+        if key not in self._threads:
+            return "missing"
+        messages = self._messages.setdefault(key, {})
+        if write.message.message_id in messages:
+            return "exists"
+        self._set(messages, write.message.message_id, write.message)
+        return None
+
+    def _insert_run(self, write: InsertRun, entries: dict[str, list[Entry]]) -> Why | None:
+        run = write.run
+        key = (run.owner, run.thread_id)
+        if run.run_id in self._runs:
+            return "exists"
+        if key not in self._threads:
+            return "missing"
+        last = self._last_run.get(key)
+        if last is not None and self._runs[last].active:
+            return "active"
+        self._set(self._runs, run.run_id, run)
+        self._set(self._last_run, key, run.run_id)
+        entries.setdefault(run.run_id, [])
+        return None
+
+    def _insert_call(self, write: InsertCall, entries: dict[str, list[Entry]]) -> Why | None:
+        call = write.call
+        if call.call_id in self._calls:
+            return "exists"
+        if call.run_id is not None and call.run_id not in self._runs:
+            return "missing"
+        self._set(self._calls, call.call_id, call)
+        if call.approval is not None:
+            self._set(self._asking, call.approval.approval_id, call.call_id)
+        if write.tool is not None:
+            self._tools.setdefault(call.tool_version, write.tool)
+        if call.run_id is not None:
+            listed = self._calls_of.setdefault(call.run_id, [])
+            listed.append(call.call_id)
+            self._undo.append(listed.pop)
+        self._block(call.run_id, int(call.blocks), entries)
+        return None
+
+    def _swap_call(self, write: SwapCall, now: float, entries: dict[str, list[Entry]]) -> Why | None:
+        stored = self._calls.get(write.before.call_id)
+        if stored is None:
+            return "missing"
+        if stored.version != write.before.version:
+            return "version"
+        late = stored.deadline is not None and stored.deadline <= now
+        if write.when is When.IN_TIME and late:
+            return "overdue"
+        if write.when is When.OVERDUE and not late:
+            return "in_time"
+        self._set(self._calls, stored.call_id, write.after)
+        self._block(stored.run_id, int(write.after.blocks) - int(write.before.blocks), entries)
+        return None
+
+    def _claim_run(self, write: ClaimRun, now: float, entries: dict[str, list[Entry]]) -> Why | None:
+        run = self._runs.get(write.run_id)
+        if run is None:
+            return "missing"
+        if not run.active:
+            return "ended"
+        if not write.by_force and not run.parked and run.lease_until > now:
+            return "held"
+        claimed = replace(
+            run, fence=run.fence + 1, lease_until=now + write.lease_sec, parked=False, state=RunState.RUNNING
+        )
+        self._set(self._runs, run.run_id, claimed)
+        entries.setdefault(run.run_id, [])
+        return None
+
+    def _write_run(self, write: WriteRun, now: float, entries: dict[str, list[Entry]]) -> Why | None:
+        run = self._runs.get(write.run_id)
+        if run is None:
+            return "missing"
+        if write.fence is not None and write.fence != run.fence:
+            return "fence"
+        state = write.state or run.state
+        ended = state in ENDED
+        changed = replace(
+            run,
+            state=state,
+            step=run.step if write.step is None else write.step,
+            error=write.error or run.error,
+            ended_at=now if ended and run.ended_at is None else run.ended_at,
+            lease_until=0.0
+            if ended
+            else run.lease_until
+            if write.lease_sec is None
+            else now + write.lease_sec,
+        )
+        self._append(changed, write.events, now, entries)
+        return None
+
+    def _park_run(self, write: ParkRun, now: float, entries: dict[str, list[Entry]]) -> Why | None:
+        run = self._runs.get(write.run_id)
+        if run is None:
+            return "missing"
+        if write.fence != run.fence:
+            return "fence"
+        if run.blockers == 0:
+            return "nothing_open"
+        parked = replace(run, state=RunState.WAITING, parked=True, lease_until=0.0)
+        self._append(parked, (write.event,), now, entries)
+        return None
+
+    def _append(
+        self, run: Run, events: tuple[Event, ...], now: float, entries: dict[str, list[Entry]]
+    ) -> None:
+        journal = self._journals.setdefault(run.run_id, [])
+        added = [Entry(seq, event, now) for seq, event in enumerate(events, run.last_seq + 1)]
+        journal.extend(added)
+        self._undo.append(lambda: journal.__delitem__(slice(len(journal) - len(added), None)))
+        self._set(self._runs, run.run_id, replace(run, last_seq=run.last_seq + len(events)))
+        entries.setdefault(run.run_id, []).extend(added)
+
+    def _block(self, run_id: str | None, by: int, entries: dict[str, list[Entry]]) -> None:
+        if run_id is None:
+            return
+        run = self._runs[run_id]
+        self._set(self._runs, run_id, replace(run, blockers=run.blockers + by))
+        entries.setdefault(run_id, [])
+
+    def _set(self, where: dict[K, V], key: K, value: V) -> None:
+        if key in where:
+            old = where[key]
+            self._undo.append(lambda: where.__setitem__(key, old))
+        else:
+            self._undo.append(lambda: where.pop(key))
+        where[key] = value
+
+    async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
+        return self._threads.get((owner, thread_id))
+
+    async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
+        return list(self._messages.get((owner, thread_id), {}).values())
+
+    async def get_run(self, owner: Owner, run_id: str) -> Run | None:
+        run = self._runs.get(run_id)
+        return run if run is not None and run.owner == owner else None
+
+    async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
+        run_id = self._last_run.get((owner, thread_id))
+        return None if run_id is None else self._runs[run_id]
+
+    async def get_call(self, owner: Owner, call_id: str) -> Call | None:
+        call = self._calls.get(call_id)
+        return call if call is not None and call.owner == owner else None
+
+    async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
+        call_id = self._asking.get(approval_id)
+        return None if call_id is None else await self.get_call(owner, call_id)
+
+    async def calls_of(self, owner: Owner, run_id: str, step: int | None = None) -> list[Call]:
+        calls = [self._calls[call_id] for call_id in self._calls_of.get(run_id, ())]
+        return [call for call in calls if call.owner == owner and step in (None, call.step)]
+
+    async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
+        return [
+            call
+            for call in self._calls.values()
+            if call.owner == owner and thread_id in (None, call.thread_id) and call.phase is not Phase.SETTLED
+        ]
+
+    async def get_tool(self, version: str) -> Tool | None:
+        return self._tools.get(version)
+
+    async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]:
+        if await self.get_run(owner, run_id) is None:
+            return []
+        return self._journals.get(run_id, [])[after : after + limit]
+
+    async def due(self, *, before: float, limit: int) -> list[Due]:
+        waiting = [
+            Due(call.deadline, call.owner, call.call_id)
+            for call in self._calls.values()
+            if call.phase is not Phase.SETTLED and call.deadline is not None and call.deadline < before
+        ]
+        return sorted(waiting, key=lambda due: due.deadline)[:limit]
+
+    async def stray_runs(self, *, limit: int) -> list[Run]:
+        now = self.now()
+        strays = [
+            run
+            for run in self._runs.values()
+            if run.active and (run.could_go_on if run.parked else run.lease_until <= now)
+        ]
+        return strays[:limit]
+
+    async def purge(self, *, settled_before: float) -> int:
+        old = [call for call in self._calls.values() if (call.settled_at or settled_before) < settled_before]
+        for call in old:
+            self._drop_call(call)
+        for run in self._runs.values():
+            if run.ended_at is not None and run.ended_at < settled_before:
+                self._journals.pop(run.run_id, None)
+        return len(old)
+
+    def _drop_call(self, call: Call) -> None:
+        del self._calls[call.call_id]
+        if call.approval is not None:
+            self._asking.pop(call.approval.approval_id, None)
+        if call.run_id is not None:
+            self._calls_of[call.run_id].remove(call.call_id)
+
+    async def close(self) -> None:
+        """Nothing to close; the names fit the protocol."""

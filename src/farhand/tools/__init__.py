@@ -1,0 +1,1 @@
+"""Declaring tools and looking them up."""
