@@ -1,0 +1,90 @@
+# The commands of farhand. `make` alone lists them.
+
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= 2
+PORT ?=
+MODEL ?=
+STORE ?=
+ARGS ?=
+
+bin := $(VENV)/bin
+# A stamp is written after a set-up that went through, so an interrupted one is repeated.
+ready_to_run := $(VENV)/.ready-to-run
+ready_to_develop := $(VENV)/.ready-to-develop
+set_up_inputs := pyproject.toml scripts/set_up.sh
+# Promised whole in every branch; elsewhere coverage may only rise.
+covered := src/farhand/core/*,src/farhand/calls/*,src/farhand/tools/*
+
+export PYTHON VENV
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help demo test check check-format check-lint check-types check-imports check-sizes tests \
+        format docs bench lock clean
+
+help: ## list these commands
+	@echo "farhand: make <command>"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-16s%s\n", $$1, $$2}'
+
+demo: $(ready_to_run) ## start the demo on 127.0.0.1 (PORT=9000 MODEL=... STORE=... ARGS='--open')
+	@$(bin)/farhand demo $(if $(PORT),--port '$(PORT)') $(if $(MODEL),--model '$(MODEL)') \
+	    $(if $(STORE),--store '$(STORE)') $(ARGS)
+
+test: check tests ## run every check and every test (JOBS=2 at a time)
+
+check: check-format check-lint check-types check-imports check-sizes ## format, lint, types, import order, sizes
+
+check-format: $(ready_to_develop)
+	@echo "check: format"
+	@$(bin)/ruff format --quiet --check --diff .
+
+check-lint: $(ready_to_develop)
+	@echo "check: lint"
+	@$(bin)/ruff check --quiet .
+
+check-types: $(ready_to_develop)
+	@echo "check: types"
+	@$(bin)/mypy --no-error-summary
+
+check-imports: $(ready_to_develop)
+	@echo "check: import order"
+	@$(bin)/lint-imports --no-logo
+
+check-sizes: $(ready_to_develop)
+	@echo "check: sizes"
+	@$(bin)/python scripts/check_sizes.py
+
+# After the checks when both are asked for: a test run says little about code that does not hold its shape.
+tests: $(ready_to_develop) $(if $(filter test,$(MAKECMDGOALS)),check)
+	@echo "tests: $(JOBS) at a time"
+	@$(bin)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report= </dev/null
+	@$(bin)/coverage report --include='$(covered)' --fail-under=100 --format=text >$(VENV)/.coverage-report || \
+	    { cat $(VENV)/.coverage-report; echo "tests: core, calls and tools must be covered in every branch" >&2; exit 1; }
+	@echo "tests: core, calls and tools are covered in every branch"
+
+format: $(ready_to_develop) ## format the code and repair what the linter can
+	@$(bin)/ruff check --quiet --fix-only .
+	@$(bin)/ruff format .
+
+docs: $(ready_to_develop) ## draw the state diagram from the table, and say where to read
+	@$(bin)/python scripts/draw_states.py
+	@echo "docs: start with README.md, then docs/"
+
+bench: $(ready_to_develop) ## measure the figures we publish
+	@if [ -d bench ]; then $(bin)/python -m bench; else echo "bench: the measurements come with a later release"; fi
+
+lock: ## write requirements/*.txt from pyproject.toml (ARGS=--upgrade for the newest versions)
+	@$(PYTHON) scripts/lock.py $(ARGS)
+
+clean: ## remove the environment and everything generated
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.*
+	find src tests scripts -type d -name __pycache__ -prune -exec rm -rf {} +
+
+$(ready_to_run): requirements/run.txt $(set_up_inputs)
+	@scripts/set_up.sh run
+	@touch $@
+
+# The dev lock holds all of the run lock, so the demo needs no set-up of its own afterwards.
+$(ready_to_develop): requirements/dev.txt requirements/run.txt $(set_up_inputs)
+	@scripts/set_up.sh dev
+	@touch $(ready_to_run) $@

@@ -1,0 +1,103 @@
+"""Writes the locks in requirements/ from what pyproject.toml asks for.
+
+Owns which parts of pyproject.toml go into which lock. Knows no index: a lock holds versions and hashes, and
+whoever installs from it chooses where the files come from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from pathlib import Path
+from typing import Any, TypeAlias
+
+ROOT = Path(__file__).resolve().parent.parent
+# the oldest version we support: a newer one could leave out what only the old one needs
+PYTHON = (3, 11)
+# extras whose code the tests run; the others are installed by whoever uses them
+TESTED_EXTRAS = ("client", "jwt", "postgres")
+
+# tomllib returns plain dictionaries whose shape only pyproject.toml knows
+Project: TypeAlias = dict[str, Any]
+
+
+def main() -> None:
+    options = _options()
+    if sys.version_info[:2] != PYTHON:
+        sys.exit("lock: locks are made with Python 3.11; run: make lock PYTHON=python3.11")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    with tempfile.TemporaryDirectory() as room:
+        compiler = _compiler(Path(room), wanted_of_group(project, "lock"))
+        newest = ["--upgrade"] if options.upgrade else []
+        _compile([*compiler, *newest], "run", wanted_to_run(project))
+        # the demo and the tests run the very same versions
+        _compile([*compiler, *newest, "--constraint", str(_lock("run"))], "dev", wanted_to_develop(project))
+
+
+def wanted_to_run(project: Project) -> list[str]:
+    """What the demo needs; the build backend too, because farhand itself is installed without isolation."""
+    return [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+
+
+def wanted_to_develop(project: Project) -> list[str]:
+    """What the checks and tests need on top of that."""
+    extras = project["project"]["optional-dependencies"]
+    tested = [line for extra in TESTED_EXTRAS for line in extras[extra]]
+    return [*wanted_to_run(project), *tested, *wanted_of_group(project, "dev")]
+
+
+def wanted_of_group(project: Project, group: str) -> list[str]:
+    """The lines of one dependency group, groups it includes among them."""
+    lines: list[str] = []
+    for entry in project["dependency-groups"][group]:
+        if isinstance(entry, str):
+            lines.append(entry)
+        else:
+            lines.extend(wanted_of_group(project, entry["include-group"]))
+    return lines
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Write requirements/run.txt and requirements/dev.txt.")
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions, not the locked ones")
+    return parser.parse_args()
+
+
+def _compiler(room: Path, wanted: list[str]) -> list[str]:
+    # an own environment: pip-tools pins pip and setuptools, which do not belong into our locks
+    venv.create(room, with_pip=True)
+    python = str(room / "bin" / "python")
+    subprocess.run([python, "-m", "pip", "install", "-qq", *wanted], check=True)
+    return [python, "-m", "piptools", "compile"]
+
+
+def _compile(compiler: list[str], name: str, wanted: list[str]) -> None:
+    lock = _lock(name)
+    flags = "--quiet --generate-hashes --strip-extras --no-header --no-annotate --no-config"
+    silent = "--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options"
+    command = [*compiler, *flags.split(), *silent.split(), "--output-file", str(lock), "-"]
+    if subprocess.run(command, input="\n".join(wanted), text=True, cwd=ROOT, check=False).returncode:
+        sys.exit(f"lock: {lock.relative_to(ROOT)} is as it was; pip-compile gave its reason above")
+    lock.write_text(_header(name) + _without_comments(lock.read_text()))
+    print(f"lock: {lock.relative_to(ROOT)} written")
+
+
+def _lock(name: str) -> Path:
+    return ROOT / "requirements" / f"{name}.txt"
+
+
+def _header(name: str) -> str:
+    return f"# What `make {'demo' if name == 'run' else 'test'}` installs. Written by `make lock`; do not edit.\n"
+
+
+def _without_comments(lock: str) -> str:
+    return re.sub(r"^\s*#.*\n", "", lock, flags=re.MULTILINE).lstrip("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Makes the virtual environment ready: `set_up.sh run` for the demo, `set_up.sh dev` for the checks and tests.
+# Knows no targets: the Makefile decides when set-up is due and keeps the stamps. What is missing is said in
+# one line, with what to do about it.
+set -euo pipefail
+
+purpose=$1
+python=${PYTHON:-python3}
+venv=${VENV:-.venv}
+lock=requirements/$purpose.txt
+
+main() {
+    one_at_a_time
+    need_python
+    need_venv_module
+    echo "set-up: installing $lock into $venv ..."
+    make_environment
+    install
+    echo "set-up: done in $SECONDS s"
+}
+
+stop() {
+    echo "set-up stopped: $1" >&2
+    exit 1
+}
+
+# `make demo` beside `make test` in one clone: the second waits instead of mixing its files with the first's
+one_at_a_time() {
+    mkdir -p "$venv"
+    exec 9>"$venv/.set-up.lock"
+    if command -v flock >/dev/null; then flock 9; fi
+}
+
+need_python() {
+    command -v "$python" >/dev/null ||
+        stop "$python is missing; install Python 3.11 or newer (Debian: apt install python3 python3-venv)"
+    local version
+    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') ||
+        stop "$python does not run; name another one: make ... PYTHON=python3.11"
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        stop "$python is Python $version and farhand needs 3.11 or newer; name another one: make ... PYTHON=python3.11"
+}
+
+need_venv_module() {
+    "$python" -c 'import ensurepip, venv' 2>/dev/null ||
+        stop "$python has no venv module; install it (Debian: apt install python3-venv), then run make again"
+}
+
+make_environment() {
+    # an environment cut off half-way has a python but no pip, one whose python was removed does not run: start over
+    if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+        "$python" -m venv --clear "$venv" || stop "$python could not make $venv; its reason is above"
+    fi
+}
+
+install() {
+    local pip=("$venv/bin/python" -m pip install -qq --no-input --disable-pip-version-check)
+    "${pip[@]}" --require-hashes -r "$lock" ||
+        stop "pip could not install $lock, its reason is above; check the network, then run make again"
+    # the build backend is in the lock already, so nothing is fetched unpinned here
+    "${pip[@]}" --no-deps --no-build-isolation -e . ||
+        stop "pip could not install farhand itself, its reason is above"
+}
+
+main
