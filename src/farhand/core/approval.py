@@ -17,7 +17,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """Asked with `digest` (tool version and input); answered once. Both inputs are kept when it was edited."""
+    """Asked with `digest` (tool version and input); answered once. An edit keeps both inputs."""
 
     approval_id: str
     digest: str

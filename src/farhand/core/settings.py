@@ -1,4 +1,4 @@
-"""How patient farhand is and how much it takes. Values only; where they come from is the server's business."""
+"""How patient farhand is and how much it takes. Values only, wherever they come from."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ class Patience(Struct, frozen=True, kw_only=True):
     client_call: float = 30.0
     server_tool: float = 120.0
     lease: float = 15.0
-    recheck: float = 1.0
-    """Every wait looks at the record again after this long, whichever notification was lost."""
     keep_alive: float = 15.0
     keep_settled: float = 7 * 24 * 3600.0
 

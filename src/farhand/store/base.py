@@ -100,7 +100,7 @@ class WriteRun(Struct, frozen=True, kw_only=True):
 
 
 class ParkRun(Struct, frozen=True):
-    """Lets go of the run, with its event. Guard: the fence is the run's, and something is left to wait for."""
+    """Lets go of the run, with its event. Guard: the fence is the run's, and something is open."""
 
     run_id: str
     fence: int

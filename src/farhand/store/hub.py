@@ -19,6 +19,11 @@ WAKE = "wake"
 """Topic of runs that are parked with nothing left to wait for."""
 
 
+def freed(run_id: str) -> str:
+    """Topic of one held run: told when nothing is left to wait for."""
+    return f"freed:{run_id}"
+
+
 class Watch:
     """News of one topic, for one watcher. Use it as a context manager."""
 
@@ -47,13 +52,13 @@ class Watch:
         if self._sleeper is not None and not self._sleeper.done():
             self._sleeper.set_result(None)
 
-    async def wait(self, timeout: float) -> bool:
+    async def wait(self, seconds: float) -> bool:
         """True as soon as there is news; False when the time is up, which means: look at the record."""
         if self.news:
             return True
         loop = asyncio.get_running_loop()
         self._sleeper = loop.create_future()
-        timer = loop.call_later(timeout, _finish, self._sleeper)
+        timer = loop.call_later(seconds, _finish, self._sleeper)
         try:
             await self._sleeper
         finally:
@@ -63,7 +68,11 @@ class Watch:
 
 
 class Hub:
-    def __init__(self) -> None:
+    """`recheck`: after how many seconds of silence the record is looked at again. Inside one process nothing
+    is lost, so that is long; a hub fed from outside sets it short."""
+
+    def __init__(self, *, recheck: float = 15.0) -> None:
+        self.recheck = recheck
         self._watches: dict[str, list[Watch]] = {}
 
     def watch(self, topic: str, *, limit: int = 256) -> Watch:
@@ -92,9 +101,10 @@ def tell_commit(
 ) -> None:
     """What every backend tells after a commit: new events, settled calls, runs that could go on."""
     for run_id, added in entries.items():
-        hub.tell(run_id, added)
-        if runs[run_id].could_go_on:
-            hub.tell(WAKE, runs[run_id])
+        if added:
+            hub.tell(run_id, added)
+        if runs[run_id].blockers == 0:
+            hub.tell(WAKE if runs[run_id].parked else freed(run_id), runs[run_id])
     for call in calls:
         if call.phase is Phase.SETTLED:
             hub.tell(call.call_id, None)

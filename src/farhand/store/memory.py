@@ -39,6 +39,8 @@ from farhand.store.base import (
 from farhand.store.hub import Hub, tell_commit
 
 ThreadKey = tuple[Owner, str]
+Entries = dict[str, list[Entry]]
+"""What a commit appends, by run; a run that is only touched is there with nothing."""
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -64,7 +66,7 @@ class MemoryStore:
     async def commit(self, *writes: Write) -> Commit:
         now = self.now()
         self._undo = []
-        entries: dict[str, list[Entry]] = {}
+        entries: Entries = {}
         for write in writes:
             why = self._apply(write, now, entries)
             if why is not None:
@@ -76,7 +78,17 @@ class MemoryStore:
         tell_commit(self.hub, swapped, entries, runs)
         return Committed(now, runs)
 
-    def _apply(self, write: Write, now: float, entries: dict[str, list[Entry]]) -> Why | None:
+    def _apply(self, write: Write, now: float, entries: Entries) -> Why | None:
+        match write:
+            case InsertThread() | AllowTool() | InsertMessage():
+                return self._apply_to_thread(write)
+            case InsertCall() | SwapCall():
+                return self._apply_to_call(write, now, entries)
+            case InsertRun() | ClaimRun() | WriteRun() | ParkRun():
+                return self._apply_to_run(write, now, entries)
+        assert_never(write)
+
+    def _apply_to_thread(self, write: InsertThread | AllowTool | InsertMessage) -> Why | None:
         match write:
             case InsertThread():
                 return self._insert_thread(write)
@@ -84,12 +96,19 @@ class MemoryStore:
                 return self._allow_tool(write)
             case InsertMessage():
                 return self._insert_message(write)
+        assert_never(write)
+
+    def _apply_to_call(self, write: InsertCall | SwapCall, now: float, entries: Entries) -> Why | None:
+        if isinstance(write, InsertCall):
+            return self._insert_call(write, entries)
+        return self._swap_call(write, now, entries)
+
+    def _apply_to_run(
+        self, write: InsertRun | ClaimRun | WriteRun | ParkRun, now: float, entries: Entries
+    ) -> Why | None:
+        match write:
             case InsertRun():
                 return self._insert_run(write, entries)
-            case InsertCall():
-                return self._insert_call(write, entries)
-            case SwapCall():
-                return self._swap_call(write, now, entries)
             case ClaimRun():
                 return self._claim_run(write, now, entries)
             case WriteRun():
@@ -123,7 +142,7 @@ class MemoryStore:
         self._set(messages, write.message.message_id, write.message)
         return None
 
-    def _insert_run(self, write: InsertRun, entries: dict[str, list[Entry]]) -> Why | None:
+    def _insert_run(self, write: InsertRun, entries: Entries) -> Why | None:
         run = write.run
         key = (run.owner, run.thread_id)
         if run.run_id in self._runs:
@@ -138,7 +157,7 @@ class MemoryStore:
         entries.setdefault(run.run_id, [])
         return None
 
-    def _insert_call(self, write: InsertCall, entries: dict[str, list[Entry]]) -> Why | None:
+    def _insert_call(self, write: InsertCall, entries: Entries) -> Why | None:
         call = write.call
         if call.call_id in self._calls:
             return "exists"
@@ -156,7 +175,7 @@ class MemoryStore:
         self._block(call.run_id, int(call.blocks), entries)
         return None
 
-    def _swap_call(self, write: SwapCall, now: float, entries: dict[str, list[Entry]]) -> Why | None:
+    def _swap_call(self, write: SwapCall, now: float, entries: Entries) -> Why | None:
         stored = self._calls.get(write.before.call_id)
         if stored is None:
             return "missing"
@@ -171,7 +190,7 @@ class MemoryStore:
         self._block(stored.run_id, int(write.after.blocks) - int(write.before.blocks), entries)
         return None
 
-    def _claim_run(self, write: ClaimRun, now: float, entries: dict[str, list[Entry]]) -> Why | None:
+    def _claim_run(self, write: ClaimRun, now: float, entries: Entries) -> Why | None:
         run = self._runs.get(write.run_id)
         if run is None:
             return "missing"
@@ -186,7 +205,7 @@ class MemoryStore:
         entries.setdefault(run.run_id, [])
         return None
 
-    def _write_run(self, write: WriteRun, now: float, entries: dict[str, list[Entry]]) -> Why | None:
+    def _write_run(self, write: WriteRun, now: float, entries: Entries) -> Why | None:
         run = self._runs.get(write.run_id)
         if run is None:
             return "missing"
@@ -209,7 +228,7 @@ class MemoryStore:
         self._append(changed, write.events, now, entries)
         return None
 
-    def _park_run(self, write: ParkRun, now: float, entries: dict[str, list[Entry]]) -> Why | None:
+    def _park_run(self, write: ParkRun, now: float, entries: Entries) -> Why | None:
         run = self._runs.get(write.run_id)
         if run is None:
             return "missing"
@@ -222,7 +241,7 @@ class MemoryStore:
         return None
 
     def _append(
-        self, run: Run, events: tuple[Event, ...], now: float, entries: dict[str, list[Entry]]
+        self, run: Run, events: tuple[Event, ...], now: float, entries: Entries
     ) -> None:
         journal = self._journals.setdefault(run.run_id, [])
         added = [Entry(seq, event, now) for seq, event in enumerate(events, run.last_seq + 1)]
@@ -231,7 +250,7 @@ class MemoryStore:
         self._set(self._runs, run.run_id, replace(run, last_seq=run.last_seq + len(events)))
         entries.setdefault(run.run_id, []).extend(added)
 
-    def _block(self, run_id: str | None, by: int, entries: dict[str, list[Entry]]) -> None:
+    def _block(self, run_id: str | None, by: int, entries: Entries) -> None:
         if run_id is None:
             return
         run = self._runs[run_id]

@@ -1,0 +1,112 @@
+"""The pen of a run: what it says, in order, told and stored.
+
+What the model is saying reaches attached readers at once and the journal joined, a moment later. Everything
+else is stored before it is told. `reader.py` is the other side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec.structs import replace
+
+from farhand.core.event import (
+    CallBegun,
+    Entry,
+    Event,
+    InputAdded,
+    ReasoningAdded,
+    StepStarted,
+    TextAdded,
+    join,
+)
+from farhand.core.run import Run
+from farhand.errors import FarhandError, LostClaim
+from farhand.store.base import Commit, Committed, Stale, Store, Write, WriteRun
+
+JOIN_FOR_SEC = 0.05
+
+Spoken = StepStarted | TextAdded | ReasoningAdded | CallBegun | InputAdded
+"""Reveals nothing that is stored: the model is asked, the model writes. If it is lost, the step is asked again."""
+
+
+class RunLog:
+    """For whoever holds the claim on the run; only this side appends while the model speaks."""
+
+    def __init__(self, store: Store, run: Run) -> None:
+        self.run = run
+        self._store = store
+        self._spoken: list[Spoken] = []
+        self._next_seq = run.last_seq + 1
+        self._flush_at: asyncio.TimerHandle | None = None
+        self._flushing: asyncio.Task[None] | None = None
+        self._pen = asyncio.Lock()
+
+    def seen(self, run: Run) -> None:
+        """The run as it is now: others may have appended while it waited."""
+        self.run = run
+        self._next_seq = run.last_seq + 1
+
+    def say(self, event: Spoken) -> None:
+        """Tells readers now; the journal gets it with its neighbours."""
+        offset = self._add(event)
+        seq = self._next_seq + len(self._spoken) - 1
+        self._store.hub.tell(self.run.run_id, [Entry(seq, event, self._store.now(), offset)])
+        if self._flush_at is None:
+            self._flush_at = asyncio.get_running_loop().call_later(JOIN_FOR_SEC, self._flush)
+
+    async def write(self, *events: Event, change: WriteRun | None = None, beside: tuple[Write, ...] = ()) -> None:
+        """Stores what was said, these events and what is written beside them, in one transaction."""
+        commit = await self.commit(*events, change=change, beside=beside)
+        if isinstance(commit, Stale):
+            raise LostClaim(f"Run {self.run.run_id} was taken over ({commit.why}).")
+
+    async def commit(
+        self, *events: Event, change: WriteRun | None = None, beside: tuple[Write, ...] = ()
+    ) -> Commit:
+        async with self._pen:
+            self._cancel_timer()
+            said, self._spoken = self._spoken, []
+            self._next_seq += len(said) + len(events)
+            write = change or WriteRun(run_id=self.run.run_id)
+            write = replace(write, fence=self.run.fence, events=(*said, *events))
+            commit = await self._store.commit(*beside, write)
+            if isinstance(commit, Committed):
+                self.run = commit.runs[self.run.run_id]
+            return commit
+
+    async def close(self) -> None:
+        """Lets a flush that is under way end, so that nothing is written behind the holder's back."""
+        self._cancel_timer()
+        if self._flushing is not None:
+            await asyncio.wait([self._flushing])
+
+    def _add(self, event: Spoken) -> int:
+        """How many characters of the same block wait already."""
+        last = self._spoken[-1] if self._spoken else None
+        if isinstance(last, _DELTAS) and isinstance(event, _DELTAS):
+            joined = join(last, event)
+            if joined is not None:
+                self._spoken[-1] = joined
+                return len(last.text)
+        self._spoken.append(event)
+        return 0
+
+    def _flush(self) -> None:
+        self._flush_at = None
+        self._flushing = asyncio.create_task(self._flush_now())
+
+    async def _flush_now(self) -> None:
+        try:
+            await self.write()
+        except FarhandError:
+            # whoever writes next is told the same: a lost claim, or a store that is away
+            return
+
+    def _cancel_timer(self) -> None:
+        if self._flush_at is not None:
+            self._flush_at.cancel()
+            self._flush_at = None
+
+
+_DELTAS = (TextAdded, ReasoningAdded, InputAdded)

@@ -1,0 +1,144 @@
+"""Reads a run's journal after a position, then live, without a gap and without a repetition.
+
+A reader takes its events from the hub while it keeps up and from the store when it doesn't. It never holds
+up the run or another reader.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from msgspec.structs import replace
+
+from farhand.core.event import (
+    START,
+    Entry,
+    InputAdded,
+    Position,
+    ReasoningAdded,
+    StepDiscarded,
+    StepFinished,
+    StepStarted,
+    TextAdded,
+)
+from farhand.core.principal import Owner
+from farhand.store.base import Store
+from farhand.store.hub import Watch
+
+PAGE = 200
+
+
+class Reader:
+    """Use it as a context manager; `next()` gives what there is, in order."""
+
+    def __init__(self, store: Store, owner: Owner, run_id: str, after: Position = START) -> None:
+        self.at = after
+        self._store = store
+        self._owner = owner
+        self._run_id = run_id
+        self._watch: Watch = store.hub.watch(run_id)
+        self._behind = True
+        self._whole = after == START
+
+    def __enter__(self) -> Self:
+        self._watch.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._watch.__exit__(kind, error, trace)
+
+    async def next(self, seconds: float) -> list[Entry] | None:
+        """What comes after `at`; an empty list when nothing came in time; None when the run ended before."""
+        if self._behind:
+            stored = await self._stored()
+            if stored or self._behind:
+                return stored
+            run = await self._store.get_run(self._owner, self._run_id)
+            if run is None or (not run.active and self.at.seq >= run.last_seq):
+                return None
+        if not await self._watch.wait(min(seconds, self._store.hub.recheck)):
+            # nothing was heard: perhaps it was lost, so the record is asked
+            self._behind = True
+            return []
+        return self._heard()
+
+    async def _stored(self) -> list[Entry]:
+        """The next page of the journal. At its end the reader has caught up."""
+        self._watch.lost = False
+        page = await self._store.events(
+            self._owner, self._run_id, after=max(0, self.at.seq - 1), limit=PAGE
+        )
+        self._behind = len(page) == PAGE
+        if not self._whole:
+            return self._fresh(page)
+        whole = _up_to_last_step(page) if self._behind else page
+        return without_discarded(self._fresh(whole))
+
+    def _heard(self) -> list[Entry]:
+        fresh: list[Entry] = []
+        self._whole = False
+        while self._watch.news and not self._behind:
+            entries = self._watch.news.popleft()
+            assert isinstance(entries, list)
+            fresh += self._fresh(entries)
+        if self._watch.lost or self._behind:
+            self._watch.news.clear()
+            self._behind = True
+        return fresh
+
+    def _fresh(self, entries: list[Entry]) -> list[Entry]:
+        """What of these is new. A hole means that something was not heard: the rest comes from the store."""
+        fresh: list[Entry] = []
+        for entry in entries:
+            if entry.end <= self.at:
+                continue
+            piece = rest_of(entry, self.at)
+            if piece is None:
+                self._behind = True
+                break
+            self.at = piece.end
+            fresh.append(piece)
+        return fresh
+
+
+def rest_of(entry: Entry, at: Position) -> Entry | None:
+    """What of this entry follows directly on the position; None if something is missing between."""
+    if entry.seq == at.seq + 1 and entry.offset == 0:
+        return entry
+    if entry.seq != at.seq or entry.offset > at.offset:
+        return None
+    event = entry.event
+    if not isinstance(event, TextAdded | ReasoningAdded | InputAdded):
+        return None
+    return replace(entry, offset=at.offset, event=replace(event, text=event.text[at.offset - entry.offset :]))
+
+
+def without_discarded(entries: list[Entry]) -> list[Entry]:
+    """A replay leaves out the steps that a crash cut short."""
+    kept: list[Entry] = []
+    begun: int | None = None
+    for entry in entries:
+        match entry.event:
+            case StepStarted():
+                begun = len(kept)
+            case StepFinished():
+                begun = None
+            case StepDiscarded() if begun is not None:
+                del kept[begun:]
+                begun = None
+                continue
+        kept.append(entry)
+    return kept
+
+
+def _up_to_last_step(page: list[Entry]) -> list[Entry]:
+    """A page without its last, unfinished step, which the next page may show to be discarded."""
+    for index in range(len(page) - 1, 0, -1):
+        if isinstance(page[index].event, StepFinished):
+            break
+        if isinstance(page[index].event, StepStarted):
+            return page[:index]
+    return page

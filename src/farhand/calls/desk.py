@@ -1,0 +1,233 @@
+"""The desk: opens, approves, takes, releases and settles calls. Nothing else writes a call.
+
+Every change is a compare-and-swap on the stored version, in one transaction with the event that tells of it.
+Who comes too late is told the truth: the outcome the call has. Knows no wire and no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from farhand.calls.change import Change, Reply, answered, finished, stopped
+from farhand.calls.opening import Opening, call_of, ready_deadline
+from farhand.calls.verdict import late_answer, late_result
+from farhand.core import call as table
+from farhand.core.approval import Answer
+from farhand.core.call import Call, Phase
+from farhand.core.event import CallReleased, CallTaken
+from farhand.core.outcome import Cancelled, Failure, Outcome, Success, TimedOut, digest
+from farhand.core.principal import Owner
+from farhand.core.result import Accepted, Receipt, Refused, Result, Unknown
+from farhand.core.settings import Patience
+from farhand.core.tool import Executor, Tool
+from farhand.errors import Malformed
+from farhand.store.base import Commit, Committed, Due, InsertCall, Stale, Store, SwapCall, When, Write
+from farhand.tools.check import complaint
+
+SERVER = "server"
+"""Holder of the calls that this side executes itself."""
+
+BACKSTOP_SEC = 1.0
+"""A tool's own limit is kept where it runs; its stored deadline lies behind it, for a tool that never returns."""
+
+Brought: TypeAlias = Result | Reply
+Known = dict[str, Call]
+
+
+class Desk:
+    def __init__(self, store: Store, patience: Patience, *, expect: Callable[[Due], None] | None = None) -> None:
+        """`expect` hears of every deadline that is set, as a hint for whoever watches them."""
+        self._store = store
+        self._patience = patience
+        self._expect = expect or (lambda due: None)
+
+    def prepare(self, opening: Opening) -> Call:
+        """The call as it will be opened. A server tool that needs no yes is taken at once: it runs right away."""
+        now = self._store.now()
+        call = call_of(opening, now=now, patience=self._patience)
+        if call.executor is not Executor.SERVER or call.phase is not Phase.READY:
+            return call
+        return self._taken_here(call, now) or call
+
+    async def open(self, calls: Sequence[tuple[Call, Tool | None]], *beside: Write) -> Commit:
+        """The calls exist from now on, together with what is written beside them, or not at all."""
+        commit = await self._store.commit(*(InsertCall(call, tool) for call, tool in calls), *beside)
+        if isinstance(commit, Committed):
+            for call, _ in calls:
+                self._watch(call)
+        return commit
+
+    async def settle(self, owner: Owner, result: Result) -> Receipt:
+        """A far hand's result. The first one that commits wins."""
+        [receipt] = await self.accept(owner, result)
+        return receipt
+
+    async def approve(self, owner: Owner, approval_id: str, answer: Answer) -> Receipt:
+        [receipt] = await self.accept(owner, Reply(approval_id, answer))
+        return receipt
+
+    async def accept(self, owner: Owner, *brought: Brought) -> list[Receipt]:
+        """All that one message brings, in one transaction: what is accepted of it is accepted together."""
+        while True:
+            planned: Known = {}
+            verdicts = [await self._plan(owner, item, planned) for item in brought]
+            changes = [verdict for verdict in verdicts if isinstance(verdict, Change)]
+            if await self._done(changes):
+                return [Accepted() if isinstance(verdict, Change) else verdict for verdict in verdicts]
+
+    async def take(self, owner: Owner, call_id: str, holder: str) -> Receipt:
+        """Accepted means: execute it. It lasts a while and is renewed by taking again."""
+        while True:
+            call = await self._far_call(owner, call_id)
+            if call is None:
+                return Unknown()
+            if call.phase is Phase.SETTLED:
+                return late_result(call, sent="")
+            after = table.take(call, holder, at=self._store.now())
+            if after is None:
+                return Refused("not_approved" if call.phase is Phase.ASKING else "taken")
+            renewed = call.take is not None and call.take.holder == holder
+            events = () if renewed else (CallTaken(call_id, holder),)
+            if await self._done([Change(call, after, events)]):
+                return Accepted()
+
+    async def release(self, owner: Owner, call_id: str, holder: str) -> Receipt:
+        """Gives a taken call back, so that another hand may execute it."""
+        while True:
+            call = await self._far_call(owner, call_id)
+            if call is None:
+                return Unknown()
+            if call.phase is Phase.SETTLED:
+                return late_result(call, sent="")
+            after = table.release(call)
+            if after is None or call.take is None or call.take.holder != holder:
+                return Refused("taken")
+            if await self._done([Change(call, after, (CallReleased(call_id),))]):
+                return Accepted()
+
+    async def start(self, call: Call) -> Call | None:
+        """Takes an approved call for this side, from when its time counts; None if somebody was faster."""
+        after = self._taken_here(call, self._store.now())
+        if after is None:
+            return None
+        commit = await self._commit([Change(call, after, (CallTaken(call.call_id, SERVER),))], When.ANY_TIME)
+        return after if isinstance(commit, Committed) else None
+
+    async def finish(self, call: Call, outcome: Outcome) -> Receipt:
+        """The outcome of a tool that ran on this side, for the call it was started with."""
+        current: Call | None = call
+        while current is not None and current.phase is not Phase.SETTLED:
+            change = finished(current, outcome, at=self._store.now())
+            if change is None:
+                return Refused("not_approved")
+            if await self._done([change]):
+                return Accepted()
+            current = await self._store.get_call(call.owner, call.call_id)
+        return Unknown() if current is None else late_result(current, sent=digest(outcome))
+
+    async def expire(self, due: Due) -> bool:
+        """Settles the call as timed out if the store finds it overdue."""
+        while True:
+            call = await self._store.get_call(due.owner, due.call_id)
+            if call is None or call.deadline is None:
+                return False
+            outcome = TimedOut(call.timeout_sec or round(call.deadline - call.opened_at, 3))
+            commit = await self._commit([stopped(call, outcome, at=self._store.now())], When.OVERDUE)
+            if isinstance(commit, Committed):
+                return True
+            if commit.why == "in_time":
+                return False
+
+    async def cancel(self, calls: Sequence[Call], reason: str, *beside: Write) -> Commit:
+        """Stops these open calls, together with what is written beside them, or nothing of it."""
+        now = self._store.now()
+        changes = [stopped(call, Cancelled(reason), at=now) for call in calls if call.phase is not Phase.SETTLED]
+        return await self._commit(changes, When.ANY_TIME, *beside)
+
+    async def _plan(self, owner: Owner, item: Brought, planned: Known) -> Change | Receipt:
+        """What this item would change, after the items before it; or what it is told instead."""
+        if isinstance(item, Reply):
+            verdict = await self._plan_reply(owner, item)
+        else:
+            verdict = await self._plan_result(owner, item, planned)
+        if isinstance(verdict, Change):
+            planned[verdict.after.call_id] = verdict.after
+        return verdict
+
+    async def _plan_result(self, owner: Owner, result: Result, planned: Known) -> Change | Receipt:
+        call = planned.get(result.call_id) or await self._far_call(owner, result.call_id)
+        if call is None:
+            return Unknown()
+        if call.phase is Phase.SETTLED:
+            return late_result(call, sent=digest(result.outcome))
+        outcome = await self._checked(call, result.outcome)
+        return finished(call, outcome, at=self._store.now(), result=result) or Refused("not_approved")
+
+    async def _plan_reply(self, owner: Owner, reply: Reply) -> Change | Receipt:
+        call = await self._store.get_asking(owner, reply.approval_id)
+        if call is None:
+            return Unknown()
+        late = late_answer(call, reply.answer)
+        if late is not None:
+            return late
+        await self._check_edit(call, reply.answer)
+        now = self._store.now()
+        held = await self._is_held(call)
+        deadline = ready_deadline(call, held=held, now=now, patience=self._patience)
+        return answered(call, reply.answer, at=now, deadline=deadline) or Refused("not_approved")
+
+    async def _check_edit(self, call: Call, answer: Answer) -> None:
+        if answer.input is None or not answer.approved:
+            return
+        tool = await self._store.get_tool(call.tool_version)
+        wrong = complaint(tool.input_schema, answer.input) if tool is not None else None
+        if wrong is not None:
+            raise Malformed(f"The edited input does not fit '{call.tool}': {wrong}", hint="Nothing was approved.")
+
+    async def _checked(self, call: Call, outcome: Outcome) -> Outcome:
+        """A success whose output breaks the tool's promise is a failure that says so."""
+        if not isinstance(outcome, Success):
+            return outcome
+        tool = await self._store.get_tool(call.tool_version)
+        if tool is None or tool.output_schema is None:
+            return outcome
+        wrong = complaint(tool.output_schema, outcome.output)
+        return outcome if wrong is None else Failure(f"The output of '{call.tool}' does not fit its schema: {wrong}")
+
+    async def _is_held(self, call: Call) -> bool:
+        run = await self._store.get_run(call.owner, call.run_id) if call.run_id is not None else None
+        return run is not None and not run.parked
+
+    async def _far_call(self, owner: Owner, call_id: str) -> Call | None:
+        """A call that far hands may move. What runs on this side is answered by nobody else."""
+        call = await self._store.get_call(owner, call_id)
+        return None if call is None or call.executor is Executor.SERVER else call
+
+    def _taken_here(self, call: Call, now: float) -> Call | None:
+        deadline = now + (call.timeout_sec or self._patience.server_tool) + BACKSTOP_SEC
+        return table.take(call, SERVER, at=now, deadline=deadline)
+
+    async def _done(self, changes: list[Change]) -> bool:
+        """False: look again. An overdue call is settled as such first, so that the next look tells so."""
+        commit = await self._commit(changes, When.IN_TIME)
+        if isinstance(commit, Committed):
+            return True
+        if commit.why == "overdue" and isinstance(commit.write, SwapCall):
+            late = commit.write.before
+            await self.expire(Due(late.deadline or 0.0, late.owner, late.call_id))
+        return False
+
+    async def _commit(self, changes: Sequence[Change], when: When, *beside: Write) -> Commit:
+        writes = [write for change in changes for write in change.writes(when)]
+        if not writes and not beside:
+            return Committed(self._store.now())
+        commit = await self._store.commit(*writes, *beside)
+        if not isinstance(commit, Stale):
+            for change in changes:
+                self._watch(change.after)
+        return commit
+
+    def _watch(self, call: Call) -> None:
+        if call.deadline is not None:
+            self._expect(Due(call.deadline, call.owner, call.call_id))

@@ -1,0 +1,42 @@
+"""The one wait: sleep until calls are settled or the time is up.
+
+Subscribe first, then read the record; every sleep ends in another look, so a lost notification costs at
+most one re-check. No task and no timer per waiting call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from farhand.core.call import Call, Phase
+from farhand.core.principal import Owner
+from farhand.core.run import Run
+from farhand.store.base import Store
+from farhand.store.hub import freed
+
+
+async def settled(store: Store, run: Run, *, patient: Callable[[], float]) -> Run | None:
+    """The run once nothing in it waits for a person or a far hand; None when patience is at an end.
+
+    `patient` says how many seconds to sleep at most before it is asked again; none means: give up."""
+    with store.hub.watch(freed(run.run_id)) as watch:
+        while True:
+            now = await store.get_run(run.owner, run.run_id)
+            if now is None or now.blockers == 0 or now.fence != run.fence:
+                return now
+            seconds = patient()
+            if seconds <= 0:
+                return None
+            await watch.wait(min(seconds, store.hub.recheck))
+            watch.news.clear()
+
+
+async def settled_call(store: Store, owner: Owner, call_id: str) -> Call | None:
+    """One call that has no run, once it is settled; None if it is gone."""
+    with store.hub.watch(call_id) as watch:
+        while True:
+            call = await store.get_call(owner, call_id)
+            if call is None or call.phase is Phase.SETTLED:
+                return call
+            await watch.wait(store.hub.recheck)
+            watch.news.clear()
