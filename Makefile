@@ -30,13 +30,15 @@ demo: $(ready_to_run) ## start the demo on 127.0.0.1 (PORT=9000 MODEL=... STORE=
 	@$(bin)/farhand demo $(if $(PORT),--port '$(PORT)') $(if $(MODEL),--model '$(MODEL)') \
 	    $(if $(STORE),--store '$(STORE)') $(ARGS)
 
-test: check tests ## run every check and every test (JOBS=2 at a time)
+# Checks first: a test run says little about code that does not hold its shape.
+test: check ## run every check and every test (JOBS=2 at a time)
+	@$(MAKE) --no-print-directory tests
 
 check: check-format check-lint check-types check-imports check-sizes ## format, lint, types, import order, sizes
 
 check-format: $(ready_to_develop)
 	@echo "check: format"
-	@$(bin)/ruff format --quiet --check --diff .
+	@$(bin)/ruff format --check .
 
 check-lint: $(ready_to_develop)
 	@echo "check: lint"
@@ -54,8 +56,7 @@ check-sizes: $(ready_to_develop)
 	@echo "check: sizes"
 	@$(bin)/python scripts/check_sizes.py
 
-# After the checks when both are asked for: a test run says little about code that does not hold its shape.
-tests: $(ready_to_develop) $(if $(filter test,$(MAKECMDGOALS)),check)
+tests: $(ready_to_develop)
 	@echo "tests: $(JOBS) at a time"
 	@$(bin)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report= </dev/null
 	@$(bin)/coverage report --include='$(covered)' --fail-under=100 --format=text >$(VENV)/.coverage-report || \

@@ -64,7 +64,7 @@ def wanted_of_group(project: Project, group: str) -> list[str]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Write requirements/run.txt and requirements/dev.txt.")
-    parser.add_argument("--upgrade", action="store_true", help="take the newest versions, not the locked ones")
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
     return parser.parse_args()
 
 
@@ -92,7 +92,8 @@ def _lock(name: str) -> Path:
 
 
 def _header(name: str) -> str:
-    return f"# What `make {'demo' if name == 'run' else 'test'}` installs. Written by `make lock`; do not edit.\n"
+    command = "demo" if name == "run" else "test"
+    return f"# What `make {command}` installs. Written by `make lock`; do not edit.\n"
 
 
 def _without_comments(lock: str) -> str:

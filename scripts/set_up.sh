@@ -26,8 +26,7 @@ stop() {
 
 # `make demo` beside `make test` in one clone: the second waits instead of mixing its files with the first's
 one_at_a_time() {
-    mkdir -p "$venv"
-    exec 9>"$venv/.set-up.lock"
+    exec 9<"$0"
     if command -v flock >/dev/null; then flock 9; fi
 }
 

@@ -1,8 +1,18 @@
-"""Fixtures every suite shares. Async tests run on asyncio alone: it is the only loop farhand serves on."""
+"""What every suite shares: the loop async tests run on and how hard properties search.
+
+Async tests run on asyncio alone: it is the only loop farhand serves on. Properties search the same examples on
+every run, so that a failure on one machine is a failure on all; `--hypothesis-profile=search` looks for new ones.
+"""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# no example is judged by how long it took: the machine may be busy
+settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("search", deadline=None, max_examples=2_000, print_blob=True)
+settings.load_profile("steady")
 
 
 @pytest.fixture

@@ -6,5 +6,5 @@ import pytest
 
 
 def requirement(requirement_id: str) -> pytest.MarkDecorator:
-    """Say which promise a test proves: `@requirement("ack:repeat")`, or in `pytestmark` for a whole module."""
+    """Say which promise a test proves; in `pytestmark`, which one a whole module proves."""
     return pytest.mark.requirement(requirement_id)
