@@ -1,7 +1,7 @@
 """What every suite shares: the loop async tests run on and how hard properties search.
 
 Async tests run on asyncio alone: it is the only loop farhand serves on. Properties search the same examples
-on every run, so that a failure here is a failure everywhere; `--hypothesis-profile=search` looks for new ones.
+on every run, so that a failure here fails everywhere; `--hypothesis-profile=search` looks for new ones.
 """
 
 from __future__ import annotations

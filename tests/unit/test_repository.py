@@ -33,7 +33,7 @@ BAD_SHAPES = {
     "complex-structure": "def branches(x: int) -> int:\n"
     + "".join(f"    if x == {i}:\n        x += 1\n" for i in range(8))
     + "    return x\n",
-    "too-many-arguments": "def arguments(a: int, b: int, c: int, d: int, e: int, f: int, g: int) -> None: ...\n",
+    "too-many-arguments": "def many(a: int, b: int, c: int, d: int, e: int, f: int, g: int) -> None: ...\n",
     "too-many-nested-blocks": "def nesting(x: int) -> None:\n"
     + "".join("    " * (i + 1) + f"while x > {i}:\n" for i in range(4))
     + "    " * 5
