@@ -1,7 +1,7 @@
 """Draws the life of a call into docs/reference/states.md, from the table the code obeys.
 
-Owns how the picture looks. What may happen to a call is decided in `farhand.core.call` alone, so a picture that
-disagrees with the code cannot be drawn, and one that is out of date fails a test.
+Owns how the picture looks. What may happen to a call is decided in `farhand.core.call` alone, so a picture
+that disagrees with the code cannot be drawn, and one that is out of date fails a test.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ def page() -> str:
 {diagram()}
 ```
 
-A call begins as `asking` if a person has to say yes first, else as `ready`. A move that is not in this table
-changes nothing: what was not approved cannot be finished, and what is settled stays as it is.
+A call begins as `asking` if a person has to say yes first, else as `ready`. One that names an unknown tool, or
+brings input its schema does not allow, is settled as a `Failure` where it begins, and nobody is asked to run it.
+A move that is not in this table changes nothing: what was not approved cannot be finished, and what is settled
+stays as it is.
 
 {table()}
 """
