@@ -1,0 +1,99 @@
+"""The address of a request: its host, its query, its path. Owns how they are read, and what counts as local.
+
+Must not know routes, nor which hosts are allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
+from typing import NamedTuple
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from starlette.types import Scope
+
+from farhand.errors import Malformed
+
+
+class Host(NamedTuple):
+    """A name in lower case or an address without brackets, and the port if one was named."""
+
+    name: str
+    port: int | None
+
+
+def host_of(scope: Scope) -> Host | None:
+    """Whom the request is addressed to; None when the Host header is missing, given twice or malformed."""
+    headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
+    values = [value for name, value in headers if name == b"host"]
+    return _parse_host(values[0]) if len(values) == 1 else None
+
+
+@lru_cache(maxsize=256)
+def is_loopback(host: str) -> bool:
+    """Whether only programs on this machine can be meant; brackets around an address do not matter."""
+    if host.lower() in {"localhost", "localhost."}:
+        return True
+    try:
+        address = ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped.is_loopback
+    return address.is_loopback
+
+
+def query(scope: Scope) -> dict[str, str]:
+    """The parameters behind the question mark. One given twice is refused: either may be meant."""
+    text: bytes = scope["query_string"]
+    if not text:
+        return {}
+    try:
+        pairs = parse_qsl(
+            text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS
+        )
+    except ValueError:
+        raise _bad_address("The query of the address can not be read.") from None
+    parameters = dict(pairs)
+    if len(parameters) != len(pairs):
+        raise _bad_address("A parameter of the address is given twice.")
+    return parameters
+
+
+def percent_decode(text: str) -> str:
+    """A segment of a raw path as it was meant; what is no UTF-8 is refused, not repaired."""
+    if "%" not in text:
+        return text
+    if _BROKEN_ESCAPE.search(text):
+        raise _bad_address("The address holds a percent sign that starts no escape.")
+    try:
+        return unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        raise _bad_address("The address is not valid UTF-8.") from None
+
+
+_MAX_PARAMETERS = 64
+_BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+_HOST = re.compile(r"(?:\[([0-9a-fA-F:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::([0-9]{1,5}))?")
+
+
+@lru_cache(maxsize=256)
+def _parse_host(value: bytes) -> Host | None:
+    found = _HOST.fullmatch(value.decode("latin-1"))
+    if found is None:
+        return None
+    address, name, port = found.groups()
+    if port is not None and int(port) > 65535:
+        return None
+    if address is None:
+        return Host(name.lower().removesuffix("."), int(port) if port else None)
+    try:
+        return Host(str(IPv6Address(address)), int(port) if port else None)
+    except ValueError:
+        return None
+
+
+def _bad_address(reason: str) -> Malformed:
+    return Malformed(reason, hint="Check the address of the request.")

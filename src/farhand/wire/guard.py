@@ -1,0 +1,207 @@
+"""The one reader of JSON that comes from outside, for every face.
+
+Owns what a body may look like: its depth, its nodes, its numbers, its keys. Must not know what it means.
+
+msgspec reads the whole body as plain objects, which settles grammar, UTF-8, surrogates and overflow. It keeps
+the last of two equal keys, though, has no limit but the stack, and skips unread what a typed shape does not
+name. Walking the objects in Python would cost more than reading them, so they are written out again and both
+texts are counted in C: a key that stood twice is missing from the second, and the brackets tell the depth.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from farhand.errors import Malformed
+
+MAX_DEPTH = 64
+MAX_NODES = 100_000
+MAX_DIGITS = 64
+
+T = TypeVar("T")
+
+
+def read_json(body: bytes) -> object:
+    """The value of a JSON body, or `Malformed` with the reason."""
+    # a node takes two bytes at the least, so a smaller body cannot hold too many
+    is_large = len(body) > 2 * MAX_NODES
+    if is_large:
+        _refuse_crowd(body)
+    # before they are read: Python's time for a number grows with the square of its digits
+    _refuse_long_integers(body)
+    try:
+        value = _decode(body)
+        plain = _encode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+        raise _malformed(_explain(fault, body)) from None
+    _refuse_doubles_and_depth(body, plain)
+    if is_large:
+        _refuse_many_nodes(plain)
+    return value
+
+
+def read_as(body: bytes, shape: type[T]) -> T:
+    """A JSON body as `shape`. Fields that the shape does not name are guarded too, then ignored."""
+    read_json(body)
+    decoder = _decoders.get(shape)
+    if decoder is None:
+        decoder = _decoders[shape] = msgspec.json.Decoder(shape)
+    try:
+        value: T = decoder.decode(body)
+    except msgspec.ValidationError as fault:
+        raise _malformed(f"{fault}.") from None
+    return value
+
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+# Any: each decoder gives what its key names, which no dict can say
+_decoders: dict[type[object], msgspec.json.Decoder[Any]] = {}
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
+_ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_ALL_BUT_MARKS = _ALL_BUT_BRACKETS.replace(b'"', b"")
+_ONE_DIGIT = bytes(0x30 if byte in b"0123456789" else 0 for byte in range(256))
+_STRIDE = 8
+_LONG_RUN = b"0" * (MAX_DIGITS + 1)
+_LONG_RUN_SAMPLED = b"0" * ((MAX_DIGITS + 1) // _STRIDE)
+_NUMBER = re.compile(rb"[-+.0-9eE]+")
+_SURROGATE_PAIR = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_AT_BYTE = re.compile(r"\(byte (\d+)\)")
+
+
+def _refuse_doubles_and_depth(body: bytes, plain: bytes) -> None:
+    bare = _unescaped(plain)
+    marks = bare.translate(_ONE_BRACKET, _ALL_BUT_MARKS)
+    if body != plain and marks.count(b'"') != _unescaped(body).count(b'"'):
+        raise _malformed(_name_double(body))
+    brackets = marks.replace(b'""', b"")
+    if len(brackets) <= 2 * MAX_DEPTH:
+        return
+    # between two brackets an odd number of quotes stays only where a string holds a bracket
+    if b'"' in brackets:
+        brackets = _without_strings(bare).translate(_ONE_BRACKET, _ALL_BUT_BRACKETS)
+    _refuse_depth(brackets)
+
+
+def _refuse_depth(brackets: bytes) -> None:
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return
+        # takes the innermost level away
+        brackets = brackets.replace(b"[]", b"")
+    if brackets:
+        raise _too_deep()
+
+
+def _refuse_many_nodes(plain: bytes) -> None:
+    bare = _without_strings(_unescaped(plain))
+    opened = bare.count(b"[") + bare.count(b"{")
+    empty = bare.count(b"[]") + bare.count(b"{}")
+    # every node but the root follows a comma or is the first of its container
+    if 1 + bare.count(b",") + opened - empty > MAX_NODES:
+        raise _too_many_nodes()
+
+
+def _refuse_crowd(body: bytes) -> None:
+    """Refuse far too many nodes before they become objects many times the size of the body."""
+    if body.count(b",") + body.count(b"[") + body.count(b"{") < MAX_NODES:
+        return
+    # a node has two strings at the most, its key and itself
+    if _unescaped(body).count(b'"') > 4 * MAX_NODES:
+        raise _too_many_nodes()
+    bare = _without_strings(_unescaped(body))
+    if max(bare.count(b","), bare.count(b"[") + bare.count(b"{")) > MAX_NODES:
+        raise _too_many_nodes()
+
+
+def _refuse_long_integers(body: bytes) -> None:
+    # every eighth byte shows whether a long run is possible at all, for an eighth of the price
+    if _LONG_RUN_SAMPLED not in body[::_STRIDE].translate(_ONE_DIGIT):
+        return
+    if _LONG_RUN not in body.translate(_ONE_DIGIT):
+        return
+    for number in _NUMBER.findall(_without_strings(_unescaped(body))):
+        digits = number.lstrip(b"-")
+        if len(digits) > MAX_DIGITS and digits.isdigit():
+            raise _malformed(f"An integer has {len(digits)} digits; {MAX_DIGITS} are the most.")
+
+
+def _unescaped(text: bytes) -> bytes:
+    """JSON text without escaped quotes, so that every quote left starts or ends a string."""
+    if b"\\" not in text:
+        return text
+    # escaped backslashes go first: one that is left before a quote escapes it
+    return text.replace(b"\\\\", b"").replace(b'\\"', b"")
+
+
+def _without_strings(bare: bytes) -> bytes:
+    return b'""'.join(bare.split(b'"')[::2])
+
+
+def _name_double(body: bytes) -> str:
+    doubles: list[str] = []
+
+    def collect(pairs: list[tuple[str, object]]) -> None:
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                doubles.append(key)
+            seen.add(key)
+
+    try:
+        json.loads(body, object_pairs_hook=collect)
+    except RecursionError:
+        return "A key stands twice in one object, over something nested very deeply."
+    return f"The key {json.dumps(doubles[0][:100])} stands twice in one object."
+
+
+def _explain(fault: Exception, body: bytes) -> str:
+    if isinstance(fault, RecursionError):
+        return _too_deep().message
+    if isinstance(fault, UnicodeDecodeError):
+        return f"The body is not valid UTF-8{_first_bad_byte(body)}."
+    if body.startswith(_BYTE_ORDER_MARK):
+        return "The body starts with a byte order mark; plain UTF-8 was expected."
+    if not body.strip(b" \t\r\n"):
+        return "The body is empty."
+    if _SURROGATE.search(_SURROGATE_PAIR.sub(b"", body.replace(b"\\\\", b""))):
+        return "A string holds one half of a surrogate pair."
+    return _explain_grammar(str(fault), body)
+
+
+def _explain_grammar(text: str, body: bytes) -> str:
+    if "out of range" in text:
+        return "A number is too large."
+    at = _AT_BYTE.search(text)
+    if at is None:
+        return "The JSON ends too early."
+    if body[int(at[1]) :].startswith((b"NaN", b"Infinity")):
+        return f"NaN and Infinity are not JSON (byte {at[1]})."
+    return f"The body is not JSON: {text.removeprefix('JSON is malformed: ')}."
+
+
+def _first_bad_byte(body: bytes) -> str:
+    try:
+        body.decode()
+    except UnicodeDecodeError as fault:
+        return f" (byte {fault.start})"
+    return ""
+
+
+def _too_deep() -> Malformed:
+    return _malformed(f"The JSON is nested deeper than {MAX_DEPTH} levels.")
+
+
+def _too_many_nodes() -> Malformed:
+    return _malformed(f"The JSON has more than {MAX_NODES} values.")
+
+
+def _malformed(reason: str) -> Malformed:
+    return Malformed(reason, hint="Send one JSON value in UTF-8; nothing was applied.")

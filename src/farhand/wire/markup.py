@@ -1,0 +1,87 @@
+"""Text and JSON inside tags. Owns the escapes; must not know which tags there are or what they mean.
+
+A stream of tags is read by XML parsers, by HTML parsers and by plain search. So what goes into an attribute
+is ASCII that all of them give back unchanged, and text of a model can never pass for one of our tags.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable
+
+from farhand.errors import Misuse
+
+
+def attribute(value: object) -> str:
+    """A JSON value for an attribute between double quotes."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return html.escape(text, quote=True)
+
+
+def escape_stream_text(text: str) -> str:
+    """Streamed text on one line: line feed, carriage return and backslash become two characters each."""
+    return text.translate(_LINE_ESCAPES)
+
+
+def cdata(text: str) -> str:
+    """A CDATA section; what XML has no character for becomes U+FFFD, or no parser would read the rest."""
+    inner = _NOT_XML.sub("\ufffd", text).replace("]]>", "]]]]><![CDATA[>")
+    return f"<![CDATA[{inner}]]>"
+
+
+def escape_tags(text: str, names: Iterable[str]) -> str:
+    """A whole text in which nothing starts a tag of one of these names."""
+    escaper = TagEscaper(names)
+    return escaper.feed(text) + escaper.flush()
+
+
+class TagEscaper:
+    """`escape_tags` for text that arrives in pieces: the result is the same, wherever it was cut.
+
+    Upper or lower case, opening or closing: only an end that may still become one of the tags is held back.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(name.lower() for name in names)
+        self._tag = _pattern(self._names)
+        self._held = ""
+
+    @property
+    def held(self) -> int:
+        """How many characters are held back."""
+        return len(self._held)
+
+    def feed(self, piece: str) -> str:
+        """What is safe to send now."""
+        text = self._held + piece
+        cut = self._safe_length(text)
+        self._held = text[cut:]
+        return self._tag.sub("&lt;", text[:cut])
+
+    def flush(self) -> str:
+        """The rest, once nothing but a tag of ours can follow."""
+        rest, self._held = self._held, ""
+        return rest
+
+    def _safe_length(self, text: str) -> int:
+        start = text.rfind("<")
+        if start < 0:
+            return len(text)
+        begun = text[start + 1 :].removeprefix("/").lower()
+        is_undecided = any(name.startswith(begun) for name in self._names) and begun not in self._names
+        return start if is_undecided else len(text)
+
+
+_LINE_ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\\": "\\\\"})
+_NAME = re.compile(r"[^</][^<]*")
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    if not names or not all(name.isascii() and _NAME.fullmatch(name) for name in names):
+        raise Misuse(f"These are no names of tags: {names!r}.", hint="Name at least one, without brackets.")
+    either = "|".join(map(re.escape, names))
+    # ASCII: a letter of another alphabet is not one of ours, whatever its lower case
+    return re.compile(f"<(?=/?(?:{either}))", re.IGNORECASE | re.ASCII)
