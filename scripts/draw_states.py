@@ -38,10 +38,10 @@ def page() -> str:
 {diagram()}
 ```
 
-A call begins as `asking` if a person has to say yes first, else as `ready`. One that names an unknown tool, or
-brings input its schema does not allow, is settled as a `Failure` where it begins, and nobody is asked to run it.
-A move that is not in this table changes nothing: what was not approved cannot be finished, and what is settled
-stays as it is.
+A call begins as `asking` if a person has to say yes first, else as `ready`. One that names an unknown tool,
+or brings input its schema does not allow, is settled as a `Failure` where it begins, and nobody runs it.
+A move that is not in this table changes nothing: what was not approved cannot be finished, and what is
+settled stays as it is.
 
 {table()}
 """
