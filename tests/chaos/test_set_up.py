@@ -158,7 +158,9 @@ def run(project: Path, *command: str, **variables: str) -> subprocess.CompletedP
 
 
 def offline() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "MAKE"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "MAKE", "MFLAGS"))
+    }
     settings = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PYTHON": sys.executable, "VENV": ".venv"}
     return kept | settings
 

@@ -151,12 +151,13 @@ def plant(path: Path, text: str) -> None:
 
 def make(*commands: str, in_: Path) -> subprocess.CompletedProcess[str]:
     """Run the real Makefile with the environment these tests run in, and without setting it up again."""
-    environment = os.environ | {"PYTHONPATH": str(in_ / "src"), "COLUMNS": "200", "NO_COLOR": "1"}
+    # the make that may be running these tests must not hand its own flags down
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     venv = sys.prefix
     return subprocess.run(
         ["make", "-o", f"{venv}/.ready-to-develop", f"VENV={venv}", *commands],
         cwd=in_,
-        env=environment,
+        env=inherited | {"PYTHONPATH": str(in_ / "src"), "COLUMNS": "200", "NO_COLOR": "1"},
         capture_output=True,
         text=True,
         check=False,
