@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from farhand.core.outcome import Success
+from farhand.core.run import Usage
+from farhand.errors import BadSetting, ModelFault
+from farhand.models.base import (
+    CallDone,
+    CallStart,
+    InputDelta,
+    Model,
+    ReasoningDelta,
+    ReasoningDone,
+    TextDelta,
+)
+from farhand.models.scripted import Ask, Begin, Fail, Moment, Say, ScriptedModel, Stop, Think
+from tests.requirement import requirement
+from tests.unit.models.conversation import Talk, heard, text_in
+
+
+@requirement("scripted:function")
+async def test_a_function_answers_with_text_in_deltas_of_a_word_each() -> None:
+    model = ScriptedModel(lambda moment: f"You said {moment.text}.")
+    assert await heard(model, Talk("good day")) == [
+        TextDelta("You "),
+        TextDelta("said "),
+        TextDelta("good "),
+        TextDelta("day."),
+        Stop("end"),
+    ]
+
+
+def test_it_is_a_model_named_scripted() -> None:
+    model: Model = ScriptedModel([])
+    assert model.name == "scripted"
+
+
+@requirement("scripted:function")
+async def test_a_function_may_be_async() -> None:
+    async def script(moment: Moment) -> str:
+        await asyncio.sleep(0)
+        return moment.text.upper()
+
+    assert text_in(await heard(ScriptedModel(script), Talk("loud"))) == "LOUD"
+
+
+async def test_a_generator_of_items_is_spoken_while_it_is_written() -> None:
+    gate = asyncio.Event()
+
+    async def script(_: Moment) -> AsyncGenerator[Say | Ask, None]:
+        yield Say("first")
+        await gate.wait()
+        yield Ask("look")
+
+    events = ScriptedModel(script).stream(Talk("go").prompt())
+    assert await anext(events) == TextDelta("first")
+    gate.set()
+    assert [event async for event in events][-1] == Stop("calls")
+
+
+async def test_a_stream_that_is_given_up_closes_the_generator_behind_it() -> None:
+    closed: list[str] = []
+
+    async def script(_: Moment) -> AsyncGenerator[str, None]:
+        try:
+            yield "one two three"
+        finally:
+            closed.append("closed")
+
+    events = ScriptedModel(script).stream(Talk("go").prompt())
+    await anext(events)
+    assert isinstance(events, AsyncGenerator)
+    await events.aclose()
+    assert closed == ["closed"]
+
+
+@requirement("scripted:calls")
+async def test_one_step_may_mix_words_and_several_calls() -> None:
+    model = ScriptedModel([[Say("Looking."), Ask("weather", {"city": "Oslo"}, id="c1"), Ask("clock")]])
+    assert await heard(model, Talk("go")) == [
+        TextDelta("Looking."),
+        CallStart(0, "weather", "c1"),
+        InputDelta(0, '{"city": '),
+        InputDelta(0, '"Oslo"}'),
+        CallDone(0, '{"city": "Oslo"}'),
+        CallStart(1, "clock", None),
+        InputDelta(1, "{}"),
+        CallDone(1, "{}"),
+        Stop("calls"),
+    ]
+
+
+@requirement("scripted:calls")
+@pytest.mark.parametrize("raw", ["", "not json", '{"city": ', "[1]", "NaN"])
+async def test_an_input_given_as_text_is_sent_as_it_stands(raw: str) -> None:
+    events = await heard(ScriptedModel([Ask("weather", raw)]), Talk("go"))
+    assert CallDone(0, raw) in events
+
+
+async def test_an_input_json_cannot_hold_is_a_fault_that_names_the_tool() -> None:
+    with pytest.raises(ModelFault, match="asks for weather with an input JSON cannot hold"):
+        await heard(ScriptedModel([Ask("weather", {"at": object()})]), Talk("go"))
+
+
+async def test_reasoning_comes_with_the_item_to_echo() -> None:
+    events = await heard(ScriptedModel([[Think("Hm, hm.", echo={"sig": 1}), "Yes."]]), Talk("go"))
+    assert events == [
+        ReasoningDelta("Hm, "),
+        ReasoningDelta("hm."),
+        ReasoningDone({"sig": 1}),
+        TextDelta("Yes."),
+        Stop("end"),
+    ]
+
+
+@requirement("scripted:stops")
+async def test_a_call_that_is_only_begun_ends_the_step_for_its_length() -> None:
+    events = await heard(ScriptedModel([[Ask("clock"), Begin("weather", '{"ci', id="c2")]]), Talk("go"))
+    assert events[-3:] == [CallStart(1, "weather", "c2"), InputDelta(1, '{"ci'), Stop("length")]
+
+
+@requirement("scripted:stops")
+async def test_a_stop_in_the_step_says_why_it_ends() -> None:
+    stop = Stop("refusal", Usage(7, 3))
+    assert (await heard(ScriptedModel([["I would rather not.", stop]]), Talk("go")))[-1] == stop
+    assert await heard(ScriptedModel([Stop("pause")]), Talk("go")) == [Stop("pause")]
+
+
+@requirement("scripted:fails")
+async def test_a_fail_breaks_off_after_what_was_said_before_it() -> None:
+    stream = ScriptedModel([["Half an", Fail("overloaded")]]).stream(Talk("go").prompt())
+    events = [await anext(stream), await anext(stream)]
+    with pytest.raises(ModelFault, match="overloaded"):
+        await anext(stream)
+    assert text_in(events) == "Half an"
+
+
+@requirement("scripted:list")
+async def test_a_list_is_played_one_step_per_request_and_then_is_used_up() -> None:
+    model = ScriptedModel(["one", lambda moment: moment.text, ["three"]])
+    told = [text_in(await heard(model, Talk("two"))) for _ in range(3)]
+    assert told == ["one", "two", "three"]
+    with pytest.raises(ModelFault, match=r"used up: it has 3 steps"):
+        await heard(model, Talk("two"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ([None], "cannot be None"),
+        ([3], "cannot be a value of type int"),
+        ([["fine", 3]], "cannot hold a value of type int"),
+        ([[Stop("end"), "more"]], "comes last"),
+        ("a bare text", "cannot be made from a value of type str"),
+    ],
+)
+def test_what_is_no_script_is_refused_when_it_is_written(steps: list[str], why: str) -> None:
+    with pytest.raises(BadSetting, match=why):
+        ScriptedModel(steps)
+
+
+async def test_a_function_that_answers_with_no_step_breaks_the_model_not_the_program() -> None:
+    forgetful: list[str] = []
+    # the fault under test is one that mypy would have found
+    model = ScriptedModel(lambda _: forgetful.append("x"))  # type: ignore[arg-type, return-value]
+    with pytest.raises(ModelFault, match="cannot be None"):
+        await heard(model, Talk("go"))
+
+
+async def test_deltas_can_be_given_one_by_one_or_cut_by_a_function() -> None:
+    given = await heard(ScriptedModel([Say(["Hel", "lo"])]), Talk("go"))
+    cut = await heard(ScriptedModel(["Hi!"], cut=list), Talk("go"))
+    assert given[:-1] == [TextDelta("Hel"), TextDelta("lo")]
+    assert cut[:-1] == [TextDelta("H"), TextDelta("i"), TextDelta("!")]
+
+
+@pytest.mark.parametrize("text", ["", " ", " two  blanks\nand lines\n", "one"])
+async def test_the_deltas_of_a_text_always_add_up_to_it(text: str) -> None:
+    assert text_in(await heard(ScriptedModel([text]), Talk("go"))) == text
+
+
+@requirement("scripted:delays")
+async def test_delays_are_slept_before_each_delta_and_only_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+    real = asyncio.sleep
+
+    async def sleep(delay: float) -> None:
+        slept.append(delay)
+        await real(0)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    await heard(ScriptedModel([[Say("a b", delay=2.5), "c"]]), Talk("go"))
+    await heard(ScriptedModel(["d"], delay=0.5), Talk("go"))
+    assert slept == [2.5, 2.5, 0.0, 0.5]
+
+
+async def test_the_loop_gets_a_turn_before_every_event() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        counter = group.create_task(count())
+        await heard(ScriptedModel(["word " * 50]), Talk("go"))
+        counter.cancel()
+    assert turns >= 50
+
+
+@requirement("scripted:prompts")
+async def test_it_remembers_the_newest_requests_as_they_were() -> None:
+    model = ScriptedModel(lambda _: "ok", keep_prompts=2)
+    talk = Talk("one")
+    for word in ("two", "three"):
+        await heard(model, talk)
+        talk.said("ok").user(word)
+    await heard(model, talk)
+    assert [len(prompt.messages) for prompt in model.prompts] == [3, 5]
+
+
+@requirement("scripted:history")
+async def test_a_history_without_a_call_s_result_is_refused_and_recorded() -> None:
+    model = ScriptedModel(["never said"])
+    talk = Talk("go").asked("look").user("and now?")
+    with pytest.raises(ModelFault, match=r"no result for call_0 \(look\)"):
+        await heard(model, talk)
+    assert len(model.prompts) == 1
+
+
+@requirement("scripted:function")
+async def test_a_function_sees_results_and_goes_on() -> None:
+    def script(moment: Moment) -> str | Ask:
+        return f"It is {moment.results[-1].output}." if moment.steps else Ask("look")
+
+    model = ScriptedModel(script)
+    talk = Talk("go")
+    assert (await heard(model, talk))[-1] == Stop("calls")
+    assert text_in(await heard(model, talk.asked("look").got(Success("sunny")))) == "It is sunny."
+
+
+async def test_an_error_of_the_script_itself_comes_out_unchanged() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await heard(ScriptedModel(lambda moment: "x" * (1 // moment.steps)), Talk("go"))
