@@ -71,7 +71,7 @@ docs: $(ready_to_develop) ## draw the state diagram from the table, and say wher
 	@$(bin)/python scripts/draw_states.py
 	@echo "docs: start with README.md, then docs/"
 
-bench: $(ready_to_develop) ## measure the figures we publish
+bench: $(if $(wildcard bench),$(ready_to_develop)) ## measure the figures we publish
 	@if [ -d bench ]; then $(bin)/python -m bench; else echo "bench: the measurements come with a later release"; fi
 
 lock: ## write requirements/*.txt from pyproject.toml (ARGS=--upgrade for the newest versions)
