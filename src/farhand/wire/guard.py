@@ -165,8 +165,9 @@ def _name_double(body: bytes) -> str:
 def _explain(fault: Exception, body: bytes) -> str:
     if isinstance(fault, RecursionError):
         return _too_deep().message
-    if isinstance(fault, UnicodeDecodeError):
-        return f"The body is not valid UTF-8{_first_bad_byte(body)}."
+    bad = _first_bad_byte(body)
+    if bad is not None:
+        return f"The body is not valid UTF-8 (byte {bad})."
     if body.startswith(_BYTE_ORDER_MARK):
         return "The body starts with a byte order mark; plain UTF-8 was expected."
     if not body.strip(b" \t\r\n"):
@@ -187,12 +188,12 @@ def _explain_grammar(text: str, body: bytes) -> str:
     return f"The body is not JSON: {text.removeprefix('JSON is malformed: ')}."
 
 
-def _first_bad_byte(body: bytes) -> str:
+def _first_bad_byte(body: bytes) -> int | None:
     try:
         body.decode()
     except UnicodeDecodeError as fault:
-        return f" (byte {fault.start})"
-    return ""
+        return fault.start
+    return None
 
 
 def _too_deep() -> Malformed:

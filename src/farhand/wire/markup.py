@@ -70,8 +70,9 @@ class TagEscaper:
         if start < 0:
             return len(text)
         begun = text[start + 1 :].removeprefix("/").lower()
-        is_undecided = any(name.startswith(begun) for name in self._names) and begun not in self._names
-        return start if is_undecided else len(text)
+        is_decided = begun.startswith(self._names)
+        may_become_tag = any(name.startswith(begun) for name in self._names)
+        return start if may_become_tag and not is_decided else len(text)
 
 
 _LINE_ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\\": "\\\\"})
