@@ -3,6 +3,6 @@
 from farhand.models.base import Stop
 from farhand.models.scripted.model import ScriptedModel
 from farhand.models.scripted.moment import Moment, Returned
-from farhand.models.scripted.step import Ask, Begin, Fail, Say, Think
+from farhand.models.scripted.step import Ask, Begin, Fail, Say, Step, Think
 
-__all__ = ["Ask", "Begin", "Fail", "Moment", "Returned", "Say", "ScriptedModel", "Stop", "Think"]
+__all__ = ["Ask", "Begin", "Fail", "Moment", "Returned", "Say", "ScriptedModel", "Step", "Stop", "Think"]

@@ -1,0 +1,168 @@
+"""Tools that run in the user's browser. Their bodies never run: the page shows a card and answers."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from farhand import tool
+
+
+@dataclass
+class OpenedPage:
+    url: str
+    # spelled as the page sends it
+    viewKey: str  # noqa: N815
+
+
+@dataclass
+class PickedFile:
+    name: str
+    type: str
+    size: int
+    ref: str
+
+
+@dataclass
+class PickedColor:
+    hex: str
+
+
+@dataclass
+class Location:
+    """Coordinates from the browser, or a place that the user typed instead."""
+
+    lat: float | None = None
+    lon: float | None = None
+    accuracy: float | None = None
+    place: str | None = None
+
+
+@tool(executor="frontend", timeout_sec=60, card="open_page")
+def open_url(url: str, timeout_sec: float | None = None) -> OpenedPage:
+    """Open a page beside the chat, where the user sees it.
+
+    Args:
+        url: The address, http or https.
+        timeout_sec: How many seconds to wait for the page to open; leave it out for one minute.
+
+    Returns:
+        url and viewKey of the page that was opened.
+    """
+    raise NotImplementedError
+
+
+@tool(executor="frontend", card="confirm")
+def user_confirm(message: str) -> str:
+    """Ask the user a question that has yes or no for an answer, and wait for it.
+
+    Args:
+        message: The question, as the user will read it.
+
+    Returns:
+        "yes" or "no".
+    """
+    raise NotImplementedError
+
+
+@tool(executor="frontend", card="text")
+def ask_text(question: str) -> str:
+    """Ask the user for a short text and wait for it.
+
+    Args:
+        question: The question, as the user will read it.
+
+    Returns:
+        What the user typed.
+    """
+    raise NotImplementedError
+
+
+@tool(executor="frontend", card="select")
+def select_option(question: str, options: list[str]) -> str:
+    """Let the user choose one of several options.
+
+    Args:
+        question: The question, as the user will read it.
+        options: What there is to choose from, each once.
+
+    Returns:
+        The option that was chosen.
+    """
+    raise NotImplementedError
+
+
+@tool(executor="frontend", card="file")
+def pick_file(prompt: str) -> PickedFile:
+    """Let the user pick a file from their own device and share it.
+
+    Args:
+        prompt: What to pick, as the user will read it, for example "Pick the report".
+
+    Returns:
+        name, type and size of the file, and a ref under which it was stored.
+    """
+    raise NotImplementedError
+
+
+@tool(executor="frontend", card="color")
+def pick_color(prompt: str = "Pick a colour") -> PickedColor:
+    """Let the user pick a colour.
+
+    Args:
+        prompt: What the colour is for, as the user will read it.
+
+    Returns:
+        hex, the colour as "#RRGGBB".
+    """
+    raise NotImplementedError
+
+
+@tool(executor="frontend", card="location")
+def get_location(reason: str = "") -> Location:
+    """Ask the user to share where they are, once.
+
+    Args:
+        reason: What it is needed for, as the user will read it.
+
+    Returns:
+        lat, lon and accuracy in metres; or place, if the user typed one instead.
+    """
+    raise NotImplementedError
+
+
+@tool(executor="frontend", card="clipboard")
+def copy_to_clipboard(text: str) -> bool:
+    """Copy a text to the user's clipboard, if they allow it.
+
+    Args:
+        text: What to copy.
+
+    Returns:
+        true once it is copied.
+    """
+    raise NotImplementedError
+
+
+@tool(executor="frontend", needs_approval=True, card="photo")
+def take_photo(camera: Literal["front", "back"] = "front") -> PickedFile:
+    """Take a photo with the user's camera. The user is asked for permission first.
+
+    Args:
+        camera: "front" looks at the user, "back" at what is before them.
+
+    Returns:
+        name, type and size of the photo, and a ref under which it was stored.
+    """
+    raise NotImplementedError
+
+
+FRONTEND_TOOLS = (
+    open_url,
+    user_confirm,
+    ask_text,
+    select_option,
+    pick_file,
+    pick_color,
+    get_location,
+    copy_to_clipboard,
+    take_photo,
+)
