@@ -1,0 +1,115 @@
+"""Runs a function that somebody else wrote, and turns whatever it does into an outcome.
+
+Owns the deadline of one execution and the words for what went wrong. This is the one module of `tools` that
+catches everything: a tool may raise anything, and whatever it raises is an outcome. It must not know
+toolboxes, schemas or calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+import anyio
+from msgspec import Struct
+
+from farhand.core.outcome import Failure, Success
+from farhand.core.settings import Limits
+from farhand.tools.plain import plain
+from farhand.tools.threads import in_thread
+
+log = logging.getLogger("farhand.tools")
+
+T = TypeVar("T")
+
+
+class Raised(Struct, frozen=True):
+    """What a foreign function raised, as a value."""
+
+    error: BaseException
+
+
+def attempt(work: Callable[[], T]) -> T | Raised:
+    """What `work` returns, or what it raised."""
+    try:
+        return work()
+    # also SystemExit: a tool that calls sys.exit() must not end the server
+    except BaseException as error:  # noqa: BLE001
+        return Raised(error)
+
+
+async def executed(
+    name: str, function: Callable[..., object], arguments: dict[str, object], *, within: float
+) -> Success | Failure:
+    """The outcome of calling the function: on the loop if it is async, else in a thread."""
+    if within <= 0:
+        return _too_late(name, within)
+    ended: object = None
+    with anyio.move_on_after(within) as deadline:
+        ended = await _ended(name, function, arguments)
+    if deadline.cancel_called:
+        # also when the function caught its cancellation and returned something: it is too late for that
+        return _too_late(name, within)
+    return ended if isinstance(ended, Success | Failure) else _outcome(name, ended)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Class and message; the traceback goes to the log, at debug level, and nowhere else."""
+    log.debug("a tool raised", exc_info=error)
+    message = attempt(partial(str, error))
+    kind = type(error).__name__
+    text = f"{kind}: {message}" if isinstance(message, str) and message else kind
+    return Failure(text.encode(errors="replace")[:_ERROR_BYTES].decode(errors="ignore"))
+
+
+_ERROR_BYTES = Limits().error_text
+
+
+async def _ended(name: str, function: Callable[..., object], arguments: dict[str, object]) -> object:
+    if inspect.iscoroutinefunction(function):
+        return await _on_loop(partial(function, **arguments))
+    # the result becomes JSON in the thread as well: a large one must not hold up the loop
+    ended = await _on_loop(partial(in_thread, partial(_called, name, partial(function, **arguments))))
+    if inspect.isawaitable(ended):
+        return await _on_loop(lambda: ended)
+    return ended
+
+
+def _called(name: str, work: Callable[[], object]) -> object:
+    value = attempt(work)
+    return value if inspect.isawaitable(value) else _outcome(name, value)
+
+
+async def _on_loop(work: Callable[[], Awaitable[object]]) -> object:
+    try:
+        return await work()
+    except BaseException as error:
+        if _is_meant_for_us(error):
+            raise
+        return Raised(error)
+
+
+def _is_meant_for_us(error: BaseException) -> bool:
+    """A cancellation that nobody asked for is the tool's own affair; it must not look like a stopped run."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)
+
+
+def _outcome(name: str, value: object) -> Success | Failure:
+    if isinstance(value, Raised):
+        return failure_of(value.error)
+    output = attempt(partial(plain, value))
+    if isinstance(output, Raised):
+        why = failure_of(output.error).error
+        return Failure(f"`{name}` returned something that JSON cannot hold: {why}.")
+    return Success(output)
+
+
+def _too_late(name: str, within: float) -> Failure:
+    return Failure(f"`{name}` did not finish within {max(within, 0):g} s; whether it took effect is unknown.")

@@ -1,0 +1,197 @@
+"""From a Python signature to JSON Schema, and from JSON back to the arguments of that signature.
+
+pydantic knows the types, the docstring knows the words. Whatever cannot be told to a model without guessing
+is `BadTool` here, at declaration. It must not know who runs a tool, or when.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from inspect import Parameter
+from typing import Any, get_type_hints
+
+from msgspec import Struct
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from pydantic_core import PydanticSerializationError, SchemaError
+
+from farhand.core.tool import Schema
+from farhand.errors import BadTool
+from farhand.tools.check import checker
+from farhand.tools.docstring import Doc, doc_of
+from farhand.tools.plain import NotJson, plain, shortened
+
+# Any: a hint is whatever pydantic can make sense of, not always a type
+Hint = Any
+Hints = dict[str, Hint]
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """What a signature and its docstring say."""
+
+    description: str
+    arguments: Arguments
+    output_schema: Schema | None
+    returns_text: bool
+    says_returns: bool
+    """True if the docstring has a `Returns:` section."""
+
+
+def shape_of(function: Callable[..., object], name: str) -> Shape:
+    doc = doc_of(function, name)
+    hints = _hints(function, name)
+    arguments = Arguments(_fields(function, name, hints, doc))
+    output_schema = _output_schema(hints, name)
+    return Shape(
+        description=doc.description,
+        arguments=arguments,
+        output_schema=output_schema,
+        returns_text=_is_text(output_schema),
+        says_returns=doc.returns is not None,
+    )
+
+
+class Arguments:
+    """The parameters of one function: their schema, and JSON turned into values of their types."""
+
+    def __init__(self, fields: dict[str, tuple[Hint, FieldInfo]]) -> None:
+        # fields are numbered and carry the parameter's name as an alias: `_x`, `json` or `model_x` are good
+        # names for parameters, but not for fields of a pydantic model
+        self._names = {f"p{index}": name for index, name in enumerate(fields)}
+        # Any: the overloads of create_model cannot describe fields that come from a dict
+        numbered: dict[str, Any] = dict(zip(self._names, fields.values(), strict=True))
+        self._model: type[BaseModel] = create_model("Input", __config__=_CONFIG, **numbered)
+        self.schema: Schema = self._model.model_json_schema(schema_generator=_Writer)
+        del self.schema["title"]
+
+    def bind(self, input: str) -> dict[str, object]:
+        """Keyword arguments from JSON text; pydantic's `ValidationError` where a value does not become one.
+
+        Only what the input has is set, so that defaults stay the function's own.
+        """
+        made = self._model.model_validate_json(input)
+        return {self._names[field]: getattr(made, field) for field in made.model_fields_set}
+
+
+_CONFIG = ConfigDict(extra="forbid", hide_input_in_errors=True)
+_UNFIT = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError)
+_TYPES_THAT_FIT = (
+    "Use str, int, float, bool, Literal, an Enum, a date, lists and dicts of those, a pydantic model, "
+    "a dataclass or a typing_extensions.TypedDict."
+)
+
+
+class _Writer(GenerateJsonSchema):
+    """No titles (they repeat names), no default that JSON cannot hold, no union with a member left out."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+    def encode_default(self, dft: object) -> object:
+        try:
+            return plain(super().encode_default(dft))
+        except NotJson as error:
+            raise PydanticSerializationError(str(error)) from error
+
+    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
+        # the other kind says that a default was left out, which is what we want
+        if kind == "skipped-choice":
+            raise PydanticInvalidForJsonSchema(detail)
+
+
+def _hints(function: Callable[..., object], name: str) -> Hints:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except (NameError, TypeError, SyntaxError, AttributeError) as error:
+        raise BadTool(
+            f"A type hint of tool `{name}` cannot be resolved: {shortened(str(error))}.",
+            hint="Define or import the type at the top level of the module.",
+        ) from error
+
+
+def _fields(
+    function: Callable[..., object], name: str, hints: Hints, doc: Doc
+) -> dict[str, tuple[Hint, FieldInfo]]:
+    parameters = inspect.signature(function).parameters
+    for documented in doc.parameters:
+        if documented not in parameters:
+            raise BadTool(
+                f"The docstring of tool `{name}` describes `{documented}`, which is not a parameter.",
+                hint="Remove it from `Args:` or add it to the signature.",
+            )
+    return {
+        parameter.name: _field(parameter, f"Parameter `{parameter.name}` of tool `{name}`", hints, doc)
+        for parameter in parameters.values()
+    }
+
+
+def _field(parameter: Parameter, what: str, hints: Hints, doc: Doc) -> tuple[Hint, FieldInfo]:
+    if parameter.kind not in {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}:
+        raise BadTool(
+            f"{what} is {parameter.kind.description}; a model passes arguments by name.",
+            hint="Give every argument a name of its own, without `*`, `**` or a `/` after it.",
+        )
+    if parameter.name not in hints:
+        raise BadTool(f"{what} has no type hint.", hint=f"Write `{parameter.name}: <type>` in the signature.")
+    hint = hints[parameter.name]
+    _schema_of(hint, what)
+    annotated = FieldInfo.from_annotation(hint)
+    if not annotated.is_required() or isinstance(parameter.default, FieldInfo):
+        raise BadTool(
+            f"{what} has its default inside `Field`, where Python does not see it.",
+            hint=f"Write `{parameter.name}: Annotated[<type>, Field(...)] = <default>`.",
+        )
+    described = doc.parameters.get(parameter.name) or annotated.description
+    if not described:
+        raise BadTool(f"{what} is not described.", hint="Describe it under `Args:` in the docstring.")
+    return hint, _field_info(parameter, described)
+
+
+def _field_info(parameter: Parameter, description: str) -> Any:
+    name = parameter.name
+    default = ... if parameter.default is Parameter.empty else parameter.default
+    # all three names: an alias inside the hint's own `Field` must not rename the parameter
+    return Field(
+        default, alias=name, validation_alias=name, serialization_alias=name, description=description
+    )
+
+
+def _output_schema(hints: Hints, name: str) -> Schema | None:
+    """None where the return annotation says nothing that could be checked."""
+    hint = hints.get("return", Any)
+    if hint is type(None):
+        return None
+    schema = _schema_of(hint, f"The result of tool `{name}`")
+    return None if schema in _SAYS_NOTHING else schema
+
+
+_SAYS_NOTHING: tuple[Schema, ...] = ({}, {"type": "object", "additionalProperties": True})
+
+
+def _schema_of(hint: Hint, what: str) -> Schema:
+    try:
+        schema: Schema = TypeAdapter(hint).json_schema(schema_generator=_Writer)
+    except _UNFIT as error:
+        raise BadTool(
+            f"{what} has the type {shortened(inspect.formatannotation(hint))}, which JSON cannot describe.",
+            hint=_TYPES_THAT_FIT,
+        ) from error
+    schema.pop("title", None)
+    try:
+        checker(schema)
+    except BadTool as error:
+        # a type may write its own schema, with a pattern or a reference that we do not take
+        raise BadTool(f"{what} cannot be checked. {error.message}", hint=error.hint) from error
+    return schema
+
+
+def _is_text(schema: Schema | None) -> bool:
+    """True if whatever fits is a string, or null instead of one."""
+    if schema is None:
+        return False
+    choices = schema.get("anyOf")
+    types = [choice.get("type") for choice in (choices if isinstance(choices, list) else [schema])]
+    return "string" in types and all(name in {"string", "null"} for name in types)

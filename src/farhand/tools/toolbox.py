@@ -1,0 +1,207 @@
+"""The tools of one program: by name, checked, executed.
+
+Owns the map from names to tools. There is no global one: make a `Toolbox` in a module, or let an agent make
+its own. It must not know calls, threads of conversation or models: who may run what, and when, is the desk's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ParamSpec, Protocol, TypeAlias, TypeVar, Unpack, overload
+
+import anyio
+
+from farhand.core.outcome import Failure, Success, kind_of
+from farhand.core.principal import Owner
+from farhand.core.settings import Patience
+from farhand.core.tool import Executor, Schema, Tool
+from farhand.errors import BadTool, DuplicateTool
+from farhand.tools.declared import DeclaredTool
+from farhand.tools.decorate import declare, declare_explicitly
+from farhand.tools.execute import executed
+from farhand.tools.knobs import Knobs, NamedKnobs
+from farhand.tools.plain import shortened
+
+log = logging.getLogger("farhand.tools")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+AnyTool: TypeAlias = DeclaredTool[..., object]
+
+SHOWN = 20
+"""Names in a sentence that lists the tools."""
+
+
+class ToolSource(Protocol):
+    """Tools that come and go, and that belong to somebody: those of registered clients."""
+
+    def tools(self, owner: Owner) -> Sequence[Tool]: ...
+
+    def get(self, owner: Owner, name: str) -> Tool | None: ...
+
+
+class Toolbox:
+    def __init__(self) -> None:
+        self._tools: dict[str, AnyTool] = {}
+
+    @overload
+    def tool(self, function: Callable[P, R], /) -> DeclaredTool[P, R]: ...
+    @overload
+    def tool(self, /, **knobs: Unpack[NamedKnobs]) -> Callable[[Callable[P, R]], DeclaredTool[P, R]]: ...
+    def tool(
+        self, function: Callable[P, R] | None = None, /, **knobs: Unpack[NamedKnobs]
+    ) -> DeclaredTool[P, R] | Callable[[Callable[P, R]], DeclaredTool[P, R]]:
+        """`@tool`, and the tool is in this box."""
+
+        def with_knobs(function: Callable[P, R]) -> DeclaredTool[P, R]:
+            declared = declare(function, knobs)
+            self.include(declared)
+            return declared
+
+        return with_knobs if function is None else with_knobs(function)
+
+    def add(
+        self,
+        name: str,
+        description: str,
+        parameters: Schema,
+        function: Callable[..., object] | None = None,
+        **knobs: Unpack[Knobs],
+    ) -> AnyTool:
+        """A tool with a schema of its own; the function gets the members of the input as keyword arguments.
+
+        A frontend tool needs no function.
+        """
+        declared = declare_explicitly(name, description, parameters, function, knobs)
+        self.include(declared)
+        return declared
+
+    def include(self, *tools: object) -> None:
+        """Tools, toolboxes, plain functions (which become server tools): all of them, or none on an error."""
+        fresh: dict[str, AnyTool] = {}
+        for declared in (declared for given in tools for declared in _declared(given)):
+            name = declared.tool.name
+            if name in self._tools or name in fresh:
+                raise DuplicateTool(
+                    f"There is a tool `{name}` already; it stays.", hint="Give one of the two another name."
+                )
+            fresh[name] = declared
+        self._tools.update(fresh)
+
+    def get(self, name: str) -> Tool | None:
+        declared = self._tools.get(name)
+        return None if declared is None else declared.tool
+
+    def declared(self, name: str) -> AnyTool | None:
+        return self._tools.get(name)
+
+    def all_declared(self) -> list[AnyTool]:
+        """In the order in which they came."""
+        return list(self._tools.values())
+
+    def tools(self) -> list[Tool]:
+        return [declared.tool for declared in self._tools.values()]
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self.tools())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def check(self, name: str, input: object) -> Failure | None:
+        """What the model is told instead of a call: there is no such tool, or its input is not right."""
+        declared = self._found(name)
+        ready = declared if isinstance(declared, Failure) else declared.bind(input)
+        return ready if isinstance(ready, Failure) else None
+
+    async def execute(
+        self, name: str, arguments: object, *, within: float | None = None, call_id: str | None = None
+    ) -> Success | Failure:
+        """Run a server tool. Whatever goes wrong is a Failure; only a cancellation from outside is raised.
+
+        The deadline is `within` seconds, else the tool's `timeout_sec`, else 120 s. Nobody is asked for
+        approval here: that is decided before.
+        """
+        started = anyio.current_time()
+        outcome = await self._execute(name, arguments, within)
+        took = (anyio.current_time() - started) * 1000
+        log.info("tool %s call %s: %s in %.1f ms", shortened(name, 64), call_id, kind_of(outcome), took)
+        return outcome
+
+    async def _execute(self, name: str, arguments: object, within: float | None) -> Success | Failure:
+        declared = self._found(name)
+        if isinstance(declared, Failure):
+            return declared
+        if declared.function is None or declared.tool.executor is not Executor.SERVER:
+            return Failure(f"`{name}` runs in the {declared.tool.executor}, not on the server.")
+        ready = declared.bind(arguments)
+        if isinstance(ready, Failure):
+            return ready
+        limit = within if within is not None else declared.tool.timeout_sec or Patience().server_tool
+        return await executed(name, declared.function, ready, within=limit)
+
+    def _found(self, name: str) -> AnyTool | Failure:
+        declared = self._tools.get(name)
+        if declared is not None:
+            return declared
+        asked = shortened(name, 64)
+        near = difflib.get_close_matches(asked, self._tools, n=3)
+        if near:
+            return Failure(f"There is no tool `{asked}`. Did you mean {_listed(near)}?")
+        return Failure(f"There is no tool `{asked}`. The tools are: {_listed(list(self._tools))}.")
+
+
+def toolbox_of(tools: Iterable[object] = (), frontend_tools: Iterable[object] = ()) -> Toolbox:
+    """One box of a toolbox, tools, plain functions, or any mix; `frontend_tools` must run in the frontend."""
+    box = Toolbox()
+    box.include(*_items(tools), *(_frontend(given) for given in _items(frontend_tools)))
+    return box
+
+
+def _items(given: Iterable[object]) -> Iterable[object]:
+    """`tools=toolbox` and `tools=function` mean the same as a list of one."""
+    return [given] if isinstance(given, Toolbox) or callable(given) else given
+
+
+def _frontend(given: object) -> object:
+    if callable(given) and not isinstance(given, DeclaredTool):
+        raise BadTool(
+            f"{_called(given)} is in `frontend_tools`, but is not declared as a frontend tool.",
+            hint='Decorate it with @tool(executor="frontend").',
+        )
+    for declared in _declared(given):
+        if declared.tool.executor is not Executor.FRONTEND:
+            raise BadTool(
+                f"`{declared.tool.name}` is in `frontend_tools`, but runs on the server.",
+                hint='Put it into `tools`, or declare it with @tool(executor="frontend").',
+            )
+    return given
+
+
+def _declared(given: object) -> list[AnyTool]:
+    if isinstance(given, Toolbox):
+        return given.all_declared()
+    if isinstance(given, DeclaredTool):
+        return [given]
+    if callable(given):
+        return [declare(given, {})]
+    raise BadTool(
+        f"{shortened(repr(given))} is not a tool.",
+        hint="Give functions, what @tool made of them, or a Toolbox.",
+    )
+
+
+def _called(given: object) -> str:
+    return f"`{getattr(given, '__name__', shortened(repr(given)))}`"
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:SHOWN])
+    more = len(names) - SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown or "none"
