@@ -1,4 +1,4 @@
-"""The demo's agent: `farhand demo` serves it; `farhand run farhand.demo.agent:agent` does the same by hand."""
+"""The demo's agent: `farhand demo` serves it, as does `farhand run farhand.demo.agent:agent`."""
 
 from pathlib import Path
 
@@ -14,11 +14,11 @@ from farhand.models.scripted import ScriptedModel
 SCRIPT = Path(__file__).with_name("script.yaml")
 
 INSTRUCTIONS = """\
-You show what farhand can do: some of your tools run on the server, some in the user's browser, and some only after
-the user says yes. Use the tool that fits instead of asking in words, use several at once where they do not depend
-on each other, and answer in one or two short sentences. If a call is denied, times out or fails, say so plainly
-and do not repeat it unasked. The files you can delete are in a scratch folder: old-draft.txt, notes.md and
-photos/holiday.txt.
+You show what farhand can do: some of your tools run on the server, some in the user's browser, and some only
+after the user says yes. Use the tool that fits instead of asking in words, use several at once where they do
+not depend on each other, and answer in one or two short sentences. If a call is denied, times out or fails,
+say so plainly and do not repeat it unasked. The files you can delete are in a scratch folder: old-draft.txt,
+notes.md and photos/holiday.txt.
 """
 
 # slow enough to be watched, fast enough not to be waited for
