@@ -7,7 +7,7 @@ import pytest
 from farhand.core.outcome import Failure, Success
 from farhand.core.tool import Executor
 from farhand.demo import scratch as scratch_module
-from farhand.demo.browser import FRONTEND_TOOLS
+from farhand.demo.browser import FRONTEND_TOOLS, user_confirm
 from farhand.demo.files import delete_file
 from farhand.demo.scratch import FOLDER_VARIABLE, scratch
 from farhand.demo.toolbox import toolbox
@@ -98,7 +98,7 @@ def test_every_parameter_of_every_tool_is_described() -> None:
 
 def test_the_body_of_a_browser_tool_is_never_executed() -> None:
     with pytest.raises(Misuse, match="runs in the frontend"):
-        BY_NAME["user_confirm"](message="?")
+        user_confirm(message="?")
 
 
 def test_a_model_may_choose_how_long_a_page_may_take() -> None:
