@@ -148,28 +148,28 @@ class _Writer:
         self._outbox = outbox
         self._keep_alive = keep_alive
         self._stall_after = stall_after
-        self._loop = asyncio.get_running_loop()
-        self._touched = self._loop.time()
         self._is_sending = False
         self._has_stalled = False
-        self._timer: asyncio.TimerHandle | None = None
+        task = asyncio.current_task()
+        assert task is not None, "whatever serves a request is a task"
+        self._task = task
+        self._loop = asyncio.get_running_loop()
+        self._touched = self._loop.time()
+        self._timer: asyncio.Handle = self._loop.call_soon(self._watch)
 
     async def write(self, headers: Sequence[Header]) -> End:
-        task = asyncio.current_task()
-        assert task is not None, "whatever awaits runs in a task"
-        self._watch(task)
         try:
             return await self._write_all(headers)
         except asyncio.CancelledError:
             # the watch cancelled this one send; a cancel by anybody else goes on
-            if self._has_stalled and task.uncancel() == 0:
+            if self._has_stalled and self._task.uncancel() == 0:
                 return End.STALLED
             raise
         except OSError:
             # servers of newer ASGI versions say so when the reader is gone
             return End.LEFT
         finally:
-            self._stop_watching()
+            self._timer.cancel()
 
     async def _write_all(self, headers: Sequence[Header]) -> End:
         await self._pass_on({"type": "http.response.start", "status": 200, "headers": list(headers)})
@@ -190,24 +190,20 @@ class _Writer:
         await self._send(message)
         self._is_sending = False
 
-    def _watch(self, task: asyncio.Task[object]) -> None:
+    def _watch(self) -> None:
         patience = self._stall_after if self._is_sending else self._keep_alive
         left = self._touched + patience - self._loop.time()
         if left <= 0 and self._is_sending:
             self._has_stalled = True
             self._outbox.give_up(End.STALLED)
-            task.cancel()
+            self._task.cancel()
             return
         if left <= 0:
             self._outbox.put(KEEP_ALIVE)
             left = patience
         # never later than either patience: what happens until then is not known yet
         wait = min(left, self._keep_alive, self._stall_after)
-        self._timer = self._loop.call_later(wait, self._watch, task)
-
-    def _stop_watching(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer = self._loop.call_later(wait, self._watch)
 
 
 def _wake(sleeper: asyncio.Future[None] | None) -> None:
