@@ -6,6 +6,7 @@
     │   ├── TooLarge                a limit of size was passed
     │   ├── TooSlow                 the body did not arrive in time
     │   ├── TooMany                 a limit of number or rate was passed
+    │   ├── WrongMethod             the path is there, but not for this method
     │   ├── WrongType               another Content-Type than the route takes
     │   ├── SignInNeeded            no credential, or one that is not valid
     │   ├── NotAllowed              Host, Origin or scope is not on the list
@@ -17,6 +18,7 @@
     │   ├── DuplicateTool           a name registered twice; the first one stays
     │   └── BadSetting              a setting, address or module that cannot be used
     └── Broken                      farhand, its store or its model
+        ├── ShuttingDown            the server is about to stop; come back in a moment
         ├── StoreDown               the store does not answer; nothing was accepted
         ├── StoreLocked             another process has the store's file
         ├── ModelFault              the provider failed; the history is intact
@@ -61,6 +63,10 @@ class TooMany(PeerFault):
     def __init__(self, message: str, *, hint: str = "", retry_after: int = 1) -> None:
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
+
+
+class WrongMethod(PeerFault):
+    code = "wrong_method"
 
 
 class WrongType(PeerFault):
@@ -118,6 +124,10 @@ class BadSetting(Misuse):
 
 class Broken(FarhandError):
     code = "broken"
+
+
+class ShuttingDown(Broken):
+    code = "shutting_down"
 
 
 class StoreDown(Broken):

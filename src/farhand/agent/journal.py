@@ -7,6 +7,7 @@ else is stored before it is told. `reader.py` is the other side.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
@@ -22,20 +23,24 @@ from farhand.core.event import (
 )
 from farhand.core.run import Run
 from farhand.errors import FarhandError, LostClaim
-from farhand.store.base import Commit, Committed, Stale, Store, Write, WriteRun
+from farhand.store.base import Commit, Stale, Store, Write, WriteRun
 
 JOIN_FOR_SEC = 0.05
 
+Committer = Callable[..., Awaitable[Commit]]
+
 Spoken = StepStarted | TextAdded | ReasoningAdded | CallBegun | InputAdded
-"""Reveals nothing that is stored: the model is asked, the model writes. If it is lost, the step is asked again."""
+"""Reveals nothing stored: the model is asked, the model writes. What is lost of it is asked again."""
 
 
 class RunLog:
     """For whoever holds the claim on the run; only this side appends while the model speaks."""
 
-    def __init__(self, store: Store, run: Run) -> None:
+    def __init__(self, store: Store, run: Run, group: asyncio.TaskGroup) -> None:
+        """`group` is where a flush runs: beside the model, which may be silent for a while."""
         self.run = run
         self._store = store
+        self._group = group
         self._spoken: list[Spoken] = []
         self._next_seq = run.last_seq + 1
         self._flush_at: asyncio.TimerHandle | None = None
@@ -55,31 +60,37 @@ class RunLog:
         if self._flush_at is None:
             self._flush_at = asyncio.get_running_loop().call_later(JOIN_FOR_SEC, self._flush)
 
-    async def write(self, *events: Event, change: WriteRun | None = None, beside: tuple[Write, ...] = ()) -> None:
-        """Stores what was said, these events and what is written beside them, in one transaction."""
-        commit = await self.commit(*events, change=change, beside=beside)
-        if isinstance(commit, Stale):
-            raise LostClaim(f"Run {self.run.run_id} was taken over ({commit.why}).")
+    async def write(
+        self,
+        *events: Event,
+        change: WriteRun | None = None,
+        beside: tuple[Write, ...] = (),
+        through: Committer | None = None,
+    ) -> None:
+        """Stores what was said, these events and what is written beside them, in one transaction.
 
-    async def commit(
-        self, *events: Event, change: WriteRun | None = None, beside: tuple[Write, ...] = ()
-    ) -> Commit:
+        `through` is the desk's door when calls are opened in it.
+        """
         async with self._pen:
             self._cancel_timer()
             said, self._spoken = self._spoken, []
             self._next_seq += len(said) + len(events)
             write = change or WriteRun(run_id=self.run.run_id)
             write = replace(write, fence=self.run.fence, events=(*said, *events))
-            commit = await self._store.commit(*beside, write)
-            if isinstance(commit, Committed):
-                self.run = commit.runs[self.run.run_id]
-            return commit
+            commit = await (through or self._store.commit)(*beside, write)
+            if isinstance(commit, Stale):
+                raise LostClaim(f"Run {self.run.run_id} was taken over ({commit.why}).")
+            self.run = commit.runs[self.run.run_id]
+            if not self._spoken:
+                # others append while the model is silent: a settled call, an answered approval
+                self._next_seq = self.run.last_seq + 1
 
     async def close(self) -> None:
-        """Lets a flush that is under way end, so that nothing is written behind the holder's back."""
-        self._cancel_timer()
+        """Stores what was said and not stored yet; after this nothing is written behind the holder's back."""
         if self._flushing is not None:
             await asyncio.wait([self._flushing])
+        if self._spoken:
+            await self._flush_now()
 
     def _add(self, event: Spoken) -> int:
         """How many characters of the same block wait already."""
@@ -94,7 +105,7 @@ class RunLog:
 
     def _flush(self) -> None:
         self._flush_at = None
-        self._flushing = asyncio.create_task(self._flush_now())
+        self._flushing = self._group.create_task(self._flush_now())
 
     async def _flush_now(self) -> None:
         try:

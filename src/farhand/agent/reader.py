@@ -23,6 +23,7 @@ from farhand.core.event import (
     TextAdded,
 )
 from farhand.core.principal import Owner
+from farhand.core.run import Run
 from farhand.store.base import Store
 from farhand.store.hub import Watch
 
@@ -34,6 +35,8 @@ class Reader:
 
     def __init__(self, store: Store, owner: Owner, run_id: str, after: Position = START) -> None:
         self.at = after
+        self.cut = False
+        self._left = False
         self._store = store
         self._owner = owner
         self._run_id = run_id
@@ -50,32 +53,45 @@ class Reader:
     ) -> None:
         self._watch.__exit__(kind, error, trace)
 
+    def leave(self) -> None:
+        """Ends a `next()` that is under way; every later one ends at once."""
+        self._left = True
+        self._watch.wake()
+
     async def next(self, seconds: float) -> list[Entry] | None:
-        """What comes after `at`; an empty list when nothing came in time; None when the run ended before."""
+        """What comes after `at`; an empty list when nothing came in time; None when nothing will come.
+
+        That is when the run ended before, or when this process is about to stop (`cut`): then the rest is to
+        be had from another reader.
+        """
+        if self._left:
+            return None
         if self._behind:
-            stored = await self._stored()
-            if stored or self._behind:
+            stored, caught_up = await self._stored()
+            if stored or not caught_up:
                 return stored
             run = await self._store.get_run(self._owner, self._run_id)
             if run is None or (not run.active and self.at.seq >= run.last_seq):
                 return None
         if not await self._watch.wait(min(seconds, self._store.hub.recheck)):
+            if self._store.hub.closed:
+                self.cut = True
+                return None
             # nothing was heard: perhaps it was lost, so the record is asked
             self._behind = True
             return []
         return self._heard()
 
-    async def _stored(self) -> list[Entry]:
-        """The next page of the journal. At its end the reader has caught up."""
+    async def _stored(self) -> tuple[list[Entry], bool]:
+        """The next page of the journal, and whether the reader has caught up with it."""
         self._watch.lost = False
-        page = await self._store.events(
-            self._owner, self._run_id, after=max(0, self.at.seq - 1), limit=PAGE
-        )
+        page = await self._store.events(self._owner, self._run_id, after=max(0, self.at.seq - 1), limit=PAGE)
         self._behind = len(page) == PAGE
-        if not self._whole:
-            return self._fresh(page)
-        whole = _up_to_last_step(page) if self._behind else page
-        return without_discarded(self._fresh(whole))
+        more = self._behind
+        if self._whole:
+            page = _up_to_last_step(page) if more else page
+            return without_discarded(self._fresh(page)), not more
+        return self._fresh(page), not more
 
     def _heard(self) -> list[Entry]:
         fresh: list[Entry] = []
@@ -102,6 +118,17 @@ class Reader:
             self.at = piece.end
             fresh.append(piece)
         return fresh
+
+
+async def step_end(store: Store, run: Run, step: int) -> Position:
+    """The position right after this step of the run; the journal's end if it is not there."""
+    after = 0
+    while page := await store.events(run.owner, run.run_id, after=after, limit=PAGE):
+        for entry in page:
+            if isinstance(entry.event, StepFinished) and entry.event.step == step:
+                return Position(entry.seq)
+        after = page[-1].seq
+    return Position(after)
 
 
 def rest_of(entry: Entry, at: Position) -> Entry | None:

@@ -29,21 +29,23 @@ SERVER = "server"
 """Holder of the calls that this side executes itself."""
 
 BACKSTOP_SEC = 1.0
-"""A tool's own limit is kept where it runs; its stored deadline lies behind it, for a tool that never returns."""
+"""A tool's own limit is kept where it runs; the stored deadline behind it is for one that never returns."""
 
 Brought: TypeAlias = Result | Reply
 Known = dict[str, Call]
 
 
 class Desk:
-    def __init__(self, store: Store, patience: Patience, *, expect: Callable[[Due], None] | None = None) -> None:
+    def __init__(
+        self, store: Store, patience: Patience, *, expect: Callable[[Due], None] | None = None
+    ) -> None:
         """`expect` hears of every deadline that is set, as a hint for whoever watches them."""
         self._store = store
         self._patience = patience
         self._expect = expect or (lambda due: None)
 
     def prepare(self, opening: Opening) -> Call:
-        """The call as it will be opened. A server tool that needs no yes is taken at once: it runs right away."""
+        """The call as it will be opened. A server tool that needs no yes is taken at once: it runs now."""
         now = self._store.now()
         call = call_of(opening, now=now, patience=self._patience)
         if call.executor is not Executor.SERVER or call.phase is not Phase.READY:
@@ -142,7 +144,9 @@ class Desk:
     async def cancel(self, calls: Sequence[Call], reason: str, *beside: Write) -> Commit:
         """Stops these open calls, together with what is written beside them, or nothing of it."""
         now = self._store.now()
-        changes = [stopped(call, Cancelled(reason), at=now) for call in calls if call.phase is not Phase.SETTLED]
+        changes = [
+            stopped(call, Cancelled(reason), at=now) for call in calls if call.phase is not Phase.SETTLED
+        ]
         return await self._commit(changes, When.ANY_TIME, *beside)
 
     async def _plan(self, owner: Owner, item: Brought, planned: Known) -> Change | Receipt:
@@ -183,7 +187,9 @@ class Desk:
         tool = await self._store.get_tool(call.tool_version)
         wrong = complaint(tool.input_schema, answer.input) if tool is not None else None
         if wrong is not None:
-            raise Malformed(f"The edited input does not fit '{call.tool}': {wrong}", hint="Nothing was approved.")
+            raise Malformed(
+                f"The edited input does not fit '{call.tool}': {wrong}", hint="Nothing was approved."
+            )
 
     async def _checked(self, call: Call, outcome: Outcome) -> Outcome:
         """A success whose output breaks the tool's promise is a failure that says so."""
@@ -193,7 +199,11 @@ class Desk:
         if tool is None or tool.output_schema is None:
             return outcome
         wrong = complaint(tool.output_schema, outcome.output)
-        return outcome if wrong is None else Failure(f"The output of '{call.tool}' does not fit its schema: {wrong}")
+        return (
+            outcome
+            if wrong is None
+            else Failure(f"The output of '{call.tool}' does not fit its schema: {wrong}")
+        )
 
     async def _is_held(self, call: Call) -> bool:
         run = await self._store.get_run(call.owner, call.run_id) if call.run_id is not None else None

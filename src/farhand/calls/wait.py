@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from farhand.core.call import Call, Phase
+from farhand.core.call import Call
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.store.base import Store
@@ -31,12 +31,12 @@ async def settled(store: Store, run: Run, *, patient: Callable[[], float]) -> Ru
             watch.news.clear()
 
 
-async def settled_call(store: Store, owner: Owner, call_id: str) -> Call | None:
-    """One call that has no run, once it is settled; None if it is gone."""
+async def unblocked(store: Store, owner: Owner, call_id: str) -> Call | None:
+    """One call that has no run, once no person and no far hand is waited for; None if it is gone."""
     with store.hub.watch(call_id) as watch:
         while True:
             call = await store.get_call(owner, call_id)
-            if call is None or call.phase is Phase.SETTLED:
+            if call is None or not call.blocks:
                 return call
             await watch.wait(store.hub.recheck)
             watch.news.clear()

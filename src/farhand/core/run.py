@@ -46,6 +46,11 @@ class Run(Struct, frozen=True, kw_only=True):
         return self.state not in ENDED
 
     @property
+    def waits(self) -> bool:
+        """Only a person or a far hand can move it on; held or parked."""
+        return self.state is RunState.WAITING and self.blockers > 0
+
+    @property
     def could_go_on(self) -> bool:
         """Parked, though nothing is left to wait for."""
         return self.parked and self.blockers == 0

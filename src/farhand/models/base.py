@@ -7,7 +7,7 @@ repeat or are missing, so they are only carried along to be echoed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -74,4 +74,6 @@ class Prompt(Struct, frozen=True):
 class Model(Protocol):
     name: str
 
-    def stream(self, prompt: Prompt) -> AsyncIterator[ModelEvent]: ...
+    def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
+        """Closed when it is left early, so that no connection stays behind."""
+        ...

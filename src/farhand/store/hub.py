@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
-from farhand.core.call import Call, Phase
+from farhand.core.call import Call
 from farhand.core.event import Entry
 from farhand.core.run import Run
 
@@ -49,13 +49,16 @@ class Watch:
             self.news.clear()
             self.lost = True
         self.news.append(item)
+        self.wake()
+
+    def wake(self) -> None:
         if self._sleeper is not None and not self._sleeper.done():
             self._sleeper.set_result(None)
 
     async def wait(self, seconds: float) -> bool:
         """True as soon as there is news; False when the time is up, which means: look at the record."""
-        if self.news:
-            return True
+        if self.news or self._hub.closed:
+            return bool(self.news)
         loop = asyncio.get_running_loop()
         self._sleeper = loop.create_future()
         timer = loop.call_later(seconds, _finish, self._sleeper)
@@ -73,6 +76,7 @@ class Hub:
 
     def __init__(self, *, recheck: float = 15.0) -> None:
         self.recheck = recheck
+        self.closed = False
         self._watches: dict[str, list[Watch]] = {}
 
     def watch(self, topic: str, *, limit: int = 256) -> Watch:
@@ -81,6 +85,13 @@ class Hub:
     def tell(self, topic: str, item: object) -> None:
         for watch in self._watches.get(topic, ()):
             watch.tell(item)
+
+    def close(self) -> None:
+        """Wakes every watcher, to go: the process is about to stop."""
+        self.closed = True
+        for watches in self._watches.values():
+            for watch in watches:
+                watch.wake()
 
     def watched(self, topic: str) -> int:
         """How many are watching: a held run that nobody reads need not be held."""
@@ -99,15 +110,14 @@ class Hub:
 def tell_commit(
     hub: Hub, calls: Iterable[Call], entries: Mapping[str, list[Entry]], runs: Mapping[str, Run]
 ) -> None:
-    """What every backend tells after a commit: new events, settled calls, runs that could go on."""
+    """What every backend tells after a commit: new events, moved calls, runs that could go on."""
     for run_id, added in entries.items():
         if added:
             hub.tell(run_id, added)
         if runs[run_id].blockers == 0:
             hub.tell(WAKE if runs[run_id].parked else freed(run_id), runs[run_id])
     for call in calls:
-        if call.phase is Phase.SETTLED:
-            hub.tell(call.call_id, None)
+        hub.tell(call.call_id, None)
 
 
 def _finish(sleeper: asyncio.Future[None]) -> None:

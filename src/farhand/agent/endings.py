@@ -1,0 +1,60 @@
+"""Ends a run from outside: stopped by its user, or left behind by a new message.
+
+Ending is taking the run away: a claim by force makes every write of the former holder stale, then the open
+calls, their results in the thread and the run's end are written together.
+"""
+
+from __future__ import annotations
+
+from farhand.agent.history import cut_step, open_step, results_of
+from farhand.agent.kit import Kit
+from farhand.agent.park import FOREVER
+from farhand.core.call import Call, Phase
+from farhand.core.event import Event, RunFinished, StepFinished
+from farhand.core.run import Run, RunState
+from farhand.core.thread import Message
+from farhand.store.base import ClaimRun, Committed, InsertMessage, Stale, WriteRun
+
+STOPPED_BY_USER = "stopped by the user"
+MOVED_ON = "the user moved on"
+ABORTED = "aborted by the user"
+
+
+async def end(kit: Kit, run: Run, reason: str) -> bool:
+    """True if this ended the run; False if it had ended already."""
+    claim = await kit.store.commit(ClaimRun(run.run_id, FOREVER, by_force=True))
+    if isinstance(claim, Stale):
+        return False
+    claimed = claim.runs[run.run_id]
+    while True:
+        calls = await kit.store.calls_of(run.owner, run.run_id)
+        commit = await _write_end(kit, claimed, calls, reason)
+        if isinstance(commit, Committed):
+            return True
+        if commit.why in ("fence", "missing"):
+            return False
+
+
+async def _write_end(kit: Kit, run: Run, calls: list[Call], reason: str) -> Committed | Stale:
+    open_calls = [call for call in calls if call.phase is not Phase.SETTLED]
+    messages, events = await _last_words(kit, run, calls, reason)
+    inserts = (InsertMessage(run.owner, run.thread_id, message) for message in messages)
+    ended = WriteRun(
+        run_id=run.run_id,
+        fence=run.fence,
+        events=(*events, RunFinished(RunState.STOPPED, reason)),
+        state=RunState.STOPPED,
+    )
+    return await kit.desk.cancel(open_calls, reason, *inserts, ended)
+
+
+async def _last_words(
+    kit: Kit, run: Run, calls: list[Call], reason: str
+) -> tuple[list[Message], tuple[Event, ...]]:
+    """What completes the thread: results for the open step, or the text of a step cut in mid-word."""
+    step = open_step(await kit.store.messages(run.owner, run.thread_id), run.run_id)
+    results: list[Message] = [results_of(step, calls, reason)] if step is not None else []
+    cut = cut_step(await kit.store.events(run.owner, run.run_id, limit=100_000), run)
+    if cut is None:
+        return results, ()
+    return [*results, cut], (StepFinished(cut.step, "stopped"),)

@@ -1,0 +1,62 @@
+"""Runs server tools and settles them like any other hand.
+
+What was in flight when a process died is not run again, unless the tool is declared idempotent: the model is
+told that nobody knows how it ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from farhand.agent.kit import Kit
+from farhand.core.call import Call, Phase
+from farhand.core.outcome import Failure
+from farhand.core.tool import Executor, digest_of_approval
+
+UNKNOWN = Failure(
+    "The server stopped while this tool was running. Whether it took effect is unknown; it was not run again."
+)
+CHANGED = Failure("The tool changed since it was approved and was not run; ask again.")
+
+
+async def execute(kit: Kit, calls: Iterable[Call]) -> bool:
+    """Runs every call of this side that may run, all at once, to its end; False if there was none."""
+    own = _own(calls)
+    if not own:
+        return False
+    async with asyncio.TaskGroup() as group:
+        for call in own:
+            group.create_task(_execute(kit, call))
+    return True
+
+
+async def recover(kit: Kit, calls: Iterable[Call]) -> None:
+    """Before a run goes on elsewhere or later: what was in flight then has an unknown end."""
+    for call in _own(calls):
+        declared = kit.toolbox.declared(call.tool)
+        again = declared is not None and declared.tool.idempotent
+        if call.phase is Phase.TAKEN and not again:
+            await kit.desk.finish(call, UNKNOWN)
+
+
+async def _execute(kit: Kit, call: Call) -> None:
+    tool = kit.toolbox.get(call.tool)
+    if tool is None or tool.version != call.tool_version or not _is_what_was_approved(call):
+        await kit.desk.finish(call, CHANGED)
+        return
+    taken = call if call.phase is Phase.TAKEN else await kit.desk.start(call)
+    if taken is None:
+        return
+    within = call.timeout_sec or kit.settings.patience.server_tool
+    outcome = await kit.toolbox.execute(call.tool, call.input, within=within, call_id=call.call_id)
+    await kit.desk.finish(taken, outcome)
+
+
+def _is_what_was_approved(call: Call) -> bool:
+    return call.approval is None or call.approval.digest == digest_of_approval(call.tool_version, call.input)
+
+
+def _own(calls: Iterable[Call]) -> list[Call]:
+    running = (Phase.READY, Phase.TAKEN)
+    return [call for call in calls if call.executor is Executor.SERVER and call.phase in running]

@@ -1,0 +1,224 @@
+"""An agent at work: its store, its desk, its runs. Every face talks to this and to nothing behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from farhand.agent.answers import Pause, pause_of
+from farhand.agent.execute import execute
+from farhand.agent.kit import Kit
+from farhand.agent.reader import Reader, step_end
+from farhand.agent.threads import Started, start_run, stop_run
+from farhand.agent.worker import Worker
+from farhand.calls.change import Reply
+from farhand.calls.deadlines import Deadlines
+from farhand.calls.desk import Brought, Desk
+from farhand.calls.opening import Opening
+from farhand.calls.wait import unblocked
+from farhand.clock import Clock, SystemClock
+from farhand.core.call import Call
+from farhand.core.event import START, Position
+from farhand.core.outcome import Cancelled, Failure, Outcome
+from farhand.core.principal import LOCAL, Owner
+from farhand.core.result import Accepted, Receipt
+from farhand.core.run import Run
+from farhand.core.settings import Settings
+from farhand.core.thread import Message, Thread, UserMessage
+from farhand.core.tool import Tool
+from farhand.errors import NotFound
+from farhand.models.base import Model
+from farhand.store.base import InsertThread, Store
+from farhand.tools.check import complaint
+from farhand.tools.timeouts import chosen_timeout
+from farhand.tools.toolbox import Toolbox, ToolSource
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What an agent is: its model, its tools, its words."""
+
+    model: Model
+    toolbox: Toolbox = field(default_factory=Toolbox)
+    instructions: str = ""
+    formatter: str = "xml"
+    """Default of the awaiting face."""
+
+
+class Farhand:
+    def __init__(
+        self,
+        spec: Spec,
+        store: Store,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        sources: tuple[ToolSource, ...] = (),
+    ) -> None:
+        self.spec = spec
+        self.settings = settings or Settings()
+        self.clock = clock or SystemClock()
+        self.deadlines = Deadlines(store)
+        self.desk = Desk(store, self.settings.patience, expect=self.deadlines.expect)
+        self.kit = Kit(
+            store=store,
+            desk=self.desk,
+            clock=self.clock,
+            model=spec.model,
+            toolbox=spec.toolbox,
+            settings=self.settings,
+            instructions=spec.instructions,
+            sources=sources,
+        )
+        self.worker = Worker(self.kit, self.deadlines)
+        self._serving: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Begins to work: picks up what a crash left behind, watches deadlines. Once."""
+        if self._serving is not None:
+            return
+        ready = asyncio.Event()
+        # the one task without a group: it owns the group that all others live in
+        self._serving = asyncio.create_task(self.worker.serve(ready))  # noqa: TID251
+        await ready.wait()
+
+    async def drain(self, seconds: float = 0.0) -> None:
+        """Parks what is held; what works gets so many seconds to end. Then every reader is sent away."""
+        await self.worker.drain(seconds)
+        self.kit.store.hub.close()
+
+    async def close(self) -> None:
+        """Stops working and closes the store. What was under way goes on with the next open."""
+        self.worker.stop()
+        if self._serving is not None:
+            await asyncio.wait([self._serving])
+        await self.kit.store.close()
+
+    async def start(self, owner: Owner, thread_id: str, message: UserMessage, *, hold_for: float) -> Started:
+        """A run that answers this message; `hold_for` 0 parks it as soon as it waits for a far hand."""
+        return await start_run(self.kit, self.worker, owner, thread_id, message, hold_for=hold_for)
+
+    async def stop(self, owner: Owner, thread_id: str, reason: str) -> bool:
+        """True if a run was stopped, False if none was active; an unknown thread is not found."""
+        run = await self.last_run(owner, thread_id)
+        return run.active and await stop_run(self.kit, self.worker, run, reason)
+
+    async def last_run(self, owner: Owner, thread_id: str) -> Run:
+        run = await self.kit.store.last_run(owner, thread_id)
+        if run is None:
+            raise NotFound("There is no such thread.")
+        return run
+
+    async def find_run(self, owner: Owner, thread_id: str) -> Run | None:
+        return await self.kit.store.last_run(owner, thread_id)
+
+    async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
+        return await self.kit.store.get_thread(owner, thread_id)
+
+    async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
+        return await self.kit.store.messages(owner, thread_id)
+
+    async def call_of(self, owner: Owner, call_id: str) -> Call | None:
+        return await self.kit.store.get_call(owner, call_id)
+
+    async def calls(self, run: Run, step: int | None = None) -> list[Call]:
+        return await self.kit.store.calls_of(run.owner, run.run_id, step)
+
+    async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
+        return await self.kit.store.open_calls(owner, thread_id)
+
+    async def pause(self, owner: Owner, thread_id: str) -> Pause:
+        """What the thread's last run waits for."""
+        run = await self.last_run(owner, thread_id)
+        return pause_of(run, await self.calls(run, run.step))
+
+    async def accept(self, run: Run, brought: Sequence[Brought], *, hold_for: float) -> list[Receipt]:
+        """What one message brings for the calls of this run; anything else in it has no effect.
+
+        A parked run that this moves on holds for so long at its next pause.
+        """
+        calls = await self.calls(run)
+        known = {call.call_id for call in calls}
+        known |= {call.approval.approval_id for call in calls if call.approval}
+        own = [item for item in brought if _address(item) in known]
+        self.worker.prefer(run.run_id, hold_for=hold_for)
+        receipts: list[Receipt] = []
+        try:
+            receipts = await self.desk.accept(run.owner, *own)
+        finally:
+            if not any(isinstance(receipt, Accepted) for receipt in receipts):
+                self.worker.forget(run.run_id)
+        return receipts
+
+    async def end_of_step(self, run: Run, call_ids: Collection[str]) -> Position:
+        """Where the last step with one of these calls ends in the journal: their outcomes follow."""
+        steps = [call.step for call in await self.calls(run) if call.call_id in call_ids]
+        if not steps:
+            raise NotFound("None of these calls is known in this thread.")
+        return await step_end(self.kit.store, run, max(steps))
+
+    async def returns_text(self, call: Call) -> bool:
+        tool = await self.kit.store.get_tool(call.tool_version)
+        return tool is not None and tool.returns_text
+
+    def read(self, run: Run, after: Position = START) -> Reader:
+        return Reader(self.kit.store, run.owner, run.run_id, after)
+
+    async def ping(self) -> None:
+        """Raises `StoreDown` if the store does not answer."""
+        await self.kit.store.stray_runs(limit=1)
+
+    async def call(
+        self,
+        tool: str,
+        input: dict[str, object],
+        *,
+        thread: str,
+        owner: Owner = LOCAL,
+        timeout_sec: float | None = None,
+    ) -> Outcome:
+        """One call on the desk, from anyone's own loop; returns its outcome when it has one."""
+        found = self.kit.tool(owner, tool)
+        if found is None:
+            return Failure(f"There is no tool '{tool}'.")
+        wrong = complaint(found.input_schema, input)
+        if wrong is not None:
+            return Failure(wrong)
+        call = self.desk.prepare(await self._opening(found, input, thread, owner, timeout_sec))
+        now = self.kit.store.now()
+        fresh = Thread(owner=owner, thread_id=thread, created_at=now, updated_at=now)
+        await self.kit.store.commit(InsertThread(fresh))
+        await self.desk.open([(call, found)])
+        return await self._outcome(call)
+
+    async def _opening(
+        self, tool: Tool, input: dict[str, object], thread: str, owner: Owner, timeout_sec: float | None
+    ) -> Opening:
+        declared = self.kit.toolbox.declared(tool.name)
+        asks = declared.asks(input) if declared is not None else tool.may_ask
+        known = await self.kit.store.get_thread(owner, thread)
+        return Opening(
+            call_id=self.clock.fresh("call"),
+            owner=owner,
+            thread_id=thread,
+            tool=tool,
+            input=input,
+            timeout_sec=timeout_sec or chosen_timeout(tool, input),
+            held=True,
+            approval_id=self.clock.fresh("apr") if asks else None,
+            allowed_before=asks and known is not None and tool.version in known.allowed,
+        )
+
+    async def _outcome(self, call: Call) -> Outcome:
+        """Waits for the call; a server tool is run right here once it may."""
+        moved = await unblocked(self.kit.store, call.owner, call.call_id)
+        if moved is not None and await execute(self.kit, [moved]):
+            moved = await self.kit.store.get_call(call.owner, call.call_id)
+        if moved is None or moved.outcome is None:
+            return Cancelled("the call is gone")
+        return moved.outcome
+
+
+def _address(item: Brought) -> str:
+    return item.approval_id if isinstance(item, Reply) else item.call_id

@@ -1,0 +1,39 @@
+"""What every run works with. Made once, by whoever assembles farhand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from farhand.calls.desk import Desk
+from farhand.clock import Clock
+from farhand.core.principal import Owner
+from farhand.core.settings import Settings
+from farhand.core.tool import Tool
+from farhand.models.base import Model
+from farhand.store.base import Store
+from farhand.tools.toolbox import Toolbox, ToolSource
+
+
+@dataclass(frozen=True)
+class Kit:
+    store: Store
+    desk: Desk
+    clock: Clock
+    model: Model
+    toolbox: Toolbox
+    settings: Settings
+    instructions: str = ""
+    sources: tuple[ToolSource, ...] = ()
+    """Tools that come and go with those who registered them. They can't shadow the toolbox."""
+
+    def tools(self, owner: Owner) -> Sequence[Tool]:
+        """What a run of this owner is offered."""
+        own = self.toolbox.tools()
+        names = {tool.name for tool in own}
+        foreign = (tool for source in self.sources for tool in source.tools(owner))
+        return [*own, *(tool for tool in foreign if tool.name not in names)]
+
+    def tool(self, owner: Owner, name: str) -> Tool | None:
+        found = (source.get(owner, name) for source in self.sources)
+        return self.toolbox.get(name) or next((tool for tool in found if tool is not None), None)

@@ -1,0 +1,117 @@
+"""Listens to one step of the model, tells readers as it goes, and collects what was said."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import assert_never
+
+from farhand.agent.journal import RunLog
+from farhand.clock import Clock
+from farhand.core.event import CallBegun, InputAdded, ReasoningAdded, TextAdded
+from farhand.core.thread import Asked, Part, Reasoning, Text
+from farhand.errors import ModelFault
+from farhand.models.base import (
+    CallDone,
+    CallStart,
+    InputDelta,
+    Model,
+    ModelEvent,
+    Prompt,
+    ReasoningDelta,
+    ReasoningDone,
+    Stop,
+    TextDelta,
+)
+
+
+class Wish:
+    """A call as the model writes it. `input` is None until the model has written all of it."""
+
+    def __init__(self, call_id: str, start: CallStart) -> None:
+        self.call_id = call_id
+        self.tool = start.tool
+        self.model_call_id = start.model_call_id
+        self.input: str | None = None
+
+
+class _Block:
+    """Consecutive text or reasoning."""
+
+    def __init__(self, number: int, *, reasoning: bool) -> None:
+        self.number = number
+        self.reasoning = reasoning
+        self.pieces: list[str] = []
+        self.echo: object = None
+
+
+class Listener:
+    def __init__(self, log: RunLog, clock: Clock) -> None:
+        self.wishes: dict[int, Wish] = {}
+        self._log = log
+        self._clock = clock
+        self._blocks: list[_Block | Wish] = []
+        self._stop: Stop | None = None
+
+    async def listen(self, model: Model, prompt: Prompt) -> Stop:
+        async with aclosing(model.stream(prompt)) as stream:
+            async for event in stream:
+                self._hear(event)
+        if self._stop is None:
+            raise ModelFault("The model's answer broke off.", hint="Send the message again.")
+        return self._stop
+
+    def parts(self, inputs: dict[str, object]) -> tuple[Part, ...]:
+        """What was said, in its order; `inputs` has the calls' inputs as they were understood."""
+        return tuple(_part(block, inputs) for block in self._blocks)
+
+    def _hear(self, event: ModelEvent) -> None:
+        match event:
+            case TextDelta(text=text):
+                self._add(text, reasoning=False)
+            case ReasoningDelta(text=text):
+                self._add(text, reasoning=True)
+            case ReasoningDone(echo=echo):
+                self._block(reasoning=True).echo = echo
+            case CallStart() | InputDelta() | CallDone():
+                self._hear_wish(event)
+            case Stop():
+                self._stop = event
+            case _:
+                assert_never(event)
+
+    def _hear_wish(self, event: CallStart | InputDelta | CallDone) -> None:
+        if isinstance(event, CallStart):
+            wish = Wish(self._clock.fresh("call"), event)
+            self.wishes[event.index] = wish
+            self._blocks.append(wish)
+            self._log.say(CallBegun(wish.call_id, wish.tool))
+            return
+        wish = self.wishes[event.index]
+        if isinstance(event, CallDone):
+            wish.input = event.input
+        elif event.text:
+            self._log.say(InputAdded(wish.call_id, event.text))
+
+    def _add(self, text: str, *, reasoning: bool) -> None:
+        if not text:
+            return
+        block = self._block(reasoning=reasoning)
+        block.pieces.append(text)
+        said = ReasoningAdded(block.number, text) if reasoning else TextAdded(block.number, text)
+        self._log.say(said)
+
+    def _block(self, *, reasoning: bool) -> _Block:
+        last = self._blocks[-1] if self._blocks else None
+        # a finished reasoning item is closed: what follows it is another one
+        if isinstance(last, _Block) and last.reasoning is reasoning and last.echo is None:
+            return last
+        block = _Block(len(self._blocks), reasoning=reasoning)
+        self._blocks.append(block)
+        return block
+
+
+def _part(block: _Block | Wish, inputs: dict[str, object]) -> Part:
+    if isinstance(block, Wish):
+        return Asked(block.call_id, block.tool, inputs[block.call_id], block.model_call_id)
+    text = "".join(block.pieces)
+    return Reasoning(text, block.echo) if block.reasoning else Text(text)

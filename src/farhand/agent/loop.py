@@ -1,0 +1,212 @@
+"""The loop: ask the model, open its calls, wait for their outcomes, repeat. Also after a resume.
+
+Whatever it shows is stored first. Every write carries the run's fence: once another claim exists, nothing
+here changes anything any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from farhand.agent.execute import execute, recover
+from farhand.agent.history import open_step, results_of, stuck_on
+from farhand.agent.journal import RunLog
+from farhand.agent.kit import Kit
+from farhand.agent.listen import Listener
+from farhand.agent.park import Hold, wait_or_park
+from farhand.agent.wish import Circumstances, Opened, open_wish, too_many
+from farhand.core.call import Call
+from farhand.core.event import (
+    CallBegun,
+    Event,
+    InputAdded,
+    ReasoningAdded,
+    RunFailed,
+    RunFinished,
+    StepDiscarded,
+    StepFinished,
+    StepStarted,
+    TextAdded,
+)
+from farhand.core.run import RunState
+from farhand.core.thread import AssistantMessage, Message, ResultsMessage
+from farhand.core.tool import Executor
+from farhand.errors import ModelFault
+from farhand.models.base import Prompt, Stop
+from farhand.store.base import InsertMessage, Write, WriteRun
+
+
+@dataclass
+class Work:
+    """One claim on one run: what it writes with, and what the model has been told so far."""
+
+    kit: Kit
+    log: RunLog
+    hold: Hold
+    messages: list[Message] = field(default_factory=list)
+    unsaved: ResultsMessage | None = None
+    """Outcomes of the last step: stored with the next one, and until then the calls have them."""
+
+
+@dataclass(frozen=True)
+class Step:
+    message: AssistantMessage
+    calls: list[Call]
+
+
+async def run(work: Work) -> None:
+    """Returns when the run has ended or is parked."""
+    try:
+        step = await _step_left_open(work)
+        while True:
+            step = step or await _ask(work)
+            if step is None or not await _settle(work, step):
+                return
+            step = None
+    except ModelFault as fault:
+        await _fail(work, fault.code, str(fault))
+
+
+async def _step_left_open(work: Work) -> Step | None:
+    """After a park or a crash: the step whose calls have no results in the thread yet."""
+    kit, run = work.kit, work.log.run
+    work.messages = await kit.store.messages(run.owner, run.thread_id)
+    if run.fence > 1:
+        await _discard_cut_step(work)
+    message = open_step(work.messages, run.run_id)
+    if message is None:
+        return None
+    await recover(kit, await kit.store.calls_of(run.owner, run.run_id, message.step))
+    return Step(message, await kit.store.calls_of(run.owner, run.run_id, message.step))
+
+
+async def _discard_cut_step(work: Work) -> None:
+    """A step that a crash cut in mid-word is closed for those who saw it, and asked again."""
+    run = work.log.run
+    last = await work.kit.store.events(run.owner, run.run_id, after=max(0, run.last_seq - 2), limit=2)
+    if any(isinstance(entry.event, _SPOKEN) for entry in last):
+        await work.log.write(StepDiscarded(run.step + 1))
+
+
+async def _ask(work: Work) -> Step | None:
+    """The model's next step, stored; None if the run ended with it."""
+    kit, run = work.kit, work.log.run
+    trouble = _trouble(work)
+    if trouble is not None:
+        await _fail(work, *trouble)
+        return None
+    work.log.say(StepStarted(run.step + 1))
+    listener = Listener(work.log, kit.clock)
+    prompt = Prompt(work.messages, kit.tools(run.owner), kit.instructions, run.thread_id)
+    stop = await listener.listen(kit.model, prompt)
+    opened = await _open_wishes(work, listener, stop)
+    step = Step(
+        AssistantMessage(
+            run.run_id, run.step + 1, listener.parts({each.call.call_id: each.input for each in opened})
+        ),
+        [each.call for each in opened],
+    )
+    return await _store(work, step, opened, stop)
+
+
+async def _open_wishes(work: Work, listener: Listener, stop: Stop) -> list[Opened]:
+    kit, run = work.kit, work.log.run
+    wishes = list(listener.wishes.values())
+    if not wishes:
+        return []
+    thread = await kit.store.get_thread(run.owner, run.thread_id)
+    around = Circumstances(run, run.step + 1, stop, work.hold.seconds > 0, thread)
+    limit = kit.settings.limits.open_calls_per_run
+    return [
+        open_wish(kit, wish, around) if number < limit else too_many(kit, wish, around)
+        for number, wish in enumerate(wishes)
+    ]
+
+
+async def _store(work: Work, step: Step, opened: list[Opened], stop: Stop) -> Step | None:
+    """The message, its calls and their events in one transaction: none of them exists without the others."""
+    number = step.message.step
+    finished = StepFinished(number, stop.reason, stop.usage)
+    told: tuple[Event, ...] = (*(each.event for each in opened), finished)
+    writes = (*_unsaved(work), *_insert(work, step.message))
+    calls = [(each.call, each.tool) for each in opened]
+    work.messages.append(step.message)
+    if stop.reason == "pause" or (opened and stop.reason == "calls"):
+        change = WriteRun(run_id=work.log.run.run_id, step=number, state=_state_with(step.calls))
+        await work.log.write(*told, change=change, beside=writes, through=partial(work.kit.desk.open, calls))
+        return step
+    # calls of an answer that ended early were rejected: their results close the history
+    results = _insert(work, results_of(step.message, step.calls)) if opened else ()
+    done = WriteRun(run_id=work.log.run.run_id, step=number, state=RunState.DONE)
+    told = (*told, RunFinished(RunState.DONE, stop.reason))
+    await work.log.write(
+        *told, change=done, beside=(*writes, *results), through=partial(work.kit.desk.open, calls)
+    )
+    return None
+
+
+async def _settle(work: Work, step: Step) -> bool:
+    """True when every call of the step has its outcome; False when the run was parked."""
+    kit, run = work.kit, work.log.run
+    calls = step.calls
+    ran = await execute(kit, calls)
+    if any(call.blocks for call in calls):
+        if not await wait_or_park(kit, work.log, work.hold):
+            return False
+        calls = await kit.store.calls_of(run.owner, run.run_id, step.message.step)
+        # what a person said yes to meanwhile
+        ran = await execute(kit, calls)
+    if ran:
+        calls = await kit.store.calls_of(run.owner, run.run_id, step.message.step)
+        await _see(work)
+    if calls:
+        work.unsaved = results_of(step.message, calls)
+        work.messages.append(work.unsaved)
+    return True
+
+
+async def _see(work: Work) -> None:
+    """Tools that ran here have appended to the journal: the next word follows on theirs."""
+    run = await work.kit.store.get_run(work.log.run.owner, work.log.run.run_id)
+    if run is not None and run.fence == work.log.run.fence:
+        work.log.seen(run)
+
+
+async def _fail(work: Work, code: str, message: str) -> None:
+    failed = WriteRun(run_id=work.log.run.run_id, state=RunState.FAILED, error=message)
+    await work.log.write(RunFailed(code, message), change=failed, beside=_unsaved(work))
+
+
+def _trouble(work: Work) -> tuple[str, str] | None:
+    limits, run = work.kit.settings.limits, work.log.run
+    if run.step >= limits.max_steps:
+        return "max_steps", f"The model was asked {limits.max_steps} times without coming to an answer."
+    stuck = stuck_on(work.messages, run.run_id, limits.same_failure)
+    if stuck is None:
+        return None
+    return (
+        "stuck",
+        f"The same call of '{stuck}' with the same input failed {limits.same_failure} times in a row.",
+    )
+
+
+def _state_with(calls: list[Call]) -> RunState:
+    """Waiting, if only a person or a far hand can move the step on."""
+    own = any(call.executor is Executor.SERVER and call.outcome is None and not call.blocks for call in calls)
+    return RunState.WAITING if not own and any(call.blocks for call in calls) else RunState.RUNNING
+
+
+def _unsaved(work: Work) -> tuple[Write, ...]:
+    if work.unsaved is None:
+        return ()
+    results, work.unsaved = work.unsaved, None
+    return _insert(work, results)
+
+
+def _insert(work: Work, message: Message) -> tuple[Write, ...]:
+    run = work.log.run
+    return (InsertMessage(run.owner, run.thread_id, message),)
+
+
+_SPOKEN = (StepStarted, TextAdded, ReasoningAdded, CallBegun, InputAdded)

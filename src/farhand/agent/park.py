@@ -1,0 +1,86 @@
+"""Hold, then park: how long a run keeps its coroutine, and how it lets go and comes back.
+
+Because everything is stored before it is shown, holding is only a cache of parking: a crash while holding is
+a park.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from farhand.agent.journal import RunLog
+from farhand.agent.kit import Kit
+from farhand.calls.wait import settled
+from farhand.core.event import RunParked, RunResumed
+from farhand.core.principal import Owner
+from farhand.core.run import Run, RunState
+from farhand.errors import LostClaim
+from farhand.store.base import ClaimRun, Committed, ParkRun, Stale, WriteRun
+from farhand.store.hub import freed
+
+FOREVER = 10 * 365 * 24 * 3600.0
+"""A lease in a store that only one process may open: it ends with the process, and `open()` voids it."""
+
+
+class Hold:
+    """How long to wait with the coroutine kept: not at all, or for a while as long as somebody reads."""
+
+    def __init__(self, kit: Kit, run_id: str, *, seconds: float) -> None:
+        self.seconds = seconds
+        self._kit = kit
+        self._run_id = run_id
+        self._now = asyncio.get_running_loop().time
+        self._until = self._read_at = 0.0
+
+    def give_up(self) -> None:
+        """Parks at the next chance: the process is about to stop."""
+        self.seconds = 0.0
+        self._until = 0.0
+        self._kit.store.hub.tell(freed(self._run_id), None)
+
+    def begin(self) -> None:
+        self._read_at = self._now()
+        self._until = self._read_at + self.seconds
+
+    def left(self) -> float:
+        """Seconds to sleep at most before asking again; 0 means: park."""
+        now = self._now()
+        if self._kit.store.hub.watched(self._run_id):
+            self._read_at = now
+        unread = self._kit.settings.patience.unread_for
+        return max(0.0, min(self._until - now, self._read_at + unread - now))
+
+
+async def wait_or_park(kit: Kit, log: RunLog, hold: Hold) -> bool:
+    """True when every question of the step is answered; False when the run was parked."""
+    hold.begin()
+    if hold.seconds > 0 and log.run.state is not RunState.WAITING:
+        await log.write(change=WriteRun(run_id=log.run.run_id, state=RunState.WAITING))
+    while True:
+        run = await settled(kit.store, log.run, patient=hold.left)
+        if run is not None:
+            if run.fence != log.run.fence:
+                raise LostClaim(f"Run {run.run_id} was taken over.")
+            log.seen(run)
+            return True
+        if await park(kit, log):
+            return False
+
+
+async def park(kit: Kit, log: RunLog) -> bool:
+    """Lets go of the run; False if its last answer came in this very moment."""
+    commit = await kit.store.commit(ParkRun(log.run.run_id, log.run.fence, RunParked()))
+    match commit:
+        case Committed():
+            return True
+        case Stale(why="nothing_open"):
+            return False
+        case Stale(why=why):
+            raise LostClaim(f"Run {log.run.run_id} was taken over ({why}).")
+
+
+async def resume(kit: Kit, owner: Owner, run_id: str) -> Run | None:
+    """Claims a run that nobody holds; None if somebody was faster or it has ended."""
+    told = WriteRun(run_id=run_id, events=(RunResumed(),))
+    commit = await kit.store.commit(ClaimRun(run_id, FOREVER), told)
+    return commit.runs[run_id] if isinstance(commit, Committed) else None

@@ -1,0 +1,135 @@
+"""Turns a wish of the model into a call: opened, or rejected with the reason the model is told.
+
+An unknown tool, an input that is no JSON or breaks its schema, an input the model never finished: nobody but
+the model hears of those.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from farhand.agent.kit import Kit
+from farhand.agent.listen import Wish
+from farhand.calls.opening import Opening, opened_event
+from farhand.core.call import Call, Phase, rejected_call
+from farhand.core.event import CallOpened, CallRejected
+from farhand.core.outcome import Failure
+from farhand.core.run import Run
+from farhand.core.thread import Thread
+from farhand.core.tool import Executor, Tool
+from farhand.errors import Malformed
+from farhand.models.base import Stop
+from farhand.tools.check import complaint
+from farhand.tools.timeouts import chosen_timeout
+from farhand.wire.guard import read_json
+
+
+class Circumstances(Struct, frozen=True):
+    """What the calls of one step have in common."""
+
+    run: Run
+    step: int
+    stop: Stop
+    held: bool
+    thread: Thread | None
+
+
+class Opened(Struct, frozen=True):
+    """A call ready to be stored, with what readers will be told."""
+
+    call: Call
+    tool: Tool | None
+    event: CallOpened | CallRejected
+    input: object
+    """As the model wrote it, understood as far as possible."""
+
+
+def open_wish(kit: Kit, wish: Wish, around: Circumstances) -> Opened:
+    understood = _read(wish)
+    tool = kit.tool(around.run.owner, wish.tool)
+    wrong = _wrong(kit, wish, tool, understood, around)
+    if wrong is not None or tool is None or not isinstance(understood, dict):
+        return _rejected(kit, wish, around, understood, wrong or "The input is not a JSON object.")
+    call = kit.desk.prepare(_opening(kit, wish, around, tool, understood))
+    return Opened(call, tool, opened_event(call), understood)
+
+
+def too_many(kit: Kit, wish: Wish, around: Circumstances) -> Opened:
+    limit = kit.settings.limits.open_calls_per_run
+    return _rejected(
+        kit, wish, around, _read(wish), f"Not executed: a step may ask for {limit} calls at most."
+    )
+
+
+def _wrong(kit: Kit, wish: Wish, tool: Tool | None, understood: object, around: Circumstances) -> str | None:
+    """Why this wish can't be opened, in words for the model."""
+    if wish.input is None:
+        return "The input was cut off before it was complete; the call was not executed."
+    if around.stop.reason != "calls":
+        return f"The answer ended early ({around.stop.reason}); the call was not executed."
+    if tool is None:
+        known = ", ".join(sorted(each.name for each in kit.tools(around.run.owner))[:20])
+        return f"There is no tool '{wish.tool}'. Known tools: {known or 'none'}."
+    if len(wish.input.encode(errors="replace")) > kit.settings.limits.call_input:
+        return f"The input is larger than {kit.settings.limits.call_input} bytes."
+    if isinstance(understood, _Unreadable):
+        return understood.why
+    return complaint(tool.input_schema, understood)
+
+
+def _opening(
+    kit: Kit, wish: Wish, around: Circumstances, tool: Tool, understood: dict[str, object]
+) -> Opening:
+    declared = kit.toolbox.declared(tool.name)
+    asks = declared.asks(understood) if declared is not None else tool.may_ask
+    allowed = around.thread is not None and tool.version in around.thread.allowed
+    return Opening(
+        call_id=wish.call_id,
+        owner=around.run.owner,
+        thread_id=around.run.thread_id,
+        tool=tool,
+        input=understood,
+        run_id=around.run.run_id,
+        step=around.step,
+        model_call_id=wish.model_call_id,
+        timeout_sec=chosen_timeout(tool, understood),
+        held=around.held,
+        approval_id=kit.clock.fresh("apr") if asks else None,
+        allowed_before=asks and allowed,
+    )
+
+
+def _rejected(kit: Kit, wish: Wish, around: Circumstances, understood: object, why: str) -> Opened:
+    tool = kit.tool(around.run.owner, wish.tool)
+    shown = understood.text if isinstance(understood, _Unreadable) else understood
+    now = kit.store.now()
+    call = Call(
+        call_id=wish.call_id,
+        owner=around.run.owner,
+        thread_id=around.run.thread_id,
+        run_id=around.run.run_id,
+        step=around.step,
+        tool=wish.tool,
+        tool_version=tool.version if tool is not None else "",
+        executor=tool.executor if tool is not None else Executor.SERVER,
+        input=shown if isinstance(shown, dict) else {},
+        model_call_id=wish.model_call_id,
+        opened_at=now,
+        phase=Phase.READY,
+    )
+    event = CallRejected(call_id=wish.call_id, tool=wish.tool, input=shown, error=why)
+    return Opened(rejected_call(call, Failure(why), at=now), None, event, shown)
+
+
+class _Unreadable(Struct, frozen=True):
+    text: str
+    why: str
+
+
+def _read(wish: Wish) -> object:
+    text = wish.input or ""
+    try:
+        # some providers send nothing at all for a tool without parameters
+        return read_json(text.encode()) if text.strip() else {}
+    except (Malformed, UnicodeEncodeError) as fault:
+        return _Unreadable(text[:4096], f"The input is not valid JSON: {fault}")

@@ -1,0 +1,155 @@
+"""Keeps runs going in this process: starts them, brings parked ones back, picks up those a crash left behind.
+
+A run that waits parked is not here at all: no task, no timer. Only the store knows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+
+from farhand.agent import loop
+from farhand.agent.journal import RunLog
+from farhand.agent.kit import Kit
+from farhand.agent.park import Hold, resume
+from farhand.calls.deadlines import Deadlines
+from farhand.core.event import RunFailed
+from farhand.core.run import Run, RunState
+from farhand.errors import LostClaim, StoreDown
+from farhand.store.base import WriteRun
+from farhand.store.hub import WAKE
+
+log = logging.getLogger("farhand.runs")
+
+SWEEP_SEC = 5.0
+PAGE = 500
+
+
+class Worker:
+    def __init__(self, kit: Kit, deadlines: Deadlines) -> None:
+        self._kit = kit
+        self._deadlines = deadlines
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._holds: dict[str, Hold] = {}
+        self._preferred: dict[str, float] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._stopping = asyncio.Event()
+
+    async def serve(self, ready: asyncio.Event) -> None:
+        """Until `stop()`: the watch over wakes, deadlines and strays, and every run of this process."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            chores = [
+                group.create_task(self._deadlines.run(self._kit.desk)),
+                group.create_task(self._wake_parked()),
+                group.create_task(self._pick_up_strays()),
+            ]
+            ready.set()
+            await self._stopping.wait()
+            for task in (*chores, *self._tasks.values()):
+                task.cancel()
+
+    def launch(self, run: Run, *, hold_for: float) -> None:
+        """Advances a run that is claimed for this process, in a task of its own."""
+        assert self._group is not None, "a worker launches runs while it serves"
+        hold = Hold(self._kit, run.run_id, seconds=0.0 if self._stopping.is_set() else hold_for)
+        task = self._group.create_task(self._advance(run, hold))
+        self._tasks[run.run_id] = task
+        self._holds[run.run_id] = hold
+
+    def prefer(self, run_id: str, *, hold_for: float) -> None:
+        """When the run is brought back from its park, it holds for so long at its next pause."""
+        self._preferred[run_id] = hold_for
+
+    def forget(self, run_id: str) -> None:
+        """Nothing brought the run back after all."""
+        self._preferred.pop(run_id, None)
+
+    async def let_go(self, run_id: str) -> None:
+        """Ends this process's work on the run, with what was said stored."""
+        task = self._tasks.get(run_id)
+        if task is None:
+            return
+        task.cancel()
+        await asyncio.wait([task])
+
+    async def drain(self, seconds: float) -> None:
+        """Parks what is held and lets what works come to its end, for so long."""
+        for hold in list(self._holds.values()):
+            hold.give_up()
+        tasks = list(self._tasks.values())
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def sweep(self) -> int:
+        """Picks up every run that nobody advances though it could go on; how many those were."""
+        taken = 0
+        while strays := [
+            run for run in await self._kit.store.stray_runs(limit=PAGE) if run.run_id not in self._tasks
+        ]:
+            before = taken
+            for stray in strays:
+                taken += await self._bring_back(stray)
+            if taken == before:
+                break
+        return taken
+
+    async def _bring_back(self, stray: Run) -> bool:
+        run = await resume(self._kit, stray.owner, stray.run_id)
+        if run is None:
+            return False
+        hold_for = self._preferred.pop(run.run_id, self._kit.settings.patience.hold_for)
+        self.launch(run, hold_for=hold_for)
+        return True
+
+    async def _wake_parked(self) -> None:
+        with self._kit.store.hub.watch(WAKE, limit=100_000) as watch:
+            while True:
+                await watch.wait(self._kit.store.hub.recheck)
+                while watch.news:
+                    stray = watch.news.popleft()
+                    assert isinstance(stray, Run)
+                    await self._unless_store_is_down(self._bring_back(stray))
+
+    async def _pick_up_strays(self) -> None:
+        while True:
+            await self._unless_store_is_down(self.sweep())
+            await asyncio.sleep(SWEEP_SEC)
+
+    async def _unless_store_is_down(self, work: Coroutine[None, None, object]) -> None:
+        try:
+            await work
+        except StoreDown as error:
+            # nothing is lost: the next sweep finds it in the store
+            log.warning("the store is away: %s", error)
+
+    async def _advance(self, run: Run, hold: Hold) -> None:
+        """The outermost guard of a run: whatever breaks in it ends this run and no other."""
+        assert self._group is not None, "a worker launches runs while it serves"
+        pen = RunLog(self._kit.store, run, self._group)
+        try:
+            await loop.run(loop.Work(self._kit, pen, hold))
+        except LostClaim as error:
+            log.info("%s", error)
+        except StoreDown as error:
+            log.warning("run %s waits for the store: %s", run.run_id, error)
+        except Exception:
+            log.exception("run %s broke", run.run_id)
+            await self._mark_broken(pen)
+        finally:
+            self._preferred.pop(run.run_id, None)
+            await pen.close()
+            if self._tasks.get(run.run_id) is asyncio.current_task():
+                del self._tasks[run.run_id], self._holds[run.run_id]
+
+    async def _mark_broken(self, pen: RunLog) -> None:
+        message = "Something broke inside the server; the log has the details. Send the message again."
+        failed = WriteRun(run_id=pen.run.run_id, state=RunState.FAILED, error=message)
+        try:
+            await pen.write(RunFailed("broken", message), change=failed)
+        except (LostClaim, StoreDown) as error:
+            log.warning("run %s could not be closed: %s", pen.run.run_id, error)

@@ -1,0 +1,1 @@
+"""The held wait: results, takes and approvals by plain POST."""

@@ -1,0 +1,58 @@
+"""Bytes of the ack wire become our nouns."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from farhand.calls.change import Reply
+from farhand.core.approval import Answer
+from farhand.core.outcome import Failure, Outcome, Success
+from farhand.core.result import Result
+from farhand.core.settings import Limits
+from farhand.errors import Malformed, TooLarge
+from farhand.faces.ack.shapes import Ack, ApproveRequest, TakeRequest
+from farhand.wire.guard import read_as
+
+
+def decode_result(body: bytes, limits: Limits) -> Result:
+    ack = read_as(body, Ack)
+    if len((ack.error_text or "").encode()) > limits.error_text:
+        raise TooLarge(f"errorText is larger than {limits.error_text} bytes.", hint="Nothing was applied.")
+    _check_time(ack.requested_at)
+    return Result(call_id=ack.tool_call_id, outcome=_outcome_of(ack))
+
+
+def decode_take(body: bytes) -> TakeRequest:
+    take = read_as(body, TakeRequest)
+    if not 1 <= len(take.client_id) <= 128:
+        raise Malformed("clientId must have 1 to 128 characters.")
+    return take
+
+
+def decode_approval(body: bytes) -> Reply:
+    request = read_as(body, ApproveRequest)
+    answer = Answer(
+        approved=request.approved, reason=request.reason or "", input=request.input, scope=request.scope
+    )
+    return Reply(request.approval_id, answer)
+
+
+def _outcome_of(ack: Ack) -> Outcome:
+    match ack.status:
+        case "success":
+            return Success(ack.output)
+        case "failed":
+            return Failure(ack.error_text or "failed")
+        case "timeout":
+            # what a client reports can't revive or extend anything: it is a failure like any other
+            return Failure(ack.error_text or "timeout")
+
+
+def _check_time(text: str | None) -> None:
+    """Informational only, but a wrong one tells of a wrong client."""
+    if text is None:
+        return
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise Malformed("requestedAt is not an ISO 8601 time.") from None

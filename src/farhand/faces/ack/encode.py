@@ -1,0 +1,50 @@
+"""Receipts and errors in the words of the ack wire."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from farhand.core.call import TAKE_LASTS_SEC
+from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, Unknown
+from farhand.errors import FarhandError
+from farhand.faces.ack.shapes import Reply
+from farhand.wire.json_out import encode
+
+Answer = tuple[int, bytes]
+
+_OK = (200, encode(Reply(ok=True)))
+_TAKEN = (200, encode(Reply(ok=True, expires_in_sec=int(TAKE_LASTS_SEC))))
+_IGNORED = (200, encode(Reply(ok=True, ignored=True)))
+_UNKNOWN = (404, encode(Reply(ok=False, reason="unknown")))
+
+
+def encode_receipt(receipt: Receipt) -> Answer:
+    match receipt:
+        case Accepted():
+            return _OK
+        case Repeated():
+            return _IGNORED
+        case Conflict(winner=winner):
+            told = Reply(ok=False, reason="conflict", status=winner.kind, digest=winner.digest)
+            return 409, encode(told)
+        case Refused():
+            return _refused(receipt)
+        case Unknown():
+            return _UNKNOWN
+    assert_never(receipt)
+
+
+def encode_take(receipt: Receipt) -> Answer:
+    """The same receipts; accepted says how long."""
+    return _TAKEN if isinstance(receipt, Accepted) else encode_receipt(receipt)
+
+
+def encode_error(error: FarhandError, status: int) -> bytes:
+    return encode(Reply(ok=False, reason=error.code, detail=str(error)))
+
+
+def _refused(refused: Refused) -> Answer:
+    if refused.reason in ("not_approved", "taken"):
+        return 409, encode(Reply(ok=False, reason=refused.reason))
+    assert refused.winner is not None, "an expired or cancelled call has its outcome"
+    return 410, encode(Reply(ok=False, reason=refused.reason, status=refused.winner.kind))

@@ -1,0 +1,159 @@
+"""A face: one wire protocol, as the server mounts it.
+
+A route says what it takes (method, scope, how much of a body) and how its dialect words an error. What is
+checked before an endpoint runs is checked in one place, for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.types import Receive, Scope, Send
+
+from farhand.agent.reader import Reader
+from farhand.core.event import Entry
+from farhand.core.principal import Owner, Principal
+from farhand.core.settings import Settings
+from farhand.errors import FarhandError
+from farhand.wire.http import Header, header, read_body, require_json, respond_json
+from farhand.wire.pull import send_frames
+
+
+class Request:
+    """One HTTP request that passed the door."""
+
+    __slots__ = ("_limit", "_settings", "principal", "receive", "scope", "send")
+
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, principal: Principal, limit: int, settings: Settings
+    ) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.send = send
+        self.principal = principal
+        self._limit = limit
+        self._settings = settings
+
+    @property
+    def keep_alive(self) -> float:
+        return self._settings.patience.keep_alive
+
+    @property
+    def owner(self) -> Owner:
+        return self.principal.owner
+
+    def parameter(self, name: str) -> str:
+        """A part of the path."""
+        value: str = self.scope["path_params"][name]
+        return value
+
+    def header(self, name: bytes) -> bytes | None:
+        return header(self.scope, name)
+
+    async def json(self) -> bytes:
+        """The body: declared as JSON, within the route's limit, not yet read."""
+        require_json(self.scope["headers"])
+        within = self._settings.limits.body_within_sec
+        return await read_body(self.receive, self.scope["headers"], self._limit, within)
+
+    async def reply(self, status: int, body: bytes, headers: tuple[Header, ...] = ()) -> None:
+        await respond_json(self.send, status, body, headers)
+
+
+Endpoint = Callable[[Request], Awaitable[None]]
+Explain = Callable[[FarhandError, int], bytes]
+"""An error in a face's dialect: its body, for the status the server chose."""
+
+
+@dataclass(frozen=True)
+class Route:
+    method: str
+    path: str
+    endpoint: Endpoint
+    scope: str
+    """What the principal must be allowed to do."""
+    limit: int = 0
+    """Bytes of body it takes; 0 for none."""
+
+
+@dataclass(frozen=True)
+class Face:
+    name: str
+    routes: tuple[Route, ...]
+    explain: Explain
+
+
+class Encoder(Protocol):
+    """Turns the entries of one run into the frames of one response."""
+
+    ended: bool
+    """After the last frame."""
+
+    def encode_entry(self, entry: Entry) -> bytes: ...
+
+    def close(self, *, cut: bool) -> bytes:
+        """The end of a response that no event ended. `cut`: the server stops, the rest can be resumed."""
+        ...
+
+
+class _Following:
+    """A run's journal as the source of a response."""
+
+    def __init__(self, reader: Reader, encoder: Encoder, until: int | None) -> None:
+        self._reader = reader
+        self._encoder = encoder
+        self._until = until
+
+    async def next(self, seconds: float) -> bytes | None:
+        if self._encoder.ended:
+            return None
+        if self._until is not None and self._reader.at.seq >= self._until:
+            return self._encoder.close(cut=False)
+        entries = await self._reader.next(seconds)
+        if entries is None:
+            return self._encoder.close(cut=self._reader.cut)
+        return b"".join([self._encoder.encode_entry(entry) for entry in entries])
+
+    def leave(self) -> None:
+        self._reader.leave()
+
+
+async def follow(
+    request: Request,
+    reader: Reader,
+    encoder: Encoder,
+    *,
+    headers: Sequence[Header],
+    until: int | None = None,
+) -> None:
+    """Answers with the run's events as they come, until the encoder says that it was the last one.
+
+    With `until`, what is stored up to there is all: the response ends without waiting for more.
+    """
+    source = _Following(reader, encoder, until)
+    await send_frames(request.receive, request.send, source, headers=headers, keep_alive=request.keep_alive)
+
+
+STATUS: Mapping[str, int] = {
+    "invalid": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "unknown": 404,
+    "wrong_method": 405,
+    "too_slow": 408,
+    "busy": 409,
+    "mismatch": 409,
+    "too_large": 413,
+    "wrong_type": 415,
+    "too_many": 429,
+    "broken": 500,
+    "shutting_down": 503,
+    "store_down": 503,
+}
+"""The one table from a code to a status."""
+
+
+def status_of(error: FarhandError) -> int:
+    return STATUS.get(error.code, 500)

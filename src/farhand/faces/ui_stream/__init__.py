@@ -1,0 +1,1 @@
+"""The chat stream that AI SDK's `useChat` reads."""

@@ -1,0 +1,1 @@
+"""Assembly: agent, store and faces become one ASGI app, behind one door."""

@@ -1,0 +1,151 @@
+"""The ASGI app: one door, one router, one guard around every endpoint.
+
+Serve it, or mount it in a host app. The host's `mount` does not run a sub-app's lifespan, so `.lifespan` is
+there to be entered; a request that comes first starts the app and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from msgspec.structs import replace
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from farhand.agent.agent import Agent
+from farhand.agent.farhand import Farhand
+from farhand.core.settings import Limits, Settings
+from farhand.errors import BadSetting, FarhandError
+from farhand.faces.base import Face
+from farhand.server.door import Authenticate, Door
+from farhand.server.faces import faces_of
+from farhand.server.guard import Guarded
+from farhand.server.pages import pages
+from farhand.store.address import DEFAULT, open_store
+from farhand.store.base import Store
+
+log = logging.getLogger("farhand.server")
+
+
+class App:
+    """What `create_app` returns."""
+
+    def __init__(self, agent: Agent, store: str | Store, settings: Settings, door: Door) -> None:
+        self.agent = agent
+        self.settings = settings
+        self.door = door
+        self._store = store
+        self._farhand: Farhand | None = None
+        self._router: Router | None = None
+        self._starting = asyncio.Lock()
+
+    @property
+    def farhand(self) -> Farhand:
+        """The agent at work; there once the app has started."""
+        if self._farhand is None:
+            raise BadSetting(
+                "The app has not started yet.", hint="Enter `app.lifespan` first, or send it a request."
+            )
+        return self._farhand
+
+    @property
+    def faces(self) -> Sequence[Face]:
+        return faces_of(self.farhand)
+
+    async def start(self) -> None:
+        """Opens the store and begins to work. Once; later calls do nothing."""
+        async with self._starting:
+            if self._farhand is not None:
+                return
+            store = await open_store(self._store) if isinstance(self._store, str) else self._store
+            farhand = Farhand(self.agent.spec, store, settings=self.settings)
+            await farhand.open()
+            self._router = Router([*self._routes(farhand), *pages(farhand, self.door)])
+            self._farhand = farhand
+
+    async def drain(self, seconds: float = 0.0) -> None:
+        """Ends open streams so that they can be resumed, and parks what is held: before a shutdown."""
+        self.door.close()
+        if self._farhand is not None:
+            await self._farhand.drain(seconds)
+
+    async def stop(self) -> None:
+        if self._farhand is not None:
+            farhand, self._farhand = self._farhand, None
+            await farhand.close()
+
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
+        """For a host that mounts this app: `FastAPI(lifespan=app.lifespan)`."""
+        await self.start()
+        try:
+            yield
+        finally:
+            await self.drain()
+            await self.stop()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._serve_lifespan(receive, send)
+            return
+        if self._router is None:
+            log.warning(
+                "farhand was not started by its host (enter app.lifespan); starting it with this request"
+            )
+            await self.start()
+        router: ASGIApp | None = self._router
+        assert router is not None, "a started app has its routes"
+        await router(scope, receive, send)
+
+    def _routes(self, farhand: Farhand) -> list[Route]:
+        """One route per path: a method that a path does not take is refused in its face's own words."""
+        paths: dict[str, Guarded] = {}
+        for face in faces_of(farhand):
+            for route in face.routes:
+                guarded = paths.setdefault(route.path, Guarded(face, self.door, self.settings))
+                guarded.add(route)
+        return [Route(path, guarded) for path, guarded in paths.items()]
+
+    async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self.start()
+        except FarhandError as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.drain()
+        await self.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+def create_app(
+    agent: Agent,
+    *,
+    store: str | Store = DEFAULT,
+    authenticate: Authenticate | None = None,
+    allow_origins: Sequence[str] = (),
+    allow_hosts: Sequence[str] = (),
+    settings: Settings | None = None,
+) -> App:
+    """An app that serves this agent on every face.
+
+    Without an `authenticate` hook only this machine is let in, with a token that is made at start.
+    """
+    merged = replace(settings or Settings(), limits=_limits(agent, settings))
+    door = Door(authenticate=authenticate, allow_origins=tuple(allow_origins), allow_hosts=tuple(allow_hosts))
+    return App(agent, store, merged, door)
+
+
+def _limits(agent: Agent, settings: Settings | None) -> Limits:
+    """The agent's own `max_steps` holds unless the server's settings say another."""
+    limits = (settings or Settings()).limits
+    return (
+        limits
+        if limits.max_steps != Limits().max_steps
+        else replace(limits, max_steps=agent.settings.limits.max_steps)
+    )
