@@ -50,7 +50,7 @@ class Checker:
                 return f"{self._member_at_fault(value)} does not fit its schema"
             self._validator.validate(value)
         except ValidationError as error:
-            return sentence(error, value)
+            return sentence(error)
         except ValueError:
             # what the validator cannot even read: bytes, a key that is no string, a loop, half a character
             return "the value is not JSON, or nests too deeply"

@@ -19,6 +19,7 @@ from farhand.core.tool import Executor, Tool
 from farhand.errors import Misuse
 from farhand.tools.check import checker
 from farhand.tools.execute import Raised, attempt, failure_of
+from farhand.tools.plain import why_not_json
 from farhand.tools.schema import Arguments
 from farhand.tools.wording import refusal
 
@@ -81,9 +82,9 @@ class DeclaredTool(Generic[P, R_co]):
         if complaint is not None:
             return self._bad_input(complaint)
         try:
-            text = json.dumps(input, allow_nan=False)
-        except ValueError:
-            return self._bad_input("the value holds a number that is not finite")
+            text = json.dumps(input, allow_nan=False, ensure_ascii=False).encode()
+        except (ValueError, TypeError, RecursionError):
+            return self._bad_input(why_not_json(input))
         if self._arguments is None:
             # Any: what json reads; the schema has said that it is an object
             read: Any = json.loads(text)

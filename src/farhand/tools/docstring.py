@@ -35,14 +35,14 @@ class Doc(Struct, frozen=True):
 
 
 def doc_of(function: Callable[..., object], name: str) -> Doc:
-    text = inspect.getdoc(function)
-    if not text:
+    parsed = _parsed((inspect.getdoc(function) or "").strip(), name)
+    description = _description(parsed, name)
+    if not description:
         raise BadTool(
             f"Tool `{name}` has no docstring.",
             hint="Say what it does in its first line and describe each parameter under `Args:`.",
         )
-    parsed = _parsed(text, name)
-    return Doc(_description(parsed, name), _parameters(parsed, name), _returns(parsed))
+    return Doc(description, _parameters(parsed, name), _returns(parsed))
 
 
 def cleaned(text: str, what: str) -> str:

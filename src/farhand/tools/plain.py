@@ -38,6 +38,15 @@ def plain(value: object) -> object:
     return _plain(value, ())
 
 
+def why_not_json(value: object) -> str:
+    """A sentence without a full stop about a value that no JSON writer took as it is."""
+    try:
+        plain(value)
+    except NotJson as error:
+        return str(error)
+    return "the value is not JSON"
+
+
 def name_of(place: Place, *, root: str = "the value") -> str:
     """`rows[3].price`, in back-quotes; `root` for the whole."""
     if not place:
@@ -53,7 +62,7 @@ def shortened(text: str, at_most: int = 120) -> str:
 
 
 _AS_IS = (bool, type(None))
-_WRITTEN = (date, time, timedelta, UUID, Decimal, PurePath, IPv4Address, IPv6Address)
+_WRITTEN = (date, time, timedelta, UUID, Decimal, IPv4Address, IPv6Address)
 _ARRAYS = (list, tuple, set, frozenset)
 
 
@@ -113,6 +122,8 @@ def _opened(value: object, place: Place) -> object:
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, msgspec.Struct):
         return msgspec.to_builtins(value, enc_hook=plain)
+    if isinstance(value, PurePath):
+        return str(value)
     if isinstance(value, _WRITTEN):
         return to_jsonable_python(value)
     raise NotJson(place, f"is a {type(value).__name__}")

@@ -67,7 +67,7 @@ class Arguments:
         self.schema: Schema = self._model.model_json_schema(schema_generator=_Writer)
         del self.schema["title"]
 
-    def bind(self, input: str) -> dict[str, object]:
+    def bind(self, input: bytes) -> dict[str, object]:
         """Keyword arguments from JSON text; pydantic's `ValidationError` where a value does not become one.
 
         Only what the input has is set, so that defaults stay the function's own.
@@ -77,7 +77,8 @@ class Arguments:
 
 
 _CONFIG = ConfigDict(extra="forbid", hide_input_in_errors=True)
-_UNFIT = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError)
+# LookupError: a type that writes its own schema refers to something that is not there
+_UNFIT = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, LookupError)
 _TYPES_THAT_FIT = (
     "Use str, int, float, bool, Literal, an Enum, a date, lists and dicts of those, a pydantic model, "
     "a dataclass or a typing_extensions.TypedDict."

@@ -15,11 +15,11 @@ from farhand.core.outcome import canonical
 from farhand.tools.plain import name_of, shortened
 
 
-def sentence(error: ValidationError, value: object) -> str:
+def sentence(error: ValidationError) -> str:
     """Most kinds are about the value at the error's place; the others have a sentence of their own below."""
     keyword = error.kind.name
     if keyword in _OWN:
-        return _OWN[keyword](error, value)
+        return _OWN[keyword](error)
     where = _where(error)
     rule = error.kind.as_dict()
     if keyword in _RULES:
@@ -51,45 +51,45 @@ _RULES = {
 }
 
 
-def _missing(error: ValidationError, value: object) -> str:
+def _missing(error: ValidationError) -> str:
     return f"{name_of((*error.instance_path, error.kind.as_dict()['property']))} is missing"
 
 
-def _unexpected(error: ValidationError, value: object) -> str:
+def _unexpected(error: ValidationError) -> str:
     first = error.kind.as_dict()["unexpected"][0]
     return f"{name_of((*error.instance_path, first))} is not expected"
 
 
-def _not_allowed(error: ValidationError, value: object) -> str:
+def _not_allowed(error: ValidationError) -> str:
     return f"{_where(error)} is not expected"
 
 
-def _wrong_type(error: ValidationError, value: object) -> str:
-    return _must_be(error, error.kind.as_dict()["types"], value)
+def _wrong_type(error: ValidationError) -> str:
+    return _must_be(error, error.kind.as_dict()["types"])
 
 
-def _not_listed(error: ValidationError, value: object) -> str:
+def _not_listed(error: ValidationError) -> str:
     options = ", ".join(_quoted(option) for option in error.kind.as_dict()["options"])
-    return f"{_where(error)} must be one of {shortened(options, 300)}, got {_quoted(_at(error, value))}"
+    return f"{_where(error)} must be one of {shortened(options, 300)}, got {_quoted(error.instance)}"
 
 
-def _not_constant(error: ValidationError, value: object) -> str:
+def _not_constant(error: ValidationError) -> str:
     expected = _quoted(error.kind.as_dict()["expected_value"])
-    return f"{_where(error)} must be {expected}, got {_quoted(_at(error, value))}"
+    return f"{_where(error)} must be {expected}, got {_quoted(error.instance)}"
 
 
-def _no_choice_fits(error: ValidationError, value: object) -> str:
+def _no_choice_fits(error: ValidationError) -> str:
     """Types are joined ("an integer or null"); else the choice that is nearest tells what it lacks."""
     choices: list[list[ValidationError]] = error.kind.as_dict()["context"]
     if not all(choices):
         return f"{_where(error)} fits more than one of the forms its schema allows"
     near = [choice for choice in choices if not _types_refused(choice, error)]
     if near:
-        return sentence(min(near, key=len)[0], value)
-    return _must_be(error, [name for choice in choices for name in _types_refused(choice, error)], value)
+        return sentence(min(near, key=len)[0])
+    return _must_be(error, [name for choice in choices for name in _types_refused(choice, error)])
 
 
-_OWN: dict[str, Callable[[ValidationError, object], str]] = {
+_OWN: dict[str, Callable[[ValidationError], str]] = {
     "falseSchema": _not_allowed,
     "required": _missing,
     "additionalProperties": _unexpected,
@@ -127,21 +127,13 @@ def _types_refused(choice: list[ValidationError], error: ValidationError) -> lis
     return list(first.kind.as_dict()["types"])
 
 
-def _must_be(error: ValidationError, types: list[str], value: object) -> str:
+def _must_be(error: ValidationError, types: list[str]) -> str:
     wanted = " or ".join(_TYPES[name] for name in dict.fromkeys(types))
-    return f"{_where(error)} must be {wanted}, got {_TYPE_OF.get(type(_at(error, value)), 'null')}"
+    return f"{_where(error)} must be {wanted}, got {_TYPE_OF.get(type(error.instance), 'null')}"
 
 
 def _where(error: ValidationError) -> str:
     return name_of(tuple(error.instance_path))
-
-
-def _at(error: ValidationError, value: object) -> object:
-    # followed by hand: the error's own `instance` is a copy, which may be large
-    for step in error.instance_path:
-        # the validator's path leads through dicts and lists alone
-        value = value[step]  # type: ignore[index]
-    return value
 
 
 def _quoted(value: object) -> str:
