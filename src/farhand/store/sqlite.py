@@ -1,0 +1,176 @@
+"""The default store: one SQLite file, one server process, nothing to install.
+
+Writes go through one thread with group commit (`sqlite_writer`), reads through `sqlite_reads`; a read sees
+every commit that was answered. What belongs to another owner is never found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+from farhand.clock import Clock
+from farhand.core.call import Call
+from farhand.core.event import Entry
+from farhand.core.principal import Owner
+from farhand.core.run import Run
+from farhand.core.thread import Message, Thread
+from farhand.core.tool import Tool
+from farhand.store.base import Commit, Due, Write
+from farhand.store.hub import Hub
+from farhand.store.sqlite_file import StoreFile, open_file
+from farhand.store.sqlite_purge import purge_calls, purge_journals
+from farhand.store.sqlite_reads import Reads
+from farhand.store.sqlite_rows import (
+    RUN,
+    RUN_BY_ID,
+    body_of_call,
+    body_of_message,
+    body_of_thread,
+    body_of_tool,
+    due_of,
+    entry_of,
+    run_of,
+)
+from farhand.store.sqlite_writer import Writer
+
+TOOLS_AT_HAND = 256
+Owned = TypeVar("Owned", Call, Run)
+
+
+class SqliteStore:
+    """Made by `open`."""
+
+    def __init__(self, file: StoreFile, clock: Clock) -> None:
+        self.hub = Hub()
+        self._clock = clock
+        self._file = file
+        self._reads = Reads(file)
+        self._writer = Writer(file.connect(), clock, self.hub)
+        self._tools: dict[str, Tool] = {}
+
+    @classmethod
+    async def open(cls, path: str, clock: Clock) -> SqliteStore:
+        """Raises `BadSetting` for a path that cannot be a store, `StoreLocked` if another process has it."""
+        return cls(await asyncio.to_thread(open_file, path), clock)
+
+    def now(self) -> float:
+        return self._clock.now()
+
+    async def commit(self, *writes: Write) -> Commit:
+        return await self._writer.commit(writes)
+
+    async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
+        sql = "SELECT body FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?"
+        return self._reads.one(sql, (owner.tenant, owner.subject, thread_id), body_of_thread)
+
+    async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
+        return await self._reads.many(MESSAGES, (owner.tenant, owner.subject, thread_id), body_of_message)
+
+    async def get_run(self, owner: Owner, run_id: str) -> Run | None:
+        return _owned(owner, self._reads.one(RUN_BY_ID, (run_id,), run_of))
+
+    async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
+        return self._reads.one(LAST_RUN, (owner.tenant, owner.subject, thread_id), run_of)
+
+    async def get_call(self, owner: Owner, call_id: str) -> Call | None:
+        sql = "SELECT body FROM calls WHERE call_id = ?"
+        return _owned(owner, self._reads.one(sql, (call_id,), body_of_call))
+
+    async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
+        sql = "SELECT body FROM calls WHERE approval_id = ?"
+        return _owned(owner, self._reads.one(sql, (approval_id,), body_of_call))
+
+    async def calls_of(self, owner: Owner, run_id: str, step: int | None = None) -> list[Call]:
+        key = (run_id, owner.tenant, owner.subject, step, step)
+        return await self._reads.many(CALLS_OF_RUN, key, body_of_call)
+
+    async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
+        key = (owner.tenant, owner.subject)
+        if thread_id is None:
+            return await self._reads.many(OPEN_CALLS, key, body_of_call)
+        return await self._reads.many(OPEN_CALLS_OF_THREAD, (*key, thread_id), body_of_call)
+
+    async def get_tool(self, version: str) -> Tool | None:
+        # a version never changes, so a copy at hand is as good as the record
+        tool = self._tools.get(version)
+        if tool is None:
+            tool = self._reads.one("SELECT body FROM tools WHERE version = ?", (version,), body_of_tool)
+            self._keep_at_hand(version, tool)
+        return tool
+
+    async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]:
+        key = (after, run_id, owner.tenant, owner.subject)
+        return await self._reads.many(EVENTS, key, entry_of, limit=limit)
+
+    async def due(self, *, before: float, limit: int) -> list[Due]:
+        return await self._reads.many(DUE, (before,), due_of, limit=limit)
+
+    async def stray_runs(self, *, limit: int) -> list[Run]:
+        return await self._reads.many(STRAY_RUNS, (self.now(),), run_of, limit=limit)
+
+    async def purge(self, *, settled_before: float) -> int:
+        purged = 0
+        # in slices, each an own transaction: nobody waits for the whole of it
+        while removed := await self._writer.do(lambda db: purge_calls(db, settled_before)):
+            purged += removed
+        while await self._writer.do(lambda db: purge_journals(db, settled_before)):
+            pass
+        return purged
+
+    async def close(self) -> None:
+        """Writes what was queued, then lets go of the file."""
+        await self._writer.close()
+        await asyncio.to_thread(self._reads.close)
+        self._file.close()
+
+    def _keep_at_hand(self, version: str, tool: Tool | None) -> None:
+        if tool is None:
+            return
+        if len(self._tools) >= TOOLS_AT_HAND:
+            self._tools.clear()
+        self._tools[version] = tool
+
+
+def _owned(owner: Owner, record: Owned | None) -> Owned | None:
+    return record if record is not None and record.owner == owner else None
+
+
+LAST_RUN = RUN + " WHERE tenant = ? AND subject = ? AND thread_id = ? ORDER BY run_no DESC LIMIT 1"
+
+STRAY_RUNS = RUN + " WHERE stray_at <= ? ORDER BY stray_at LIMIT ?"
+
+MESSAGES = """
+    SELECT body FROM messages
+    WHERE thread_no = (SELECT thread_no FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?)
+    ORDER BY message_no LIMIT ?
+"""
+
+CALLS_OF_RUN = """
+    SELECT body FROM calls
+    WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?)
+        AND tenant = ? AND subject = ? AND (? IS NULL OR step = ?)
+    ORDER BY call_no LIMIT ?
+"""
+
+OPEN_CALLS = """
+    SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? ORDER BY call_no LIMIT ?
+"""
+
+OPEN_CALLS_OF_THREAD = """
+    SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND thread_id = ?
+    ORDER BY call_no LIMIT ?
+"""
+
+EVENTS = """
+    SELECT seq, body, at FROM events
+    WHERE seq > ? AND run_no = (
+        SELECT run_no FROM runs JOIN threads USING (thread_no) WHERE run_id = ? AND tenant = ? AND subject = ?
+    )
+    ORDER BY seq LIMIT ?
+"""
+
+DUE = """
+    SELECT deadline, tenant, subject, call_id FROM calls
+    WHERE is_open = 1 AND deadline < ? ORDER BY deadline LIMIT ?
+"""

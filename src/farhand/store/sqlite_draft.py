@@ -1,0 +1,183 @@
+"""What one SQLite transaction is about to write.
+
+Guards are judged against the draft: a row is read once, changed here and written at the end. So a commit
+whose guard does not hold leaves nothing to roll back, and a run that fifty commits touch is written once.
+Owns the rows and how they are found; what a write means is said in `sqlite_writes`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from farhand.core.call import Call
+from farhand.core.event import Entry
+from farhand.core.principal import Owner
+from farhand.core.run import Run
+from farhand.core.thread import Thread
+from farhand.store.sqlite_overlay import Overlay
+from farhand.store.sqlite_rows import (
+    RUN_BY_ID,
+    RunColumns,
+    Unknown,
+    encode,
+    run_of,
+    thread_of,
+    unknown_in,
+)
+
+SMALL_ROWS = 4096
+TOOL_ROWS = 256
+"""How many stay at hand between transactions. A tool may be large, the others are not."""
+
+
+class ThreadRow(Struct, frozen=True, gc=False):
+    thread_no: int
+    thread: Thread
+    unknown: Unknown
+    body: bytes = b""
+
+
+class RunRow(Struct, frozen=True, gc=False):
+    run_no: int
+    thread_no: int
+    run: Run
+
+
+class CallRow(Struct, frozen=True, gc=False):
+    """What a guard needs of a call; and the record itself, while it is to be written."""
+
+    call_no: int
+    run_no: int | None
+    version: int
+    deadline: float | None
+    is_open: bool
+    unknown: Unknown
+    call: Call | None = None
+    body: bytes = b""
+
+
+ThreadKey: TypeAlias = tuple[Owner, str]
+MessageKey: TypeAlias = tuple[int, str]
+EventRow: TypeAlias = tuple[int, int, float, bytes]
+
+
+class Draft:
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self.threads: Overlay[ThreadKey, ThreadRow] = Overlay(self._find_thread, remember=SMALL_ROWS)
+        self.runs: Overlay[str, RunRow] = Overlay(self._find_run, remember=SMALL_ROWS)
+        self.active: Overlay[int, str] = Overlay(self._find_active, remember=SMALL_ROWS)
+        self.careful = False
+        """True: look whether an id of ours is taken. Else that is left to the table, since they are fresh."""
+        self.calls: Overlay[str, CallRow] = Overlay(
+            self._find_call, remember=SMALL_ROWS, slim=_without_record
+        )
+        self.tools: Overlay[str, bytes] = Overlay(self._find_tool, remember=TOOL_ROWS)
+        self.messages: Overlay[MessageKey, bytes] = Overlay(self._find_message)
+        self.events: list[EventRow] = []
+        self._tables = (self.threads, self.runs, self.active, self.calls, self.tools, self.messages)
+        self._events_kept = 0
+        # only this process writes, so it may number the rows on its own
+        self._last_thread_no = _highest(db, "SELECT max(thread_no) FROM threads")
+        self._last_run_no = _highest(db, "SELECT max(run_no) FROM runs")
+        self._last_call_no = _highest(db, "SELECT max(call_no) FROM calls")
+
+    def next_thread_no(self) -> int:
+        self._last_thread_no += 1
+        return self._last_thread_no
+
+    def next_run_no(self) -> int:
+        self._last_run_no += 1
+        return self._last_run_no
+
+    def next_call_no(self) -> int:
+        self._last_call_no += 1
+        return self._last_call_no
+
+    def known_run(self, run_id: str) -> bool:
+        return (self.runs.get(run_id) if self.careful else self.runs.peek(run_id)) is not None
+
+    def known_call(self, call_id: str) -> bool:
+        return (self.calls.get(call_id) if self.careful else self.calls.peek(call_id)) is not None
+
+    def append(self, run_no: int, entries: list[Entry]) -> None:
+        self.events += [(run_no, entry.seq, entry.at, encode(entry.event)) for entry in entries]
+
+    def keep(self) -> None:
+        """What was drafted since the last commit is one that holds."""
+        for table in self._tables:
+            table.keep()
+        self._events_kept = len(self.events)
+
+    def take_back(self) -> None:
+        """What was drafted since the last commit is one that does not hold."""
+        for table in self._tables:
+            table.take_back()
+        del self.events[self._events_kept :]
+
+    def written(self) -> None:
+        """The transaction is durable."""
+        for table in self._tables:
+            table.written()
+        self.events.clear()
+        self._events_kept = 0
+
+    def forget(self) -> None:
+        """The transaction failed, or rows were removed behind the draft: read everything again."""
+        for table in self._tables:
+            table.forget()
+        self.events.clear()
+        self._events_kept = 0
+
+    def _find_thread(self, key: ThreadKey) -> ThreadRow | None:
+        owner, thread_id = key
+        found: tuple[int, bytes] | None = self._db.execute(
+            "SELECT thread_no, body FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?",
+            (owner.tenant, owner.subject, thread_id),
+        ).fetchone()
+        if found is None:
+            return None
+        return ThreadRow(found[0], thread_of(found[1]), unknown_in(found[1], Thread))
+
+    def _find_run(self, run_id: str) -> RunRow | None:
+        found: RunColumns | None = self._db.execute(RUN_BY_ID, (run_id,)).fetchone()
+        return None if found is None else RunRow(found[0], found[1], run_of(found))
+
+    def _find_active(self, thread_no: int) -> str | None:
+        found: tuple[str] | None = self._db.execute(
+            "SELECT run_id FROM runs WHERE thread_no = ? AND ended_at IS NULL", (thread_no,)
+        ).fetchone()
+        return None if found is None else found[0]
+
+    def _find_call(self, call_id: str) -> CallRow | None:
+        found: tuple[int, int | None, int, float | None, int, bytes] | None = self._db.execute(
+            "SELECT call_no, run_no, version, deadline, is_open, body FROM calls WHERE call_id = ?",
+            (call_id,),
+        ).fetchone()
+        if found is None:
+            return None
+        call_no, run_no, version, deadline, is_open, body = found
+        return CallRow(call_no, run_no, version, deadline, is_open == 1, unknown_in(body, Call))
+
+    def _find_tool(self, version: str) -> bytes | None:
+        found = self._db.execute("SELECT 1 FROM tools WHERE version = ?", (version,)).fetchone()
+        return None if found is None else b""
+
+    def _find_message(self, key: MessageKey) -> bytes | None:
+        found = self._db.execute(
+            "SELECT 1 FROM messages WHERE thread_no = ? AND message_id = ?", key
+        ).fetchone()
+        return None if found is None else b""
+
+
+def _without_record(row: CallRow) -> CallRow:
+    return replace(row, call=None, body=b"")
+
+
+def _highest(db: sqlite3.Connection, sql: str) -> int:
+    found: tuple[int | None] = db.execute(sql).fetchone()
+    return found[0] or 0

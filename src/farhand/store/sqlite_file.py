@@ -1,0 +1,157 @@
+"""The file of a SQLite store: whose it is, whether it is ours, and which version its tables have.
+
+Whatever is wrong with a path is one clear sentence at start. Must not know what is kept in the tables.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import IO
+
+from farhand.errors import BadSetting, StoreLocked
+
+APPLICATION_ID = 0x46415248
+"""`FARH` in the file's header: a database of somebody else is never touched."""
+
+WAL_PAGES = 4000
+"""About 16 MiB of log before it is copied back: hot pages are copied once; a restart reads it in no time."""
+
+CACHE_KIB = 32 * 1024
+
+
+class StoreFile:
+    """An opened file, held by this process alone until it is closed or the process ends."""
+
+    def __init__(self, path: Path, lock: IO[bytes]) -> None:
+        self._path = path
+        self._lock = lock
+
+    def connect(self) -> sqlite3.Connection:
+        """Each thread that uses a connection has it to itself; who closes it may be another."""
+        db = sqlite3.connect(
+            self._path, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=5.0
+        )
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+        return db
+
+    def close(self) -> None:
+        self._lock.close()
+
+
+def open_file(path: str) -> StoreFile:
+    """Locks the file, makes it ours if it is new, and brings its tables up to date."""
+    place = Path(path).expanduser().resolve()
+    _check_place(place)
+    file = StoreFile(place, _lock(place))
+    try:
+        with _plain_words(place):
+            _prepare(file, place)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def latest_version() -> int:
+    return max(number for number, _ in _migrations())
+
+
+def _check_place(place: Path) -> None:
+    if place.is_dir():
+        raise BadSetting(f"The store '{place}' is a folder.", hint="Name a file in it.")
+    if place.exists() and not place.is_file():
+        raise BadSetting(f"The store '{place}' is not a file.", hint="Name an ordinary file.")
+    if not place.parent.is_dir():
+        raise BadSetting(f"The folder '{place.parent}' of the store does not exist.", hint="Make it first.")
+
+
+def _lock(place: Path) -> IO[bytes]:
+    """Held on a companion file, which the system frees however the process ends."""
+    with _plain_words(place):
+        lock = place.with_name(place.name + ".lock").open("a+b")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        holder = lock.read(20).decode(errors="replace").strip()
+        lock.close()
+        who = f" (process {holder})" if holder.isdigit() else ""
+        raise StoreLocked(
+            f"The store '{place}' is in use by another farhand server{who}.",
+            hint="Stop that one, or give this one another file.",
+        ) from None
+    lock.truncate(0)
+    lock.write(str(os.getpid()).encode())
+    lock.flush()
+    return lock
+
+
+def _prepare(file: StoreFile, place: Path) -> None:
+    db = file.connect()
+    try:
+        _check_ours(db, place)
+        db.execute("PRAGMA journal_mode = WAL")
+        _migrate(db, place)
+        # whoever held a run is gone: this process has the file to itself
+        db.execute(
+            "UPDATE runs SET lease_until = 0 WHERE ended_at IS NULL AND parked = 0 AND lease_until > 0"
+        )
+    finally:
+        db.close()
+
+
+def _check_ours(db: sqlite3.Connection, place: Path) -> None:
+    (owner,) = db.execute("PRAGMA application_id").fetchone()
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if owner != APPLICATION_ID and tables:
+        raise BadSetting(f"'{place}' is a database of another program.", hint="Name another file.")
+
+
+def _migrate(db: sqlite3.Connection, place: Path) -> None:
+    (stored,) = db.execute("PRAGMA user_version").fetchone()
+    latest = latest_version()
+    if stored > latest:
+        raise BadSetting(
+            f"The store '{place}' was written by a newer farhand ({stored}; this one knows {latest}).",
+            hint="Use that farhand, or another file.",
+        )
+    for number, sql in _migrations():
+        if number > stored:
+            _run_migration(db, number, sql)
+
+
+def _run_migration(db: sqlite3.Connection, number: int, sql: str) -> None:
+    """One transaction: a crash in the middle leaves the version before it."""
+    marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number};"
+    try:
+        db.executescript(f"BEGIN IMMEDIATE; {sql} {marks} COMMIT;")
+    except sqlite3.Error:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _migrations() -> list[tuple[int, str]]:
+    folder = files("farhand.store") / "migrations" / "sqlite"
+    scripts = [script for script in folder.iterdir() if script.name.endswith(".sql")]
+    return sorted((int(script.name[:4]), script.read_text()) for script in scripts)
+
+
+@contextmanager
+def _plain_words(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        what = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadSetting(
+            f"The store '{place}' cannot be used: {what}.",
+            hint="Name a farhand store, or a new file in a folder that can be written.",
+        ) from error

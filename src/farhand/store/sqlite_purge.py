@@ -1,0 +1,29 @@
+"""Removes what has been kept for long enough, a slice at a time. Threads and messages stay."""
+
+from __future__ import annotations
+
+import sqlite3
+
+CALLS = 500
+"""Removed in one transaction, so that commits get their turn in between."""
+JOURNALS = 20
+
+
+def purge_calls(db: sqlite3.Connection, settled_before: float) -> int:
+    """Settled calls. Those of a run that goes on stay: it may still hand their outcomes to the model."""
+    return db.execute(
+        "DELETE FROM calls WHERE call_no IN ("
+        " SELECT call_no FROM calls LEFT JOIN runs USING (run_no)"
+        " WHERE settled_at < ? AND (run_id IS NULL OR ended_at IS NOT NULL) LIMIT ?)",
+        (settled_before, CALLS),
+    ).rowcount
+
+
+def purge_journals(db: sqlite3.Connection, ended_before: float) -> int:
+    """The events of some ended runs; how many runs that were."""
+    runs: list[tuple[int]] = db.execute(
+        "SELECT run_no FROM runs WHERE ended_at < ? AND has_journal = 1 LIMIT ?", (ended_before, JOURNALS)
+    ).fetchall()
+    db.executemany("DELETE FROM events WHERE run_no = ?", runs)
+    db.executemany("UPDATE runs SET has_journal = 0 WHERE run_no = ?", runs)
+    return len(runs)

@@ -1,0 +1,63 @@
+"""Where a SQLite store reads: short answers on the spot, long ones in a thread.
+
+A WAL reader never waits for the writer, and a hop to another thread costs several times what a look-up by key
+costs; but a long history may be cold on the disk, so that is read and decoded away from the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import msgspec
+
+from farhand.errors import StoreDown
+from farhand.store.sqlite_file import StoreFile
+
+SHORT = 64
+"""Rows that are read on the spot."""
+
+ALL = -1
+"""What SQLite calls no limit."""
+
+R = TypeVar("R")
+Row = TypeVar("Row")
+
+
+class Reads:
+    def __init__(self, file: StoreFile) -> None:
+        self._near = file.connect()
+        self._far = file.connect()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="farhand-store-reader")
+
+    def one(self, sql: str, key: tuple[object, ...], of: Callable[[Row], R]) -> R | None:
+        found = _fetch(self._near, sql, key, of)
+        return found[0] if found else None
+
+    async def many(
+        self, sql: str, key: tuple[object, ...], of: Callable[[Row], R], *, limit: int = ALL
+    ) -> list[R]:
+        """`sql` ends in `LIMIT ?`."""
+        few = SHORT if limit == ALL else min(limit, SHORT)
+        found = _fetch(self._near, sql, (*key, few), of)
+        if len(found) < SHORT or limit == SHORT:
+            return found
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, _fetch, self._far, sql, (*key, limit), of)
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self._near.close()
+        self._far.close()
+
+
+def _fetch(db: sqlite3.Connection, sql: str, values: tuple[object, ...], of: Callable[[Row], R]) -> list[R]:
+    try:
+        return [of(row) for row in db.execute(sql, values).fetchall()]
+    except sqlite3.Error as error:
+        raise StoreDown("The store could not be read.", hint="Try again in a moment.") from error
+    except msgspec.ValidationError as error:
+        raise StoreDown("A stored record cannot be read by this version of farhand.") from error

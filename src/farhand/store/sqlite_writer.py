@@ -1,0 +1,204 @@
+"""The one thread that writes, and its group commit.
+
+Everything that queued up while the last transaction ran goes into the next one, so that one wait for the disk
+serves all of them. Nobody is answered before it is durable. If the disk refuses, everybody in the transaction
+is told so, nothing of it was written, and the next one is tried afresh.
+
+Must not know what a write means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import TypeAlias
+
+from farhand.clock import Clock
+from farhand.errors import StoreDown
+from farhand.store.base import Commit, Write
+from farhand.store.hub import Hub, tell_commit
+from farhand.store.sqlite_draft import Draft
+from farhand.store.sqlite_flush import flush
+from farhand.store.sqlite_writes import Told, draft_commit
+
+AT_MOST = 512
+"""Orders in one transaction: a flood must not make the first one wait for the last."""
+
+UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
+"""What is raised for a record that JSON or SQLite cannot hold: the fault of that record alone."""
+
+Chore: TypeAlias = Callable[[sqlite3.Connection], int]
+"""Work that is no commit, such as a purge: how many rows it removed."""
+
+log = logging.getLogger("farhand.store")
+
+
+class Order:
+    """What is to be written, who waits for it, and what came of it."""
+
+    __slots__ = ("answer", "told", "waiter", "work")
+
+    def __init__(self, work: tuple[Write, ...] | Chore, waiter: asyncio.Future[Commit | int]) -> None:
+        self.work = work
+        self.waiter = waiter
+        self.answer: Commit | int | Exception | None = None
+        self.told: Told | None = None
+
+
+class Writer:
+    def __init__(self, db: sqlite3.Connection, clock: Clock, hub: Hub) -> None:
+        self.transactions = 0
+        self._db = db
+        self._clock = clock
+        self._hub = hub
+        self._draft = Draft(db)
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[Order | None] = SimpleQueue()
+        self._closed = False
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        # a daemon: a program that ends without closing the store has lost nothing, and must not hang
+        threading.Thread(target=self._run, name="farhand-store", daemon=True).start()
+
+    async def commit(self, writes: tuple[Write, ...]) -> Commit:
+        answer = await self._order(writes)
+        assert not isinstance(answer, int), "writes are answered with a commit"
+        return answer
+
+    async def do(self, chore: Chore) -> int:
+        answer = await self._order(chore)
+        assert isinstance(answer, int), "a chore is answered with a number"
+        return answer
+
+    async def close(self) -> None:
+        """After everything that was queued before."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        await asyncio.shield(self._ended)
+
+    async def _order(self, work: tuple[Write, ...] | Chore) -> Commit | int:
+        if self._closed:
+            raise StoreDown("The store is closed.")
+        waiter: asyncio.Future[Commit | int] = self._loop.create_future()
+        self._queue.put(Order(work, waiter))
+        return await waiter
+
+    def _run(self) -> None:
+        try:
+            last = False
+            while not last:
+                orders, last = self._next_orders()
+                self._transact(orders)
+                self._on_loop(self._answer, orders)
+        finally:
+            self._db.close()
+            self._on_loop(self._end)
+
+    def _next_orders(self) -> tuple[list[Order], bool]:
+        """Waits for one and takes all the others that are there; and whether they are the last."""
+        orders: list[Order] = []
+        order = self._queue.get()
+        with suppress(Empty):
+            while order is not None:
+                orders.append(order)
+                if len(orders) == AT_MOST:
+                    break
+                order = self._queue.get_nowait()
+        return orders, order is None
+
+    def _transact(self, orders: list[Order]) -> None:
+        if not orders:
+            return
+        self.transactions += 1
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._fill(orders)
+            self._db.execute("COMMIT")
+        except (sqlite3.Error, *UNWRITABLE) as error:
+            self._roll_back()
+            self._after_fault(orders, error)
+        else:
+            self._draft.written()
+
+    def _fill(self, orders: list[Order]) -> None:
+        for order in orders:
+            if not callable(order.work):
+                self._draft_order(order, order.work)
+        flush(self._db, self._draft)
+        for order in orders:
+            if callable(order.work):
+                order.answer = order.work(self._db)
+                self._draft.forget()
+
+    def _draft_order(self, order: Order, writes: tuple[Write, ...]) -> None:
+        told = Told(self._clock.now())
+        try:
+            order.answer = draft_commit(self._draft, told, writes)
+            order.told = told
+        except UNWRITABLE as error:
+            order.answer = error
+
+    def _roll_back(self) -> None:
+        self._draft.forget()
+        if self._db.in_transaction:
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+
+    def _after_fault(self, orders: list[Order], error: Exception) -> None:
+        """A disk that refuses refuses everybody; any other fault is somebody's own, and the others go on."""
+        if not self._draft.careful and not isinstance(error, sqlite3.OperationalError):
+            self._one_by_one(orders)
+            return
+        log.warning("a transaction of %d commits failed: %s", len(orders), error)
+        for order in orders:
+            order.told = None
+            order.answer = _refusal(error)
+
+    def _one_by_one(self, orders: list[Order]) -> None:
+        self._draft.careful = True
+        for order in orders:
+            self._transact([order])
+        self._draft.careful = False
+
+    def _on_loop(self, function: Callable[..., None], *arguments: object) -> None:
+        # the loop is gone when a program ends without closing the store: nobody is left to tell
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _answer(self, orders: list[Order]) -> None:
+        """On the loop, in the order of the commits. Who was cancelled while waiting is not waited for."""
+        for order in orders:
+            if order.told is not None:
+                tell_commit(self._hub, order.told.calls, order.told.entries, order.told.runs)
+            _set(order.waiter, order.answer)
+
+    def _end(self) -> None:
+        self._closed = True
+        while not self._queue.empty():
+            order = self._queue.get_nowait()
+            if order is not None:
+                _set(order.waiter, StoreDown("The store is closed."))
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+
+def _set(waiter: asyncio.Future[Commit | int], answer: Commit | int | Exception | None) -> None:
+    if waiter.done():
+        return
+    if isinstance(answer, Exception):
+        waiter.set_exception(answer)
+    elif answer is not None:
+        waiter.set_result(answer)
+
+
+def _refusal(error: Exception) -> Exception:
+    if not isinstance(error, sqlite3.Error):
+        return error
+    down = StoreDown("The store could not write; nothing of this was kept.", hint="Try again in a moment.")
+    down.__cause__ = error
+    return down
