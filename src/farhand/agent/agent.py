@@ -55,7 +55,8 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
 
 class Agent:
-    def __init__(
+    # the knobs of an agent, each of them a word that its user writes
+    def __init__(  # noqa: PLR0913
         self,
         model: Model | str,
         *,

@@ -64,7 +64,7 @@ class ScriptedModel:
         """What the model was asked with, oldest first."""
         return list(self._prompts)
 
-    async def stream(self, prompt: Prompt) -> AsyncIterator[ModelEvent]:
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
         self._prompts.append(_kept(prompt))
         check_history(prompt.messages)
         speech = Speech(self._cut)
