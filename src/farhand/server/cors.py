@@ -1,0 +1,66 @@
+"""What browsers ask before a page of another origin may use the server. Answers for listed origins alone.
+
+Must not know who signs in. Costs nothing where no origin is listed.
+"""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from farhand.errors import NotAllowed
+from farhand.server.screen import Screen
+from farhand.wire.http import Header, header, respond_empty, respond_json
+from farhand.wire.json_out import encode
+
+
+def with_cors(app: ASGIApp, screen: Screen) -> ASGIApp:
+    async def asked(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not (screen.has_origins or scope["method"] == "OPTIONS"):
+            await app(scope, receive, send)
+            return
+        origin = header(scope, b"origin")
+        if origin is None:
+            await app(scope, receive, send)
+        elif scope["method"] == "OPTIONS" and header(scope, b"access-control-request-method"):
+            await _preflight(screen, scope, send, origin)
+        elif screen.lists(origin):
+            await app(scope, receive, _telling(send, origin))
+        else:
+            await app(scope, receive, send)
+
+    return asked
+
+
+_PREFLIGHT: tuple[Header, ...] = (
+    (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
+    (b"access-control-allow-headers", b"authorization, content-type, last-event-id, x-farhand"),
+    (b"access-control-max-age", b"600"),
+)
+_READABLE: Header = (b"access-control-expose-headers", b"retry-after, x-vercel-ai-ui-message-stream")
+
+
+async def _preflight(screen: Screen, scope: Scope, send: Send, origin: bytes) -> None:
+    try:
+        screen.check_origin(origin, scope, screen.check_host(scope))
+    except NotAllowed as error:
+        body = {"error": {"code": error.code, "message": str(error)}}
+        await respond_json(send, 403, encode(body), ((b"vary", b"origin"),))
+        return
+    await respond_empty(send, 204, (*_named(origin), *_PREFLIGHT))
+
+
+def _telling(send: Send, origin: bytes) -> Send:
+    async def tell(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), *_named(origin), _READABLE]
+        await send(message)
+
+    return tell
+
+
+def _named(origin: bytes) -> tuple[Header, ...]:
+    return (
+        (b"access-control-allow-origin", origin),
+        (b"access-control-allow-credentials", b"true"),
+        (b"vary", b"origin"),
+    )

@@ -1,0 +1,197 @@
+"""The one door for every request: who comes in, as whom, to do what. Nothing behind it asks again.
+
+Host and Origin are judged first (`screen.py`), then the credential: by the `authenticate` hook if there is
+one, else by the development key, for this machine only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from inspect import isawaitable
+from typing import TypeAlias
+
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Scope
+
+from farhand.core.principal import LOCAL, Principal
+from farhand.errors import Broken, FarhandError, NotAllowed, ShuttingDown, SignInNeeded
+from farhand.server.cors import with_cors
+from farhand.server.key import Key
+from farhand.server.screen import Heads, Screen
+from farhand.server.strikes import Strikes
+
+log = logging.getLogger("farhand.door")
+
+Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Principal | None] | Principal | None]
+"""Sync or async; None means: not signed in. A sync one must not block."""
+
+HOOK_WITHIN_SEC = 10.0
+
+
+class Door:
+    def __init__(
+        self,
+        *,
+        authenticate: Authenticate | None = None,
+        allow_origins: Sequence[str] = (),
+        allow_hosts: Sequence[str] = (),
+    ) -> None:
+        self._authenticate = authenticate
+        self._screen = Screen(origins=allow_origins, hosts=allow_hosts, local=authenticate is None)
+        self._key = Key()
+        self._strikes = Strikes()
+        self._good: dict[int, None] = {}
+        self._closed = False
+        self.open = False
+        """Every program on this machine comes in without the token."""
+        self.port: int | None = None
+
+    @property
+    def has_hook(self) -> bool:
+        return self._authenticate is not None
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def token(self) -> str | None:
+        """What lets programs of this machine in; None if the hook decides."""
+        return None if self.has_hook else self._key.token
+
+    @token.setter
+    def token(self, token: str | None) -> None:
+        self._key = Key(token)
+
+    def allow(self, *, origins: Sequence[str] = (), hosts: Sequence[str] = ()) -> None:
+        """Lets more pages and names in."""
+        self._screen.allow(origins=origins, hosts=hosts)
+
+    async def admit(self, scope: Scope, needs: str) -> Principal:
+        """Who asks. `SignInNeeded`, `NotAllowed` or `TooMany` for whoever may not."""
+        if self._closed:
+            raise ShuttingDown("The server is about to stop.", hint="Come back in a moment; nothing is lost.")
+        heads = self._screen.check(scope)
+        principal = self._local(scope, heads) if self._authenticate is None else await self._ask(scope, heads)
+        if needs not in principal.scopes:
+            raise NotAllowed(f"This sign-in has no scope '{needs}'.", hint="Use one that has it.")
+        return principal
+
+    def check_place(self, scope: Scope) -> None:
+        """Host and client alone: for what is shown to anybody who is allowed to connect."""
+        self._screen.check_host(scope)
+
+    def sign_in(self, scope: Scope, token: str) -> bytes:
+        """The Set-Cookie for a browser that was opened with the token in its address."""
+        self._screen.check_host(scope)
+        if self.has_hook:
+            raise SignInNeeded(
+                "This server has its own sign-in.", hint="The token in the address is not used."
+            )
+        if not self._key.fits(token):
+            self._strikes.add(_address(scope), _now())
+            raise SignInNeeded("The token is not the one of this server.", hint=_HOW)
+        return self._key.cookie(self._port(scope))
+
+    def wrap(self, app: ASGIApp) -> ASGIApp:
+        """The app with what browsers ask before a listed page may use it."""
+        return with_cors(app, self._screen)
+
+    def close(self) -> None:
+        """From now on nobody is let in: the server is about to stop."""
+        self._closed = True
+
+    def _local(self, scope: Scope, heads: Heads) -> Principal:
+        if self.open or self._key.opens(heads, self._port(scope)):
+            return _ME
+        if b"authorization" in heads:
+            self._strikes.add(_address(scope), _now())
+            raise SignInNeeded("The token is not the one of this server.", hint=_HOW)
+        raise SignInNeeded("No valid credential was sent.", hint=_HOW)
+
+    async def _ask(self, scope: Scope, heads: Heads) -> Principal:
+        address = _address(scope)
+        shown = hash((heads.get(b"authorization"), heads.get(b"cookie")))
+        # one bad guest behind a shared address must not lock out those who have been let in already
+        if shown not in self._good:
+            self._strikes.check(address, _now())
+        principal = await self._answer(scope)
+        if principal is None:
+            self._good.pop(shown, None)
+            if not _CREDENTIALS.isdisjoint(heads):
+                self._strikes.add(address, _now())
+            raise SignInNeeded("Sign in first.", hint="The request carries no credential that is valid here.")
+        self._strikes.forgive(address)
+        self._remember(shown)
+        return principal
+
+    async def _answer(self, scope: Scope) -> Principal | None:
+        """What the hook says, whatever it does."""
+        assert self._authenticate is not None, "asked only where there is a hook"
+        try:
+            answer = self._authenticate(HTTPConnection(scope))
+            if isawaitable(answer):
+                async with asyncio.timeout(HOOK_WITHIN_SEC):
+                    answer = await answer
+        except HTTPException as error:
+            raise _in_our_words(error) from error
+        except TimeoutError:
+            log.error("the authenticate hook did not answer within %g s", HOOK_WITHIN_SEC)
+            raise _hook_failed() from None
+        if answer is None or _is_principal(answer):
+            return answer
+        log.error("the authenticate hook answered %s, not a Principal or None", type(answer).__name__)
+        raise _hook_failed()
+
+    def _remember(self, shown: int) -> None:
+        if len(self._good) >= _REMEMBERED and shown not in self._good:
+            del self._good[next(iter(self._good))]
+        self._good[shown] = None
+
+    def _port(self, scope: Scope) -> int:
+        """The port the cookie is named for: fixed with the first request if nobody set it."""
+        if self.port is None:
+            server = scope.get("server")
+            self.port = (server[1] if server else None) or 0
+        return self.port
+
+
+_ME = Principal(LOCAL.tenant, LOCAL.subject)
+_REMEMBERED = 10_000
+_CREDENTIALS = frozenset({b"authorization", b"cookie", b"x-api-key"})
+_HOW = "Send Authorization: Bearer with the token in the address printed at start, or open that address."
+
+
+def _is_principal(answer: object) -> bool:
+    if not isinstance(answer, Principal):
+        return False
+    # a struct takes whatever it is made with; a number as the subject would be nobody's space
+    names: list[object] = [answer.tenant, answer.subject]
+    scopes: object = answer.scopes
+    return all(isinstance(name, str) for name in names) and isinstance(scopes, frozenset | set)
+
+
+def _in_our_words(error: HTTPException) -> FarhandError:
+    """Hooks of FastAPI and Starlette programs say no in this way."""
+    if error.status_code == 401:
+        return SignInNeeded("Sign in first.", hint="The credential is missing or not valid.")
+    if error.status_code == 403:
+        return NotAllowed("This sign-in may not come in.")
+    log.error("the authenticate hook failed with status %d", error.status_code)
+    return _hook_failed()
+
+
+def _hook_failed() -> Broken:
+    return Broken("The sign-in of this server failed.", hint="Its log has the details.")
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

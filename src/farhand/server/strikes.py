@@ -1,0 +1,56 @@
+"""Failed sign-ins, counted by the address they came from. Owns the count; time is handed in."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from farhand.errors import TooMany
+
+AT_MOST = 10
+WITHIN_SEC = 60.0
+REMEMBERED = 10_000
+
+
+class Strikes:
+    def __init__(self) -> None:
+        self._counted: dict[str, tuple[float, int]] = {}
+
+    def add(self, address: str, now: float) -> None:
+        """One more; `TooMany` once there are more than the minute takes."""
+        since, count = self._counted.get(address, (now, 0))
+        if now - since >= WITHIN_SEC:
+            since, count = now, 0
+        if len(self._counted) >= REMEMBERED and address not in self._counted:
+            self._forget(now)
+        self._counted[address] = (since, count + 1)
+        if count >= AT_MOST:
+            raise _too_many(since, now)
+
+    def check(self, address: str, now: float) -> None:
+        """`TooMany` while the address has none left."""
+        since, count = self._counted.get(address, (now, 0))
+        if count >= AT_MOST and now - since < WITHIN_SEC:
+            raise _too_many(since, now)
+
+    def forgive(self, address: str) -> None:
+        """Whoever signs in is no guesser, and may share the address with others."""
+        self._counted.pop(address, None)
+
+    def _forget(self, now: float) -> None:
+        """What is over first; then the oldest, so that memory stays bounded whoever comes."""
+        self._counted = {
+            address: (since, count)
+            for address, (since, count) in self._counted.items()
+            if now - since < WITHIN_SEC
+        }
+        while len(self._counted) >= REMEMBERED:
+            del self._counted[next(iter(self._counted))]
+
+
+def _too_many(since: float, now: float) -> TooMany:
+    left = max(1, ceil(since + WITHIN_SEC - now))
+    return TooMany(
+        f"More than {AT_MOST} sign-ins failed within a minute.",
+        hint=f"Try again in {left} s with a valid credential.",
+        retry_after=left,
+    )
