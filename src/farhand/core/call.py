@@ -13,7 +13,17 @@ import msgspec
 from msgspec import Struct
 
 from farhand.core.approval import Answer, Approval
-from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut, digest, kind_of
+from farhand.core.outcome import (
+    Cancelled,
+    Denied,
+    Failure,
+    Outcome,
+    Success,
+    TimedOut,
+    canonical,
+    digest,
+    kind_of,
+)
 from farhand.core.principal import Owner
 from farhand.core.result import Winner
 from farhand.core.tool import Executor, digest_of_approval
@@ -126,8 +136,9 @@ def approve(call: Call, answer: Answer, *, at: float, deadline: float | None) ->
     """After the yes: the edited input, if there is one, is what runs, under a digest of its own."""
     if call.approval is None:
         return None
-    edited = answer.input is not None and answer.input != call.input
-    input = answer.input if edited and answer.input is not None else call.input
+    input = call.input if answer.input is None else answer.input
+    # as JSON tells them apart: to Python 1, 1.0 and true are equal
+    edited = canonical(input) != canonical(call.input)
     approval = _replace(
         call.approval,
         digest=digest_of_approval(call.tool_version, input),
@@ -150,11 +161,8 @@ def take(call: Call, holder: str, *, at: float, deadline: float | None = None) -
     """Taken by this holder; a take that has lapsed, or is the holder's own, may be taken again."""
     if call.take is not None and call.take.holder != holder and call.take.until > at:
         return None
-    free = release(call) if call.phase is Phase.TAKEN else call
-    if free is None:
-        return None
     until = Take(holder, at + TAKE_LASTS_SEC)
-    taken = advance(free, Move.TAKE, take=until, deadline=deadline or call.deadline)
+    taken = advance(release(call) or call, Move.TAKE, take=until, deadline=deadline or call.deadline)
     # one write is one version, also when it is a release and a take
     return None if taken is None else _replace(taken, version=call.version + 1)
 

@@ -6,6 +6,7 @@ readers at once and the journal joined).
 
 from __future__ import annotations
 
+import re
 from typing import TypeAlias
 
 import msgspec
@@ -121,13 +122,21 @@ class RunResumed(Struct, frozen=True, tag_field="type", tag="run-resumed"):
 
 
 class RunFinished(Struct, frozen=True, tag_field="type", tag="run-finished"):
+    """`heard` if somebody was reading at that moment: else the answer waits for its first reader."""
+
     state: RunState
     reason: str = ""
+    heard: bool = False
 
 
 class RunFailed(Struct, frozen=True, tag_field="type", tag="run-failed"):
     code: str
     message: str
+    heard: bool = False
+
+
+class AnswerHeard(Struct, frozen=True, tag_field="type", tag="answer-heard"):
+    """An answer that ended while nobody was reading has been delivered since."""
 
 
 Delta: TypeAlias = TextAdded | ReasoningAdded | InputAdded
@@ -151,6 +160,7 @@ Event: TypeAlias = (
     | RunResumed
     | RunFinished
     | RunFailed
+    | AnswerHeard
 )
 
 
@@ -182,15 +192,13 @@ class Position(Struct, frozen=True, order=True):
 
 START = Position()
 
+_POSITION = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,15}))?")
+
 
 def parse_position(text: str) -> Position | None:
     """None for anything but `seq` or `seq.offset`."""
-    seq, _, offset = text.partition(".")
-    if not seq.isascii() or not seq.isdigit() or len(seq) > 15:
-        return None
-    if offset and (not offset.isascii() or not offset.isdigit() or len(offset) > 15):
-        return None
-    return Position(int(seq), int(offset or 0))
+    found = _POSITION.fullmatch(text)
+    return None if found is None else Position(int(found[1]), int(found[2] or 0))
 
 
 def join(first: Delta, second: Delta) -> Delta | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -72,6 +72,8 @@ def seen_by_model(outcome: Outcome) -> Seen:
             return Seen(f"The user denied this call; it was not executed.{because}", is_error=True)
         case Cancelled(reason=reason):
             return Seen(f"This call was cancelled and has no result: {reason}.", is_error=True)
+        case _:
+            assert_never(outcome)
 
 
 def _error(body: dict[str, str]) -> Seen:
