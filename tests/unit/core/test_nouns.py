@@ -1,0 +1,153 @@
+"""The small nouns: ids, owners, runs, messages, tools."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from farhand.clock import SystemClock
+from farhand.core.ids import Kind, is_chosen_id, is_ours, is_tool_name
+from farhand.core.outcome import Success
+from farhand.core.principal import Owner, Principal
+from farhand.core.run import Run, RunState
+from farhand.core.thread import (
+    Asked,
+    AssistantMessage,
+    File,
+    Reasoning,
+    Resolved,
+    ResultsMessage,
+    Text,
+    UserMessage,
+    text_of,
+)
+from farhand.core.tool import Executor, Tool, digest_of_approval
+from tests.requirement import requirement
+from tests.unit.core.samples import OWNER
+
+KINDS: list[Kind] = ["call", "run", "thr", "apr", "cli", "blob"]
+TOOL = Tool(name="open_url", description="Opens a page.", input_schema={"type": "object"})
+
+
+@requirement("calls:ids")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fresh_id_is_ours_and_of_its_kind_only(kind: Kind) -> None:
+    made = SystemClock().fresh(kind)
+    assert [other for other in KINDS if is_ours(other, made)] == [kind]
+
+
+@requirement("calls:ids")
+def test_ids_carry_128_random_bits_and_do_not_repeat() -> None:
+    made = {SystemClock().fresh("call") for _ in range(1_000)}
+    assert len(made) == 1_000
+    assert {len(each.removeprefix("call_")) for each in made} == {32}
+
+
+@requirement("calls:ids")
+@pytest.mark.parametrize(
+    "text", ["", "call_", "call_0", "call_" + "0" * 31, "call_" + "0" * 33, "call_" + "G" * 32]
+)
+def test_what_a_model_or_a_guesser_makes_is_not_ours(text: str) -> None:
+    assert not is_ours("call", text)
+
+
+def test_an_id_with_a_line_break_is_not_ours() -> None:
+    assert not is_ours("call", "call_" + "0" * 32 + "\n")
+
+
+@pytest.mark.parametrize("text", ["a", "Az09_.:-", "x" * 128])
+def test_a_peer_may_choose_such_an_id(text: str) -> None:
+    assert is_chosen_id(text)
+
+
+@pytest.mark.parametrize("text", ["", "x" * 129, "a b", "a/b", "ä", "a\n", "<a>"])
+def test_a_peer_may_not_choose_such_an_id(text: str) -> None:
+    assert not is_chosen_id(text)
+
+
+def test_a_tool_name_has_letters_digits_and_dashes_only() -> None:
+    assert is_tool_name("open_url-2")
+    assert not any(map(is_tool_name, ("", "a.b", "a b", "x" * 65, "a\n")))
+
+
+def test_a_principal_owns_what_its_tenant_and_subject_own() -> None:
+    assert Principal("acme", "ann", frozenset({"chat"})).owner == Owner("acme", "ann")
+
+
+@pytest.mark.parametrize(
+    ("state", "active"),
+    [
+        (RunState.RUNNING, True),
+        (RunState.WAITING, True),
+        (RunState.DONE, False),
+        (RunState.STOPPED, False),
+        (RunState.FAILED, False),
+    ],
+)
+def test_a_run_is_active_until_it_has_ended(state: RunState, active: bool) -> None:
+    assert _run(state).active is active
+
+
+def test_a_run_waits_only_while_something_in_it_does() -> None:
+    assert replace(_run(RunState.WAITING), blockers=1).waits
+    assert not _run(RunState.WAITING).waits
+    assert not replace(_run(RunState.RUNNING), blockers=1).waits
+
+
+def test_a_parked_run_could_go_on_once_nothing_is_waited_for() -> None:
+    parked = replace(_run(RunState.WAITING), parked=True)
+    assert parked.could_go_on
+    assert not replace(parked, blockers=1).could_go_on
+    assert not _run(RunState.RUNNING).could_go_on
+
+
+def test_messages_of_a_run_have_ids_that_tell_step_and_side() -> None:
+    step = AssistantMessage("run_1", 2, ())
+    assert step.message_id == "run_1:2"
+    assert ResultsMessage("run_1", 2, ()).message_id == "run_1:2:results"
+
+
+def test_a_step_knows_the_calls_it_asked_for_in_order() -> None:
+    calls = [Asked("call_1", "a", {}), Asked("call_2", "b", {})]
+    step = AssistantMessage("run_1", 1, (Text("x"), calls[0], Reasoning("y"), calls[1]))
+    assert step.asked == tuple(calls)
+
+
+def test_the_text_of_a_message_is_its_text_parts() -> None:
+    file = File("blob_1", "a.png", "image/png", 3)
+    assert text_of(UserMessage("m", (Text("a"), file, Text("b")))) == "ab"
+    assert text_of(AssistantMessage("run_1", 1, (Reasoning("no"), Text("yes")))) == "yes"
+    assert text_of(ResultsMessage("run_1", 1, (Resolved("call_1", "a", {}, Success("no")),))) == ""
+
+
+@requirement("calls:what-was-approved")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "other"},
+        {"description": "Opens another page."},
+        {"input_schema": {}},
+        {"executor": Executor.FRONTEND},
+        {"output_schema": {}},
+    ],
+)
+def test_a_change_of_what_a_person_relied_on_is_another_version(
+    change: dict[str, object],
+) -> None:
+    assert replace(TOOL, **change).version != TOOL.version
+
+
+def test_a_tool_keeps_its_version_when_only_its_patience_changes() -> None:
+    assert replace(TOOL, timeout_sec=5.0, card="link", idempotent=True).version == TOOL.version
+
+
+@requirement("calls:what-was-approved")
+def test_an_approval_is_for_one_version_with_one_input() -> None:
+    asked = digest_of_approval("v1", {"a": 1, "b": 2})
+    assert asked == digest_of_approval("v1", {"b": 2, "a": 1})
+    assert asked != digest_of_approval("v2", {"a": 1, "b": 2})
+    assert asked != digest_of_approval("v1", {"a": True, "b": 2})
+
+
+def _run(state: RunState) -> Run:
+    return Run(run_id="run_1", owner=OWNER, thread_id="t", state=state, started_at=0.0)
