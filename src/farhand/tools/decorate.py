@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar, Unpack, overload
 
 import msgspec
@@ -62,7 +62,11 @@ def declare(function: Callable[P, R], knobs: NamedKnobs) -> DeclaredTool[P, R]:
 
 
 def declare_explicitly(
-    name: str, description: str, parameters: Schema, function: Callable[..., object] | None, knobs: Knobs
+    name: str,
+    description: str,
+    parameters: Mapping[str, object],
+    function: Callable[..., object] | None,
+    knobs: Knobs,
 ) -> DeclaredTool[..., object]:
     """A tool by a schema of its own. The function gets the members of the input as keyword arguments."""
     check_knobs(knobs, check_name(name))

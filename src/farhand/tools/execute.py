@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from farhand.core.outcome import Failure, Success
 from farhand.core.settings import Limits
-from farhand.tools.plain import plain
+from farhand.tools.plain import NotJson, plain
 from farhand.tools.threads import in_thread
 
 log = logging.getLogger("farhand.tools")
@@ -106,7 +106,8 @@ def _outcome(name: str, value: object) -> Success | Failure:
         return failure_of(value.error)
     output = attempt(partial(plain, value))
     if isinstance(output, Raised):
-        why = failure_of(output.error).error
+        # a model or a struct may write itself, and raise what it likes
+        why = str(output.error) if isinstance(output.error, NotJson) else failure_of(output.error).error
         return Failure(f"`{name}` returned something that JSON cannot hold: {why}.")
     return Success(output)
 

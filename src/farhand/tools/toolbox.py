@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ParamSpec, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 import anyio
@@ -16,7 +16,7 @@ import anyio
 from farhand.core.outcome import Failure, Success, kind_of
 from farhand.core.principal import Owner
 from farhand.core.settings import Patience
-from farhand.core.tool import Executor, Schema, Tool
+from farhand.core.tool import Executor, Tool
 from farhand.errors import BadTool, DuplicateTool
 from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import declare, declare_explicitly
@@ -67,7 +67,7 @@ class Toolbox:
         self,
         name: str,
         description: str,
-        parameters: Schema,
+        parameters: Mapping[str, object],
         function: Callable[..., object] | None = None,
         **knobs: Unpack[Knobs],
     ) -> AnyTool:

@@ -1,0 +1,279 @@
+"""Whatever a function does, its execution has an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import sys
+import threading
+import types
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import pytest
+from pydantic import BaseModel, model_serializer
+
+from farhand.core.outcome import Failure, Success
+from farhand.tools import execute, threads
+from farhand.tools.execute import Raised, attempt, executed, failure_of
+from tests.requirement import requirement
+
+ENOUGH = 30.0
+
+
+async def run(
+    function: Callable[..., object], *, within: float = ENOUGH, **arguments: object
+) -> Success | Failure:
+    return await executed("t", function, arguments, within=within)
+
+
+def add(left: int, right: int = 1) -> int:
+    return left + right
+
+
+async def add_later(left: int, right: int = 1) -> int:
+    await anyio.lowlevel.checkpoint()
+    return left + right
+
+
+def add_eventually(left: int, right: int = 1) -> Awaitable[int]:
+    return add_later(left, right)
+
+
+@requirement("tools:decorator")
+@pytest.mark.parametrize("function", [add, add_later, add_eventually])
+async def test_sync_and_async_functions_are_executed_alike(function: Callable[..., object]) -> None:
+    assert await run(function, left=2) == Success(3)
+    assert await run(function, left=2, right=5) == Success(7)
+
+
+@requirement("tools:decorator")
+async def test_a_sync_function_runs_beside_the_loop_and_an_async_one_on_it() -> None:
+    async def here() -> int:
+        return threading.get_ident()
+
+    assert await run(here) == Success(threading.get_ident())
+    assert await run(threading.get_ident) != Success(threading.get_ident())
+
+
+class Silent(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("even this fails")
+
+
+def raising(error: BaseException) -> Callable[[], object]:
+    def function() -> object:
+        raise error
+
+    return function
+
+
+def raising_later(error: BaseException) -> Callable[[], Awaitable[object]]:
+    async def function() -> object:
+        raise error
+
+    return function
+
+
+@requirement("tools:exception")
+@pytest.mark.parametrize("make", [raising, raising_later])
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("no such city"), "ValueError: no such city"),
+        (KeyError("x"), "KeyError: 'x'"),
+        (ValueError(), "ValueError"),
+        (Silent(), "Silent"),
+        (TimeoutError("of the tool itself"), "TimeoutError: of the tool itself"),
+        (SystemExit(3), "SystemExit: 3"),
+        (asyncio.CancelledError(), "CancelledError"),
+        (ValueError("half \ud800"), "ValueError: half ?"),
+    ],
+)
+async def test_whatever_is_raised_is_a_failure_with_class_and_message(
+    make: Callable[[BaseException], Callable[[], object]], error: BaseException, told: str
+) -> None:
+    assert await run(make(error)) == Failure(told)
+
+
+@requirement("tools:exception")
+async def test_a_missing_argument_is_a_failure_that_names_it() -> None:
+    failed = await run(add)
+    assert isinstance(failed, Failure)
+    assert failed.error.startswith("TypeError: add() missing 1 required positional argument: 'left'")
+    assert "'left'" in str(await run(add_later))
+
+
+@requirement("tools:exception")
+async def test_a_traceback_goes_to_the_log_at_debug_level_only(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "farhand.tools"):
+        failed = await run(raising(ValueError("no such city")))
+    assert failed == Failure("ValueError: no such city")
+    (record,) = caplog.records
+    assert record.levelno == logging.DEBUG
+    assert record.exc_info is not None
+
+
+@requirement("tools:exception")
+def test_a_long_message_is_cut() -> None:
+    assert len(failure_of(ValueError("é" * 10_000)).error.encode()) <= 4096
+
+
+@requirement("tools:json-output")
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (math.nan, "`t` returned something that JSON cannot hold: the value is not a finite number."),
+        ({"a": [b""]}, "`t` returned something that JSON cannot hold: `a[0]` is a bytes."),
+        ({1: 2}, "`t` returned something that JSON cannot hold: the value has a key of type int"),
+    ],
+)
+async def test_a_result_that_json_cannot_hold_is_a_failure_that_names_the_place(
+    value: object, told: str
+) -> None:
+    async def later() -> object:
+        return value
+
+    for function in (lambda: value, later):
+        failed = await run(function)
+        assert isinstance(failed, Failure)
+        assert failed.error.startswith(told)
+
+
+class Grumpy(BaseModel):
+    @model_serializer
+    def grumble(self) -> str:
+        raise OSError("not today")
+
+
+@requirement("tools:json-output")
+async def test_a_model_that_cannot_write_itself_is_a_failure() -> None:
+    failed = await run(Grumpy)
+    assert isinstance(failed, Failure)
+    assert failed.error.startswith(
+        "`t` returned something that JSON cannot hold: PydanticSerializationError: "
+    )
+    assert "not today" in failed.error
+
+
+@requirement("tools:timeout")
+async def test_a_sync_tool_that_does_not_finish_is_given_up() -> None:
+    release = threading.Event()
+    try:
+        told = Failure("`t` did not finish within 0.05 s; whether it took effect is unknown.")
+        assert await run(release.wait, within=0.05) == told
+    finally:
+        release.set()
+
+
+@requirement("tools:timeout")
+async def test_an_async_tool_that_does_not_finish_is_cancelled() -> None:
+    stopped = anyio.Event()
+
+    async def wait() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.set()
+
+    told = Failure("`t` did not finish within 0.05 s; whether it took effect is unknown.")
+    assert await run(wait, within=0.05) == told
+    assert stopped.is_set()
+
+
+@requirement("tools:timeout")
+async def test_a_sync_function_that_returns_an_awaitable_has_the_same_deadline() -> None:
+    def wait() -> Awaitable[None]:
+        return anyio.sleep_forever()
+
+    told = Failure("`t` did not finish within 0.05 s; whether it took effect is unknown.")
+    assert await run(wait, within=0.05) == told
+
+
+@requirement("tools:timeout")
+async def test_a_tool_that_answers_its_cancellation_is_too_late_all_the_same() -> None:
+    async def stubborn() -> str:
+        with suppress(asyncio.CancelledError):
+            await anyio.sleep_forever()
+        return "done after all"
+
+    async def angry() -> None:
+        try:
+            await anyio.sleep_forever()
+        except asyncio.CancelledError:
+            raise RuntimeError("interrupted") from None
+
+    for function in (stubborn, angry):
+        told = await run(function, within=0.05)
+        assert isinstance(told, Failure)
+        assert told.error.startswith("`t` did not finish within 0.05 s")
+
+
+@requirement("tools:timeout")
+@pytest.mark.parametrize("within", [0, -1.0])
+async def test_without_time_left_the_tool_is_not_started(within: float) -> None:
+    started: list[int] = []
+    told = await run(lambda: started.append(1), within=within)
+    assert told == Failure("`t` did not finish within 0 s; whether it took effect is unknown.")
+    assert started == []
+
+
+@requirement("tools:cancellation")
+async def test_a_cancellation_from_outside_is_raised_and_reaches_the_tool() -> None:
+    running = anyio.Event()
+    seen: list[str] = []
+
+    async def wait() -> None:
+        running.set()
+        try:
+            await anyio.sleep_forever()
+        except asyncio.CancelledError:
+            seen.append("the tool")
+            raise
+
+    async def call() -> None:
+        try:
+            await run(wait)
+        except asyncio.CancelledError:
+            seen.append("the caller")
+            raise
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(call)
+        await running.wait()
+        group.cancel_scope.cancel()
+    assert seen == ["the tool", "the caller"]
+
+
+@requirement("tools:cancellation")
+def test_closing_an_execution_is_not_taken_for_a_failure_of_the_tool() -> None:
+    @types.coroutine
+    def suspended() -> Generator[None, None, None]:
+        yield
+
+    waiting = execute._on_loop(suspended)
+    waiting.send(None)
+    # a coroutine that swallowed this would raise RuntimeError here
+    waiting.close()
+
+
+@requirement("tools:exception")
+async def test_a_machine_without_threads_left_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoThread:
+        def __init__(self, **anything: Any) -> None: ...
+
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "Thread", NoThread)
+    assert await run(add, left=1) == Failure("RuntimeError: can't start new thread")
+
+
+def test_an_attempt_is_what_was_returned_or_what_was_raised() -> None:
+    assert attempt(lambda: 3) == 3
+    raised = attempt(lambda: sys.exit(2))
+    assert isinstance(raised, Raised)
+    assert isinstance(raised.error, SystemExit)
