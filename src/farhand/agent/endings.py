@@ -42,7 +42,7 @@ async def _write_end(kit: Kit, run: Run, calls: list[Call], reason: str) -> Comm
     ended = WriteRun(
         run_id=run.run_id,
         fence=run.fence,
-        events=(*events, RunFinished(RunState.STOPPED, reason)),
+        events=(*events, RunFinished(RunState.STOPPED, reason, heard=True)),
         state=RunState.STOPPED,
     )
     return await kit.desk.cancel(open_calls, reason, *inserts, ended)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from farhand.agent.answers import Pause, pause_of
 from farhand.agent.execute import execute
 from farhand.agent.kit import Kit
-from farhand.agent.reader import Reader, step_end
-from farhand.agent.threads import Started, start_run, stop_run
+from farhand.agent.reader import Reader, knows, step_end
+from farhand.agent.threads import Place, Started, answer_again, start_run, stop_run
 from farhand.agent.worker import Worker
 from farhand.calls.change import Reply
 from farhand.calls.deadlines import Deadlines
@@ -19,7 +19,7 @@ from farhand.calls.opening import Opening
 from farhand.calls.wait import unblocked
 from farhand.clock import Clock, SystemClock
 from farhand.core.call import Call
-from farhand.core.event import START, Position
+from farhand.core.event import START, AnswerHeard, Position, RunFailed, RunFinished
 from farhand.core.outcome import Cancelled, Failure, Outcome
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted, Receipt
@@ -29,10 +29,12 @@ from farhand.core.thread import Message, Thread, UserMessage
 from farhand.core.tool import Tool
 from farhand.errors import NotFound
 from farhand.models.base import Model
-from farhand.store.base import InsertThread, Store
+from farhand.store.base import InsertThread, Store, WriteRun
 from farhand.tools.check import complaint
 from farhand.tools.timeouts import chosen_timeout
 from farhand.tools.toolbox import Toolbox, ToolSource
+
+JUST_ENDED_SEC = 60.0
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,27 @@ class Farhand:
             await asyncio.wait([self._serving])
         await self.kit.store.close()
 
-    async def start(self, owner: Owner, thread_id: str, message: UserMessage, *, hold_for: float) -> Started:
+    async def start(
+        self,
+        owner: Owner,
+        thread_id: str,
+        message: UserMessage,
+        *,
+        hold_for: float,
+        instead_of: str | None = None,
+    ) -> Started:
         """A run that answers this message; `hold_for` 0 parks it as soon as it waits for a far hand."""
-        return await start_run(self.kit, self.worker, owner, thread_id, message, hold_for=hold_for)
+        place = Place(owner, thread_id)
+        return await start_run(
+            self.kit, self.worker, place, message, instead_of=instead_of, hold_for=hold_for
+        )
+
+    async def start_again(
+        self, owner: Owner, thread_id: str, *, instead_of: str | None, hold_for: float
+    ) -> Started:
+        """Another answer to the message before this one."""
+        place = Place(owner, thread_id)
+        return await answer_again(self.kit, self.worker, place, instead_of=instead_of, hold_for=hold_for)
 
     async def stop(self, owner: Owner, thread_id: str, reason: str) -> bool:
         """True if a run was stopped, False if none was active; an unknown thread is not found."""
@@ -133,7 +153,9 @@ class Farhand:
         run = await self.last_run(owner, thread_id)
         return pause_of(run, await self.calls(run, run.step))
 
-    async def accept(self, run: Run, brought: Sequence[Brought], *, hold_for: float) -> list[Receipt]:
+    async def accept(
+        self, run: Run, brought: Sequence[Brought], *, hold_for: float
+    ) -> list[tuple[Brought, Receipt]]:
         """What one message brings for the calls of this run; anything else in it has no effect.
 
         A parked run that this moves on holds for so long at its next pause.
@@ -149,7 +171,7 @@ class Farhand:
         finally:
             if not any(isinstance(receipt, Accepted) for receipt in receipts):
                 self.worker.forget(run.run_id)
-        return receipts
+        return list(zip(own, receipts, strict=True))
 
     async def end_of_step(self, run: Run, call_ids: Collection[str]) -> Position:
         """Where the last step with one of these calls ends in the journal: their outcomes follow."""
@@ -161,6 +183,26 @@ class Farhand:
     async def returns_text(self, call: Call) -> bool:
         tool = await self.kit.store.get_tool(call.tool_version)
         return tool is not None and tool.returns_text
+
+    async def heard(self, run: Run) -> None:
+        """An answer that ended unheard has reached somebody now."""
+        await self.kit.store.commit(WriteRun(run_id=run.run_id, events=(AnswerHeard(),)))
+
+    async def is_to_be_heard(self, run: Run) -> bool:
+        """Whether a reader gets the last answer: it goes on, has just ended, or ended unheard."""
+        just_ended = (run.ended_at or 0.0) + JUST_ENDED_SEC > self.kit.store.now()
+        return run.active or just_ended or await self.is_unheard(run)
+
+    async def is_unheard(self, run: Run) -> bool:
+        """Ended while nobody was reading, and read by nobody since."""
+        if run.active:
+            return False
+        last = await self.kit.store.events(run.owner, run.run_id, after=max(0, run.last_seq - 1))
+        return any(isinstance(each.event, RunFinished | RunFailed) and not each.event.heard for each in last)
+
+    async def knows(self, run: Run, position: Position) -> bool:
+        """Whether the journal has this position, so that exactly the rest of it can be told."""
+        return await knows(self.kit.store, run, position)
 
     def read(self, run: Run, after: Position = START) -> Reader:
         return Reader(self.kit.store, run.owner, run.run_id, after)

@@ -139,7 +139,7 @@ async def _store(work: Work, step: Step, opened: list[Opened], stop: Stop) -> St
     # calls of an answer that ended early were rejected: their results close the history
     results = _insert(work, results_of(step.message, step.calls)) if opened else ()
     done = WriteRun(run_id=work.log.run.run_id, step=number, state=RunState.DONE)
-    told = (*told, RunFinished(RunState.DONE, stop.reason))
+    told = (*told, RunFinished(RunState.DONE, stop.reason, heard=_heard(work)))
     await work.log.write(
         *told, change=done, beside=(*writes, *results), through=partial(work.kit.desk.open, calls)
     )
@@ -175,7 +175,12 @@ async def _see(work: Work) -> None:
 
 async def _fail(work: Work, code: str, message: str) -> None:
     failed = WriteRun(run_id=work.log.run.run_id, state=RunState.FAILED, error=message)
-    await work.log.write(RunFailed(code, message), change=failed, beside=_unsaved(work))
+    told = RunFailed(code, message, heard=_heard(work))
+    await work.log.write(told, change=failed, beside=_unsaved(work))
+
+
+def _heard(work: Work) -> bool:
+    return work.kit.store.hub.watched(work.log.run.run_id) > 0
 
 
 def _trouble(work: Work) -> tuple[str, str] | None:

@@ -28,6 +28,7 @@ from farhand.store.base import Store
 from farhand.store.hub import Watch
 
 PAGE = 200
+SPOKEN_SOON_SEC = 0.5
 
 
 class Reader:
@@ -129,6 +130,28 @@ async def step_end(store: Store, run: Run, step: int) -> Position:
                 return Position(entry.seq)
         after = page[-1].seq
     return Position(after)
+
+
+async def knows(store: Store, run: Run, position: Position) -> bool:
+    """False for a position that no reader of this journal can have reached.
+
+    One just behind its end may be of words that are told and not stored yet: those are stored in a moment.
+    """
+    if position == START:
+        return True
+    with store.hub.watch(run.run_id) as watch:
+        for _ in range(2):
+            found = await store.events(run.owner, run.run_id, after=position.seq - 1, limit=1)
+            if found:
+                return _has(found[0], position)
+            await watch.wait(SPOKEN_SOON_SEC)
+    return False
+
+
+def _has(entry: Entry, position: Position) -> bool:
+    event = entry.event
+    length = len(event.text) if isinstance(event, TextAdded | ReasoningAdded | InputAdded) else 0
+    return entry.seq == position.seq and position.offset <= length
 
 
 def rest_of(entry: Entry, at: Position) -> Entry | None:

@@ -1,10 +1,12 @@
 """Begins runs in threads: one at a time, one for each user message.
 
 A message that was posted before starts nothing. A new one ends a run that waits, and is refused while one
-works.
+works. An edited message, or the wish for another answer, cuts the thread first; tools that ran are not undone.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -15,11 +17,18 @@ from farhand.agent.worker import Worker
 from farhand.core.event import RunStarted
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.thread import Thread, UserMessage, text_of
-from farhand.errors import Busy
-from farhand.store.base import InsertMessage, InsertRun, InsertThread, Stale, WriteRun
+from farhand.core.thread import Message, Thread, UserMessage, text_of
+from farhand.errors import Busy, NotFound
+from farhand.store.base import CutThread, InsertMessage, InsertRun, InsertThread, Stale, Write, WriteRun
 
 TITLE_CHARS = 80
+
+
+class Place(Struct, frozen=True):
+    """Whose thread."""
+
+    owner: Owner
+    thread_id: str
 
 
 class Started(Struct, frozen=True):
@@ -30,29 +39,78 @@ class Started(Struct, frozen=True):
 
 
 async def start_run(
-    kit: Kit, worker: Worker, owner: Owner, thread_id: str, message: UserMessage, *, hold_for: float
+    kit: Kit,
+    worker: Worker,
+    place: Place,
+    message: UserMessage,
+    *,
+    instead_of: str | None = None,
+    hold_for: float,
 ) -> Started:
+    """Answers a new message. With `instead_of`, it takes the place of that one and of all that came after."""
     while True:
-        run = _new_run(kit, owner, thread_id)
-        commit = await kit.store.commit(
-            InsertThread(_thread(kit, owner, thread_id, message)),
-            InsertMessage(owner, thread_id, message),
-            InsertRun(run),
-            WriteRun(run_id=run.run_id, events=(RunStarted(thread_id, message.message_id),)),
-        )
-        if not isinstance(commit, Stale):
-            started = commit.runs[run.run_id]
-            worker.launch(started, hold_for=hold_for)
-            return Started(started)
-        last = await kit.store.last_run(owner, thread_id)
-        if commit.why == "exists" and last is not None:
+        if instead_of is not None:
+            await _free(kit, worker, place)
+        cut = () if instead_of is None else (CutThread(place.owner, place.thread_id, instead_of),)
+        said = InsertMessage(place.owner, place.thread_id, message)
+        started = await _begin(kit, worker, place, message, (*cut, said), hold_for=hold_for)
+        if isinstance(started, Started):
+            return started
+        if isinstance(started.write, CutThread):
+            raise NotFound("There is no such message in this thread.")
+        last = await kit.store.last_run(place.owner, place.thread_id)
+        if started.why == "exists" and last is not None:
             return Started(last, again=True)
-        if last is not None and last.active:
-            await move_on(kit, worker, last)
+        await _free(kit, worker, place)
 
 
-async def move_on(kit: Kit, worker: Worker, run: Run) -> None:
+async def answer_again(
+    kit: Kit, worker: Worker, place: Place, *, instead_of: str | None, hold_for: float
+) -> Started:
+    """Another answer to the user's message before this one (or before the last one)."""
+    while True:
+        await _free(kit, worker, place)
+        messages = await kit.store.messages(place.owner, place.thread_id)
+        first = _first_to_go(messages, instead_of)
+        kept = messages[:first]
+        asked = next((each for each in reversed(kept) if isinstance(each, UserMessage)), None)
+        if asked is None:
+            raise NotFound("There is no such message in this thread.")
+        gone = messages[first].message_id if first < len(messages) else None
+        cut = () if gone is None else (CutThread(place.owner, place.thread_id, gone),)
+        started = await _begin(kit, worker, place, asked, cut, hold_for=hold_for)
+        if isinstance(started, Started):
+            return started
+
+
+async def stop_run(kit: Kit, worker: Worker, run: Run, reason: str) -> bool:
+    """True if this stopped it; False if it had ended already."""
+    await worker.let_go(run.run_id)
+    return await end(kit, run, reason)
+
+
+async def _begin(
+    kit: Kit, worker: Worker, place: Place, message: UserMessage, writes: Sequence[Write], *, hold_for: float
+) -> Started | Stale:
+    run = _new_run(kit, place)
+    commit = await kit.store.commit(
+        InsertThread(_thread(kit, place, message)),
+        *writes,
+        InsertRun(run),
+        WriteRun(run_id=run.run_id, events=(RunStarted(place.thread_id, message.message_id),)),
+    )
+    if isinstance(commit, Stale):
+        return commit
+    started = commit.runs[run.run_id]
+    worker.launch(started, hold_for=hold_for)
+    return Started(started)
+
+
+async def _free(kit: Kit, worker: Worker, place: Place) -> None:
     """Leaves a waiting run behind; a working one is not interrupted by a message."""
+    run = await kit.store.last_run(place.owner, place.thread_id)
+    if run is None or not run.active:
+        return
     if not run.waits:
         raise Busy(
             "The assistant is still working on the last message.",
@@ -62,24 +120,33 @@ async def move_on(kit: Kit, worker: Worker, run: Run) -> None:
     await end(kit, run, MOVED_ON)
 
 
-async def stop_run(kit: Kit, worker: Worker, run: Run, reason: str) -> bool:
-    """True if this stopped it; False if it had ended already."""
-    await worker.let_go(run.run_id)
-    return await end(kit, run, reason)
+def _first_to_go(messages: Sequence[Message], instead_of: str | None) -> int:
+    """Where the answer begins that is to be replaced: a run by its id, or what follows a user's message."""
+    answers = [index for index, each in enumerate(messages) if not isinstance(each, UserMessage)]
+    if instead_of is None:
+        last_said = max((i for i, each in enumerate(messages) if isinstance(each, UserMessage)), default=-1)
+        return last_said + 1
+    for index in answers:
+        if getattr(messages[index], "run_id", None) == instead_of:
+            return index
+    for index, each in enumerate(messages):
+        if isinstance(each, UserMessage) and each.message_id == instead_of:
+            return index + 1
+    raise NotFound("There is no such message in this thread.")
 
 
-def _new_run(kit: Kit, owner: Owner, thread_id: str) -> Run:
+def _new_run(kit: Kit, place: Place) -> Run:
     now = kit.store.now()
     return Run(
         run_id=kit.clock.fresh("run"),
-        owner=owner,
-        thread_id=thread_id,
+        owner=place.owner,
+        thread_id=place.thread_id,
         started_at=now,
         lease_until=now + FOREVER,
     )
 
 
-def _thread(kit: Kit, owner: Owner, thread_id: str, message: UserMessage) -> Thread:
+def _thread(kit: Kit, place: Place, message: UserMessage) -> Thread:
     now = kit.store.now()
     title = " ".join(text_of(message).split())[:TITLE_CHARS]
-    return Thread(owner=owner, thread_id=thread_id, title=title, created_at=now, updated_at=now)
+    return Thread(owner=place.owner, thread_id=place.thread_id, title=title, created_at=now, updated_at=now)

@@ -17,6 +17,8 @@ class Patience(Struct, frozen=True, kw_only=True):
     server_tool: float = 120.0
     lease: float = 15.0
     keep_alive: float = 15.0
+    client_ping: float = 30.0
+    """The same on the stream of a registered client."""
     keep_settled: float = 7 * 24 * 3600.0
 
 

@@ -88,8 +88,10 @@ class Face:
 class Encoder(Protocol):
     """Turns the entries of one run into the frames of one response."""
 
-    ended: bool
-    """After the last frame."""
+    @property
+    def ended(self) -> bool:
+        """After the last frame."""
+        ...
 
     def encode_entry(self, entry: Entry) -> bytes: ...
 

@@ -38,6 +38,29 @@ class AllowTool(Struct, frozen=True):
     tool_version: str
 
 
+class RenameThread(Struct, frozen=True):
+    """Guard: the thread is there."""
+
+    owner: Owner
+    thread_id: str
+    title: str
+
+
+class CutThread(Struct, frozen=True):
+    """Removes this message and every later one. Guard: it is there."""
+
+    owner: Owner
+    thread_id: str
+    message_id: str
+
+
+class DeleteThread(Struct, frozen=True):
+    """Removes the thread with all that is in it. Guard: it is there, and no run is active."""
+
+    owner: Owner
+    thread_id: str
+
+
 class InsertMessage(Struct, frozen=True):
     """Guard: no message with this id is in the thread yet."""
 
@@ -110,6 +133,9 @@ class ParkRun(Struct, frozen=True):
 Write: TypeAlias = (
     InsertThread
     | AllowTool
+    | RenameThread
+    | CutThread
+    | DeleteThread
     | InsertMessage
     | InsertRun
     | InsertCall
@@ -157,6 +183,10 @@ class Store(Protocol):
     async def commit(self, *writes: Write) -> Commit: ...
 
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None: ...
+
+    async def threads(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Thread]:
+        """The last used first; `after` is the thread id that the page before ended with."""
+        ...
 
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
         """In the order they were written."""

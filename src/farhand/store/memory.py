@@ -7,7 +7,7 @@ await in it, so nobody sees a half.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, assert_never
+from typing import Any, TypeVar, assert_never
 
 from msgspec.structs import replace
 
@@ -23,12 +23,15 @@ from farhand.store.base import (
     ClaimRun,
     Commit,
     Committed,
+    CutThread,
+    DeleteThread,
     Due,
     InsertCall,
     InsertMessage,
     InsertRun,
     InsertThread,
     ParkRun,
+    RenameThread,
     Stale,
     SwapCall,
     When,
@@ -39,6 +42,7 @@ from farhand.store.base import (
 from farhand.store.hub import Hub, tell_commit
 
 ThreadKey = tuple[Owner, str]
+ThreadWrite = InsertThread | AllowTool | RenameThread | CutThread | DeleteThread | InsertMessage
 Entries = dict[str, list[Entry]]
 """What a commit appends, by run; a run that is only touched is there with nothing."""
 K = TypeVar("K")
@@ -80,7 +84,9 @@ class MemoryStore:
 
     def _apply(self, write: Write, now: float, entries: Entries) -> Why | None:
         match write:
-            case InsertThread() | AllowTool() | InsertMessage():
+            case (
+                InsertThread() | AllowTool() | RenameThread() | CutThread() | DeleteThread() | InsertMessage()
+            ):
                 return self._apply_to_thread(write)
             case InsertCall() | SwapCall():
                 return self._apply_to_call(write, now, entries)
@@ -88,7 +94,7 @@ class MemoryStore:
                 return self._apply_to_run(write, now, entries)
         assert_never(write)
 
-    def _apply_to_thread(self, write: InsertThread | AllowTool | InsertMessage) -> Why | None:
+    def _apply_to_thread(self, write: ThreadWrite) -> Why | None:
         match write:
             case InsertThread():
                 return self._insert_thread(write)
@@ -96,6 +102,12 @@ class MemoryStore:
                 return self._allow_tool(write)
             case InsertMessage():
                 return self._insert_message(write)
+            case RenameThread():
+                return self._rename_thread(write)
+            case CutThread():
+                return self._cut_thread(write)
+            case DeleteThread():
+                return self._delete_thread(write)
         assert_never(write)
 
     def _apply_to_call(self, write: InsertCall | SwapCall, now: float, entries: Entries) -> Why | None:
@@ -130,6 +142,44 @@ class MemoryStore:
             return "missing"
         allowed = tuple(dict.fromkeys((*thread.allowed, write.tool_version)))
         self._set(self._threads, (write.owner, write.thread_id), replace(thread, allowed=allowed))
+        return None
+
+    def _rename_thread(self, write: RenameThread) -> Why | None:
+        key = (write.owner, write.thread_id)
+        if key not in self._threads:
+            return "missing"
+        self._set(self._threads, key, replace(self._threads[key], title=write.title))
+        return None
+
+    def _cut_thread(self, write: CutThread) -> Why | None:
+        key = (write.owner, write.thread_id)
+        messages = self._messages.get(key, {})
+        if write.message_id not in messages:
+            return "missing"
+        kept = list(messages)[: list(messages).index(write.message_id)]
+        self._set(self._messages, key, {message_id: messages[message_id] for message_id in kept})
+        return None
+
+    def _delete_thread(self, write: DeleteThread) -> Why | None:
+        key = (write.owner, write.thread_id)
+        if key not in self._threads:
+            return "missing"
+        runs = [run for run in self._runs.values() if (run.owner, run.thread_id) == key]
+        if any(run.active for run in runs):
+            return "active"
+        calls = [call for call in self._calls.values() if (call.owner, call.thread_id) == key]
+        for where, keys in (
+            (self._threads, [key]),
+            (self._messages, [key]),
+            (self._last_run, [key]),
+            (self._runs, [run.run_id for run in runs]),
+            (self._journals, [run.run_id for run in runs]),
+            (self._calls_of, [run.run_id for run in runs]),
+            (self._calls, [call.call_id for call in calls]),
+            (self._asking, [call.approval.approval_id for call in calls if call.approval]),
+        ):
+            for each in keys:
+                self._drop(where, each)
         return None
 
     def _insert_message(self, write: InsertMessage) -> Why | None:
@@ -240,9 +290,7 @@ class MemoryStore:
         self._append(parked, (write.event,), now, entries)
         return None
 
-    def _append(
-        self, run: Run, events: tuple[Event, ...], now: float, entries: Entries
-    ) -> None:
+    def _append(self, run: Run, events: tuple[Event, ...], now: float, entries: Entries) -> None:
         journal = self._journals.setdefault(run.run_id, [])
         added = [Entry(seq, event, now) for seq, event in enumerate(events, run.last_seq + 1)]
         journal.extend(added)
@@ -257,6 +305,11 @@ class MemoryStore:
         self._set(self._runs, run_id, replace(run, blockers=run.blockers + by))
         entries.setdefault(run_id, [])
 
+    def _drop(self, where: dict[Any, Any], key: object) -> None:
+        if key in where:
+            old = where.pop(key)
+            self._undo.append(lambda: where.__setitem__(key, old))
+
     def _set(self, where: dict[K, V], key: K, value: V) -> None:
         if key in where:
             old = where[key]
@@ -267,6 +320,13 @@ class MemoryStore:
 
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
         return self._threads.get((owner, thread_id))
+
+    async def threads(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Thread]:
+        own = [thread for key, thread in self._threads.items() if key[0] == owner]
+        own.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
+        ids = [thread.thread_id for thread in own]
+        first = ids.index(after) + 1 if after in ids else 0
+        return own[first : first + limit]
 
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
         return list(self._messages.get((owner, thread_id), {}).values())

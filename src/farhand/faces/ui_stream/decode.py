@@ -6,11 +6,14 @@ them is believed, and whether those are new and allowed is the desk's to say.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from msgspec import Struct
 
 from farhand.calls.change import Reply
 from farhand.calls.desk import Brought
 from farhand.core.approval import Answer
+from farhand.core.event import Position, parse_position
 from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Failure, Outcome, Success
 from farhand.core.result import Result
@@ -20,32 +23,68 @@ from farhand.faces.ui_stream.shapes import ChatRequest, UIMessage, UIPart
 from farhand.wire.guard import read_as
 
 
-class Chat(Struct, frozen=True):
-    """What one post says: a user's message, or what far hands and people bring for open calls."""
+class Say(Struct, frozen=True):
+    """A user's message; `instead_of` names the message it replaces, with all that came after."""
 
+    message: UserMessage
+    instead_of: str | None = None
+
+
+class Again(Struct, frozen=True):
+    """Another answer to the last user message, instead of this one or the last one."""
+
+    instead_of: str | None
+
+
+class Bring(Struct, frozen=True):
+    """What far hands and people bring for open calls. `call_ids`: every call that the message shows."""
+
+    brought: tuple[Brought, ...]
+    call_ids: tuple[str, ...]
+
+
+class Chat(Struct, frozen=True):
     thread_id: str
     held: bool
-    message: UserMessage | None
-    brought: tuple[Brought, ...] = ()
-    call_ids: tuple[str, ...] = ()
-    """Every call that the last message shows, answered or not."""
+    wish: Say | Again | Bring
+
+
+Wish: TypeAlias = Say | Again | Bring
 
 
 def decode_chat(body: bytes) -> Chat:
-    request = read_as(body, ChatRequest)
+    return chat_of(read_as(body, ChatRequest))
+
+
+def chat_of(request: ChatRequest) -> Chat:
     if not is_chosen_id(request.id):
         raise Malformed("id must be 1 to 128 letters, digits or _ . : -")
+    return Chat(request.id, request.wait == "hold", _wish(request))
+
+
+def decode_position(text: str | None) -> Position | None:
+    """Where a reader of our own stopped; a stock client has no position."""
+    if text is None:
+        return None
+    position = parse_position(text)
+    if position is None:
+        raise Malformed("after is not a position.", hint="Send the last id of the stream, such as 12.0.")
+    return position
+
+
+def _wish(request: ChatRequest) -> Wish:
+    if request.trigger == "regenerate-message":
+        return Again(request.message_id)
     if not request.messages:
         raise Malformed("messages is empty.", hint="Send the last message at least.")
     last = request.messages[-1]
-    held = request.wait == "hold"
     if last.role == "user":
-        return Chat(request.id, held, _user_message(last))
+        edits = request.message_id is not None and request.message_id == last.id
+        return Say(_user_message(last), request.message_id if edits else None)
     if last.role == "system":
         raise Malformed("The last message must be the user's or the assistant's.")
     brought = tuple(item for part in last.parts for item in _brought(part))
-    calls = tuple(part.tool_call_id for part in last.parts if part.tool_call_id)
-    return Chat(request.id, held, None, brought, calls)
+    return Bring(brought, tuple(part.tool_call_id for part in last.parts if part.tool_call_id))
 
 
 def _user_message(message: UIMessage) -> UserMessage:
@@ -58,7 +97,7 @@ def _user_message(message: UIMessage) -> UserMessage:
 
 
 def _brought(part: UIPart) -> list[Brought]:
-    """An answer to an approval first: it may be what lets the output beside it count."""
+    """An answer to an approval comes first: it may be what lets the output beside it count."""
     if not part.tool_call_id or not (part.type.startswith("tool-") or part.type == "dynamic-tool"):
         return []
     items: list[Brought] = []

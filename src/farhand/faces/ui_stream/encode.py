@@ -6,10 +6,12 @@ content, so that there is never an empty one.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import assert_never
 
-from farhand.core.call import Phase
+from farhand.core.call import Call, Phase
 from farhand.core.event import (
+    AnswerHeard,
     ApprovalAnswered,
     CallBegun,
     CallOpened,
@@ -36,20 +38,27 @@ from farhand.core.run import RunState
 from farhand.core.tool import Executor
 from farhand.errors import FarhandError
 from farhand.wire.json_out import encode
-from farhand.wire.sse import DONE, frame
+from farhand.wire.sse import frame
 
 CUT = "The server is restarting. Nothing is lost: resume the stream in a moment."
+
+DONE = b"[DONE]"
 
 _FINISH_REASON = {"end": "stop", "calls": "tool-calls", "length": "length", "refusal": "content-filter"}
 
 
-class Encoder:
-    """One response. `past` events were seen before: a pause in them does not end this one."""
+class Chunks:
+    """The chunks of one response, as JSON; the last one is `[DONE]`.
 
-    def __init__(self, message_id: str, *, past: int = 0) -> None:
+    `past` events were there before the response: a pause in them does not end it. `known` has the calls as they
+    are now: of what is replayed, only open calls that may run are shown so that a client runs them.
+    """
+
+    def __init__(self, message_id: str, *, past: int = 0, known: Mapping[str, Call] | None = None) -> None:
         self.ended = False
         self._message_id = message_id
         self._past = past
+        self._known = known or {}
         self._begun = False
         self._step: int | None = None
         self._step_open = False
@@ -57,28 +66,41 @@ class Encoder:
         self._shown: set[str] = set()
         self._written: set[str] = set()
 
-    def encode_entry(self, entry: Entry) -> bytes:
+    def of_entry(self, entry: Entry) -> list[bytes]:
         if self.ended:
-            return b""
-        begin = self._begin()
-        return begin + b"".join(self._chunks(entry.event, in_the_past=entry.seq <= self._past))
+            return []
+        return [*self._begin(), *self._chunks(entry.event, in_the_past=entry.seq <= self._past)]
 
-    def close(self, *, cut: bool) -> bytes:
-        return self._begin() + (self._fail(CUT) if cut else self._finish("tool-calls"))
+    def close(self, *, cut: bool) -> list[bytes]:
+        return [*self._begin(), *(self._fail(CUT) if cut else self._finish("tool-calls"))]
 
-    def _finish(self, reason: str) -> bytes:
+    def corrected(self, calls: Iterable[Call], *, dispatch: Collection[str]) -> list[bytes]:
+        """The stored state of open calls, for a client that is mistaken about them."""
+        chunks = self._begin()
+        for call in calls:
+            if call.phase is Phase.ASKING and call.approval is not None:
+                chunks.append(_ask(call.approval.approval_id, call.call_id))
+            elif call.call_id in dispatch:
+                chunks.append(_available(call.call_id, call.tool, call.input))
+        return chunks
+
+    def gap(self) -> list[bytes]:
+        """Told to a reader whose position the journal does not know; the whole answer follows."""
+        return [*self._begin(), _chunk("data-gap", data={"replay": True}, transient=True)]
+
+    def _finish(self, reason: str) -> list[bytes]:
         self.ended = True
-        return b"".join([*self._close_step(), _chunk("finish", finishReason=reason), DONE])
+        return [*self._close_step(), _chunk("finish", finishReason=reason), DONE]
 
-    def _fail(self, text: str) -> bytes:
+    def _fail(self, text: str) -> list[bytes]:
         self.ended = True
-        return b"".join([*self._close_step(), _chunk("error", errorText=text), DONE])
+        return [*self._close_step(), _chunk("error", errorText=text), DONE]
 
-    def _begin(self) -> bytes:
+    def _begin(self) -> list[bytes]:
         if self._begun:
-            return b""
+            return []
         self._begun = True
-        return _chunk("start", messageId=self._message_id)
+        return [_chunk("start", messageId=self._message_id)]
 
     def _chunks(self, event: Event, *, in_the_past: bool) -> list[bytes]:
         match event:
@@ -87,10 +109,10 @@ class Encoder:
             case CallBegun() | InputAdded() | CallOpened() | CallRejected():
                 return self._wish(event)
             case ApprovalAnswered() | CallSettled() | CallTaken() | CallReleased():
-                return self._move(event)
+                return self._move(event, in_the_past=in_the_past)
             case StepStarted() | StepFinished() | StepDiscarded():
                 return self._turn(event)
-            case RunStarted() | RunParked() | RunResumed() | RunFinished() | RunFailed():
+            case RunStarted() | RunParked() | RunResumed() | RunFinished() | RunFailed() | AnswerHeard():
                 return [] if in_the_past and isinstance(event, RunParked) else self._course(event)
         assert_never(event)
 
@@ -121,13 +143,18 @@ class Encoder:
         assert_never(event)
 
     def _opened(self, event: CallOpened) -> list[bytes]:
+        now = self._known.get(event.call_id)
+        if now is not None and now.phase is Phase.SETTLED:
+            # a client runs whatever becomes available, also in a replay
+            return self._written_out(event.call_id, event.tool, event.input)
         if event.phase is not Phase.ASKING:
             return [_available(event.call_id, event.tool, event.input)]
-        ask = _chunk("tool-approval-request", approvalId=event.approval_id, toolCallId=event.call_id)
+        asks = now is None or now.phase is Phase.ASKING
+        ask = [_ask(event.approval_id, event.call_id)] if asks and event.approval_id else []
         if event.executor is Executor.SERVER:
-            return [_available(event.call_id, event.tool, event.input), ask]
-        # `tool-input-available` makes a client execute the tool, so nobody gets it before the yes
-        return [*self._written_out(event.call_id, event.tool, event.input), ask]
+            return [_available(event.call_id, event.tool, event.input), *ask]
+        # before the yes nobody gets `tool-input-available`
+        return [*self._written_out(event.call_id, event.tool, event.input), *ask]
 
     def _written_out(self, call_id: str, tool: str, input: object) -> list[bytes]:
         """The input to be shown and not executed: as if the model were still writing it."""
@@ -140,11 +167,15 @@ class Encoder:
             )
         return chunks
 
-    def _move(self, event: ApprovalAnswered | CallSettled | CallTaken | CallReleased) -> list[bytes]:
+    def _move(
+        self, event: ApprovalAnswered | CallSettled | CallTaken | CallReleased, *, in_the_past: bool
+    ) -> list[bytes]:
         if isinstance(event, CallSettled):
             return [*self._close_block(), _settled(event.call_id, event.outcome)]
         if isinstance(event, ApprovalAnswered) and event.approved and event.executor is not Executor.SERVER:
-            return [_available(event.call_id, event.tool, event.input)]
+            now = self._known.get(event.call_id)
+            may_run = not in_the_past if now is None else now.phase is not Phase.SETTLED
+            return [_available(event.call_id, event.tool, event.input)] if may_run else []
         return []
 
     def _turn(self, event: StepStarted | StepFinished | StepDiscarded) -> list[bytes]:
@@ -152,17 +183,19 @@ class Encoder:
         self._step = event.step if isinstance(event, StepStarted) else None
         return closed
 
-    def _course(self, event: RunStarted | RunParked | RunResumed | RunFinished | RunFailed) -> list[bytes]:
+    def _course(
+        self, event: RunStarted | RunParked | RunResumed | RunFinished | RunFailed | AnswerHeard
+    ) -> list[bytes]:
         match event:
-            case RunStarted() | RunResumed():
+            case RunStarted() | RunResumed() | AnswerHeard():
                 return []
             case RunParked():
-                return [self._finish("tool-calls")]
+                return self._finish("tool-calls")
             case RunFinished(state=state, reason=reason):
                 done = state is RunState.DONE
-                return [self._finish(_FINISH_REASON.get(reason, "other") if done else "other")]
+                return self._finish(_FINISH_REASON.get(reason, "other") if done else "other")
             case RunFailed(message=message):
-                return [self._fail(message)]
+                return self._fail(message)
         assert_never(event)
 
     def _open_step(self) -> list[bytes]:
@@ -185,8 +218,39 @@ class Encoder:
         return [_chunk(f"{block.partition('-')[0]}-end", id=block)]
 
 
+class Encoder:
+    """The chunks as server-sent events. `with_ids` is for a reader that keeps its position."""
+
+    def __init__(self, chunks: Chunks, *, first: Sequence[bytes] = (), with_ids: bool = False) -> None:
+        self._chunks = chunks
+        self._first = list(first)
+        self._with_ids = with_ids
+
+    @property
+    def ended(self) -> bool:
+        return self._chunks.ended
+
+    def encode_entry(self, entry: Entry) -> bytes:
+        frames = [frame(chunk) for chunk in (*self._take_first(), *self._chunks.of_entry(entry))]
+        if self._with_ids and frames:
+            # on the last frame, so that whoever has the id has all of the entry
+            frames[-1] = b"id: %b\n%b" % (str(entry.end).encode(), frames[-1])
+        return b"".join(frames)
+
+    def close(self, *, cut: bool) -> bytes:
+        return b"".join(frame(chunk) for chunk in (*self._take_first(), *self._chunks.close(cut=cut)))
+
+    def _take_first(self) -> list[bytes]:
+        first, self._first = self._first, []
+        return first
+
+
 def encode_error(error: FarhandError, status: int) -> bytes:
     return encode({"error": {"code": error.code, "message": str(error)}})
+
+
+def _ask(approval_id: str | None, call_id: str) -> bytes:
+    return _chunk("tool-approval-request", approvalId=approval_id, toolCallId=call_id)
 
 
 def _available(call_id: str, tool: str, input: object) -> bytes:
@@ -214,4 +278,4 @@ def _error(call_id: str, text: str) -> bytes:
 
 
 def _chunk(kind: str, **fields: object) -> bytes:
-    return frame(encode({"type": kind, **fields}))
+    return encode({"type": kind, **fields})

@@ -1,0 +1,149 @@
+"""What one exchange shows: of which run, from where on, until where. The same for HTTP and both sockets.
+
+Decisions about the run are made behind `Farhand`; here is only what an AI SDK client must see of them, so that
+it neither loses a part nor posts for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from farhand.agent.farhand import Farhand
+from farhand.calls.change import Reply
+from farhand.calls.desk import Brought
+from farhand.core.call import Call, Phase
+from farhand.core.event import START, Position
+from farhand.core.principal import Owner
+from farhand.core.result import Accepted, Receipt, Repeated
+from farhand.core.run import Run
+from farhand.core.tool import Executor
+from farhand.errors import NotFound
+from farhand.faces.ui_stream.decode import Again, Bring, Chat, Say
+from farhand.faces.ui_stream.encode import Chunks
+
+SPLIT_HOLD_SEC = 0.3
+"""How long the first post that brings only a yes is held: an eager client adds its output meanwhile."""
+
+
+Told: TypeAlias = Sequence[tuple[Brought, Receipt]]
+
+
+@dataclass
+class Exchange:
+    run: Run
+    after: Position
+    chunks: Chunks
+    until: int | None = None
+    first: list[bytes] = field(default_factory=list)
+    """Chunks that come before those of the journal."""
+    with_ids: bool = False
+    unheard: bool = False
+    """The answer ended while nobody was reading: delivering it is worth a note."""
+
+
+async def begin(farhand: Farhand, owner: Owner, chat: Chat) -> Exchange:
+    hold_for = farhand.settings.patience.hold_for if chat.held else 0.0
+    match chat.wish:
+        case Say(message=message, instead_of=instead_of):
+            started = await farhand.start(
+                owner, chat.thread_id, message, hold_for=hold_for, instead_of=instead_of
+            )
+            return await _replay(farhand, started.run) if started.again else _fresh(started.run)
+        case Again(instead_of=instead_of):
+            started = await farhand.start_again(
+                owner, chat.thread_id, instead_of=instead_of, hold_for=hold_for
+            )
+            return _fresh(started.run)
+        case Bring() as bring:
+            return await _go_on(farhand, owner, chat, bring)
+    assert_never(chat.wish)
+
+
+async def resume(farhand: Farhand, owner: Owner, thread_id: str, after: Position | None) -> Exchange | None:
+    """The current answer, whole and then live, or the rest after a position; None if there is nothing to hear."""
+    run = await farhand.find_run(owner, thread_id)
+    if run is None or not await farhand.is_to_be_heard(run):
+        return None
+    exchange = await _replay(farhand, run)
+    if after is None:
+        return exchange
+    exchange.with_ids = True
+    if await farhand.knows(run, after):
+        exchange.after = after
+    else:
+        exchange.first = exchange.chunks.gap()
+    return exchange
+
+
+def _fresh(run: Run) -> Exchange:
+    return Exchange(run, START, Chunks(run.run_id))
+
+
+async def _replay(farhand: Farhand, run: Run) -> Exchange:
+    """Everything that was said in this run. A parked one has nothing more to say for now."""
+    known = {call.call_id: call for call in await farhand.calls(run)}
+    chunks = Chunks(run.run_id, past=run.last_seq, known=known)
+    until = run.last_seq if _is_at_rest(run) else None
+    return Exchange(run, START, chunks, until, unheard=await farhand.is_unheard(run))
+
+
+async def _go_on(farhand: Farhand, owner: Owner, chat: Chat, bring: Bring) -> Exchange:
+    """Answers for open calls: their outcomes as they are stored, then the rest of the message."""
+    run = await farhand.find_run(owner, chat.thread_id)
+    if run is None:
+        raise NotFound("There is no such chat.")
+    after = await farhand.end_of_step(run, bring.call_ids)
+    hold_for = farhand.settings.patience.hold_for if chat.held else 0.0
+    told = await farhand.accept(run, bring.brought, hold_for=hold_for)
+    if chat.held:
+        return Exchange(run, after, Chunks(run.run_id, past=run.last_seq))
+    calls = await farhand.calls(run)
+    yes = _first_yes(told, calls)
+    if yes:
+        # the one untouched answer, once for each approval: a client about to add its output would lose it
+        await asyncio.sleep(SPLIT_HOLD_SEC)
+    now = await farhand.last_run(owner, chat.thread_id)
+    chunks = Chunks(run.run_id, past=now.last_seq)
+    if not _is_at_rest(now):
+        return Exchange(run, after, chunks)
+    if yes:
+        return Exchange(run, Position(now.last_seq), chunks, now.last_seq)
+    return Exchange(
+        run, after, chunks, now.last_seq, chunks.corrected(calls, dispatch=_to_dispatch(told, calls))
+    )
+
+
+def _is_at_rest(run: Run) -> bool:
+    """Parked with questions open: nothing more happens until somebody answers."""
+    return run.parked and run.blockers > 0
+
+
+def _first_yes(told: Told, calls: Sequence[Call]) -> bool:
+    """Whether this post says yes to a frontend tool for the first time, and brings no output for it."""
+    return bool(_approved(told, Accepted) & _ready(calls))
+
+
+def _to_dispatch(told: Told, calls: Sequence[Call]) -> set[str]:
+    """Calls whose yes came before, and again now without an output: the client waits to be told to run them."""
+    by_approval = {call.approval.approval_id: call.call_id for call in calls if call.approval}
+    return {by_approval[approval_id] for approval_id in _approved(told, Repeated) & _ready(calls)}
+
+
+def _approved(told: Told, receipt: type[Accepted | Repeated]) -> set[str]:
+    return {
+        item.approval_id
+        for item, got in told
+        if isinstance(item, Reply) and item.answer.approved and isinstance(got, receipt)
+    }
+
+
+def _ready(calls: Sequence[Call]) -> set[str]:
+    """Approvals of frontend calls that may run and have no outcome."""
+    return {
+        call.approval.approval_id
+        for call in calls
+        if call.approval and call.executor is not Executor.SERVER and call.phase in (Phase.READY, Phase.TAKEN)
+    }
