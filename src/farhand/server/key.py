@@ -1,7 +1,7 @@
 """What opens the door during development: one token, and the cookie made from it.
 
-Programs show the token as `Authorization: Bearer`, browsers the cookie. It is signed with the token and does not
-contain it: browsers show cookies to every server on the same machine, whatever its port.
+Programs show the token as `Authorization: Bearer`, browsers the cookie. It is signed with the token and does
+not contain it: browsers show cookies to every server on the same machine, whatever its port.
 """
 
 from __future__ import annotations

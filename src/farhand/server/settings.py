@@ -1,0 +1,187 @@
+"""What a server is told from outside: arguments, then `FARHAND_*` variables, then a file. The first one wins.
+
+Owns the order, and the sentence for a bad value: where it stands and what is expected.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import EnvSettingsSource, SettingsError
+
+from farhand.core.settings import Limits, Patience, Settings
+from farhand.errors import BadSetting
+from farhand.server.config_file import find_file, read_file
+from farhand.server.settings_shape import PREFIX, Shape, known_settings
+
+
+class ServerSettings(Struct, frozen=True, kw_only=True):
+    """`store`, `model` and `token` are None where nobody chose one."""
+
+    host: str
+    port: int
+    store: str | None
+    model: str | None
+    token: str | None
+    open: bool
+    allow_origin: tuple[str, ...]
+    allow_host: tuple[str, ...]
+    settings: Settings
+
+
+def load_settings(arguments: Mapping[str, object], *, config: str | None = None) -> ServerSettings:
+    """The settings, given what was said on the command line (and nothing for what was not)."""
+    _refuse_unknown_variables()
+    path = find_file(config or os.environ.get(f"{PREFIX}CONFIG"))
+    sources = [
+        _Source("", _spelled(arguments, "the command line")),
+        _Source(PREFIX, _spelled(_read_variables(), "the environment")),
+        _Source(str(path), _spelled(read_file(path), str(path)) if path else {}),
+    ]
+    # may be anything until the shape has checked it
+    merged: dict[str, Any] = {}
+    for source in reversed(sources):
+        merged = _merge(merged, source.values)
+    try:
+        read = Shape(**merged)
+    except ValidationError as error:
+        raise _complaint(error.errors()[0], sources) from None
+    return _settings_of(read.model_dump())
+
+
+class _Source(NamedTuple):
+    """`place` is empty for arguments, the prefix for variables, else the path of the file."""
+
+    place: str
+    values: Mapping[str, object]
+
+
+# set for other parts of farhand, or by Kubernetes for a service named farhand
+_NOT_OURS = re.compile(r"DEMO_FOLDER|CONFIG|SERVICE_(HOST|PORT.*)|PORT_\d+_.*")
+_SERVICE_ADDRESS = re.compile(r"(tcp|udp)://")
+_EXPECTED = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "finite_number": "a number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "less_than_equal": "at most {le:.0f}",
+    "model_type": "a table of settings",
+    "string_too_short": "some text",
+    "string_type": "text",
+    "tuple_type": "a list",
+}
+
+
+def _settings_of(read: dict[str, object]) -> ServerSettings:
+    patience, limits, _ = (read.pop(name) for name in ("patience", "limits", "hold_for"))
+    assert isinstance(patience, dict), "the shape has been checked"
+    assert isinstance(limits, dict), "the shape has been checked"
+    settings = Settings(patience=Patience(**patience), limits=Limits(**limits))
+    # each value was checked against the field it goes into
+    return ServerSettings(**read, settings=settings)  # type: ignore[arg-type]
+
+
+def _read_variables() -> dict[str, object]:
+    try:
+        read: dict[str, object] = EnvSettingsSource(Shape)()
+    except SettingsError as error:
+        # its message names the field, in other words than ours
+        room = str(error).partition('"')[2].partition('"')[0]
+        raise BadSetting(
+            f"{PREFIX}{room.upper()}: expected JSON.", hint="Or set its parts one by one."
+        ) from None
+    port = read.get("port")
+    if isinstance(port, str) and _SERVICE_ADDRESS.match(port):
+        del read["port"]
+    return read
+
+
+def _refuse_unknown_variables() -> None:
+    """A variable that nobody reads is a typing error that nobody notices."""
+    rooms = {f"{PREFIX}PATIENCE", f"{PREFIX}LIMITS"}
+    known = {setting.variable for setting in known_settings()} | rooms
+    for variable in sorted(name.upper() for name in os.environ if name.upper().startswith(PREFIX)):
+        if variable not in known and not _NOT_OURS.fullmatch(variable.removeprefix(PREFIX)):
+            raise BadSetting(f"{variable}: there is no such setting.", hint=_nearest(variable, known))
+
+
+def _spelled(values: Mapping[str, object], place: str) -> dict[str, object]:
+    """The short word `hold_for` in its room."""
+    spelled = {key: value for key, value in values.items() if key != "hold_for"}
+    short = values.get("hold_for")
+    if short is None:
+        return spelled
+    patience = spelled.get("patience", {})
+    if not isinstance(patience, Mapping):
+        return spelled
+    if "hold_for" in patience:
+        raise BadSetting(f"{place}: hold_for and patience.hold_for are the same setting.", hint="Keep one.")
+    return {**spelled, "patience": {**patience, "hold_for": short}}
+
+
+def _merge(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        if isinstance(under, Mapping) and isinstance(value, Mapping):
+            merged[key] = _merge(under, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _complaint(error: ErrorDetails, sources: list[_Source]) -> BadSetting:
+    path = [str(part) for part in error["loc"]]
+    name = ".".join(path[:2] if path[0] in {"patience", "limits"} else path[:1])
+    place = next((source.place for source in sources if _says(source.values, path)), "")
+    if error["type"] == "extra_forbidden":
+        known = [setting.name for setting in known_settings()]
+        return BadSetting(f"{place}: there is no setting '{name}'.", hint=_nearest(name, known))
+    # a token is never repeated, wherever the line may go
+    given = "" if name == "token" else f" {error['input']!r}"
+    return BadSetting(f"{_spot(place, name)}: expected {_expected(error)}, got{given or ' something else'}.")
+
+
+def _spot(place: str, name: str) -> str:
+    if place == "":
+        return "--" + name.removeprefix("patience.").replace("_", "-")
+    if place != PREFIX:
+        return f"{place}: {name}"
+    short, long = f"{PREFIX}{name.rpartition('.')[2].upper()}", f"{PREFIX}{name.replace('.', '__').upper()}"
+    return short if short in os.environ else long
+
+
+def _says(values: Mapping[str, object], path: list[str]) -> bool:
+    here: object = values
+    for part in path:
+        if not isinstance(here, Mapping):
+            return True
+        if part not in here:
+            return False
+        here = here[part]
+    return True
+
+
+def _expected(error: ErrorDetails) -> str:
+    words = _EXPECTED.get(error["type"])
+    if words is None:
+        return error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    return words.format(**error.get("ctx", {}))
+
+
+def _nearest(name: str, known: list[str] | set[str]) -> str:
+    near = get_close_matches(name, sorted(known), n=1, cutoff=0.75)
+    return f"Did you mean {near[0]}?" if near else "docs/reference/settings.md lists them all."

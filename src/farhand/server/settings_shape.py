@@ -1,0 +1,104 @@
+"""Which settings there are and what each may be. Must not know where a value comes from.
+
+Every value of `core.settings` is a setting by itself: none can be forgotten.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import fields
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from farhand.core.settings import Limits, Patience
+
+PREFIX = "FARHAND_"
+
+
+class Known(NamedTuple):
+    """One setting: its name in a file, its variable, and what holds if nobody says anything."""
+
+    name: str
+    variable: str
+    default: object
+
+
+def known_settings() -> Iterator[Known]:
+    """All of them, as the reference lists them."""
+    for name, field in Shape.model_fields.items():
+        room = _ROOMS.get(name)
+        if room is None:
+            yield Known(name, f"{PREFIX}{name.upper()}", field.default)
+            continue
+        for inner, each in room.model_fields.items():
+            yield Known(f"{name}.{inner}", f"{PREFIX}{name.upper()}__{inner.upper()}", each.default)
+
+
+_TEN_YEARS = 10 * 366 * 24 * 3600
+# 0 means at once; with any other duration of 0 a server could not work
+_MAY_BE_ZERO = frozenset({"hold_for", "unread_for"})
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("a number, not true or false")
+    return value
+
+
+def _split(value: object) -> object:
+    """A variable has no lists: commas part the entries."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+_Number = BeforeValidator(_no_bool)
+_Port = Annotated[int, _Number, Field(ge=0, le=65535)]
+_Amount = Annotated[int, _Number, Field(ge=1, le=2**40)]
+_Seconds = Annotated[float, _Number, Field(gt=0, le=_TEN_YEARS, allow_inf_nan=False)]
+_SecondsOrNone = Annotated[float, _Number, Field(ge=0, le=_TEN_YEARS, allow_inf_nan=False)]
+_Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+
+class _Plain(BaseSettings):
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", env_ignore_empty=True, extra="forbid"
+    )
+
+    host: str = Field("127.0.0.1", min_length=1)
+    port: _Port = 8787
+    store: str | None = None
+    model: str | None = None
+    token: str | None = None
+    open: bool = False
+    allow_origin: _Words = ()
+    allow_host: _Words = ()
+    hold_for: _SecondsOrNone | None = None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what it is made with: whoever makes it knows where each value stands, and can say so."""
+        return (init_settings,)
+
+
+def _room(struct: type[Struct]) -> type[BaseModel]:
+    """The same fields as the struct, checked."""
+    # pydantic takes the type of a field as a value here, which has no type of its own
+    checked: dict[str, Any] = {}
+    for field in fields(struct):
+        duration = _SecondsOrNone if field.name in _MAY_BE_ZERO else _Seconds
+        checked[field.name] = (_Amount if field.type is int else duration, field.default)
+    return create_model(struct.__name__, __config__=ConfigDict(extra="forbid"), **checked)
+
+
+_ROOMS = {"patience": _room(Patience), "limits": _room(Limits)}
+
+# as in a room
+_fields: dict[str, Any] = {name: (room, Field(default_factory=room)) for name, room in _ROOMS.items()}
+Shape: type[BaseSettings] = create_model("Shape", __base__=_Plain, **_fields)
