@@ -7,13 +7,14 @@ stricter than the encoders below it, which write NaN as null and bytes as text w
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from ipaddress import IPv4Address, IPv6Address
 from math import isfinite
 from pathlib import PurePath
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -27,15 +28,25 @@ Place = tuple[str | int, ...]
 
 
 class NotJson(ValueError):
-    """The message is one sentence without a full stop that names the place."""
+    """As text it is one sentence without a full stop that names the place."""
 
-    def __init__(self, place: Place, why: str) -> None:
-        super().__init__(f"{name_of(place)} {why}")
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+        self.place: Place = ()
+
+    def inside(self, step: str | int) -> NotJson:
+        """The same fault, seen from the value around it. So only a fault pays for its place."""
+        self.place = (step, *self.place)
+        return self
+
+    def __str__(self) -> str:
+        return f"{name_of(self.place)} {self.why}"
 
 
 def plain(value: object) -> object:
     """The same value in dicts, lists, strings, numbers, booleans and None alone; a copy, never an alias."""
-    return _plain(value, ())
+    return _plain(value, DEEPEST)
 
 
 def why_not_json(value: object) -> str:
@@ -61,60 +72,99 @@ def shortened(text: str, at_most: int = 120) -> str:
     return readable if len(readable) <= at_most else f"{readable[: at_most - 1]}…"
 
 
-_AS_IS = (bool, type(None))
 _WRITTEN = (date, time, timedelta, UUID, Decimal, IPv4Address, IPv6Address)
-_ARRAYS = (list, tuple, set, frozenset)
 
 
-def _plain(value: object, place: Place) -> object:
-    # a value that contains itself is met here too: it is deeper than anything
-    if len(place) > DEEPEST:
-        raise NotJson(place[:3], f"nests deeper than {DEEPEST} levels, or contains itself")
-    if isinstance(value, _AS_IS):
-        return value
+def _plain(value: object, room: int) -> object:
+    """`room` is how many levels may follow: a value that contains itself runs out of it like a deep one."""
+    known = _BY_TYPE.get(type(value))
+    if known is not None:
+        return known(value, room)
     if isinstance(value, Enum):
-        return _plain(value.value, place)
-    if isinstance(value, str | int | float):
-        return _scalar(value, place)
-    if isinstance(value, Mapping):
-        return {_key(key, place): _plain(item, (*place, key)) for key, item in value.items()}
-    if isinstance(value, _ARRAYS):
-        return [_plain(item, (*place, index)) for index, item in enumerate(value)]
-    return _plain(_opened(value, place), place)
+        return _plain(value.value, room)
+    for kind, make in _BY_KIND:
+        if isinstance(value, kind):
+            return make(value, room)
+    return _plain(_opened(value), room)
 
 
-def _scalar(value: str | float, place: Place) -> object:
-    if isinstance(value, str):
-        return _text(value, place)
-    if isinstance(value, int):
-        return _whole(value, place)
-    if not isfinite(value):
-        raise NotJson(place, "is not a finite number")
-    return float(value)
+def _same(value: object, room: int) -> object:
+    return value
 
 
-def _text(value: str, place: Place) -> str:
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise NotJson(place, "is text with half a surrogate pair") from error
+def _text(value: str, room: int) -> str:
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise NotJson("is text with half a surrogate pair") from error
     # a subclass, as of StrEnum, becomes an exact str
     return str.__str__(value)
 
 
-def _whole(value: int, place: Place) -> int:
-    if abs(value) >= LONGEST_INTEGER:
-        raise NotJson(place, "is an integer of more than 64 digits")
+def _whole(value: int, room: int) -> int:
+    if not -LONGEST_INTEGER < value < LONGEST_INTEGER:
+        raise NotJson("is an integer of more than 64 digits")
     return int(value)
 
 
-def _key(key: object, place: Place) -> str:
-    if not isinstance(key, str):
-        raise NotJson(place, f"has a key of type {type(key).__name__}; JSON keys are strings")
-    return _text(key, place)
+def _fraction(value: float, room: int) -> float:
+    if not isfinite(value):
+        raise NotJson("is not a finite number")
+    return float(value)
 
 
-def _opened(value: object, place: Place) -> object:
+def _object(value: Mapping[object, object], room: int) -> dict[str, object]:
+    _check_room(room)
+    made: dict[str, object] = {}
+    for key, member in value.items():
+        if not isinstance(key, str):
+            raise NotJson(f"has a key of type {type(key).__name__}; JSON keys are strings")
+        name = _text(key, room)
+        try:
+            made[name] = _plain(member, room - 1)
+        except NotJson as error:
+            raise error.inside(name) from None
+    return made
+
+
+def _array(value: Iterable[object], room: int) -> list[object]:
+    _check_room(room)
+    made: list[object] = []
+    for item in value:
+        try:
+            made.append(_plain(item, room - 1))
+        except NotJson as error:
+            raise error.inside(len(made)) from None
+    return made
+
+
+def _check_room(room: int) -> None:
+    if room <= 0:
+        raise NotJson(f"nests deeper than {DEEPEST} levels, or contains itself")
+
+
+# Any: each function takes the kind it stands beside
+_Make = Callable[[Any, int], object]
+_BY_TYPE: dict[type, _Make] = {
+    type(None): _same,
+    bool: _same,
+    str: _text,
+    int: _whole,
+    float: _fraction,
+    dict: _object,
+    list: _array,
+}
+_BY_KIND: tuple[tuple[type | tuple[type, ...], _Make], ...] = (
+    (str, _text),
+    (int, _whole),
+    (float, _fraction),
+    (Mapping, _object),
+    ((list, tuple, set, frozenset), _array),
+)
+
+
+def _opened(value: object) -> object:
     """One layer off: an object with fields becomes a dict, a date or an id becomes its text."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True)
@@ -126,4 +176,4 @@ def _opened(value: object, place: Place) -> object:
         return str(value)
     if isinstance(value, _WRITTEN):
         return to_jsonable_python(value)
-    raise NotJson(place, f"is a {type(value).__name__}")
+    raise NotJson(f"is a {type(value).__name__}")

@@ -126,7 +126,6 @@ def _numbers() -> Iterator[int]:
         ({"raw": bytearray(b"x")}, "`raw` is a bytearray"),
         ("\ud800", "the value is text with half a surrogate pair"),
         ({"\udfff": 1}, "the value is text with half a surrogate pair"),
-        (_loop(), f"`[0][0][0]` nests deeper than {DEEPEST} levels, or contains itself"),
         (object(), "the value is a object"),
         (Place, "the value is a ModelMetaclass"),
         (Trip, "the value is a type"),
@@ -140,6 +139,22 @@ def test_what_json_cannot_hold_is_named_with_its_place(value: object, sentence: 
     with pytest.raises(NotJson) as told:
         plain(value)
     assert str(told.value) == sentence
+
+
+def _nested(levels: int) -> object:
+    value: object = 0
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_what_nests_too_deeply_or_contains_itself_is_refused() -> None:
+    assert plain(_nested(DEEPEST)) == _nested(DEEPEST)
+    for value in (_nested(DEEPEST + 1), _nested(100_000), _loop()):
+        with pytest.raises(
+            NotJson, match=rf"`\[0\].* nests deeper than {DEEPEST} levels, or contains itself"
+        ):
+            plain(value)
 
 
 def test_the_result_is_a_copy() -> None:
