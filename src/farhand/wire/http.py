@@ -7,12 +7,12 @@ them costs about a microsecond in the ordinary case.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Generator, Iterable
-from types import coroutine
+from collections.abc import Iterable
 
 from starlette.types import Message, Receive, Scope, Send
 
 from farhand.errors import Malformed, TooLarge, TooSlow, WrongType
+from farhand.wire.begun import Begun
 
 Header = tuple[bytes, bytes]
 
@@ -26,18 +26,17 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 async def read_body(receive: Receive, headers: Iterable[Header], limit: int, within: float = 10.0) -> bytes:
     """The whole body: at most `limit` bytes, arrived within so many seconds."""
     _check_length(_find(headers, b"content-length"), limit)
-    # most bodies are here together with their head; then a timer would cost more than all the rest
-    steps = receive().__await__()
+    first = Begun(receive())
+    # most bodies are here together with their head
+    if first.is_done and not first.value.get("more_body", False):
+        return _body_of(first.value, limit)
     try:
-        blocked = next(steps)
-    except StopIteration as arrived:
-        message: Message = arrived.value
-        if not message.get("more_body", False):
-            return _body_of(message, limit)
-        first = _ready(message)
-    else:
-        first = _resume(blocked, steps)
-    return await _collect(first, receive, limit=limit, within=within)
+        async with asyncio.timeout(within):
+            return await _join(await first, receive, limit)
+    except TimeoutError:
+        raise TooSlow(
+            f"The body did not arrive within {within:g} s.", hint="Send it again; nothing was applied."
+        ) from None
 
 
 def require_json(headers: Iterable[Header]) -> None:
@@ -100,16 +99,6 @@ def _body_of(message: Message, limit: int) -> bytes:
     return body
 
 
-async def _collect(first: Awaitable[Message], receive: Receive, *, limit: int, within: float) -> bytes:
-    try:
-        async with asyncio.timeout(within):
-            return await _join(await first, receive, limit)
-    except TimeoutError:
-        raise TooSlow(
-            f"The body did not arrive within {within:g} s.", hint="Send it again; nothing was applied."
-        ) from None
-
-
 async def _join(message: Message, receive: Receive, limit: int) -> bytes:
     body = bytearray(_body_of(message, limit))
     while message.get("more_body", False):
@@ -118,27 +107,6 @@ async def _join(message: Message, receive: Receive, limit: int) -> bytes:
         if len(body) > limit:
             raise _too_large(limit)
     return bytes(body)
-
-
-async def _ready(message: Message) -> Message:
-    return message
-
-
-@coroutine
-def _resume(blocked: object, steps: Generator[object, None, Message]) -> Generator[object, None, Message]:
-    """Go on with an awaitable whose first step was made by hand and has to wait."""
-    try:
-        while True:
-            try:
-                yield blocked
-            # a cancel goes to what it is meant for, as `yield from` would pass it
-            except BaseException as fault:  # noqa: BLE001
-                blocked = steps.throw(fault)
-            else:
-                blocked = next(steps)
-    except StopIteration as arrived:
-        message: Message = arrived.value
-        return message
 
 
 def _is_json(content_type: bytes) -> bool:

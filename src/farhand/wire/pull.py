@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from enum import Enum
 from typing import Protocol
 
 from starlette.types import Message, Receive, Send
 
+from farhand.wire.begun import Begun
 from farhand.wire.http import Header
 from farhand.wire.sse import KEEP_ALIVE
 
@@ -22,8 +24,19 @@ class Source(Protocol):
         ...
 
     def leave(self) -> None:
-        """The reader is gone: `next()` returns None at once."""
+        """The reader is gone: `next()` ends soon, whatever it gives."""
         ...
+
+
+class End(Enum):
+    """Why a body ended."""
+
+    FINISHED = "finished"
+    """The source came to its end, and all of it was handed to the server."""
+    LEFT = "left"
+    """The reader went away."""
+    STALLED = "stalled"
+    """The socket took nothing for too long."""
 
 
 async def send_frames(
@@ -34,33 +47,64 @@ async def send_frames(
     headers: Sequence[Header],
     keep_alive: float = 15.0,
     stall_after: float = 30.0,
-) -> None:
-    """Writes the source as the body of a 200 response, until it ends or the reader does."""
-    async with asyncio.TaskGroup() as group:
-        listener = group.create_task(_listen(receive, source))
-        try:
-            # the head goes out at once: whoever connected wants to know it
-            await send({"type": "http.response.start", "status": 200, "headers": list(headers)})
-            await _send_body(send, b"", more=True, within=stall_after)
-            while (frames := await source.next(keep_alive)) is not None:
-                await _send_body(send, frames or KEEP_ALIVE, more=True, within=stall_after)
-            await send(_END)
-        except (TimeoutError, OSError):
-            # a socket that takes nothing, or is gone: its reader can resume
-            pass
-        finally:
+) -> End:
+    """Writes the source as the body of a 200 response, until it ends or the reader does; says which.
+
+    Whenever nothing came for `keep_alive` seconds, a comment is sent. A reader that was let go can resume.
+    """
+    body = _Body(send, source, stall_after)
+    try:
+        async with asyncio.TaskGroup() as group:
+            listener = group.create_task(body.listen(receive))
+            end = await body.write(headers, keep_alive)
             listener.cancel()
+    except ExceptionGroup as faults:
+        # the caller knows nothing of two tasks: a fault of the source reaches it as it was raised
+        raise faults.exceptions[0] from None
+    return end
 
 
-async def _listen(receive: Receive, source: Source) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    source.leave()
+class _Body:
+    def __init__(self, send: Send, source: Source, stall_after: float) -> None:
+        self._send = send
+        self._source = source
+        self._stall_after = stall_after
+        self._lost: End | None = None
+        """Why nobody reads any more."""
 
+    async def listen(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._lost = End.LEFT
+        self._source.leave()
 
-async def _send_body(send: Send, body: bytes, *, more: bool, within: float) -> None:
-    async with asyncio.timeout(within):
-        await send({"type": "http.response.body", "body": body, "more_body": more})
+    async def write(self, headers: Sequence[Header], keep_alive: float) -> End:
+        await self._pass_on({"type": "http.response.start", "status": 200, "headers": list(headers)})
+        # some servers keep the head back until a body follows, and whoever connected wants to know
+        await self._pass_on({"type": "http.response.body", "body": b"", "more_body": True})
+        while self._is_read():
+            frames = await self._source.next(keep_alive)
+            if frames is None:
+                await self._pass_on({"type": "http.response.body", "body": b"", "more_body": False})
+                break
+            await self._pass_on(
+                {"type": "http.response.body", "body": frames or KEEP_ALIVE, "more_body": True}
+            )
+        return self._lost or End.FINISHED
 
+    def _is_read(self) -> bool:
+        return self._lost is None
 
-_END: Message = {"type": "http.response.body", "body": b"", "more_body": False}
+    async def _pass_on(self, message: Message) -> None:
+        if self._lost is not None:
+            return
+        try:
+            sending = Begun(self._send(message))
+            if not sending.is_done:
+                async with asyncio.timeout(self._stall_after):
+                    await sending
+        except TimeoutError:
+            self._lost = End.STALLED
+        except OSError:
+            # how servers of newer ASGI versions say that the reader is gone
+            self._lost = End.LEFT

@@ -1,16 +1,18 @@
-"""The server's side of one ASGI response, recorded, and as slow or as absent as a test wants it."""
+"""Both ends of one response: the server's side, recorded, and a source of frames, as a test wants them."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from starlette.types import Message
 
 
 class Peer:
+    """Takes what is sent at once, unless `takes` is cleared."""
+
     def __init__(self, *incoming: Message) -> None:
         self.sent: list[Message] = []
-        self.times: list[float] = []
         self.takes = asyncio.Event()
         self.takes.set()
         self._incoming = list(incoming)
@@ -25,7 +27,6 @@ class Peer:
 
     async def send(self, message: Message) -> None:
         self.sent.append(message)
-        self.times.append(asyncio.get_running_loop().time())
         self._changed.set()
         await self.takes.wait()
 
@@ -41,3 +42,28 @@ class Peer:
         while len(self.sent) < count:
             self._changed.clear()
             await self._changed.wait()
+
+
+class Frames:
+    """A source that a test fills: with bytes, None for the end, or an error to raise."""
+
+    def __init__(self, *items: bytes | Exception | None) -> None:
+        self.asked: list[float] = []
+        self.was_left = False
+        self._items: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+        self.add(items)
+
+    def add(self, items: Sequence[bytes | Exception | None]) -> None:
+        for item in items:
+            self._items.put_nowait(item)
+
+    async def next(self, seconds: float) -> bytes | None:
+        self.asked.append(seconds)
+        item = await self._items.get()
+        if isinstance(item, Exception):
+            raise item
+        return item
+
+    def leave(self) -> None:
+        self.was_left = True
+        self.add([None])

@@ -12,22 +12,36 @@ from starlette.types import Receive, Scope, Send
 
 from farhand.errors import PeerFault
 from farhand.wire.http import read_body, require_json, respond, respond_json
+from farhand.wire.pull import End, Source, send_frames
 from farhand.wire.sse import DONE, Event, frame, parse
-from farhand.wire.stream import End, Outbox, send_stream
 from tests.requirement import requirement
+from tests.unit.wire.peer import Frames
+
+HEADERS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"))
+
+
+class Flood:
+    """More than the buffers of both ends can hold."""
+
+    async def next(self, seconds: float) -> bytes | None:
+        return b"x" * 1_000_000
+
+    def leave(self) -> None:
+        raise AssertionError("a socket that is only not read is no reader that left")
 
 
 class App:
-    """POST gives the body back; GET streams the outbox of the test."""
+    """POST gives the body back; GET streams the source of the test."""
 
-    def __init__(self) -> None:
-        self.outbox = Outbox()
+    def __init__(self, source: Source) -> None:
+        self.source = source
         self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self.port = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "GET":
-            self.ended.set_result(await send_stream(receive, send, self.outbox, stall_after=0.1))
+            end = await send_frames(receive, send, self.source, headers=HEADERS, stall_after=0.1)
+            self.ended.set_result(end)
             return
         try:
             require_json(scope["headers"])
@@ -39,8 +53,8 @@ class App:
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[App]:
-    app = App()
+async def served(source: Source) -> AsyncIterator[App]:
+    app = App(source)
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         app.port = listening.getsockname()[1]
@@ -81,52 +95,49 @@ async def read_chunk(reader: asyncio.StreamReader) -> bytes:
 
 @requirement("stream:body-ends-once")
 async def test_a_stream_is_open_before_its_first_frame_and_ends_once() -> None:
-    async with served() as app, asking(app, STREAM) as reader:
+    source = Frames()
+    async with served(source) as app, asking(app, STREAM) as reader:
         head = await reader.readuntil(b"\r\n\r\n")
         assert b"content-type: text/event-stream\r\n" in head
-        app.outbox.put(frame("a"))
+        source.add([frame("a")])
         chunks = [await read_chunk(reader)]
-        app.outbox.put(DONE)
-        app.outbox.close()
+        source.add([DONE, None])
         chunks += [await read_chunk(reader), await read_chunk(reader)]
         assert [event.data for event in parse(chunks)] == ["a", "[DONE]"]
         assert chunks[-1] == b""
-        assert await app.ended is End.CLOSED
+        assert await app.ended is End.FINISHED
 
 
 @requirement("stream:joined")
-async def test_frames_that_wait_cross_the_wire_as_one_chunk() -> None:
-    async with served() as app:
-        for number in range(100):
-            app.outbox.put(frame(str(number)))
-        async with asking(app, STREAM) as reader:
-            await reader.readuntil(b"\r\n\r\n")
-            events = list(parse([await read_chunk(reader)]))
+async def test_frames_that_were_joined_cross_the_wire_as_one_chunk() -> None:
+    source = Frames(b"".join(frame(str(number)) for number in range(100)))
+    async with served(source) as app, asking(app, STREAM) as reader:
+        await reader.readuntil(b"\r\n\r\n")
+        events = list(parse([await read_chunk(reader)]))
+        source.add([None])
         assert events == [Event("message", str(number), "") for number in range(100)]
 
 
 @requirement("stream:reader-leaves")
 async def test_a_closed_socket_is_noticed_while_nothing_is_sent() -> None:
-    async with served() as app:
+    source = Frames()
+    async with served(source) as app:
         async with asking(app, STREAM) as reader:
             await reader.readuntil(b"\r\n\r\n")
         assert await app.ended is End.LEFT
-        assert not app.outbox.put(frame("late"))
+        assert source.was_left
 
 
 @requirement("stream:slow-reader")
 async def test_a_socket_that_is_not_read_is_given_up_and_others_are_served() -> None:
-    async with served() as app, asking(app, STREAM) as reader:
+    async with served(Flood()) as app, asking(app, STREAM) as reader:
         await reader.readuntil(b"\r\n\r\n")
-        # more than the buffers of both ends hold, in frames that each find an empty outbox
-        while await app.outbox.room() and app.outbox.put(b"x" * 1_000_000):
-            pass
         assert await app.ended is End.STALLED
         assert (await answer_to(app, POST + b"content-length: 2\n\n{}"))[1] == b"{}"
 
 
 async def test_a_body_comes_back_however_it_was_sent() -> None:
-    async with served() as app:
+    async with served(Frames()) as app:
         whole = await answer_to(app, POST + b"content-length: 2\n\n{}")
         chunked = await answer_to(app, POST + b"transfer-encoding: chunked\n\n1\n{\n1\n}\n0\n\n")
         assert whole == chunked == (b"HTTP/1.1 200 OK", b"{}")
@@ -134,14 +145,14 @@ async def test_a_body_comes_back_however_it_was_sent() -> None:
 
 @requirement("body:time")
 async def test_a_body_that_stays_away_is_refused_over_a_real_socket() -> None:
-    async with served() as app:
+    async with served(Frames()) as app:
         assert (await answer_to(app, POST + b"content-length: 2\n\n{"))[1] == b"too_slow"
         assert (await answer_to(app, POST + b"content-length: 2\n\n"))[1] == b"too_slow"
 
 
 @requirement("body:size")
 async def test_a_body_over_the_limit_is_refused_over_a_real_socket() -> None:
-    async with served() as app:
+    async with served(Frames()) as app:
         assert (await answer_to(app, POST + b"content-length: 1001\n\n"))[1] == b"too_large"
         endless = POST + b"transfer-encoding: chunked\n\n" + (b"200\n" + b"x" * 0x200 + b"\n") * 3
         assert (await answer_to(app, endless))[1] == b"too_large"
