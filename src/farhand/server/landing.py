@@ -1,0 +1,122 @@
+"""The plain page at `/`: what this server is and how to try it with curl. Pure: facts in, HTML out.
+
+It runs no script and loads nothing. Must never be given the token: whoever sees the page may be a stranger.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import NamedTuple
+
+from farhand.core.tool import Executor, Tool
+from farhand.wire.http import Header
+
+
+class Facts(NamedTuple):
+    """What the page tells. `tools` is None for a visitor who has not signed in: not theirs to know."""
+
+    address: str
+    notice: str
+    needs_token: bool
+    has_hook: bool
+    tools: Sequence[Tool] | None
+
+
+def landing(facts: Facts) -> bytes:
+    commands = {name: escape(text, quote=False) for name, text in _commands(facts).items()}
+    return _PAGE.substitute(
+        style=_STYLE,
+        notice=escape(facts.notice, quote=False),
+        tools=_tools(facts.tools),
+        credential=_credential(facts),
+        sign_in=f"<pre><code>{escape(_SIGN_IN)}</code></pre>" if facts.needs_token else "",
+        **commands,
+    ).encode()
+
+
+_FOLDER = files("farhand.server")
+_PAGE = Template((_FOLDER / "landing.html").read_text(encoding="utf-8"))
+_STYLE = (_FOLDER / "landing.css").read_text(encoding="utf-8")
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+PAGE_HEADERS: tuple[Header, ...] = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-frame-options", b"DENY"),
+    # the address may carry the token
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+
+_WHERE = {
+    Executor.SERVER: "on the server",
+    Executor.FRONTEND: "in the browser",
+    Executor.CLIENT: "in a program",
+}
+_SIGN_IN = "export FARHAND_TOKEN='what stands behind ?token= in the address that the server printed'"
+
+
+def _credential(facts: Facts) -> str:
+    if facts.has_hook:
+        return (
+            "This server has its own sign-in. Send the credential it asks for with every request; "
+            "the commands below leave it out."
+        )
+    if not facts.needs_token:
+        return "This server was started with <code>--open</code>: programs on this machine need no token."
+    return (
+        "Programs send the token of this server as <code>Authorization: Bearer</code>. "
+        "It is printed in the terminal at start."
+    )
+
+
+def _commands(facts: Facts) -> dict[str, str]:
+    message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hello"}]}
+    chat = {"id": "first-chat", "wait": "hold", "messages": [message]}
+    ack = {"toolCallId": "call_...", "status": "success", "output": {"ok": True}}
+    result = {"tool_use_id": "call_...", "content": '{"ok":true}'}
+    results = {"agent_uuid": "...", "tool_results": [result]}
+    return {
+        "chat": _curl(facts, "/api/chat", chat),
+        "ack": _curl(facts, "/api/tools/ack", ack),
+        "run": _curl(facts, "/agent/run", {"user_prompt": "Hello"}),
+        "results": _curl(facts, "/agent/tool_results", results),
+    }
+
+
+def _curl(facts: Facts, path: str, body: Mapping[str, object]) -> str:
+    sign_in = ' -H "Authorization: Bearer $FARHAND_TOKEN"' if facts.needs_token else ""
+    return (
+        f"curl -N {facts.address}{path}{sign_in} \\\n"
+        f"  -H 'Content-Type: application/json' \\\n"
+        f"  -d '{json.dumps(body, separators=(',', ':'))}'"
+    )
+
+
+def _tools(tools: Sequence[Tool] | None) -> str:
+    if tools is None:
+        return ""
+    if not tools:
+        return "<h2>Its tools</h2><p>It has none.</p>"
+    rows = "".join(_row(tool) for tool in tools)
+    head = "<tr><th>Tool</th><th>Runs</th><th>Does</th></tr>"
+    return f"<h2>Its tools</h2><table>{head}{rows}</table>"
+
+
+def _row(tool: Tool) -> str:
+    where = f"{_WHERE[tool.executor]}, after a yes" if tool.may_ask else _WHERE[tool.executor]
+    does = tool.description.strip().partition("\n")[0]
+    return (
+        f"<tr><td><code>{escape(tool.name)}</code></td><td>{escape(where)}</td><td>{escape(does)}</td></tr>"
+    )

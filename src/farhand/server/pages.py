@@ -1,0 +1,162 @@
+"""The paths around the faces: the landing page, a browser's sign-in, the health checks, the unknown.
+
+None of them needs a credential; each answers only for a host of this server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from farhand.agent.farhand import Farhand
+from farhand.errors import (
+    Broken,
+    FarhandError,
+    NotFound,
+    PeerFault,
+    ShuttingDown,
+    SignInNeeded,
+    StoreDown,
+    TooMany,
+    WrongMethod,
+)
+from farhand.faces.base import status_of
+from farhand.server.door import Door
+from farhand.server.landing import PAGE_HEADERS, Facts, landing
+from farhand.wire.address import query
+from farhand.wire.http import Header, header, respond, respond_json
+from farhand.wire.json_out import encode
+
+log = logging.getLogger("farhand.server")
+
+PING_WITHIN_SEC = 2.0
+
+
+def pages(farhand: Farhand, door: Door) -> list[BaseRoute]:
+    shown = _Pages(farhand, door)
+    return [
+        Route("/", _Page(door, shown.front)),
+        Route("/healthz", _Page(door, shown.health)),
+        Route("/readyz", _Page(door, shown.readiness)),
+    ]
+
+
+async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    """What a path is answered that nobody has."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1000, "reason": ""})
+        return
+    await _refuse(send, NotFound("There is nothing at this path.", hint="GET / says what there is."))
+
+
+class _Pages:
+    def __init__(self, farhand: Farhand, door: Door) -> None:
+        self._farhand = farhand
+        self._door = door
+
+    async def front(self, scope: Scope, send: Send) -> None:
+        token = query(scope).get("token")
+        if token is not None:
+            await self._sign_in(scope, send, token)
+            return
+        await self._show(scope, send)
+
+    async def health(self, scope: Scope, send: Send) -> None:
+        """The process answers."""
+        await respond_json(send, 200, _OK)
+
+    async def readiness(self, scope: Scope, send: Send) -> None:
+        """New work is welcome: the store answers and nobody is stopping the server."""
+        if self._door.closed:
+            raise ShuttingDown("The server is about to stop.")
+        try:
+            async with asyncio.timeout(PING_WITHIN_SEC):
+                await self._farhand.ping()
+        except TimeoutError:
+            raise StoreDown("The store does not answer.", hint="Try again in a moment.") from None
+        await respond_json(send, 200, _OK)
+
+    async def _sign_in(self, scope: Scope, send: Send, token: str) -> None:
+        """The token leaves the address bar, and with it the history and every copied link."""
+        try:
+            cookie = self._door.sign_in(scope, token)
+        except SignInNeeded as error:
+            await self._show(scope, send, error)
+            return
+        home = scope.get("root_path", "").encode() + b"/"
+        headers = ((b"location", home), (b"set-cookie", cookie), *PAGE_HEADERS)
+        await respond(send, 303, b"text/plain", b"", headers)
+
+    async def _show(self, scope: Scope, send: Send, problem: SignInNeeded | None = None) -> None:
+        is_known = await self._is_known(scope)
+        facts = Facts(
+            address=_address(scope),
+            notice=str(problem) if problem else _notice(self._door, is_known=is_known),
+            needs_token=not self._door.has_hook and not self._door.open,
+            has_hook=self._door.has_hook,
+            tools=self._farhand.spec.toolbox.tools() if is_known else None,
+        )
+        status = 200 if problem is None else 401
+        await respond(send, status, b"text/html; charset=utf-8", landing(facts), PAGE_HEADERS)
+
+    async def _is_known(self, scope: Scope) -> bool:
+        try:
+            await self._door.admit(scope, "chat")
+        except PeerFault:
+            return False
+        return True
+
+
+class _Page:
+    """One path; the outermost guard around it."""
+
+    def __init__(self, door: Door, show: Callable[[Scope, Send], Awaitable[None]]) -> None:
+        self._door = door
+        self._show = show
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if scope["method"] not in {"GET", "HEAD"}:
+                raise WrongMethod("This path takes GET.")
+            self._door.check_place(scope)
+            await self._show(scope, send)
+        except FarhandError as error:
+            await _refuse(send, error)
+        except Exception:
+            log.exception("%s %s broke", scope["method"], scope["path"])
+            await _refuse(send, Broken("Something broke inside the server.", hint="Its log has the details."))
+
+
+_OK = encode({"ok": True})
+
+
+async def _refuse(send: Send, error: FarhandError) -> None:
+    status = status_of(error)
+    body = {"error": {"code": error.code, "message": str(error)}}
+    await respond_json(send, status, encode(body), _refusal_headers(error, status))
+
+
+def _refusal_headers(error: FarhandError, status: int) -> tuple[Header, ...]:
+    if status == 405:
+        return ((b"allow", b"GET, HEAD"),)
+    if isinstance(error, TooMany):
+        return ((b"retry-after", str(error.retry_after).encode()),)
+    return ((b"retry-after", b"1"),) if status == 503 else ()
+
+
+def _address(scope: Scope) -> str:
+    """As the visitor reached it, so that the commands work from where they are."""
+    host = (header(scope, b"host") or b"").decode("latin-1")
+    return f"{scope.get('scheme', 'http')}://{host}{scope.get('root_path', '')}"
+
+
+def _notice(door: Door, *, is_known: bool) -> str:
+    if is_known:
+        return "You are signed in." if not door.open else "Every program on this machine is let in."
+    if door.has_hook:
+        return "You are not signed in."
+    return "You are not signed in. Open the address that the server printed at start; it ends in ?token=…"
