@@ -16,6 +16,7 @@ import msgspec
 
 from farhand.core.tool import Executor, Schema
 from farhand.errors import BadTool
+from farhand.tools.check import checker
 from farhand.tools.declared import DeclaredTool
 from farhand.tools.docstring import cleaned
 from farhand.tools.knobs import Knobs, NamedKnobs, check_knobs, check_name, facts
@@ -95,8 +96,8 @@ def _check_function(function: object) -> None:
 
 
 def _warn_of_missing_returns(function: Callable[..., object], name: str) -> None:
-    code = inspect.unwrap(function).__code__
     # told of the place of the function, wherever it was decorated
+    code = getattr(inspect.unwrap(function), "__code__", function.__code__)
     warnings.warn_explicit(
         f"Frontend tool `{name}` has no `Returns:` in its docstring: whoever writes its handler, and the "
         "model, cannot know what comes back.",
@@ -117,7 +118,17 @@ def _object_schema(parameters: object, name: str) -> Schema:
             f"The schema of tool `{name}` does not describe an object.",
             hint='Write {"type": "object", "properties": {…}}: the input is one object.',
         )
-    return {"type": "object", **schema}
+    return _checkable({"type": "object", **schema}, name)
+
+
+def _checkable(schema: Schema, name: str) -> Schema:
+    try:
+        checker(schema)
+    except BadTool as error:
+        raise BadTool(
+            f"The input of tool `{name}` cannot be checked. {error.message}", hint=error.hint
+        ) from error
+    return schema
 
 
 def _check_takes(function: Callable[..., object], schema: Schema, name: str) -> None:

@@ -85,4 +85,8 @@ def _parameters(parsed: Docstring, name: str) -> dict[str, str]:
 
 
 def _returns(parsed: Docstring) -> str | None:
-    return (parsed.returns.description or "").strip() or None if parsed.returns else None
+    if parsed.returns is None:
+        return None
+    # what stands before a colon is taken for a type, but may belong to the words: `JSON string: {"hex": …}`
+    parts = (parsed.returns.type_name, (parsed.returns.description or "").strip())
+    return ": ".join(part for part in parts if part) or None

@@ -48,13 +48,13 @@ async def executed(
     """The outcome of calling the function: on the loop if it is async, else in a thread."""
     if within <= 0:
         return _too_late(name, within)
-    ended: object = None
+    outcome: Success | Failure | None = None
     with anyio.move_on_after(within) as deadline:
-        ended = await _ended(name, function, arguments)
-    if deadline.cancel_called:
+        outcome = await _run(name, function, arguments)
+    if outcome is None or deadline.cancel_called:
         # also when the function caught its cancellation and returned something: it is too late for that
         return _too_late(name, within)
-    return ended if isinstance(ended, Success | Failure) else _outcome(name, ended)
+    return outcome
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -69,18 +69,19 @@ def failure_of(error: BaseException) -> Failure:
 _ERROR_BYTES = Limits().error_text
 
 
-async def _ended(name: str, function: Callable[..., object], arguments: dict[str, object]) -> object:
+async def _run(name: str, function: Callable[..., object], arguments: dict[str, object]) -> Success | Failure:
     if inspect.iscoroutinefunction(function):
-        return await _on_loop(partial(function, **arguments))
-    # the result becomes JSON in the thread as well: a large one must not hold up the loop
+        return _outcome(name, await _on_loop(partial(function, **arguments)))
     ended = await _on_loop(partial(in_thread, partial(_called, name, partial(function, **arguments))))
-    if inspect.isawaitable(ended):
-        return await _on_loop(lambda: ended)
-    return ended
+    if isinstance(ended, Success | Failure):
+        return ended
+    # an awaitable has to be awaited here; else there was no thread to be had
+    return _outcome(name, await _on_loop(lambda: ended) if inspect.isawaitable(ended) else ended)
 
 
 def _called(name: str, work: Callable[[], object]) -> object:
     value = attempt(work)
+    # becomes JSON in the thread as well: a large result must not hold up the loop
     return value if inspect.isawaitable(value) else _outcome(name, value)
 
 

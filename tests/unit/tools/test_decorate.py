@@ -236,7 +236,11 @@ def test_any_callable_that_takes_the_members_will_do(function: Callable[..., obj
             visit,
             "The schema of tool `visit` is not JSON: `properties.city` is a bytes",
         ),
-        ({"properties": {"city": {"type": "nothing"}}}, visit, "A schema cannot be used"),
+        (
+            {"properties": {"city": {"type": "nothing"}}},
+            visit,
+            "The input of tool `visit` cannot be checked. A schema",
+        ),
     ],
 )
 def test_an_explicit_tool_that_cannot_work_is_refused(schema: Any, function: Any, sentence: str) -> None:

@@ -60,6 +60,14 @@ def test_a_single_line_is_enough_for_a_function_without_parameters() -> None:
 
 
 @requirement("tools:schema")
+@pytest.mark.parametrize(
+    "text", ['"yes" or "no"', 'JSON string: {"hex": "#RRGGBB"}', "dict: url and viewKey"]
+)
+def test_what_comes_back_is_kept_as_it_was_written(text: str) -> None:
+    assert doc_of(documented(f"Ask.\n\nReturns:\n    {text}\n"), "ask").returns == text
+
+
+@requirement("tools:schema")
 def test_an_empty_returns_counts_as_none_and_attributes_are_not_arguments() -> None:
     doc = doc_of(documented("Do it.\n\nAttributes:\n    x: Not an argument.\n\nReturns:\n"), "do")
     assert (doc.parameters, doc.returns) == ({}, None)

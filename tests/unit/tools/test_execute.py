@@ -150,6 +150,15 @@ class Grumpy(BaseModel):
 
 
 @requirement("tools:json-output")
+async def test_an_outcome_is_a_result_like_any_other_struct() -> None:
+    async def later() -> object:
+        return Success({"a": 1})
+
+    for function in (lambda: Success({"a": 1}), later):
+        assert await run(function) == Success({"kind": "success", "output": {"a": 1}})
+
+
+@requirement("tools:json-output")
 async def test_a_model_that_cannot_write_itself_is_a_failure() -> None:
     failed = await run(Grumpy)
     assert isinstance(failed, Failure)
