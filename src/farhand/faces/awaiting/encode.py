@@ -1,0 +1,245 @@
+"""Our events become the frames of one response.
+
+Each frame carries the position a reader has with it. Where one event becomes several frames, only the last
+moves the position on: a reader cut between them may be told of a stopped block twice, never of text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from farhand.core.call import Phase
+from farhand.core.event import (
+    START,
+    ApprovalAnswered,
+    CallOpened,
+    CallSettled,
+    Entry,
+    Event,
+    InputAdded,
+    Position,
+    ReasoningAdded,
+    RunFailed,
+    RunFinished,
+    RunParked,
+    RunResumed,
+    StepStarted,
+    TextAdded,
+)
+from farhand.core.tool import Executor
+from farhand.faces.awaiting.formats import Block, Raw, Style, Xml
+from farhand.faces.awaiting.shapes import (
+    ERROR,
+    GAP,
+    IGNORED,
+    META,
+    PAUSE,
+    AwaitedTool,
+    Fault,
+    Gap,
+    MetaInit,
+)
+from farhand.wire.markup import attribute
+from farhand.wire.sse import DONE, frame
+
+
+class Opening(Struct, frozen=True, kw_only=True):
+    """How a response begins, and which part of the run it tells.
+
+    What lies up to `after` the reader has. A pause up to `past` was there before: it ends the response only
+    if nothing came after it.
+    """
+
+    run_id: str
+    meta: MetaInit
+    after: Position = START
+    past: int = 0
+    gap: str | None = None
+    ignored: Sequence[str] = ()
+
+
+class Encoder:
+    """One response. It is given the run from its start, and says nothing of what the reader has."""
+
+    def __init__(self, opening: Opening) -> None:
+        self.ended = False
+        self._opening = opening
+        self._style: Style = (
+            Xml() if opening.meta.format == "xml" else Raw(opening.run_id, opening.meta.model)
+        )
+        self._waiting = _Waiting()
+        self._block: Block | None = None
+        self._begun = False
+        self._at = opening.after
+        self._end_of_block = opening.after
+
+    def encode_entry(self, entry: Entry) -> bytes:
+        if self.ended:
+            return b""
+        frames = self._begin()
+        had, rest = _parted(entry, self._opening.after)
+        if had is not None:
+            self._catch_up(had)
+        if rest is not None:
+            frames += b"".join(self._frames(rest))
+        return frames + self._end(entry)
+
+    def close(self, *, cut: bool) -> bytes:
+        self.ended = True
+        said = self._frame(_tag(ERROR, _CUT)) if cut else b""
+        return self._begin() + said + DONE
+
+    def _begin(self) -> bytes:
+        if self._begun:
+            return b""
+        self._begun = True
+        opening = self._opening
+        tags = [_tag(META, opening.meta)]
+        if opening.gap is not None:
+            tags.append(_tag(GAP, Gap(opening.gap)))
+        if opening.ignored:
+            tags.append(_tag(IGNORED, opening.ignored))
+        return b"".join(map(self._frame, tags))
+
+    def _catch_up(self, entry: Entry) -> None:
+        """Knows afterwards what is open, without a word."""
+        at = self._at
+        for _ in self._frames(entry):
+            pass
+        self._style.rest()
+        self._at = at
+
+    def _frames(self, entry: Entry) -> Iterator[bytes]:
+        event = entry.event
+        block = self._style.block_of(event)
+        if self._block is not None and self._block != block:
+            yield from self._stop_block()
+        if block is None:
+            yield from self._whole(entry)
+            return
+        if self._block is None:
+            self._block = block
+            yield self._move(self._style.start(block), Position(entry.seq, entry.offset))
+        if isinstance(event, TextAdded | ReasoningAdded | InputAdded):
+            yield self._move(self._style.add(block, event.text), self._told(entry))
+            self._end_of_block = entry.end
+
+    def _stop_block(self) -> Iterator[bytes]:
+        block, self._block = self._block, None
+        assert block is not None, "only an open block is stopped"
+        if self._style.held:
+            yield self._move(self._style.rest(), self._end_of_block)
+        yield self._frame(self._style.stop(block))
+
+    def _whole(self, entry: Entry) -> Iterator[bytes]:
+        self._waiting.note(entry.event)
+        datas = [*self._style.whole(entry.event), *self._control(entry.event)]
+        for data in datas[:-1]:
+            yield self._frame(data)
+        yield self._move(datas[-1] if datas else "", entry.end)
+
+    def _control(self, event: Event) -> list[str]:
+        if isinstance(event, RunFailed):
+            return [_tag(ERROR, Fault(event.code, event.message))]
+        return [_tag(PAUSE, self._waiting.tools)] if self._waiting.pauses_now() else []
+
+    def _end(self, entry: Entry) -> bytes:
+        over = isinstance(entry.event, RunFinished | RunFailed)
+        if not over and not (self._waiting.paused and entry.seq >= self._opening.past):
+            return b""
+        self.ended = True
+        return DONE
+
+    def _told(self, entry: Entry) -> Position:
+        """How far the reader is with this piece: what is kept back of it was not told."""
+        end, held = entry.end, self._style.held
+        if not held:
+            return end
+        spoken = end.offset - entry.offset
+        return Position(entry.seq, end.offset - held) if held <= spoken else self._at
+
+    def _move(self, data: str, to: Position) -> bytes:
+        self._at = to
+        return self._frame(data)
+
+    def _frame(self, data: str) -> bytes:
+        return frame(data, id=str(self._at)) if data else b""
+
+
+class _Waiting:
+    """What the run waits for, as its events tell. Only frontend calls and approvals pause a response."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, AwaitedTool] = {}
+        self._elsewhere: set[str] = set()
+        self._parked = False
+        self._told = False
+
+    @property
+    def tools(self) -> list[AwaitedTool]:
+        return list(self._asked.values())
+
+    @property
+    def paused(self) -> bool:
+        return self._parked and bool(self._asked) and not self._elsewhere
+
+    def pauses_now(self) -> bool:
+        """True once for each pause."""
+        if self._told or not self.paused:
+            return False
+        self._told = True
+        return True
+
+    def note(self, event: Event) -> None:
+        match event:
+            case CallOpened():
+                self._open(event.executor, _awaited(event))
+            case ApprovalAnswered(call_id=call_id, tool=tool, input=input, approved=True):
+                self._open(event.executor, AwaitedTool(call_id, tool, input))
+            case CallSettled(call_id=call_id):
+                self._asked.pop(call_id, None)
+                self._elsewhere.discard(call_id)
+            case RunParked():
+                self._parked = True
+            case RunResumed() | StepStarted():
+                self._parked = self._told = False
+            case _:
+                pass
+
+    def _open(self, executor: Executor, tool: AwaitedTool) -> None:
+        if tool.needs_approval or executor is Executor.FRONTEND:
+            self._asked[tool.tool_use_id] = tool
+            return
+        self._asked.pop(tool.tool_use_id, None)
+        if executor is Executor.CLIENT:
+            self._elsewhere.add(tool.tool_use_id)
+
+
+_CUT = Fault(
+    "shutting_down",
+    "The server is restarting. Nothing is lost: go on with GET /agent/{agent_uuid}/stream and Last-Event-ID.",
+)
+
+
+def _awaited(event: CallOpened) -> AwaitedTool:
+    return AwaitedTool(event.call_id, event.tool, event.input, event.phase is Phase.ASKING)
+
+
+def _parted(entry: Entry, at: Position) -> tuple[Entry | None, Entry | None]:
+    """The entry as far as the reader has it, and what it lacks of it."""
+    if entry.end <= at:
+        return entry, None
+    event = entry.event
+    if entry.seq > at.seq or not isinstance(event, TextAdded | ReasoningAdded | InputAdded):
+        return None, entry
+    cut = at.offset - entry.offset
+    had = replace(entry, event=replace(event, text=event.text[:cut]))
+    return had, replace(entry, offset=at.offset, event=replace(event, text=event.text[cut:]))
+
+
+def _tag(name: str, data: object) -> str:
+    return f'<{name} data="{attribute(msgspec.to_builtins(data))}"></{name}>'

@@ -1,0 +1,247 @@
+"""The two ways to write what a model says: tags, or Anthropic's stream events. Knows no positions and no end.
+
+What is streamed piece by piece is a block: it is started, added to and stopped. All else is told whole.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from farhand.core.event import (
+    CallBegun,
+    CallOpened,
+    CallRejected,
+    CallSettled,
+    Event,
+    InputAdded,
+    ReasoningAdded,
+    StepDiscarded,
+    StepFinished,
+    StepStarted,
+    TextAdded,
+)
+from farhand.core.outcome import Failure, Outcome, seen_by_model
+from farhand.core.run import Usage
+from farhand.faces.awaiting.shapes import OURS, TEXT, THINKING, TOOL_CALL, TOOL_RESULT
+from farhand.wire.json_out import encode
+from farhand.wire.markup import TagEscaper, attribute, cdata, escape_stream_text
+
+
+class Block(Struct, frozen=True):
+    """`key` tells it apart from the other blocks of its kind in the step."""
+
+    kind: Literal["text", "thinking", "call"]
+    key: str
+    tool: str = ""
+
+
+class Style(Protocol):
+    @property
+    def held(self) -> int:
+        """Characters of the open block that are kept back until it is clear what they begin."""
+        ...
+
+    def block_of(self, event: Event) -> Block | None:
+        """The block this event starts or adds to, if it is one that is streamed."""
+        ...
+
+    def start(self, block: Block) -> str: ...
+
+    def add(self, block: Block, text: str) -> str: ...
+
+    def rest(self) -> str:
+        """What was kept back."""
+        ...
+
+    def stop(self, block: Block) -> str: ...
+
+    def whole(self, event: Event) -> list[str]:
+        """The frames of an event that is no part of a block; most have none."""
+        ...
+
+
+class Xml:
+    """Tags: text is streamed inside an open one, calls and results come in one piece."""
+
+    def __init__(self) -> None:
+        self._escaper = TagEscaper(_GUARDED)
+
+    @property
+    def held(self) -> int:
+        return self._escaper.held
+
+    def block_of(self, event: Event) -> Block | None:
+        return _words(event)
+
+    def start(self, block: Block) -> str:
+        self._escaper = TagEscaper(_GUARDED)
+        return f"<{_TAGS[block.kind]}>"
+
+    def add(self, block: Block, text: str) -> str:
+        return escape_stream_text(self._escaper.feed(text))
+
+    def rest(self) -> str:
+        return escape_stream_text(self._escaper.flush())
+
+    def stop(self, block: Block) -> str:
+        return f"</{_TAGS[block.kind]}>"
+
+    def whole(self, event: Event) -> list[str]:
+        match event:
+            case CallOpened(call_id=call_id, tool=tool, input=input):
+                return [_tool_call(call_id, tool, input)]
+            case CallRejected(call_id=call_id, tool=tool, input=input, error=error):
+                # one frame: a reader that was cut between the two would be told the first again
+                return [_tool_call(call_id, tool, input) + _tool_result(call_id, tool, Failure(error))]
+            case CallSettled(call_id=call_id, tool=tool, outcome=outcome):
+                return [_tool_result(call_id, tool, outcome)]
+            case _:
+                return []
+
+
+class Raw:
+    """Each step is one message of the assistant; a result stands between two messages, as its own event."""
+
+    held = 0
+
+    def __init__(self, run_id: str, model: str) -> None:
+        self._run_id = run_id
+        self._model = model
+        self._numbers: dict[Block, int] = {}
+        self._in_message = False
+
+    def block_of(self, event: Event) -> Block | None:
+        match event:
+            case CallBegun(call_id=call_id, tool=tool):
+                return Block("call", call_id, tool)
+            case InputAdded(call_id=call_id):
+                return next((block for block in self._numbers if block.key == call_id), None)
+            case _:
+                return _words(event)
+
+    def start(self, block: Block) -> str:
+        known = block in self._numbers
+        number = self._numbers.setdefault(block, len(self._numbers))
+        if known:
+            # a model that writes two inputs at a time comes back to a block: its number says which
+            return ""
+        return _json("content_block_start", index=number, content_block=_empty(block))
+
+    def add(self, block: Block, text: str) -> str:
+        if not text:
+            return ""
+        kind, name = _DELTAS[block.kind]
+        delta = {"type": kind, name: text}
+        return _json("content_block_delta", index=self._numbers[block], delta=delta)
+
+    def rest(self) -> str:
+        return ""
+
+    def stop(self, block: Block) -> str:
+        return _json("content_block_stop", index=self._numbers[block])
+
+    def whole(self, event: Event) -> list[str]:
+        match event:
+            case StepStarted(step=step):
+                self._numbers = {}
+                self._in_message = True
+                return [_json("message_start", message=self._message(step))]
+            case StepFinished(stop_reason=reason, usage=usage):
+                return self._end_message(_STOP_REASONS.get(reason), usage)
+            case StepDiscarded():
+                return self._end_message(None, Usage())
+            case CallRejected(call_id=call_id, tool=tool, error=error):
+                return [_result_event(call_id, tool, Failure(error))]
+            case CallSettled(call_id=call_id, tool=tool, outcome=outcome):
+                return [_result_event(call_id, tool, outcome)]
+            case _:
+                return []
+
+    def _message(self, step: int) -> dict[str, object]:
+        return {
+            "id": f"{self._run_id}:{step}",
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 0, "output_tokens": 0},
+        }
+
+    def _end_message(self, reason: str | None, usage: Usage) -> list[str]:
+        if not self._in_message:
+            return []
+        self._in_message = False
+        delta = {"stop_reason": reason, "stop_sequence": None}
+        return [_json("message_delta", delta=delta, usage=usage), _json("message_stop")]
+
+
+# the start of a section would hide whatever follows it from an XML parser
+_GUARDED = (*OURS, "![CDATA[")
+_TAGS = {"text": TEXT, "thinking": THINKING}
+_DELTAS = {
+    "text": ("text_delta", "text"),
+    "thinking": ("thinking_delta", "thinking"),
+    "call": ("input_json_delta", "partial_json"),
+}
+_STOP_REASONS = {
+    "end": "end_turn",
+    "calls": "tool_use",
+    "length": "max_tokens",
+    "refusal": "refusal",
+    "pause": "pause_turn",
+}
+_OUR_TAG = re.compile(f"<(?=/?(?:{'|'.join(map(re.escape, OURS))}))", re.IGNORECASE | re.ASCII)
+_ODD_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
+
+
+def _words(event: Event) -> Block | None:
+    match event:
+        case TextAdded(part=part):
+            return Block("text", str(part))
+        case ReasoningAdded(part=part):
+            return Block("thinking", str(part))
+        case _:
+            return None
+
+
+def _tool_call(call_id: str, tool: str, input: object) -> str:
+    return f'<{TOOL_CALL} id="{call_id}" name="{_name(tool)}" arguments="{attribute(input)}"></{TOOL_CALL}>'
+
+
+def _tool_result(call_id: str, tool: str, outcome: Outcome) -> str:
+    # a tool may bring anything from anywhere: where it would begin one of our tags, the section is split,
+    # so that an XML parser reads it unchanged and nobody who only searches takes it for ours
+    text = _OUR_TAG.sub("<]]><![CDATA[", cdata(seen_by_model(outcome).text))
+    return f'<{TOOL_RESULT} id="{call_id}" name="{_name(tool)}">{text}</{TOOL_RESULT}>'
+
+
+def _name(tool: str) -> str:
+    """Tools have plain names; what a model made up may hold anything."""
+    return _ODD_IN_NAME.sub("_", tool)
+
+
+def _empty(block: Block) -> dict[str, object]:
+    match block.kind:
+        case "text":
+            return {"type": "text", "text": ""}
+        case "thinking":
+            return {"type": "thinking", "thinking": "", "signature": ""}
+        case "call":
+            return {"type": "tool_use", "id": block.key, "name": block.tool, "input": {}}
+
+
+def _result_event(call_id: str, tool: str, outcome: Outcome) -> str:
+    seen = seen_by_model(outcome)
+    error = {"is_error": True} if seen.is_error else {}
+    return _json("tool_result", tool_use_id=call_id, name=tool, content=seen.text, **error)
+
+
+def _json(kind: str, **fields: object) -> str:
+    text = encode({"type": kind, **fields}).decode()
+    # outside of strings JSON has no such character, inside it means the same: no text looks like a tag
+    return text.replace("<", "\\u003c")
