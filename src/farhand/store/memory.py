@@ -77,6 +77,8 @@ class MemoryStore:
                 for undo in reversed(self._undo):
                     undo()
                 return Stale(write, why)
+        # a run may be gone again, deleted with its thread
+        entries = {run_id: added for run_id, added in entries.items() if run_id in self._runs}
         runs = {run_id: self._runs[run_id] for run_id in entries}
         swapped = (write.after for write in writes if isinstance(write, SwapCall))
         tell_commit(self.hub, swapped, entries, runs)
@@ -216,8 +218,8 @@ class MemoryStore:
         self._set(self._calls, call.call_id, call)
         if call.approval is not None:
             self._set(self._asking, call.approval.approval_id, call.call_id)
-        if write.tool is not None:
-            self._tools.setdefault(call.tool_version, write.tool)
+        if write.tool is not None and call.tool_version not in self._tools:
+            self._set(self._tools, call.tool_version, write.tool)
         if call.run_id is not None:
             listed = self._calls_of.setdefault(call.run_id, [])
             listed.append(call.call_id)
@@ -259,7 +261,7 @@ class MemoryStore:
         run = self._runs.get(write.run_id)
         if run is None:
             return "missing"
-        if write.fence is not None and write.fence != run.fence:
+        if write.fence != run.fence and not (write.fence is None and write.only_appends):
             return "fence"
         state = write.state or run.state
         ended = state in ENDED
@@ -364,7 +366,10 @@ class MemoryStore:
     async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]:
         if await self.get_run(owner, run_id) is None:
             return []
-        return self._journals.get(run_id, [])[after : after + limit]
+        journal = self._journals.get(run_id, [])
+        # after a purge the journal begins with a later event than the first
+        skipped = journal[0].seq - 1 if journal else 0
+        return journal[max(0, after - skipped) :][:limit]
 
     async def due(self, *, before: float, limit: int) -> list[Due]:
         waiting = [
@@ -384,13 +389,19 @@ class MemoryStore:
         return strays[:limit]
 
     async def purge(self, *, settled_before: float) -> int:
-        old = [call for call in self._calls.values() if (call.settled_at or settled_before) < settled_before]
+        old = [call for call in self._calls.values() if self._is_old(call, settled_before)]
         for call in old:
             self._drop_call(call)
         for run in self._runs.values():
             if run.ended_at is not None and run.ended_at < settled_before:
                 self._journals.pop(run.run_id, None)
         return len(old)
+
+    def _is_old(self, call: Call, settled_before: float) -> bool:
+        if call.settled_at is None or call.settled_at >= settled_before:
+            return False
+        # a run that goes on may still hand the outcome to its model
+        return call.run_id is None or not self._runs[call.run_id].active
 
     def _drop_call(self, call: Call) -> None:
         del self._calls[call.call_id]

@@ -14,6 +14,8 @@ CREATE TABLE threads (
     UNIQUE (tenant, subject, thread_id)
 );
 
+CREATE INDEX threads_by_use ON threads (tenant, subject, updated_at, thread_id);
+
 CREATE TABLE messages (
     message_no INTEGER PRIMARY KEY,
     thread_no  INTEGER NOT NULL,
@@ -72,6 +74,7 @@ CREATE TABLE calls (
 );
 
 CREATE INDEX calls_of_run ON calls (run_no) WHERE run_no IS NOT NULL;
+CREATE INDEX calls_without_run ON calls (tenant, subject, thread_id) WHERE run_no IS NULL;
 CREATE INDEX calls_of_approval ON calls (approval_id) WHERE approval_id IS NOT NULL;
 CREATE INDEX calls_open ON calls (tenant, subject, thread_id) WHERE is_open = 1;
 CREATE INDEX calls_due ON calls (deadline) WHERE is_open = 1 AND deadline IS NOT NULL;

@@ -63,13 +63,14 @@ class Overlay(Generic[K, R]):
                 self._changed[key] = old
         self._undo.clear()
 
-    def written(self) -> None:
-        """The transaction is durable."""
+    def flushed(self) -> None:
+        """What was changed is in the table."""
         slim = self._slim
         self._stored.update(
             self._changed if slim is None else {key: slim(row) for key, row in self._changed.items()}
         )
         self._changed.clear()
+        self._undo.clear()
         if len(self._stored) > self._remember:
             # the older half goes; a row that is needed again is read again
             for key in list(islice(self._stored, len(self._stored) - self._remember // 2)):

@@ -12,16 +12,17 @@ from typing import TypeAlias
 
 from farhand.core.call import Call
 from farhand.core.run import Run
-from farhand.store.sqlite_draft import CallRow, Draft, RunRow
+from farhand.store.sqlite.draft import CallRow, Draft, RunRow
 
 Value: TypeAlias = str | bytes | float | None
 
 
-def flush(db: sqlite3.Connection, draft: Draft) -> None:
-    _flush_threads(db, draft)
-    _flush_runs(db, draft)
-    _flush_calls(db, draft)
-    _many(db, "INSERT INTO events (run_no, seq, at, body) VALUES (?, ?, ?, ?)", draft.events)
+def flush(draft: Draft) -> None:
+    _flush_threads(draft.db, draft)
+    _flush_runs(draft.db, draft)
+    _flush_calls(draft.db, draft)
+    _many(draft.db, "INSERT INTO events (run_no, seq, at, body) VALUES (?, ?, ?, ?)", draft.events)
+    draft.flushed()
 
 
 def _flush_threads(db: sqlite3.Connection, draft: Draft) -> None:

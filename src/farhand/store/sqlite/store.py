@@ -1,7 +1,6 @@
-"""The default store: one SQLite file, one server process, nothing to install.
+"""The store itself: writes go to the writer's thread, reads happen on the spot or, if long, in another one.
 
-Writes go through one thread with group commit (`sqlite_writer`), reads through `sqlite_reads`; a read sees
-every commit that was answered. What belongs to another owner is never found.
+A read sees every commit that was answered. What belongs to another owner is never found.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from farhand.core.thread import Message, Thread
 from farhand.core.tool import Tool
 from farhand.store.base import Commit, Due, Write
 from farhand.store.hub import Hub
-from farhand.store.sqlite_file import StoreFile, open_file
-from farhand.store.sqlite_purge import purge_calls, purge_journals
-from farhand.store.sqlite_reads import Reads
-from farhand.store.sqlite_rows import (
+from farhand.store.sqlite.file import StoreFile, open_file
+from farhand.store.sqlite.purge import purge_calls, purge_journals
+from farhand.store.sqlite.reads import Reads
+from farhand.store.sqlite.rows import (
     RUN,
     RUN_BY_ID,
     body_of_call,
@@ -32,7 +31,7 @@ from farhand.store.sqlite_rows import (
     entry_of,
     run_of,
 )
-from farhand.store.sqlite_writer import Writer
+from farhand.store.sqlite.writer import Writer
 
 TOOLS_AT_HAND = 256
 Owned = TypeVar("Owned", Call, Run)
@@ -63,6 +62,14 @@ class SqliteStore:
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
         sql = "SELECT body FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?"
         return self._reads.one(sql, (owner.tenant, owner.subject, thread_id), body_of_thread)
+
+    async def threads(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Thread]:
+        key = (owner.tenant, owner.subject)
+        last = None if after is None else await self.get_thread(owner, after)
+        if last is None:
+            return await self._reads.many(THREADS, key, body_of_thread, limit=limit)
+        start = (last.updated_at, last.thread_id)
+        return await self._reads.many(THREADS_AFTER, (*key, *start), body_of_thread, limit=limit)
 
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
         return await self._reads.many(MESSAGES, (owner.tenant, owner.subject, thread_id), body_of_message)
@@ -139,6 +146,16 @@ def _owned(owner: Owner, record: Owned | None) -> Owned | None:
 LAST_RUN = RUN + " WHERE tenant = ? AND subject = ? AND thread_id = ? ORDER BY run_no DESC LIMIT 1"
 
 STRAY_RUNS = RUN + " WHERE stray_at <= ? ORDER BY stray_at LIMIT ?"
+
+THREADS = """
+    SELECT body FROM threads WHERE tenant = ? AND subject = ?
+    ORDER BY updated_at DESC, thread_id DESC LIMIT ?
+"""
+
+THREADS_AFTER = """
+    SELECT body FROM threads WHERE tenant = ? AND subject = ? AND (updated_at, thread_id) < (?, ?)
+    ORDER BY updated_at DESC, thread_id DESC LIMIT ?
+"""
 
 MESSAGES = """
     SELECT body FROM messages

@@ -20,11 +20,12 @@ from typing import TypeAlias
 
 from farhand.clock import Clock
 from farhand.errors import StoreDown
-from farhand.store.base import Commit, Write
+from farhand.store.base import Commit, Committed, Write
 from farhand.store.hub import Hub, tell_commit
-from farhand.store.sqlite_draft import Draft
-from farhand.store.sqlite_flush import flush
-from farhand.store.sqlite_writes import Told, draft_commit
+from farhand.store.sqlite.commit import draft_commit
+from farhand.store.sqlite.draft import Draft
+from farhand.store.sqlite.flush import flush
+from farhand.store.sqlite.told import Told
 
 AT_MOST = 512
 """Orders in one transaction: a flood must not make the first one wait for the last."""
@@ -122,14 +123,12 @@ class Writer:
         except (sqlite3.Error, *UNWRITABLE) as error:
             self._roll_back()
             self._after_fault(orders, error)
-        else:
-            self._draft.written()
 
     def _fill(self, orders: list[Order]) -> None:
         for order in orders:
             if not callable(order.work):
                 self._draft_order(order, order.work)
-        flush(self._db, self._draft)
+        flush(self._draft)
         for order in orders:
             if callable(order.work):
                 order.answer = order.work(self._db)
@@ -139,7 +138,7 @@ class Writer:
         told = Told(self._clock.now())
         try:
             order.answer = draft_commit(self._draft, told, writes)
-            order.told = told
+            order.told = told if isinstance(order.answer, Committed) else None
         except UNWRITABLE as error:
             order.answer = error
 

@@ -2,7 +2,7 @@
 
 Guards are judged against the draft: a row is read once, changed here and written at the end. So a commit
 whose guard does not hold leaves nothing to roll back, and a run that fifty commits touch is written once.
-Owns the rows and how they are found; what a write means is said in `sqlite_writes`.
+Owns the rows and how they are found; what a write means is said in `writes`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from farhand.core.event import Entry
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.thread import Thread
-from farhand.store.sqlite_overlay import Overlay
-from farhand.store.sqlite_rows import (
+from farhand.store.sqlite.overlay import Overlay
+from farhand.store.sqlite.rows import (
     RUN_BY_ID,
     RunColumns,
     Unknown,
@@ -67,7 +67,7 @@ EventRow: TypeAlias = tuple[int, int, float, bytes]
 
 class Draft:
     def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
+        self.db = db
         self.threads: Overlay[ThreadKey, ThreadRow] = Overlay(self._find_thread, remember=SMALL_ROWS)
         self.runs: Overlay[str, RunRow] = Overlay(self._find_run, remember=SMALL_ROWS)
         self.active: Overlay[int, str] = Overlay(self._find_active, remember=SMALL_ROWS)
@@ -119,15 +119,15 @@ class Draft:
             table.take_back()
         del self.events[self._events_kept :]
 
-    def written(self) -> None:
-        """The transaction is durable."""
+    def flushed(self) -> None:
+        """All of it is in the transaction."""
         for table in self._tables:
-            table.written()
+            table.flushed()
         self.events.clear()
         self._events_kept = 0
 
     def forget(self) -> None:
-        """The transaction failed, or rows were removed behind the draft: read everything again."""
+        """The transaction was undone, or rows were removed behind the draft: read everything again."""
         for table in self._tables:
             table.forget()
         self.events.clear()
@@ -135,7 +135,7 @@ class Draft:
 
     def _find_thread(self, key: ThreadKey) -> ThreadRow | None:
         owner, thread_id = key
-        found: tuple[int, bytes] | None = self._db.execute(
+        found: tuple[int, bytes] | None = self.db.execute(
             "SELECT thread_no, body FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?",
             (owner.tenant, owner.subject, thread_id),
         ).fetchone()
@@ -144,17 +144,17 @@ class Draft:
         return ThreadRow(found[0], thread_of(found[1]), unknown_in(found[1], Thread))
 
     def _find_run(self, run_id: str) -> RunRow | None:
-        found: RunColumns | None = self._db.execute(RUN_BY_ID, (run_id,)).fetchone()
+        found: RunColumns | None = self.db.execute(RUN_BY_ID, (run_id,)).fetchone()
         return None if found is None else RunRow(found[0], found[1], run_of(found))
 
     def _find_active(self, thread_no: int) -> str | None:
-        found: tuple[str] | None = self._db.execute(
+        found: tuple[str] | None = self.db.execute(
             "SELECT run_id FROM runs WHERE thread_no = ? AND ended_at IS NULL", (thread_no,)
         ).fetchone()
         return None if found is None else found[0]
 
     def _find_call(self, call_id: str) -> CallRow | None:
-        found: tuple[int, int | None, int, float | None, int, bytes] | None = self._db.execute(
+        found: tuple[int, int | None, int, float | None, int, bytes] | None = self.db.execute(
             "SELECT call_no, run_no, version, deadline, is_open, body FROM calls WHERE call_id = ?",
             (call_id,),
         ).fetchone()
@@ -164,11 +164,11 @@ class Draft:
         return CallRow(call_no, run_no, version, deadline, is_open == 1, unknown_in(body, Call))
 
     def _find_tool(self, version: str) -> bytes | None:
-        found = self._db.execute("SELECT 1 FROM tools WHERE version = ?", (version,)).fetchone()
+        found = self.db.execute("SELECT 1 FROM tools WHERE version = ?", (version,)).fetchone()
         return None if found is None else b""
 
     def _find_message(self, key: MessageKey) -> bytes | None:
-        found = self._db.execute(
+        found = self.db.execute(
             "SELECT 1 FROM messages WHERE thread_no = ? AND message_id = ?", key
         ).fetchone()
         return None if found is None else b""

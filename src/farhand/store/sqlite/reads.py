@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from farhand.errors import StoreDown
-from farhand.store.sqlite_file import StoreFile
+from farhand.store.sqlite.file import StoreFile
 
 SHORT = 64
 """Rows that are read on the spot."""

@@ -1,0 +1,53 @@
+"""What is written to calls: guards and changes, judged against the draft.
+
+Each answers with the reason why its guard does not hold, or with None.
+"""
+
+from __future__ import annotations
+
+from farhand.core.call import Call, Phase
+from farhand.store.base import InsertCall, SwapCall, When, Why
+from farhand.store.sqlite.draft import CallRow, Draft
+from farhand.store.sqlite.rows import Unknown, encode, encode_with
+from farhand.store.sqlite.runs import block_run
+from farhand.store.sqlite.told import Told
+
+
+def insert_call(draft: Draft, told: Told, write: InsertCall) -> Why | None:
+    call = write.call
+    if draft.known_call(call.call_id):
+        return "exists"
+    run = None if call.run_id is None else draft.runs.get(call.run_id)
+    if run is None and call.run_id is not None:
+        return "missing"
+    run_no = None if run is None else run.run_no
+    draft.calls.put(call.call_id, _call_row(call, draft.next_call_no(), run_no, {}))
+    if write.tool is not None and draft.tools.get(call.tool_version) is None:
+        draft.tools.put(call.tool_version, encode(write.tool))
+    block_run(draft, told, run, int(call.blocks))
+    return None
+
+
+def swap_call(draft: Draft, told: Told, write: SwapCall) -> Why | None:
+    before, after = write.before, write.after
+    stored = draft.calls.get(before.call_id)
+    if stored is None:
+        return "missing"
+    if stored.version != before.version:
+        return "version"
+    late = stored.deadline is not None and stored.deadline <= told.at
+    if late and write.when is When.IN_TIME:
+        return "overdue"
+    if not late and write.when is When.OVERDUE:
+        return "in_time"
+    run = None if before.run_id is None else draft.runs.get(before.run_id)
+    draft.calls.put(before.call_id, _call_row(after, stored.call_no, stored.run_no, stored.unknown))
+    told.calls.append(after)
+    block_run(draft, told, run, int(after.blocks) - int(before.blocks))
+    return None
+
+
+def _call_row(call: Call, call_no: int, run_no: int | None, unknown: Unknown) -> CallRow:
+    is_open = call.phase is not Phase.SETTLED
+    body = encode_with(unknown, call)
+    return CallRow(call_no, run_no, call.version, call.deadline, is_open, unknown, call, body)

@@ -1,0 +1,54 @@
+"""The laws every store obeys, as tests: a backend that passes them can stand in for any other.
+
+Derive a test class and say how your store is opened; pytest collects the laws with it. They are coroutines,
+so they need a plugin that runs those, for instance the one of anyio::
+
+    import pytest
+    from farhand.store.memory import MemoryStore
+    from farhand.testing.store_laws import StoreLaws
+
+    pytestmark = pytest.mark.anyio
+
+
+    class TestMyStore(StoreLaws):
+        async def open_store(self, clock):
+            return MemoryStore(clock)
+
+A store that outlives its process derives from `DurableStoreLaws` and adds `reopen`. Every law makes a store
+of its own; the store must judge time by the clock it is given.
+"""
+
+from __future__ import annotations
+
+from farhand.testing.store_laws.calls import CallLaws
+from farhand.testing.store_laws.commits import CommitLaws
+from farhand.testing.store_laws.durable import DurabilityLaws
+from farhand.testing.store_laws.journal import JournalLaws
+from farhand.testing.store_laws.leases import LeaseLaws
+from farhand.testing.store_laws.news import NewsLaws
+from farhand.testing.store_laws.owners import OwnerLaws
+from farhand.testing.store_laws.removals import RemovalLaws
+from farhand.testing.store_laws.retention import RetentionLaws
+from farhand.testing.store_laws.runs import RunLaws
+from farhand.testing.store_laws.threads import ThreadLaws
+
+__all__ = ["DurableStoreLaws", "StoreLaws"]
+
+
+class StoreLaws(
+    CommitLaws,
+    CallLaws,
+    RunLaws,
+    LeaseLaws,
+    JournalLaws,
+    ThreadLaws,
+    RemovalLaws,
+    OwnerLaws,
+    NewsLaws,
+    RetentionLaws,
+):
+    """What every store does."""
+
+
+class DurableStoreLaws(StoreLaws, DurabilityLaws):
+    """And what one does that outlives its process."""

@@ -1,0 +1,43 @@
+"""What belongs to another owner does not exist."""
+
+from __future__ import annotations
+
+from farhand.core.event import TextAdded
+from farhand.core.principal import Owner
+from farhand.store.base import WriteRun
+from farhand.testing.store_laws.given import ANN, Laws
+
+STRANGERS = (Owner("acme", "bob"), Owner("other", "ann"), Owner("", ""), Owner("ann", "acme"))
+
+
+class OwnerLaws(Laws):
+    async def test_no_read_shows_anything_to_a_stranger(self) -> None:
+        async with self.given() as given:
+            run = await given.run()
+            await given.message("m1")
+            approval = given.asking()
+            call = await given.call(run, approval=approval)
+            await given.write(WriteRun(run_id=run.run_id, events=(TextAdded(0, "x"),)))
+            store = given.store
+            for stranger in STRANGERS:
+                assert await store.get_thread(stranger, "t1") is None
+                assert await store.messages(stranger, "t1") == []
+                assert await store.get_run(stranger, run.run_id) is None
+                assert await store.last_run(stranger, "t1") is None
+                assert await store.get_call(stranger, call.call_id) is None
+                assert await store.get_asking(stranger, approval.approval_id) is None
+                assert await store.calls_of(stranger, run.run_id) == []
+                assert await store.open_calls(stranger) == []
+                assert await store.open_calls(stranger, "t1") == []
+                assert await store.events(stranger, run.run_id) == []
+
+    async def test_what_was_never_written_is_not_found(self) -> None:
+        async with self.given() as given:
+            store, fresh = given.store, given.clock.fresh
+            assert await store.get_thread(ANN, "t1") is None
+            assert await store.get_run(ANN, fresh("run")) is None
+            assert await store.last_run(ANN, "t1") is None
+            assert await store.get_call(ANN, fresh("call")) is None
+            assert await store.get_asking(ANN, fresh("apr")) is None
+            assert await store.calls_of(ANN, fresh("run")) == []
+            assert await store.get_tool("no such version") is None
