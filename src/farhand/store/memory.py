@@ -15,7 +15,7 @@ from farhand.clock import Clock, SystemClock
 from farhand.core.call import Call, Phase
 from farhand.core.event import Entry, Event
 from farhand.core.principal import Owner
-from farhand.core.run import ENDED, Run, RunState
+from farhand.core.run import Run
 from farhand.core.thread import Message, Thread
 from farhand.core.tool import Tool
 from farhand.store.base import (
@@ -34,12 +34,12 @@ from farhand.store.base import (
     RenameThread,
     Stale,
     SwapCall,
-    When,
     Why,
     Write,
     WriteRun,
 )
 from farhand.store.hub import Hub, tell_commit
+from farhand.store.rules import changed, claimed, parked, why_not_swap
 
 ThreadKey = tuple[Owner, str]
 ThreadWrite = InsertThread | AllowTool | RenameThread | CutThread | DeleteThread | InsertMessage
@@ -231,13 +231,9 @@ class MemoryStore:
         stored = self._calls.get(write.before.call_id)
         if stored is None:
             return "missing"
-        if stored.version != write.before.version:
-            return "version"
-        late = stored.deadline is not None and stored.deadline <= now
-        if write.when is When.IN_TIME and late:
-            return "overdue"
-        if write.when is When.OVERDUE and not late:
-            return "in_time"
+        why = why_not_swap(write, version=stored.version, deadline=stored.deadline, now=now)
+        if why is not None:
+            return why
         self._set(self._calls, stored.call_id, write.after)
         self._block(stored.run_id, int(write.after.blocks) - int(write.before.blocks), entries)
         return None
@@ -246,14 +242,10 @@ class MemoryStore:
         run = self._runs.get(write.run_id)
         if run is None:
             return "missing"
-        if not run.active:
-            return "ended"
-        if not write.by_force and not run.parked and run.lease_until > now:
-            return "held"
-        claimed = replace(
-            run, fence=run.fence + 1, lease_until=now + write.lease_sec, parked=False, state=RunState.RUNNING
-        )
-        self._set(self._runs, run.run_id, claimed)
+        after = claimed(run, write, now)
+        if isinstance(after, str):
+            return after
+        self._set(self._runs, run.run_id, after)
         entries.setdefault(run.run_id, [])
         return None
 
@@ -261,35 +253,20 @@ class MemoryStore:
         run = self._runs.get(write.run_id)
         if run is None:
             return "missing"
-        if write.fence != run.fence and not (write.fence is None and write.only_appends):
-            return "fence"
-        state = write.state or run.state
-        ended = state in ENDED
-        changed = replace(
-            run,
-            state=state,
-            step=run.step if write.step is None else write.step,
-            error=write.error or run.error,
-            ended_at=now if ended and run.ended_at is None else run.ended_at,
-            lease_until=0.0
-            if ended
-            else run.lease_until
-            if write.lease_sec is None
-            else now + write.lease_sec,
-        )
-        self._append(changed, write.events, now, entries)
+        after = changed(run, write, now)
+        if isinstance(after, str):
+            return after
+        self._append(after, write.events, now, entries)
         return None
 
     def _park_run(self, write: ParkRun, now: float, entries: Entries) -> Why | None:
         run = self._runs.get(write.run_id)
         if run is None:
             return "missing"
-        if write.fence != run.fence:
-            return "fence"
-        if run.blockers == 0:
-            return "nothing_open"
-        parked = replace(run, state=RunState.WAITING, parked=True, lease_until=0.0)
-        self._append(parked, (write.event,), now, entries)
+        after = parked(run, write)
+        if isinstance(after, str):
+            return after
+        self._append(after, (write.event,), now, entries)
         return None
 
     def _append(self, run: Run, events: tuple[Event, ...], now: float, entries: Entries) -> None:

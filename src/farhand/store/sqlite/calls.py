@@ -6,7 +6,8 @@ Each answers with the reason why its guard does not hold, or with None.
 from __future__ import annotations
 
 from farhand.core.call import Call, Phase
-from farhand.store.base import InsertCall, SwapCall, When, Why
+from farhand.store.base import InsertCall, SwapCall, Why
+from farhand.store.rules import why_not_swap
 from farhand.store.sqlite.draft import CallRow, Draft
 from farhand.store.sqlite.rows import Unknown, encode, encode_with
 from farhand.store.sqlite.runs import block_run
@@ -33,13 +34,9 @@ def swap_call(draft: Draft, told: Told, write: SwapCall) -> Why | None:
     stored = draft.calls.get(before.call_id)
     if stored is None:
         return "missing"
-    if stored.version != before.version:
-        return "version"
-    late = stored.deadline is not None and stored.deadline <= told.at
-    if late and write.when is When.IN_TIME:
-        return "overdue"
-    if not late and write.when is When.OVERDUE:
-        return "in_time"
+    why = why_not_swap(write, version=stored.version, deadline=stored.deadline, now=told.at)
+    if why is not None:
+        return why
     run = None if before.run_id is None else draft.runs.get(before.run_id)
     draft.calls.put(before.call_id, _call_row(after, stored.call_no, stored.run_no, stored.unknown))
     told.calls.append(after)

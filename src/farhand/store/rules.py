@@ -1,0 +1,59 @@
+"""What a write does to a run, and whether a call may change: the same for every backend that decides here.
+
+Pure. An answer that is a `Why` means: the guard does not hold.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from farhand.core.run import ENDED, Run, RunState
+from farhand.store.base import ClaimRun, ParkRun, SwapCall, When, Why, WriteRun
+
+
+def why_not_swap(write: SwapCall, *, version: int, deadline: float | None, now: float) -> Why | None:
+    """Judged by what is stored, never by what the writer believes."""
+    if version != write.before.version:
+        return "version"
+    late = deadline is not None and deadline <= now
+    if late and write.when is When.IN_TIME:
+        return "overdue"
+    if not late and write.when is When.OVERDUE:
+        return "in_time"
+    return None
+
+
+def claimed(run: Run, write: ClaimRun, now: float) -> Run | Why:
+    if not run.active:
+        return "ended"
+    if not write.by_force and not run.parked and run.lease_until > now:
+        return "held"
+    lease_until = now + write.lease_sec
+    return replace(run, fence=run.fence + 1, lease_until=lease_until, parked=False, state=RunState.RUNNING)
+
+
+def changed(run: Run, write: WriteRun, now: float) -> Run | Why:
+    """Without its events: numbering them is the store's."""
+    if write.fence != run.fence and not (write.fence is None and write.only_appends):
+        return "fence"
+    if write.only_appends:
+        return run
+    state = write.state or run.state
+    ended = state in ENDED
+    lease_until = run.lease_until if write.lease_sec is None else now + write.lease_sec
+    return replace(
+        run,
+        state=state,
+        step=run.step if write.step is None else write.step,
+        error=write.error or run.error,
+        ended_at=now if ended and run.ended_at is None else run.ended_at,
+        lease_until=0.0 if ended else lease_until,
+    )
+
+
+def parked(run: Run, write: ParkRun) -> Run | Why:
+    if write.fence != run.fence:
+        return "fence"
+    if run.blockers == 0:
+        return "nothing_open"
+    return replace(run, state=RunState.WAITING, parked=True, lease_until=0.0)
