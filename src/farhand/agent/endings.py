@@ -18,6 +18,7 @@ from farhand.store.base import ClaimRun, Committed, InsertMessage, Stale, WriteR
 STOPPED_BY_USER = "stopped by the user"
 MOVED_ON = "the user moved on"
 ABORTED = "aborted by the user"
+DELETED = "the chat was deleted"
 
 
 async def end(kit: Kit, run: Run, reason: str) -> bool:

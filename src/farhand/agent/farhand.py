@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from farhand.agent.answers import Pause, pause_of
+from farhand.agent.endings import DELETED
 from farhand.agent.execute import execute
 from farhand.agent.kit import Kit
-from farhand.agent.reader import Reader, knows, step_end
+from farhand.agent.reader import Reader, knows, step_end, told_until
 from farhand.agent.threads import Place, Started, answer_again, start_run, stop_run
 from farhand.agent.worker import Worker
 from farhand.calls.change import Reply
@@ -19,7 +20,7 @@ from farhand.calls.opening import Opening
 from farhand.calls.wait import unblocked
 from farhand.clock import Clock, SystemClock
 from farhand.core.call import Call
-from farhand.core.event import START, AnswerHeard, Position, RunFailed, RunFinished
+from farhand.core.event import START, AnswerHeard, Entry, Position, RunFailed, RunFinished
 from farhand.core.outcome import Cancelled, Failure, Outcome
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted, Receipt
@@ -29,7 +30,7 @@ from farhand.core.thread import Message, Thread, UserMessage
 from farhand.core.tool import Tool
 from farhand.errors import NotFound
 from farhand.models.base import Model
-from farhand.store.base import InsertThread, Store, WriteRun
+from farhand.store.base import DeleteThread, InsertThread, RenameThread, Stale, Store, WriteRun
 from farhand.tools.check import complaint
 from farhand.tools.timeouts import chosen_timeout
 from farhand.tools.toolbox import Toolbox, ToolSource
@@ -136,6 +137,22 @@ class Farhand:
     async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
         return await self.kit.store.get_thread(owner, thread_id)
 
+    async def threads(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Thread]:
+        return await self.kit.store.threads(owner, limit=limit, after=after)
+
+    async def rename(self, owner: Owner, thread_id: str, title: str) -> None:
+        await self.kit.store.commit(RenameThread(owner, thread_id, title))
+
+    async def delete(self, owner: Owner, thread_id: str) -> None:
+        """Stops the thread's run and removes all of it."""
+        while True:
+            run = await self.find_run(owner, thread_id)
+            if run is not None and run.active:
+                await stop_run(self.kit, self.worker, run, DELETED)
+            commit = await self.kit.store.commit(DeleteThread(owner, thread_id))
+            if not (isinstance(commit, Stale) and commit.why == "active"):
+                return
+
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
         return await self.kit.store.messages(owner, thread_id)
 
@@ -203,6 +220,10 @@ class Farhand:
     async def knows(self, run: Run, position: Position) -> bool:
         """Whether the journal has this position, so that exactly the rest of it can be told."""
         return await knows(self.kit.store, run, position)
+
+    async def told_until(self, run: Run, position: Position) -> list[Entry]:
+        """What a reader at this position has been told."""
+        return await told_until(self.kit.store, run, position)
 
     def read(self, run: Run, after: Position = START) -> Reader:
         return Reader(self.kit.store, run.owner, run.run_id, after)

@@ -132,6 +132,19 @@ async def step_end(store: Store, run: Run, step: int) -> Position:
     return Position(after)
 
 
+async def told_until(store: Store, run: Run, position: Position) -> list[Entry]:
+    """What a reader at this position has been told."""
+    told: list[Entry] = []
+    while page := await store.events(run.owner, run.run_id, after=told[-1].seq if told else 0, limit=PAGE):
+        told += [entry for entry in page if entry.seq <= position.seq]
+        if page[-1].seq >= position.seq:
+            break
+    if told and isinstance(told[-1].event, TextAdded | ReasoningAdded | InputAdded):
+        said = replace(told[-1].event, text=told[-1].event.text[: position.offset])
+        told[-1] = replace(told[-1], event=said)
+    return told
+
+
 async def knows(store: Store, run: Run, position: Position) -> bool:
     """False for a position that no reader of this journal can have reached.
 

@@ -1,7 +1,7 @@
 """Begins runs in threads: one at a time, one for each user message.
 
 A message that was posted before starts nothing. A new one ends a run that waits, and is refused while one
-works. An edited message, or the wish for another answer, cuts the thread first; tools that ran are not undone.
+works. An edited message, or the wish for another answer, cuts the thread first; tools that ran stay run.
 """
 
 from __future__ import annotations

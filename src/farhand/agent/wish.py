@@ -74,6 +74,9 @@ def _wrong(kit: Kit, wish: Wish, tool: Tool | None, understood: object, around: 
         return f"The input is larger than {kit.settings.limits.call_input} bytes."
     if isinstance(understood, _Unreadable):
         return understood.why
+    if wish.tool in kit.toolbox:
+        failure = kit.toolbox.check(wish.tool, understood)
+        return None if failure is None else failure.error
     return complaint(tool.input_schema, understood)
 
 

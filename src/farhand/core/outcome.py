@@ -76,6 +76,21 @@ def seen_by_model(outcome: Outcome) -> Seen:
             assert_never(outcome)
 
 
+def told_to_people(outcome: Outcome) -> str:
+    """Why there is no output, in a sentence for whoever watches; empty for a success."""
+    match outcome:
+        case Success():
+            return ""
+        case Failure(error=error):
+            return error
+        case Denied(reason=reason):
+            return f"Denied: {reason}" if reason else "Denied."
+        case TimedOut(after_sec=after):
+            return f"Nobody answered within {after:g} s." if after else "Nobody answered in time."
+        case Cancelled(reason=reason):
+            return f"Cancelled: {reason}."
+
+
 def _error(body: dict[str, str]) -> Seen:
     return Seen(msgspec.json.encode(body).decode(), is_error=True)
 

@@ -19,6 +19,7 @@ from farhand.core.settings import Settings
 from farhand.errors import FarhandError
 from farhand.wire.http import Header, header, read_body, require_json, respond_json
 from farhand.wire.pull import send_frames
+from farhand.wire.websocket import Socket
 
 
 class Request:
@@ -62,6 +63,22 @@ class Request:
         await respond_json(self.send, status, body, headers)
 
 
+class SocketRequest:
+    """One WebSocket that passed the door and was accepted."""
+
+    __slots__ = ("principal", "scope", "socket")
+
+    def __init__(self, scope: Scope, socket: Socket, principal: Principal) -> None:
+        self.scope = scope
+        self.socket = socket
+        self.principal = principal
+
+    @property
+    def owner(self) -> Owner:
+        return self.principal.owner
+
+
+SocketEndpoint = Callable[[SocketRequest], Awaitable[None]]
 Endpoint = Callable[[Request], Awaitable[None]]
 Explain = Callable[[FarhandError, int], bytes]
 """An error in a face's dialect: its body, for the status the server chose."""
@@ -79,10 +96,18 @@ class Route:
 
 
 @dataclass(frozen=True)
+class SocketRoute:
+    path: str
+    endpoint: SocketEndpoint
+    scope: str
+
+
+@dataclass(frozen=True)
 class Face:
     name: str
     routes: tuple[Route, ...]
     explain: Explain
+    sockets: tuple[SocketRoute, ...] = ()
 
 
 class Encoder(Protocol):
@@ -113,10 +138,11 @@ class _Following:
             return None
         if self._until is not None and self._reader.at.seq >= self._until:
             return self._encoder.close(cut=False)
-        entries = await self._reader.next(seconds)
-        if entries is None:
-            return self._encoder.close(cut=self._reader.cut)
-        return b"".join([self._encoder.encode_entry(entry) for entry in entries])
+        while entries := await self._reader.next(seconds):
+            frames = b"".join([self._encoder.encode_entry(entry) for entry in entries])
+            if frames:
+                return frames
+        return b"" if entries is not None else self._encoder.close(cut=self._reader.cut)
 
     def leave(self) -> None:
         self._reader.leave()

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
-from starlette.routing import Route, Router
+from starlette.routing import Route, Router, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farhand.agent.agent import Agent
@@ -22,8 +22,8 @@ from farhand.errors import BadSetting, FarhandError
 from farhand.faces.base import Face
 from farhand.server.door import Authenticate, Door
 from farhand.server.faces import faces_of
-from farhand.server.guard import Guarded
-from farhand.server.pages import pages
+from farhand.server.guard import Guarded, GuardedSocket
+from farhand.server.pages import not_found, pages
 from farhand.store.address import DEFAULT, open_store
 from farhand.store.base import Store
 
@@ -39,7 +39,7 @@ class App:
         self.door = door
         self._store = store
         self._farhand: Farhand | None = None
-        self._router: Router | None = None
+        self._router: ASGIApp | None = None
         self._starting = asyncio.Lock()
 
     @property
@@ -63,7 +63,8 @@ class App:
             store = await open_store(self._store) if isinstance(self._store, str) else self._store
             farhand = Farhand(self.agent.spec, store, settings=self.settings)
             await farhand.open()
-            self._router = Router([*self._routes(farhand), *pages(farhand, self.door)])
+            routes = [*self._sockets(farhand), *self._routes(farhand), *pages(farhand, self.door)]
+            self._router = self.door.wrap(Router(routes, default=not_found))
             self._farhand = farhand
 
     async def drain(self, seconds: float = 0.0) -> None:
@@ -96,9 +97,15 @@ class App:
                 "farhand was not started by its host (enter app.lifespan); starting it with this request"
             )
             await self.start()
-        router: ASGIApp | None = self._router
-        assert router is not None, "a started app has its routes"
-        await router(scope, receive, send)
+        assert self._router is not None, "a started app has its routes"
+        await self._router(scope, receive, send)
+
+    def _sockets(self, farhand: Farhand) -> list[WebSocketRoute]:
+        return [
+            WebSocketRoute(route.path, GuardedSocket(route, self.door, self.settings))
+            for face in faces_of(farhand)
+            for route in face.sockets
+        ]
 
     def _routes(self, farhand: Farhand) -> list[Route]:
         """One route per path: a method that a path does not take is refused in its face's own words."""

@@ -6,8 +6,9 @@ from farhand.agent.farhand import Farhand
 from farhand.faces.ack.routes import ack_face
 from farhand.faces.awaiting.routes import awaiting_face
 from farhand.faces.base import Face
+from farhand.faces.threads.routes import threads_face
 from farhand.faces.ui_stream.routes import ui_stream_face
 
 
 def faces_of(farhand: Farhand) -> tuple[Face, ...]:
-    return (ack_face(farhand), awaiting_face(farhand), ui_stream_face(farhand))
+    return (ack_face(farhand), awaiting_face(farhand), ui_stream_face(farhand), threads_face(farhand))

@@ -11,9 +11,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from farhand.core.settings import Settings
 from farhand.errors import Broken, FarhandError, Misuse, TooMany, WrongMethod
-from farhand.faces.base import Face, Request, Route, status_of
+from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute, status_of
 from farhand.server.door import Door
 from farhand.wire.http import Header, respond_json
+from farhand.wire.websocket import INTERNAL, NO_CREDENTIAL, NOT_ALLOWED, Socket, refuse
 
 log = logging.getLogger("farhand.server")
 
@@ -49,7 +50,7 @@ class Guarded:
 
     async def _refuse(self, answer: _Answer, error: FarhandError) -> None:
         if answer.started:
-            # the answer is under way and can't be taken back: the connection is cut, which the reader can tell
+            # the answer is under way and can't be taken back: the connection is cut, and the reader can tell
             raise error
         status = status_of(error)
         if isinstance(error, Broken | Misuse) and status == 500:
@@ -64,6 +65,29 @@ class Guarded:
         if status == 401:
             return ((b"www-authenticate", b"Bearer"),)
         return ((b"retry-after", b"1"),) if status == 503 else ()
+
+
+class GuardedSocket:
+    """One WebSocket path: turned away before it is accepted, or served until it ends."""
+
+    def __init__(self, route: SocketRoute, door: Door, settings: Settings) -> None:
+        self.route = route
+        self._door = door
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            principal = await self._door.admit(scope, self.route.scope)
+        except FarhandError as error:
+            await refuse(receive, send, NO_CREDENTIAL if error.code == "unauthenticated" else NOT_ALLOWED)
+            return
+        socket = Socket(receive, send, max_bytes=self._settings.limits.socket_frame)
+        await socket.accept()
+        try:
+            await self.route.endpoint(SocketRequest(scope, socket, principal))
+        except* Exception:
+            log.exception("%s broke", scope["path"])
+            await socket.close(INTERNAL)
 
 
 class _Answer:

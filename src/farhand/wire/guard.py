@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, Union
 
 import msgspec
 
@@ -55,6 +55,18 @@ def read_as(body: bytes, shape: type[T]) -> T:
     except msgspec.ValidationError as fault:
         raise _malformed(f"{fault}.") from None
     return value
+
+
+class OneOf(Generic[T]):
+    """Reads a JSON body as the one of some tagged shapes that it names."""
+
+    def __init__(self, *shapes: type[T]) -> None:
+        # Any: a union made at run time, which only msgspec reads
+        self._shape: Any = Union[shapes]  # noqa: UP007
+
+    def read(self, body: bytes) -> T:
+        value: T = read_as(body, self._shape)
+        return value
 
 
 _decode = msgspec.json.Decoder().decode

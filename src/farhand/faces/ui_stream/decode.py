@@ -19,8 +19,20 @@ from farhand.core.outcome import Failure, Outcome, Success
 from farhand.core.result import Result
 from farhand.core.thread import Text, UserMessage
 from farhand.errors import Malformed
-from farhand.faces.ui_stream.shapes import ChatRequest, UIMessage, UIPart
-from farhand.wire.guard import read_as
+from farhand.faces.ui_stream.shapes import (
+    AbortFrame,
+    Addressed,
+    ChatRequest,
+    InterruptFrame,
+    MessageFrame,
+    PingFrame,
+    ResumeFrame,
+    SendFrame,
+    ToolResultFrame,
+    UIMessage,
+    UIPart,
+)
+from farhand.wire.guard import OneOf, read_as
 
 
 class Say(Struct, frozen=True):
@@ -118,3 +130,45 @@ def _outcome_of(part: UIPart) -> Outcome | None:
             return Failure(part.error_text or "failed")
         case _:
             return None
+
+
+SocketFrame: TypeAlias = SendFrame | ResumeFrame | AbortFrame
+LiveFrame: TypeAlias = MessageFrame | ToolResultFrame | InterruptFrame | PingFrame
+
+_SOCKET_FRAMES: OneOf[SocketFrame] = OneOf(SendFrame, ResumeFrame, AbortFrame)
+_LIVE_FRAMES: OneOf[LiveFrame] = OneOf(MessageFrame, ToolResultFrame, InterruptFrame, PingFrame)
+
+
+def decode_socket_frame(frame: bytes) -> SocketFrame:
+    """A frame of AI SDK's own WebSocket transport."""
+    return _SOCKET_FRAMES.read(frame)
+
+
+def decode_live_frame(frame: bytes) -> LiveFrame:
+    """A frame of the held socket."""
+    return _LIVE_FRAMES.read(frame)
+
+
+def chat_of_send(frame: SendFrame) -> Chat:
+    wait = frame.body.wait if frame.body is not None else "turn"
+    return chat_of(ChatRequest(frame.id, frame.messages, frame.trigger, frame.message_id, wait))
+
+
+def chat_of_message(frame: MessageFrame) -> Chat:
+    return chat_of(ChatRequest(frame.id, frame.messages, frame.trigger, frame.message_id))
+
+
+def result_of(frame: ToolResultFrame) -> Result:
+    if frame.status in ("success", "completed", "ok"):
+        return Result(call_id=frame.tool_call_id, outcome=Success(frame.result))
+    text = frame.result if isinstance(frame.result, str) else frame.status
+    return Result(call_id=frame.tool_call_id, outcome=Failure(text))
+
+
+def request_id_in(frame: bytes) -> str | None:
+    """Whose request a frame was that could not be understood, if even that can be told."""
+    try:
+        addressed = read_as(frame, Addressed)
+    except Malformed:
+        return None
+    return addressed.request_id or None

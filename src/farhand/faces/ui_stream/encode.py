@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import assert_never
 
+from msgspec import Raw
+
 from farhand.core.call import Call, Phase
 from farhand.core.event import (
     AnswerHeard,
@@ -33,7 +35,7 @@ from farhand.core.event import (
     StepStarted,
     TextAdded,
 )
-from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
+from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut, told_to_people
 from farhand.core.run import RunState
 from farhand.core.tool import Executor
 from farhand.errors import FarhandError
@@ -50,8 +52,8 @@ _FINISH_REASON = {"end": "stop", "calls": "tool-calls", "length": "length", "ref
 class Chunks:
     """The chunks of one response, as JSON; the last one is `[DONE]`.
 
-    `past` events were there before the response: a pause in them does not end it. `known` has the calls as they
-    are now: of what is replayed, only open calls that may run are shown so that a client runs them.
+    `past` events were there before the response: a pause in them does not end it. `known` has the calls as
+    they are now: of what is replayed, only open calls that may run are shown so that a client runs them.
     """
 
     def __init__(self, message_id: str, *, past: int = 0, known: Mapping[str, Call] | None = None) -> None:
@@ -245,6 +247,25 @@ class Encoder:
         return first
 
 
+def socket_frame(kind: str, request_id: str, error: str | None = None) -> bytes:
+    """A frame of AI SDK's own WebSocket transport."""
+    told = {"type": kind, "requestId": request_id}
+    return encode(told if error is None else {**told, "errorText": error})
+
+
+def socket_chunk(request_id: str, sequence: int, chunk: bytes) -> bytes:
+    return encode({"type": "chunk", "requestId": request_id, "sequence": sequence, "chunk": Raw(chunk)})
+
+
+def live_error(text: str) -> bytes:
+    """An error outside any exchange of the held socket."""
+    return frame(_chunk("error", errorText=text))
+
+
+def live_pong(timestamp: object) -> bytes:
+    return encode({"type": "pong", "timestamp": timestamp})
+
+
 def encode_error(error: FarhandError, status: int) -> bytes:
     return encode({"error": {"code": error.code, "message": str(error)}})
 
@@ -263,18 +284,9 @@ def _settled(call_id: str, outcome: Outcome) -> bytes:
             return _chunk("tool-output-available", toolCallId=call_id, output=output)
         case Denied():
             return _chunk("tool-output-denied", toolCallId=call_id)
-        case Failure(error=error):
-            return _error(call_id, error)
-        case TimedOut(after_sec=after):
-            waited = f" within {after:g} s" if after else ""
-            return _error(call_id, f"Nobody answered{waited}.")
-        case Cancelled(reason=reason):
-            return _error(call_id, f"Cancelled: {reason}.")
+        case Failure() | TimedOut() | Cancelled():
+            return _chunk("tool-output-error", toolCallId=call_id, errorText=told_to_people(outcome))
     assert_never(outcome)
-
-
-def _error(call_id: str, text: str) -> bytes:
-    return _chunk("tool-output-error", toolCallId=call_id, errorText=text)
 
 
 def _chunk(kind: str, **fields: object) -> bytes:

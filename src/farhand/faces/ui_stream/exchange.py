@@ -1,7 +1,7 @@
 """What one exchange shows: of which run, from where on, until where. The same for HTTP and both sockets.
 
-Decisions about the run are made behind `Farhand`; here is only what an AI SDK client must see of them, so that
-it neither loses a part nor posts for ever.
+Decisions about the run are made behind `Farhand`; here is only what an AI SDK client must see of them, so
+that it neither loses a part nor posts for ever.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from farhand.calls.desk import Brought
 from farhand.core.call import Call, Phase
 from farhand.core.event import START, Position
 from farhand.core.principal import Owner
-from farhand.core.result import Accepted, Receipt, Repeated
+from farhand.core.result import Accepted, Receipt, Repeated, Result
 from farhand.core.run import Run
 from farhand.core.tool import Executor
 from farhand.errors import NotFound
@@ -42,9 +42,12 @@ class Exchange:
     with_ids: bool = False
     unheard: bool = False
     """The answer ended while nobody was reading: delivering it is worth a note."""
+    only_yes: bool = False
+    """A first yes to a frontend tool and nothing more: there is nothing to show yet."""
 
 
-async def begin(farhand: Farhand, owner: Owner, chat: Chat) -> Exchange:
+async def begin(farhand: Farhand, owner: Owner, chat: Chat, *, split: bool = True) -> Exchange:
+    """`split`: hold back a first yes for a moment, for clients whose output comes in the next post."""
     hold_for = farhand.settings.patience.hold_for if chat.held else 0.0
     match chat.wish:
         case Say(message=message, instead_of=instead_of):
@@ -58,12 +61,12 @@ async def begin(farhand: Farhand, owner: Owner, chat: Chat) -> Exchange:
             )
             return _fresh(started.run)
         case Bring() as bring:
-            return await _go_on(farhand, owner, chat, bring)
+            return await _go_on(farhand, owner, chat, bring, split=split)
     assert_never(chat.wish)
 
 
 async def resume(farhand: Farhand, owner: Owner, thread_id: str, after: Position | None) -> Exchange | None:
-    """The current answer, whole and then live, or the rest after a position; None if there is nothing to hear."""
+    """The current answer, whole or after a position, then live; None if there is nothing to hear."""
     run = await farhand.find_run(owner, thread_id)
     if run is None or not await farhand.is_to_be_heard(run):
         return None
@@ -73,6 +76,9 @@ async def resume(farhand: Farhand, owner: Owner, thread_id: str, after: Position
     exchange.with_ids = True
     if await farhand.knows(run, after):
         exchange.after = after
+        for entry in await farhand.told_until(run, after):
+            # it has these chunks: what follows must fit on them
+            exchange.chunks.of_entry(entry)
     else:
         exchange.first = exchange.chunks.gap()
     return exchange
@@ -90,7 +96,17 @@ async def _replay(farhand: Farhand, run: Run) -> Exchange:
     return Exchange(run, START, chunks, until, unheard=await farhand.is_unheard(run))
 
 
-async def _go_on(farhand: Farhand, owner: Owner, chat: Chat, bring: Bring) -> Exchange:
+async def bring_result(farhand: Farhand, owner: Owner, result: Result) -> Exchange:
+    """One result by its call id alone, and what follows from it."""
+    call = await farhand.call_of(owner, result.call_id)
+    run = await farhand.find_run(owner, call.thread_id) if call is not None else None
+    if call is None or run is None or call.run_id != run.run_id:
+        raise NotFound("There is no such call.")
+    chat = Chat(call.thread_id, False, Bring((result,), (call.call_id,)))
+    return await begin(farhand, owner, chat, split=False)
+
+
+async def _go_on(farhand: Farhand, owner: Owner, chat: Chat, bring: Bring, *, split: bool) -> Exchange:
     """Answers for open calls: their outcomes as they are stored, then the rest of the message."""
     run = await farhand.find_run(owner, chat.thread_id)
     if run is None:
@@ -102,7 +118,7 @@ async def _go_on(farhand: Farhand, owner: Owner, chat: Chat, bring: Bring) -> Ex
         return Exchange(run, after, Chunks(run.run_id, past=run.last_seq))
     calls = await farhand.calls(run)
     yes = _first_yes(told, calls)
-    if yes:
+    if yes and split:
         # the one untouched answer, once for each approval: a client about to add its output would lose it
         await asyncio.sleep(SPLIT_HOLD_SEC)
     now = await farhand.last_run(owner, chat.thread_id)
@@ -110,7 +126,7 @@ async def _go_on(farhand: Farhand, owner: Owner, chat: Chat, bring: Bring) -> Ex
     if not _is_at_rest(now):
         return Exchange(run, after, chunks)
     if yes:
-        return Exchange(run, Position(now.last_seq), chunks, now.last_seq)
+        return Exchange(run, Position(now.last_seq), chunks, now.last_seq, only_yes=True)
     return Exchange(
         run, after, chunks, now.last_seq, chunks.corrected(calls, dispatch=_to_dispatch(told, calls))
     )
@@ -127,7 +143,7 @@ def _first_yes(told: Told, calls: Sequence[Call]) -> bool:
 
 
 def _to_dispatch(told: Told, calls: Sequence[Call]) -> set[str]:
-    """Calls whose yes came before, and again now without an output: the client waits to be told to run them."""
+    """Calls whose yes came before, and again without an output: the client waits to be told to run."""
     by_approval = {call.approval.approval_id: call.call_id for call in calls if call.approval}
     return {by_approval[approval_id] for approval_id in _approved(told, Repeated) & _ready(calls)}
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from farhand.agent.endings import STOPPED_BY_USER
 from farhand.agent.farhand import Farhand
-from farhand.faces.base import Face, Request, Route, follow
+from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute, follow
 from farhand.faces.ui_stream.decode import decode_chat, decode_position
 from farhand.faces.ui_stream.encode import Encoder, encode_error
 from farhand.faces.ui_stream.exchange import Exchange, begin, resume
+from farhand.faces.ui_stream.sockets import LiveSocket, MultiplexedSocket
 from farhand.wire.address import query
 from farhand.wire.http import respond_empty
 from farhand.wire.json_out import encode
@@ -31,6 +34,10 @@ def ui_stream_face(farhand: Farhand) -> Face:
             Route("GET", "/api/chat/{thread_id}/stream", endpoints.stream, scope="chat"),
             Route("POST", "/api/chat/{thread_id}/stop", endpoints.stop, scope="chat"),
         ),
+        sockets=(
+            SocketRoute("/api/chat/ws", endpoints.multiplexed, scope="chat"),
+            SocketRoute("/api/chat/live", endpoints.live, scope="chat"),
+        ),
     )
 
 
@@ -53,6 +60,14 @@ class _Endpoints:
     async def stop(self, request: Request) -> None:
         stopped = await self._farhand.stop(request.owner, request.parameter("thread_id"), STOPPED_BY_USER)
         await request.reply(200, encode({"ok": True} if stopped else {"ok": True, "ignored": True}))
+
+    async def multiplexed(self, request: SocketRequest) -> None:
+        async with asyncio.TaskGroup() as group:
+            await MultiplexedSocket(self._farhand, request, group).serve()
+
+    async def live(self, request: SocketRequest) -> None:
+        async with asyncio.TaskGroup() as group:
+            await LiveSocket(self._farhand, request, group).serve()
 
     async def _show(self, request: Request, exchange: Exchange) -> None:
         encoder = Encoder(exchange.chunks, first=exchange.first, with_ids=exchange.with_ids)

@@ -37,3 +37,50 @@ class ChatRequest(Struct, rename="camel"):
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     message_id: str | None = None
     wait: Literal["turn", "hold"] = "turn"
+
+
+class SocketBody(Struct, rename="camel"):
+    wait: Literal["turn", "hold"] = "turn"
+
+
+class Addressed(Struct, rename="camel"):
+    request_id: str = ""
+
+
+class SendFrame(Struct, rename="camel", tag="send"):
+    request_id: str
+    id: str
+    messages: list[UIMessage]
+    trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
+    message_id: str | None = None
+    body: SocketBody | None = None
+
+
+class ResumeFrame(Struct, rename="camel", tag="resume"):
+    request_id: str
+    id: str
+
+
+class AbortFrame(Struct, rename="camel", tag="abort"):
+    request_id: str
+
+
+class MessageFrame(Struct, rename="camel", tag="message"):
+    id: str
+    messages: list[UIMessage]
+    trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
+    message_id: str | None = None
+
+
+class ToolResultFrame(Struct, rename="camel", tag="tool_result"):
+    tool_call_id: str
+    result: object = None
+    status: str = "success"
+
+
+class InterruptFrame(Struct, rename="camel", tag="interrupt"):
+    reason: str | None = None
+
+
+class PingFrame(Struct, rename="camel", tag="ping"):
+    timestamp: object = None

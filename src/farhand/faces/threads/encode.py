@@ -1,0 +1,185 @@
+"""Threads, messages, open calls and tools in the words of the threads wire.
+
+Messages are what `useChat` takes after a reload: one message for each run, parts in their stored states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import assert_never
+
+from msgspec import UNSET, UnsetType
+
+from farhand.core.call import Call, Phase
+from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut, told_to_people
+from farhand.core.run import Run
+from farhand.core.thread import Asked, AssistantMessage, File, Message, Reasoning, Text, Thread, UserMessage
+from farhand.core.thread import Part as StoredPart
+from farhand.core.tool import Tool
+from farhand.errors import FarhandError
+from farhand.faces.threads.shapes import (
+    ApprovalShape,
+    OpenCall,
+    Part,
+    ThreadPage,
+    ThreadRow,
+    ThreadShape,
+    ToolShape,
+    UIMessage,
+)
+from farhand.wire.json_out import encode
+
+Outcomes = Mapping[str, Outcome]
+Calls = Mapping[str, Call]
+
+
+def encode_page(rows: Sequence[tuple[Thread, Run | None, int]], following: str | None) -> bytes:
+    threads = [
+        ThreadRow(thread.thread_id, thread.title, state_of(run), _time(thread.updated_at), open_calls)
+        for thread, run, open_calls in rows
+    ]
+    return encode(ThreadPage(threads, following if following is not None else UNSET))
+
+
+def encode_thread(
+    thread: Thread, run: Run | None, messages: Sequence[Message], calls: Sequence[Call]
+) -> bytes:
+    """`calls` are those of the last run, and every open one."""
+    open_calls = [open_call(call, thread.title) for call in calls if call.phase is not Phase.SETTLED]
+    shown = ui_messages(messages, {call.call_id: call for call in calls})
+    return encode(ThreadShape(thread.thread_id, thread.title, state_of(run), shown, open_calls))
+
+
+def encode_inbox(calls: Iterable[tuple[Call, str]]) -> bytes:
+    return encode({"calls": [open_call(call, title) for call, title in calls]})
+
+
+def encode_tools(tools: Iterable[Tool]) -> bytes:
+    return encode({"tools": [_tool(tool) for tool in tools]})
+
+
+def encode_error(error: FarhandError, status: int) -> bytes:
+    return encode({"error": {"code": error.code, "message": str(error)}})
+
+
+def state_of(run: Run | None) -> str:
+    if run is None:
+        return "done"
+    if not run.active:
+        return run.state.value
+    return "waiting" if run.waits else "running"
+
+
+def open_call(call: Call, title: str) -> OpenCall:
+    asks = call.approval is not None and call.phase is Phase.ASKING
+    return OpenCall(
+        call_id=call.call_id,
+        thread_id=call.thread_id,
+        title=title,
+        tool=call.tool,
+        input=call.input,
+        phase=call.phase.value,
+        executor=call.executor.value,
+        deadline=_time(call.deadline) if call.deadline is not None else None,
+        card=call.card,
+        approval_id=call.approval.approval_id if asks and call.approval else UNSET,
+    )
+
+
+def ui_messages(messages: Sequence[Message], calls: Calls) -> list[UIMessage]:
+    outcomes: dict[str, Outcome] = {}
+    for message in messages:
+        if not isinstance(message, UserMessage | AssistantMessage):
+            outcomes |= {resolved.call_id: resolved.outcome for resolved in message.results}
+    shown: list[UIMessage] = []
+    for message in messages:
+        if isinstance(message, UserMessage):
+            shown.append(UIMessage(message.message_id, "user", _parts(message.parts, outcomes, calls)))
+        elif isinstance(message, AssistantMessage):
+            _add_step(shown, message, _parts(message.parts, outcomes, calls))
+    return shown
+
+
+def _add_step(shown: list[UIMessage], step: AssistantMessage, parts: list[Part]) -> None:
+    """All steps of a run are one message for the page."""
+    if not shown or shown[-1].id != step.run_id:
+        shown.append(UIMessage(step.run_id, "assistant", []))
+    shown[-1].parts.extend([Part(type="step-start"), *parts])
+
+
+def _parts(parts: Iterable[StoredPart], outcomes: Outcomes, calls: Calls) -> list[Part]:
+    return [_part(part, outcomes, calls) for part in parts]
+
+
+def _part(part: StoredPart, outcomes: Outcomes, calls: Calls) -> Part:
+    match part:
+        case Text(text=text):
+            return Part(type="text", text=text, state="done")
+        case Reasoning(text=text):
+            return Part(type="reasoning", text=text, state="done")
+        case File(name=name):
+            return Part(type="text", text=f"[{name}]", state="done")
+        case Asked():
+            return _tool_part(part, outcomes, calls)
+    assert_never(part)
+
+
+def _tool_part(asked: Asked, outcomes: Outcomes, calls: Calls) -> Part:
+    call = calls.get(asked.call_id)
+    outcome = outcomes.get(asked.call_id) or (call.outcome if call is not None else None)
+    shown = Part(
+        type=f"tool-{asked.tool}",
+        tool_call_id=asked.call_id,
+        input=call.input if call is not None else asked.input,
+        approval=_approval(call),
+    )
+    if outcome is not None:
+        return _ended(shown, outcome)
+    shown.state = _open_state(call)
+    return shown
+
+
+def _ended(shown: Part, outcome: Outcome) -> Part:
+    match outcome:
+        case Success(output=output):
+            shown.state, shown.output = "output-available", output
+        case Denied():
+            shown.state = "output-denied"
+        case Failure() | TimedOut() | Cancelled():
+            shown.state, shown.error_text = "output-error", told_to_people(outcome)
+        case _:
+            assert_never(outcome)
+    return shown
+
+
+def _open_state(call: Call | None) -> str:
+    if call is None or call.approval is None:
+        return "input-available"
+    return "approval-requested" if call.phase is Phase.ASKING else "approval-responded"
+
+
+def _approval(call: Call | None) -> ApprovalShape | UnsetType:
+    if call is None or call.approval is None:
+        return UNSET
+    answer = call.approval.answer
+    if answer is None:
+        return ApprovalShape(call.approval.approval_id)
+    return ApprovalShape(call.approval.approval_id, answer.approved, answer.reason or UNSET)
+
+
+def _tool(tool: Tool) -> ToolShape:
+    return ToolShape(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        executor=tool.executor.value,
+        approval=tool.may_ask,
+        card=tool.card,
+        version=tool.version,
+    )
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,96 @@
+"""Endpoints around the stream: chats, inbox, tools."""
+
+from __future__ import annotations
+
+from farhand.agent.farhand import Farhand
+from farhand.core.thread import Thread
+from farhand.errors import NotFound
+from farhand.faces.base import Face, Request, Route
+from farhand.faces.threads.decode import decode_page, decode_title
+from farhand.faces.threads.encode import (
+    encode_error,
+    encode_inbox,
+    encode_page,
+    encode_thread,
+    encode_tools,
+)
+from farhand.wire.address import query
+from farhand.wire.json_out import encode
+
+OK = encode({"ok": True})
+
+
+def threads_face(farhand: Farhand) -> Face:
+    endpoints = _Endpoints(farhand)
+    return Face(
+        name="threads",
+        explain=encode_error,
+        routes=(
+            Route("GET", "/api/chat", endpoints.threads, scope="chat"),
+            Route("GET", "/api/chat/{thread_id}", endpoints.thread, scope="chat"),
+            Route("PATCH", "/api/chat/{thread_id}", endpoints.rename, scope="chat", limit=4096),
+            Route("DELETE", "/api/chat/{thread_id}", endpoints.delete, scope="chat"),
+            Route("GET", "/api/inbox", endpoints.inbox, scope="answer"),
+            Route("GET", "/api/tools", endpoints.tools, scope="chat"),
+        ),
+    )
+
+
+class _Endpoints:
+    def __init__(self, farhand: Farhand) -> None:
+        self._farhand = farhand
+
+    async def threads(self, request: Request) -> None:
+        page = decode_page(query(request.scope))
+        found = await self._farhand.threads(request.owner, limit=page.limit + 1, after=page.after)
+        shown = found[: page.limit]
+        rows = [
+            (
+                thread,
+                await self._farhand.find_run(request.owner, thread.thread_id),
+                len(await self._farhand.open_calls(request.owner, thread.thread_id)),
+            )
+            for thread in shown
+        ]
+        await request.reply(200, encode_page(rows, shown[-1].thread_id if len(found) > len(shown) else None))
+
+    async def thread(self, request: Request) -> None:
+        thread = await self._load(request)
+        run = await self._farhand.find_run(request.owner, thread.thread_id)
+        messages = await self._farhand.messages(request.owner, thread.thread_id)
+        of_run = await self._farhand.calls(run) if run is not None else []
+        alone = [
+            call
+            for call in await self._farhand.open_calls(request.owner, thread.thread_id)
+            if call.run_id is None
+        ]
+        await request.reply(200, encode_thread(thread, run, messages, [*of_run, *alone]))
+
+    async def rename(self, request: Request) -> None:
+        title = decode_title(await request.json(), self._farhand.settings.limits)
+        thread = await self._load(request)
+        await self._farhand.rename(request.owner, thread.thread_id, title)
+        await request.reply(200, OK)
+
+    async def delete(self, request: Request) -> None:
+        thread = await self._load(request)
+        await self._farhand.delete(request.owner, thread.thread_id)
+        await request.reply(200, OK)
+
+    async def inbox(self, request: Request) -> None:
+        calls = [call for call in await self._farhand.open_calls(request.owner) if call.blocks]
+        titles = {
+            thread_id: thread.title if thread is not None else ""
+            for thread_id in {call.thread_id for call in calls}
+            for thread in [await self._farhand.thread(request.owner, thread_id)]
+        }
+        await request.reply(200, encode_inbox((call, titles[call.thread_id]) for call in calls))
+
+    async def tools(self, request: Request) -> None:
+        await request.reply(200, encode_tools(self._farhand.kit.tools(request.owner)))
+
+    async def _load(self, request: Request) -> Thread:
+        thread = await self._farhand.thread(request.owner, request.parameter("thread_id"))
+        if thread is None:
+            raise NotFound("There is no such chat.")
+        return thread

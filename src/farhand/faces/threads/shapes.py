@@ -1,0 +1,79 @@
+"""The words of the threads wire."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+
+class Rename(Struct):
+    title: str
+
+
+class ThreadRow(Struct, rename="camel"):
+    id: str
+    title: str
+    state: str
+    updated_at: str
+    open_calls: int
+
+
+class ThreadPage(Struct):
+    threads: list[ThreadRow]
+    next: str | UnsetType = UNSET
+
+
+class ApprovalShape(Struct, rename="camel"):
+    id: str
+    approved: bool | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+
+
+class Part(Struct, rename="camel", omit_defaults=True):
+    """A part of an AI SDK message in its stored state."""
+
+    type: str
+    text: str | UnsetType = UNSET
+    state: str | UnsetType = UNSET
+    tool_call_id: str | UnsetType = UNSET
+    input: object = UNSET
+    output: object = UNSET
+    error_text: str | UnsetType = UNSET
+    approval: ApprovalShape | UnsetType = UNSET
+
+
+class UIMessage(Struct):
+    id: str
+    role: str
+    parts: list[Part]
+
+
+class OpenCall(Struct, rename="camel", omit_defaults=True):
+    call_id: str
+    thread_id: str
+    title: str
+    tool: str
+    input: dict[str, object]
+    phase: str
+    executor: str
+    deadline: str | None
+    card: str | None
+    approval_id: str | UnsetType = UNSET
+
+
+class ThreadShape(Struct, rename="camel"):
+    id: str
+    title: str
+    state: str
+    messages: list[UIMessage]
+    open_calls: list[OpenCall]
+
+
+class ToolShape(Struct, rename="camel"):
+    name: str
+    description: str
+    input_schema: dict[str, object]
+    output_schema: dict[str, object] | None
+    executor: str
+    approval: bool
+    card: str | None
+    version: str

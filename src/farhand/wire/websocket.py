@@ -1,0 +1,98 @@
+"""A WebSocket with limits: how large, how many and how idle. Must not know what the frames say.
+
+Close codes: 1009 too large, 4401 no credential, 4403 not allowed, 4408 idle, 4429 too many frames.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.types import Receive, Send
+
+TOO_LARGE = 1009
+GOING_AWAY = 1001
+INTERNAL = 1011
+NO_CREDENTIAL = 4401
+NOT_ALLOWED = 4403
+IDLE = 4408
+TOO_MANY = 4429
+
+
+class Socket:
+    """One accepted connection. `read()` ends with None; why is in `closed_with`, if it was us."""
+
+    def __init__(
+        self,
+        receive: Receive,
+        send: Send,
+        *,
+        max_bytes: int = 1024 * 1024,
+        per_second: int = 50,
+        idle_after: float = 60.0,
+    ) -> None:
+        self.closed_with: int | None = None
+        self.is_open = False
+        self._receive = receive
+        self._send = send
+        self._max_bytes = max_bytes
+        self._per_second = per_second
+        self._idle_after = idle_after
+        self._allowance = float(per_second)
+        self._asked_at = 0.0
+
+    async def accept(self) -> None:
+        await self._receive()
+        await self._send({"type": "websocket.accept"})
+        self.is_open = True
+        self._asked_at = asyncio.get_running_loop().time()
+
+    async def read(self) -> bytes | None:
+        """The next frame of the peer, as bytes; None once the connection is over."""
+        while self.is_open:
+            try:
+                async with asyncio.timeout(self._idle_after):
+                    message = await self._receive()
+            except TimeoutError:
+                await self.close(IDLE)
+                return None
+            if message["type"] == "websocket.disconnect":
+                self.is_open = False
+                return None
+            frame = _bytes_of(message.get("text"), message.get("bytes"))
+            if await self._is_within_limits(frame):
+                return frame
+        return None
+
+    async def write(self, text: bytes) -> None:
+        """One text frame; nothing happens once the connection is over."""
+        if self.is_open:
+            await self._send({"type": "websocket.send", "text": text.decode()})
+
+    async def close(self, code: int) -> None:
+        if self.is_open:
+            self.is_open = False
+            self.closed_with = code
+            await self._send({"type": "websocket.close", "code": code})
+
+    async def _is_within_limits(self, frame: bytes) -> bool:
+        if len(frame) > self._max_bytes:
+            await self.close(TOO_LARGE)
+            return False
+        now = asyncio.get_running_loop().time()
+        self._allowance = min(self._per_second, self._allowance + (now - self._asked_at) * self._per_second)
+        self._asked_at = now
+        if self._allowance < 1:
+            await self.close(TOO_MANY)
+            return False
+        self._allowance -= 1
+        return True
+
+
+async def refuse(receive: Receive, send: Send, code: int) -> None:
+    """Turns a connection away before it is accepted; the server answers the upgrade with a 403."""
+    await receive()
+    await send({"type": "websocket.close", "code": code})
+
+
+def _bytes_of(text: str | None, data: bytes | None) -> bytes:
+    return text.encode(errors="replace") if text is not None else data or b""
