@@ -1,0 +1,1 @@
+export { type AnswerableMessage, type AnswerablePart, type AnsweredOptions, sendWhenAnswered } from "./auto-send.ts";

@@ -1,0 +1,150 @@
+// One person at one page, whichever AI SDK the page uses and over whatever it talks. Tests speak this language alone.
+import { type Message, type Part, toolOf } from "../message.ts";
+import { until } from "../until.ts";
+import type { Wire } from "../wire.ts";
+
+export interface ToolCall {
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: unknown;
+}
+
+/** What the page does by itself after a tool was answered. */
+export type AutoSend =
+  /** posts as the stock helpers say: all outputs are there, or all approvals are answered */
+  | "stock"
+  /** posts as our own helper says: an approval and its output together */
+  | "joint"
+  | "never";
+
+export interface Opening {
+  readonly url: string;
+  readonly chatId: string;
+  readonly autoSend?: AutoSend;
+  /** The page's `onToolCall`. */
+  readonly onToolCall?: (call: ToolCall, page: Page) => void;
+  /** What the page knows when it is opened: after a reload, what the server keeps. */
+  readonly messages?: readonly Message[];
+}
+
+/** The part of a chat's interface that every supported version has. */
+export interface Chat {
+  readonly messages: readonly Message[];
+  readonly status: string;
+  readonly error: Error | undefined;
+  sendMessage(message?: { text: string; messageId?: string }): Promise<void>;
+  regenerate(options?: { messageId?: string }): Promise<void>;
+  resumeStream(): Promise<void>;
+  stop(): Promise<void>;
+  addToolOutput(output: ToolOutput): Promise<void>;
+  addToolApprovalResponse(answer: { id: string; approved: boolean; reason?: string }): Promise<void>;
+}
+
+export type ToolOutput = { readonly tool: string; readonly toolCallId: string } & (
+  | { readonly output: unknown }
+  | { readonly state: "output-error"; readonly errorText: string }
+);
+
+/** What differs between the pages: how a person's hands and eyes reach the chat. */
+export interface Hands {
+  readonly chat: () => Chat;
+  readonly see: () => string[];
+  readonly say: (text: string) => void;
+  readonly decide: (approvalId: string, approved: boolean, reason: string | undefined) => void;
+  readonly close: () => void;
+}
+
+export interface Client {
+  readonly name: string;
+  readonly transport: "http" | "socket";
+  /** Clients of the first 6.0 add a resumed answer to what they have of it. */
+  readonly resumesFromEmptyOnly?: boolean;
+  readonly open: (opening: Opening) => Page;
+}
+
+export class Page {
+  readonly toolCalls: ToolCall[] = [];
+
+  constructor(
+    readonly chatId: string,
+    readonly wire: Wire,
+    readonly hands: Hands,
+  ) {}
+
+  get messages(): readonly Message[] {
+    return this.hands.chat().messages;
+  }
+
+  get error(): Error | undefined {
+    return this.hands.chat().error;
+  }
+
+  seen(): string[] {
+    return this.hands.see();
+  }
+
+  say(text: string): void {
+    this.hands.say(text);
+  }
+
+  /** Answers the open call of this tool, the first or the `nth`. */
+  answer(tool: string, output: unknown, nth = 0): void {
+    const { toolCallId } = this.#open(tool, nth);
+    void this.hands.chat().addToolOutput({ tool, toolCallId, output });
+  }
+
+  fail(tool: string, errorText: string, nth = 0): void {
+    const { toolCallId } = this.#open(tool, nth);
+    void this.hands.chat().addToolOutput({ tool, toolCallId, state: "output-error", errorText });
+  }
+
+  /** The person's yes or no, to the first or the `nth` request for this tool. */
+  decide(tool: string, approved: boolean, { reason, nth = 0 }: { reason?: string; nth?: number } = {}): void {
+    const asking = this.parts(tool).filter((part) => part.state === "approval-requested");
+    const approval = asking[nth]?.approval;
+    if (approval === undefined) {
+      throw new Error(`nobody asks for ${tool}; the page shows:\n${this.seen().join("\n")}`);
+    }
+    this.hands.decide(approval.id, approved, reason);
+  }
+
+  parts(tool: string): Part[] {
+    return this.messages.flatMap((message) => message.parts.filter((part) => toolOf(part) === tool));
+  }
+
+  /** Waits until a line of the page has these words. */
+  async sees(words: string, withinMs?: number): Promise<void> {
+    const fact = (): boolean => this.seen().some((line) => line.includes(words));
+    await until(fact, () => `"${words}" on the page, which shows:\n${this.seen().join("\n")}\n${this.#trouble()}`, withinMs);
+  }
+
+  /** Waits until the client does nothing any more: no response is open and the chat is ready or broken. */
+  async rests(): Promise<void> {
+    const fact = (): boolean => this.wire.quietFor > 100 && ["ready", "error"].includes(this.hands.chat().status);
+    await until(fact, () => `a client at rest: ${this.#trouble()}`);
+  }
+
+  /** Waits until nothing has come or gone for two seconds: whoever posts in a loop never gets here. */
+  async quiet(): Promise<void> {
+    await until(() => this.wire.quietFor > 2_000, () => `two quiet seconds: ${this.#trouble()}`, 30_000);
+    await this.rests();
+  }
+
+  close(): void {
+    this.hands.close();
+  }
+
+  #open(tool: string, nth: number): { toolCallId: string } {
+    const open = this.parts(tool).filter((part) => !part.state?.startsWith("output-"));
+    const toolCallId = open[nth]?.toolCallId;
+    if (toolCallId === undefined) {
+      throw new Error(`no call of ${tool} is open; the page shows:\n${this.seen().join("\n")}`);
+    }
+    return { toolCallId };
+  }
+
+  #trouble(): string {
+    const { status, error } = this.hands.chat();
+    return `status ${status}, error ${error?.message ?? "none"}, posts ${this.wire.posts.length}`;
+  }
+}

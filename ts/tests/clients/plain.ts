@@ -1,0 +1,126 @@
+// The chat class of `ai` itself, without a framework, over HTTP and over AI SDK 7's WebSocket transport.
+import * as ai7 from "ai";
+import * as ai6 from "ai6";
+import * as ai603 from "ai603";
+import { linesOf, type Message } from "../message.ts";
+import { socketOn, Wire } from "../wire.ts";
+import { type Chat, type Client, type Hands, type Opening, Page, type ToolCall } from "./client.ts";
+import { whenToSend } from "./when-to-send.ts";
+
+export const http603: Client = {
+  name: "ai 6.0.3",
+  transport: "http",
+  resumesFromEmptyOnly: true,
+  open: (opening) =>
+    openPage(opening, (wire, callbacks) => {
+      const transport = new ai603.DefaultChatTransport({ api: `${opening.url}/api/chat`, fetch: wire.fetch });
+      return new Chat603({ ...callbacks, ...whenToSend(ai603, opening), transport });
+    }),
+};
+
+export const http6: Client = {
+  name: "ai 6",
+  transport: "http",
+  open: (opening) =>
+    openPage(opening, (wire, callbacks) => {
+      const transport = new ai6.DefaultChatTransport({ api: `${opening.url}/api/chat`, fetch: wire.fetch });
+      return new Chat6({ ...callbacks, ...whenToSend(ai6, opening), transport });
+    }),
+};
+
+export const http7: Client = {
+  name: "ai 7",
+  transport: "http",
+  open: (opening) =>
+    openPage(opening, (wire, callbacks) => {
+      const transport = new ai7.DefaultChatTransport({ api: `${opening.url}/api/chat`, fetch: wire.fetch });
+      return new Chat7({ ...callbacks, ...whenToSend(ai7, opening), transport });
+    }),
+};
+
+export const socket7: Client = {
+  name: "ai 7, WebSocket",
+  transport: "socket",
+  open: (opening) =>
+    openPage(opening, (wire, callbacks) => {
+      const url = `${opening.url}/api/chat/ws`;
+      // `ws` types its events more closely than the transport asks for
+      const webSocket = socketOn(wire) as unknown as SocketClass;
+      const transport = new ai7.WebSocketChatTransport({ url, webSocket });
+      return new Chat7({ ...callbacks, ...whenToSend(ai7, opening), transport });
+    }),
+};
+
+type SocketClass = NonNullable<ai7.WebSocketChatTransportInitOptions<ai7.UIMessage>["webSocket"]>;
+
+interface Callbacks {
+  readonly id: string;
+  readonly onToolCall: (options: { toolCall: ToolCall }) => void;
+  readonly messages: Message[];
+}
+
+function openPage(opening: Opening, chatOn: (wire: Wire, callbacks: Callbacks) => unknown): Page {
+  const wire = new Wire();
+  const onToolCall: Callbacks["onToolCall"] = ({ toolCall }) => {
+    page.toolCalls.push(toolCall);
+    opening.onToolCall?.(toolCall, page);
+  };
+  const messages = [...(opening.messages ?? [])];
+  // the versions' classes are alike, their types are not: the tests see what all of them have
+  const chat = chatOn(wire, { id: opening.chatId, onToolCall, messages }) as Chat;
+  const page = new Page(opening.chatId, wire, handsOn(chat));
+  return page;
+}
+
+function handsOn(chat: Chat): Hands {
+  return {
+    chat: () => chat,
+    see: () => linesOf(chat.messages),
+    say: (text) => void chat.sendMessage({ text }),
+    decide: (id, approved, reason) =>
+      void chat.addToolApprovalResponse({ id, approved, ...(reason === undefined ? {} : { reason }) }),
+    close: () => void chat.stop(),
+  };
+}
+
+/** What a chat keeps, in memory. */
+class Kept<M> {
+  status: ai7.ChatStatus = "ready";
+  error: Error | undefined = undefined;
+
+  constructor(public messages: M[]) {}
+
+  pushMessage = (message: M): void => {
+    this.messages = [...this.messages, message];
+  };
+
+  popMessage = (): void => {
+    this.messages = this.messages.slice(0, -1);
+  };
+
+  replaceMessage = (index: number, message: M): void => {
+    this.messages = this.messages.with(index, this.snapshot(message));
+  };
+
+  snapshot = <T>(thing: T): T => structuredClone(thing);
+}
+
+type Init<T> = T & Callbacks;
+
+class Chat7 extends ai7.AbstractChat<ai7.UIMessage> {
+  constructor({ messages, ...init }: Init<{ transport: ai7.ChatTransport<ai7.UIMessage> }>) {
+    super({ ...init, state: new Kept(messages as ai7.UIMessage[]) });
+  }
+}
+
+class Chat6 extends ai6.AbstractChat<ai6.UIMessage> {
+  constructor({ messages, ...init }: Init<{ transport: ai6.ChatTransport<ai6.UIMessage> }>) {
+    super({ ...init, state: new Kept(messages as ai6.UIMessage[]) });
+  }
+}
+
+class Chat603 extends ai603.AbstractChat<ai603.UIMessage> {
+  constructor({ messages, ...init }: Init<{ transport: ai603.ChatTransport<ai603.UIMessage> }>) {
+    super({ ...init, state: new Kept(messages as ai603.UIMessage[]) });
+  }
+}

@@ -1,0 +1,73 @@
+// What the tests of a file share: one server, and pages that are closed when the file is done.
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect } from "vitest";
+import type { Client, Opening, Page } from "./clients/index.ts";
+import type { Message } from "./message.ts";
+import { Plug } from "./plug.ts";
+import { Server } from "./server.ts";
+
+export interface Scene {
+  readonly server: Server;
+  /** A page of this client, with a chat of its own unless told otherwise. */
+  readonly open: (client: Client, opening?: Partial<Opening>) => Page;
+  /** A way to the server that can be cut. */
+  readonly plug: () => Promise<Plug>;
+  /** What the server keeps of a chat: what a page is given after a reload. */
+  readonly kept: (chatId: string) => Promise<Message[]>;
+}
+
+/** To be called once at the top of a test file. */
+export function scene(): Scene {
+  const closing: (() => unknown)[] = [];
+  let server: Server | undefined;
+  const running = (): Server => {
+    if (server === undefined) {
+      throw new Error("the server does not run yet");
+    }
+    return server;
+  };
+  beforeAll(async () => {
+    server = await Server.start();
+  });
+  afterAll(async ({ tasks }) => {
+    await Promise.all(closing.map((close) => close()));
+    if (tasks.some((task) => task.result?.state === "fail")) {
+      console.error(`the server said, at the end:\n${server?.log.slice(-4_000)}`);
+    }
+    await server?.close();
+  });
+  return {
+    get server() {
+      return running();
+    },
+    open: (client, opening = {}) => {
+      const page = client.open({ url: running().url, chatId: fresh("chat"), ...opening });
+      closing.push(() => page.close());
+      return page;
+    },
+    plug: async () => {
+      const plug = await Plug.into(running().port);
+      closing.push(() => plug.close());
+      return plug;
+    },
+    kept: async (chatId) => {
+      const response = await fetch(`${running().url}/api/chat/${chatId}`);
+      expect(response.status).toBe(200);
+      return ((await response.json()) as { messages: Message[] }).messages;
+    },
+  };
+}
+
+/** A name that no other test uses. */
+export function fresh(kind: string): string {
+  return `${kind}-${randomUUID().slice(0, 8)}`;
+}
+
+/** The end of a test: what the person sees, how often the client posted, and that nothing else happens. */
+export async function ends(page: Page, { seen, posts }: { seen: readonly string[]; posts: number }): Promise<void> {
+  await page.quiet();
+  expect(page.seen()).toEqual(seen);
+  expect(page.error).toBeUndefined();
+  expect(page.wire.posts.length).toBe(posts);
+  expect(page.wire.faults).toEqual([]);
+}

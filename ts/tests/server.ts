@@ -1,0 +1,105 @@
+// A real farhand server for the tests: the program of tests/browser, on loopback, with SQLite in a room of its own.
+// Knows nothing of chats.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
+import { until } from "./until.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const VENV = process.env["VENV"] ?? ".venv";
+const FARHAND = join(isAbsolute(VENV) ? VENV : join(ROOT, VENV), "bin/farhand");
+const ADDRESS = /http:\/\/127\.0\.0\.1:(\d+)/;
+const ENDS_WITHIN_MS = 12_000;
+
+export interface Execution {
+  readonly tool: string;
+  readonly subject: string;
+}
+
+export class Server {
+  readonly #room = mkdtempSync(join(tmpdir(), "farhand-"));
+  #process: ChildProcess | undefined;
+  #log = "";
+  #port = 0;
+
+  static async start(): Promise<Server> {
+    const server = new Server();
+    mkdirSync(join(server.#room, "gates"));
+    await server.start();
+    return server;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** What it printed: for a test that failed. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** On the same port as before, if it ran before. */
+  async start(): Promise<void> {
+    this.#log = "";
+    const started = spawn(FARHAND, this.#command(), {
+      cwd: ROOT,
+      env: { ...process.env, FARHAND_TEST_ROOM: this.#room, PYTHONUNBUFFERED: "1", NO_COLOR: "1" },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    started.on("error", (error) => (this.#log += String(error)));
+    started.stdout.on("data", (bytes) => (this.#log += String(bytes)));
+    started.stderr.on("data", (bytes) => (this.#log += String(bytes)));
+    this.#process = started;
+    await until(() => ADDRESS.test(this.#log) || started.exitCode !== null, "the server's address", 45_000);
+    const address = ADDRESS.exec(this.#log);
+    if (address?.[1] === undefined || started.exitCode !== null) {
+      throw new Error(`farhand run did not start:\n${this.#log}`);
+    }
+    this.#port = Number(address[1]);
+    await until(async () => (await fetch(`${this.url}/healthz`)).status < 500, "an answer of the server");
+  }
+
+  /** As an operator stops it, or as a power cut does. */
+  async end(signal: "SIGTERM" | "SIGKILL" = "SIGTERM"): Promise<void> {
+    const running = this.#process;
+    this.#process = undefined;
+    if (running === undefined || running.exitCode !== null) {
+      return;
+    }
+    const ended = once(running, "exit");
+    running.kill(signal);
+    const impatience = setTimeout(() => running.kill("SIGKILL"), ENDS_WITHIN_MS);
+    await ended;
+    clearTimeout(impatience);
+  }
+
+  async close(): Promise<void> {
+    await this.end();
+    rmSync(this.#room, { recursive: true, force: true });
+  }
+
+  /** Lets a play go on that waits at `<subject>.<stage>`. */
+  openGate(subject: string, stage: "text" | "tool" | "end"): void {
+    writeFileSync(join(this.#room, "gates", `${subject}.${stage}`), "");
+  }
+
+  /** How often a server tool ran, for this subject or one below it. */
+  executions(tool: string, subject: string): number {
+    const file = join(this.#room, "executions.jsonl");
+    const lines = existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
+    const all = lines.map((line) => JSON.parse(line) as Execution);
+    return all.filter((one) => one.tool === tool && `${one.subject}/`.startsWith(`${subject}/`)).length;
+  }
+
+  #command(): string[] {
+    const agent = join(ROOT, "tests/browser/server_agent.py:agent");
+    const store = `sqlite:///${join(this.#room, "farhand.db")}`;
+    return ["run", agent, "--port", String(this.#port), "--store", store, "--open"];
+  }
+}

@@ -1,0 +1,42 @@
+import { it } from "vitest";
+import { clients } from "../clients/index.ts";
+import { requirement } from "../requirement.ts";
+import { ends, fresh, scene } from "../scene.ts";
+
+const { open } = scene();
+
+it.concurrent.for(clients)("$name shows plain text after one post", async (client) => {
+  requirement("ui-stream:text");
+  const page = open(client);
+  page.say("hello Ada");
+  await ends(page, { seen: ["user: hello Ada", "assistant: Hello Ada, this is your message number 1."], posts: 1 });
+});
+
+it.concurrent.for(clients)("$name goes on in the same chat turn by turn", async (client) => {
+  requirement("ui-stream:text");
+  const page = open(client);
+  page.say("hello Ada");
+  await page.sees("message number 1");
+  await page.rests();
+  page.say("hello Bob");
+  await ends(page, {
+    seen: [
+      "user: hello Ada",
+      "assistant: Hello Ada, this is your message number 1.",
+      "user: hello Bob",
+      "assistant: Hello Bob, this is your message number 2.",
+    ],
+    posts: 2,
+  });
+});
+
+it.concurrent.for(clients)("$name shows the model's thoughts apart from its answer", async (client) => {
+  requirement("ui-stream:text");
+  const page = open(client);
+  const subject = fresh("thing");
+  page.say(`think ${subject}`);
+  await ends(page, {
+    seen: [`user: think ${subject}`, "assistant: (Let me see.)", `assistant: I thought about ${subject}.`],
+    posts: 1,
+  });
+});

@@ -1,0 +1,15 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["tests/**/*.test.{ts,tsx}", "packages/*/tests/**/*.test.{ts,tsx}"],
+    environment: "./tests/environment.ts",
+    // each file starts a server of its own: two at a time are enough for a small machine
+    maxWorkers: 2,
+    maxConcurrency: 24,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    teardownTimeout: 20_000,
+    unstubGlobals: true,
+  },
+});
