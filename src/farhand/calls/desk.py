@@ -21,8 +21,19 @@ from farhand.core.principal import Owner
 from farhand.core.result import Accepted, Receipt, Refused, Result, Unknown
 from farhand.core.settings import Patience
 from farhand.core.tool import Executor, Tool
-from farhand.errors import Malformed
-from farhand.store.base import Commit, Committed, Due, InsertCall, Stale, Store, SwapCall, When, Write
+from farhand.errors import Malformed, NotFound
+from farhand.store.base import (
+    AllowTool,
+    Commit,
+    Committed,
+    Due,
+    InsertCall,
+    Stale,
+    Store,
+    SwapCall,
+    When,
+    Write,
+)
 from farhand.tools.check import complaint
 
 SERVER = "server"
@@ -152,7 +163,7 @@ class Desk:
     async def _plan(self, owner: Owner, item: Brought, planned: Known) -> Change | Receipt:
         """What this item would change, after the items before it; or what it is told instead."""
         if isinstance(item, Reply):
-            verdict = await self._plan_reply(owner, item)
+            verdict = await self._plan_reply(owner, item, planned)
         else:
             verdict = await self._plan_result(owner, item, planned)
         if isinstance(verdict, Change):
@@ -160,18 +171,20 @@ class Desk:
         return verdict
 
     async def _plan_result(self, owner: Owner, result: Result, planned: Known) -> Change | Receipt:
-        call = planned.get(result.call_id) or await self._far_call(owner, result.call_id)
-        if call is None:
+        stored = await self._far_call(owner, result.call_id)
+        if stored is None:
             return Unknown()
+        call = planned.get(stored.call_id, stored)
         if call.phase is Phase.SETTLED:
             return late_result(call, sent=digest(result.outcome))
         outcome = await self._checked(call, result.outcome)
         return finished(call, outcome, at=self._store.now(), result=result) or Refused("not_approved")
 
-    async def _plan_reply(self, owner: Owner, reply: Reply) -> Change | Receipt:
-        call = await self._store.get_asking(owner, reply.approval_id)
-        if call is None:
+    async def _plan_reply(self, owner: Owner, reply: Reply, planned: Known) -> Change | Receipt:
+        stored = await self._store.get_asking(owner, reply.approval_id)
+        if stored is None:
             return Unknown()
+        call = planned.get(stored.call_id, stored)
         late = late_answer(call, reply.answer)
         if late is not None:
             return late
@@ -226,6 +239,9 @@ class Desk:
         if commit.why == "overdue" and isinstance(commit.write, SwapCall):
             late = commit.write.before
             await self.expire(Due(late.deadline or 0.0, late.owner, late.call_id))
+        if isinstance(commit.write, AllowTool):
+            # looking again would find the same for ever
+            raise NotFound("The thread of this call is gone.")
         return False
 
     async def _commit(self, changes: Sequence[Change], when: When, *beside: Write) -> Commit:

@@ -26,7 +26,8 @@ def late_answer(call: Call, answer: Answer) -> Receipt | None:
     """None while the person is still asked."""
     if call.approval is not None and call.approval.answer is not None:
         given = call.approval.answer
-        if given == answer:
+        # by digest, since 1, 1.0 and true are equal to Python and three different edits
+        if digest(given) == digest(answer):
             return Repeated()
         kind = "approved" if given.approved else "denied"
         return Conflict(Winner(kind, digest(given), call.approval.answered_at or 0.0))
