@@ -22,6 +22,7 @@ from farhand.core.outcome import (
     digest,
     kind_of,
     seen_by_model,
+    told_to_people,
 )
 from tests.requirement import requirement
 
@@ -116,6 +117,22 @@ def test_an_outcome_knows_its_kind(outcome: Outcome, kind: str) -> None:
 )
 def test_the_model_is_told_each_outcome_in_words(outcome: Outcome, seen: Seen) -> None:
     assert seen_by_model(outcome) == seen
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sentence"),
+    [
+        (Success("sunny"), ""),
+        (Failure("popup blocked"), "popup blocked"),
+        (Denied(), "Denied."),
+        (Denied("too dear"), "Denied: too dear"),
+        (TimedOut(60.0), "Nobody answered within 60 s."),
+        (TimedOut(), "Nobody answered in time."),
+        (Cancelled("the user moved on"), "Cancelled: the user moved on."),
+    ],
+)
+def test_people_are_told_why_there_is_no_output(outcome: Outcome, sentence: str) -> None:
+    assert told_to_people(outcome) == sentence
 
 
 @requirement("calls:cut-for-the-model")

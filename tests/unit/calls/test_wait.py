@@ -1,0 +1,151 @@
+"""The one wait: it ends when the record says so, also when nobody told it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TypeVar
+
+import pytest
+
+from farhand.calls.wait import settled, unblocked
+from farhand.core.outcome import Success, TimedOut
+from farhand.core.run import Run
+from farhand.store.base import Due
+from farhand.store.hub import Hub, freed
+from tests.requirement import requirement
+from tests.unit.calls.bench import ANN, BOB, ON_SERVER, YES, Bench
+
+T = TypeVar("T")
+
+
+@requirement("calls:wakes")
+async def test_a_wait_ends_with_the_last_result(bench: Bench) -> None:
+    run = await bench.start_run()
+    first, second = await bench.open(run=run), await bench.open(run=run)
+    async with asyncio.TaskGroup() as group:
+        wait = group.create_task(_settled(bench, run))
+        await _sleeping(bench, freed(run.run_id))
+        await bench.settle(first, Success(1))
+        assert not wait.done()
+        await bench.settle(second, Success(2))
+    ended = wait.result()
+    assert ended is not None
+    assert ended.blockers == 0
+    assert ended == await bench.stored_run(run)
+
+
+@requirement("calls:early-result")
+async def test_a_wait_that_begins_after_the_result_ends_at_once(bench: Bench) -> None:
+    run = await bench.start_run()
+    call = await bench.open(run=run)
+    await bench.settle(call, Success(1))
+    ended = await _bounded(settled(bench.store, run, patient=_never_asked))
+    assert ended is not None
+    assert bench.store.hub.watched(freed(run.run_id)) == 0
+
+
+@requirement("calls:wakes")
+async def test_a_deadline_ends_a_wait_like_a_result(bench: Bench) -> None:
+    run = await bench.start_run()
+    call = await bench.open(run=run)
+    async with asyncio.TaskGroup() as group:
+        wait = group.create_task(_settled(bench, run))
+        await _sleeping(bench, freed(run.run_id))
+        bench.clock.advance(60)
+        await bench.desk.expire(Due(bench.clock.now(), ANN, call.call_id))
+    assert (await bench.stored(call)).outcome == TimedOut(60.0)
+    assert wait.result() is not None
+
+
+@requirement("calls:wakes")
+async def test_a_notification_that_was_lost_costs_one_re_check(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Hub, "tell", _lose)
+    bench.store.hub.recheck = 0.01
+    run = await bench.start_run()
+    call = await bench.open(run=run)
+    async with asyncio.TaskGroup() as group:
+        wait = group.create_task(_settled(bench, run))
+        await _sleeping(bench, freed(run.run_id))
+        await bench.settle(call, Success(1))
+    assert wait.result() is not None
+
+
+@requirement("calls:wakes")
+async def test_a_wait_is_over_when_patience_is(bench: Bench) -> None:
+    run = await bench.start_run()
+    await bench.open(run=run)
+    left = iter([0.01, 0.01, 0.0])
+    assert await _bounded(settled(bench.store, run, patient=lambda: next(left))) is None
+
+
+@requirement("calls:wakes")
+async def test_a_wait_ends_when_another_claim_takes_the_run(bench: Bench) -> None:
+    bench.store.hub.recheck = 0.01
+    run = await bench.start_run()
+    await bench.open(run=run)
+    async with asyncio.TaskGroup() as group:
+        wait = group.create_task(_settled(bench, run))
+        await _sleeping(bench, freed(run.run_id))
+        claimed = await bench.claim(run)
+    assert wait.result() == claimed
+
+
+async def test_a_wait_for_a_run_that_does_not_exist_ends(bench: Bench) -> None:
+    gone = Run(run_id=bench.clock.fresh("run"), owner=ANN, thread_id="t", started_at=0.0)
+    assert await _bounded(settled(bench.store, gone, patient=_never_asked)) is None
+
+
+@requirement("calls:wakes")
+async def test_a_call_without_a_run_is_waited_for_until_its_result(bench: Bench) -> None:
+    call = await bench.open()
+    async with asyncio.TaskGroup() as group:
+        wait = group.create_task(_bounded(unblocked(bench.store, ANN, call.call_id)))
+        await _sleeping(bench, call.call_id)
+        await bench.desk.take(ANN, call.call_id, "tab")
+        await bench.settle(call, Success(1))
+    assert wait.result() == await bench.stored(call)
+
+
+@requirement("calls:wakes")
+async def test_a_server_tool_without_a_run_is_waited_for_until_its_yes(bench: Bench) -> None:
+    call = await bench.open(ON_SERVER, asks=True)
+    async with asyncio.TaskGroup() as group:
+        wait = group.create_task(_bounded(unblocked(bench.store, ANN, call.call_id)))
+        await _sleeping(bench, call.call_id)
+        await bench.answer(call, YES)
+    assert wait.result() == await bench.stored(call)
+
+
+@requirement("calls:owner")
+async def test_nobody_waits_for_a_call_of_another_owner(bench: Bench) -> None:
+    call = await bench.open()
+    assert await _bounded(unblocked(bench.store, BOB, call.call_id)) is None
+
+
+async def _settled(bench: Bench, run: Run) -> Run | None:
+    return await _bounded(settled(bench.store, run, patient=lambda: 60.0))
+
+
+async def _bounded(work: Coroutine[None, None, T]) -> T:
+    async with asyncio.timeout(10):
+        return await work
+
+
+async def _sleeping(bench: Bench, topic: str) -> None:
+    """Until somebody watches the topic: the wait reads the record only after that."""
+    for _ in range(1_000):
+        if bench.store.hub.watched(topic):
+            return
+        await asyncio.sleep(0)
+    raise AssertionError(f"nobody watches {topic}")
+
+
+def _lose(hub: Hub, topic: str, item: object) -> None:
+    """In place of telling."""
+
+
+def _never_asked() -> float:
+    raise AssertionError("there was nothing to wait for")
