@@ -1,0 +1,5 @@
+"""`python -m farhand` is `farhand`."""
+
+from farhand.cli import main
+
+main()

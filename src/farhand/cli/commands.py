@@ -1,0 +1,154 @@
+"""The commands: what was said becomes settings, an app and a server. A mistake is one line and code 2."""
+
+import logging
+import os
+import sys
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farhand.agent.agent import Agent
+from farhand.cli.lines import fail, say, warn
+from farhand.cli.options import Options, with_options
+from farhand.cli.serve import address_of, listen, require_loopback, serve
+from farhand.cli.target import load_target
+from farhand.errors import BadSetting, FarhandError
+from farhand.models.named import model_named
+from farhand.server.app import App, create_app
+from farhand.server.settings import ServerSettings, load_settings
+from farhand.store.address import DEFAULT
+
+commands = typer.Typer(
+    name="farhand", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        commands(prog_name="farhand")
+    except FarhandError as error:
+        fail(str(error))
+        sys.exit(2)
+
+
+def _print_version(asked: object) -> None:
+    if asked:
+        typer.echo(f"farhand {version('farhand')}")
+        raise typer.Exit
+
+
+@commands.callback()
+def farhand(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Tool calls for agents whose hands are elsewhere: in a browser, in another program, behind a yes."""
+
+
+@commands.command()
+@with_options
+def run(
+    target: Annotated[str, typer.Argument(help="module:agent, path/to/file.py:agent, or module:app")],
+    options: Options,
+) -> None:
+    """Serve your own agent.
+
+    Only this machine is let in, with a token that is printed at start.
+
+    To serve others, name an app of create_app that has an authenticate hook.
+    """
+    settings = load_settings(options.said(), config=options.config)
+    found = load_target(target)
+    if isinstance(found, App):
+        _serve(_adjusted(found, settings, options), settings, options, store="the app's own")
+        return
+    store = settings.store or DEFAULT
+    _serve(_app(found, settings, store), settings, options, store=store)
+
+
+@commands.command()
+@with_options
+def demo(options: Options) -> None:
+    """Serve the demo: an agent with a tool of every kind, and a scripted model. No key, no account."""
+    settings = load_settings(options.said(), config=options.config)
+    found = load_target("farhand.demo.agent:agent")
+    assert isinstance(found, Agent), "the demo is an agent"
+    store = settings.store or _demo_store()
+    _serve(_app(found, settings, store), settings, options, store=store)
+
+
+def _app(agent: Agent, settings: ServerSettings, store: str) -> App:
+    if settings.model is not None:
+        agent.spec = replace(agent.spec, model=model_named(settings.model))
+    return create_app(
+        agent,
+        store=store,
+        allow_origins=settings.allow_origin,
+        allow_hosts=settings.allow_host,
+        settings=settings.settings,
+    )
+
+
+def _adjusted(app: App, settings: ServerSettings, options: Options) -> App:
+    """An app that was made in Python keeps what it was made with; what would be ignored is refused."""
+    for name in sorted({"store", "model", "hold_for"} & options.said().keys()):
+        option = "--" + name.replace("_", "-")
+        raise BadSetting(
+            f"{option} does not reach an app of create_app.", hint="Set it where the app is made."
+        )
+    app.door.allow(origins=settings.allow_origin, hosts=settings.allow_host)
+    return app
+
+
+def _serve(app: App, settings: ServerSettings, options: Options, *, store: str) -> None:
+    _log(options)
+    _set_door(app, settings)
+    sockets = listen(settings.host, settings.port)
+    app.door.port = sockets[0].getsockname()[1]
+    address = address_of(settings.host, app.door.port)
+
+    def ready() -> None:
+        entry = address if app.door.has_hook or app.door.open else f"{address}?token={app.door.token}"
+        facts = [("open", entry), ("model", app.agent.spec.model.name), ("store", store), ("stop", "Ctrl-C")]
+        if app.door.open:
+            warn("--open: every program on this machine may use this server without the token.")
+        say(facts, title=f"farhand {version('farhand')} is ready")
+
+    serve(app, sockets, ready=ready)
+
+
+def _set_door(app: App, settings: ServerSettings) -> None:
+    door = app.door
+    if not door.has_hook:
+        require_loopback(settings.host)
+        door.token = settings.token
+        door.open = settings.open
+    elif settings.open:
+        raise BadSetting("--open does not go with an authenticate hook.", hint="Leave one of them out.")
+    if not settings.host.replace(".", "").isdigit() and ":" not in settings.host:
+        # who listens under a name is asked for by that name
+        door.allow(hosts=(settings.host,))
+
+
+def _log(options: Options) -> None:
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    if options.verbose:
+        logging.getLogger("farhand").setLevel(logging.INFO)
+
+
+def _demo_store() -> str:
+    """A file of the user's own, so that a demo that was stopped can go on."""
+    try:
+        folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "farhand"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:
+        raise BadSetting(
+            f"There is no place for the demo's store: {error}.", hint="Name one with --store."
+        ) from None
+    return f"sqlite:///{folder / 'demo.db'}"

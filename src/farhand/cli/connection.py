@@ -1,0 +1,88 @@
+"""One connection: how large the head of a request may be and how long it may take.
+
+The server below reads heads of any size for as long as they take; a few thousand slow ones would be its end.
+Must not know what is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+HEAD_BYTES = 64 * 1024
+HEAD_WITHIN_SEC = 10.0
+
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class Connection(HttpToolsProtocol):
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        # the type is the server's own
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._in_head = True
+        self._head_bytes = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    # the server below narrows the same argument
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        # most heads come whole and small: then nothing is counted and no timer is made
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if not self._in_head:
+            self._head_bytes = 0
+        elif self._head_bytes > HEAD_BYTES:
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+        elif self._timer is None:
+            self._await_head()
+
+    def on_message_begin(self) -> None:
+        self._in_head = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._stop_waiting()
+        if self._head_bytes > HEAD_BYTES:
+            self._check_size()
+        super().on_headers_complete()
+
+    def _check_size(self) -> None:
+        """A large piece may be a small head and the body behind it."""
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > HEAD_BYTES:
+            raise ValueError("the head is too large")
+
+    def _await_head(self) -> None:
+        self._timer = self.loop.call_later(HEAD_WITHIN_SEC, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        # the answer to the request before this one may still be under way
+        under_way: RequestResponseCycle | None = self.cycle
+        if under_way is None or under_way.response_complete:
+            self.transport.close()
+        else:
+            self._await_head()

@@ -1,0 +1,85 @@
+"""The options of every command that serves: listed once, and what was said of them."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import Annotated
+
+import typer
+
+_NOT_SETTINGS = frozenset({"config", "verbose"})
+
+
+@dataclass(frozen=True)
+class Options:
+    """None where nothing was said: then a variable, a file or the default speaks, and is checked."""
+
+    host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Listen here. [127.0.0.1]")] = None
+    port: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Listen on this port; 0 takes a free one. [8787]")
+    ] = None
+    store: Annotated[
+        str | None, typer.Option(metavar="STORE", help="Keep everything here: sqlite:///file.db, or memory:")
+    ] = None
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Use this model, for example scripted:talk.yaml")
+    ] = None
+    open: Annotated[
+        bool | None, typer.Option("--open", help="Let every program on this machine in without the token.")
+    ] = None
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN", help="Let pages from here in, e.g. http://localhost:5173. Repeatable."
+        ),
+    ] = None
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Answer for this host name, too. Repeatable.")
+    ] = None
+    hold_for: Annotated[
+        str | None, typer.Option(metavar="SECONDS", help="Hold a stream so long for a far hand. [90]")
+    ] = None
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKEN", help="Take this token, not a fresh one. FARHAND_TOKEN keeps it unseen."
+        ),
+    ] = None
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Read settings here. [~/.config/farhand/config.toml or .json]"),
+    ] = None
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is being done.")] = False
+
+    def said(self) -> dict[str, object]:
+        """The settings among them that were said."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: value
+            for name, value in values.items()
+            if name not in _NOT_SETTINGS and value not in (None, [])
+        }
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with every option beside its own arguments; it gets them as one `options`."""
+
+    @wraps(command)
+    def spread(**given: object) -> None:
+        said = {field.name: given.pop(field.name) for field in fields(Options)}
+        # typer has converted each value to the type of its field
+        command(**given, options=Options(**said))  # type: ignore[arg-type]
+
+    own = [each for name, each in inspect.signature(command).parameters.items() if name != "options"]
+    listed = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+        )
+        for field in fields(Options)
+    ]
+    parameters = [*own, *listed]
+    # typer reads a command's options from its signature and its annotations
+    spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    spread.__annotations__ = {each.name: each.annotation for each in parameters}
+    return spread

@@ -1,0 +1,169 @@
+"""The server process: its sockets, its limits, and how it ends.
+
+At the signal streams are ended so that their readers can resume, then everything closes; the process is gone
+within ten seconds whatever hangs. Nothing is lost by that: what was under way is in the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import resource
+import socket
+import sys
+from collections.abc import Callable
+from threading import Timer
+from types import FrameType
+from typing import NoReturn
+
+import uvicorn
+
+from farhand.cli.connection import Connection
+from farhand.errors import BadSetting
+from farhand.server.app import App
+from farhand.wire.address import is_loopback
+
+DRAIN_SEC = 8.0
+GONE_AFTER_SEC = 9.5
+CONNECTIONS = 21_000
+FRAME_BYTES = 1024 * 1024
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """A listening socket for each address of the host, all on one port; `BadSetting` says why not."""
+    sockets: list[socket.socket] = []
+    try:
+        for family, address in _addresses(host):
+            sockets.append(_bound(family, address, port))
+            port = port or sockets[0].getsockname()[1]
+    except OSError as error:
+        for each in sockets:
+            each.close()
+        raise BadSetting(_why_not(error, host, port), hint="Choose others with --host and --port.") from None
+    return sockets
+
+
+def require_loopback(host: str) -> None:
+    """`BadSetting` if programs on other machines could reach it."""
+    try:
+        addresses = [address for _, address in _addresses(host)]
+    except OSError as error:
+        raise BadSetting(_why_not(error, host, 0)) from None
+    if not all(is_loopback(address) for address in addresses):
+        raise BadSetting(
+            f"'{host}' can be reached from other machines, and no authenticate hook asks who they are.",
+            hint="Serve an app of create_app(agent, authenticate=...), or listen on 127.0.0.1.",
+        )
+
+
+def address_of(host: str, port: int) -> str:
+    """What to open in a browser."""
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def serve(app: App, sockets: list[socket.socket], *, ready: Callable[[], None]) -> None:
+    """Runs the app until a signal ends it. `ready` is called once requests are answered."""
+    _allow_many_files()
+    server = Server(_config(app), app, ready)
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(_serve(app, server, sockets))
+
+
+class Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, app: App, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._app = app
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # left to itself the server would wait for streams that end only when the app is told to stop
+        await self._app.drain(DRAIN_SEC)
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal asks, the second insists."""
+        if self.should_exit:
+            _leave(128 + sig)
+        self.should_exit = True
+        last = Timer(GONE_AFTER_SEC, _leave, (1,))
+        last.daemon = True
+        last.start()
+
+
+async def _serve(app: App, server: Server, sockets: list[socket.socket]) -> None:
+    await app.start()
+    try:
+        await server.serve(sockets)
+    finally:
+        await app.stop()
+
+
+def _config(app: App) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # without a hook only this machine is let in, whatever a header says
+        proxy_headers=app.door.has_hook,
+        ws_max_size=FRAME_BYTES,
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=20,
+        timeout_graceful_shutdown=1,
+    )
+
+
+def _addresses(host: str) -> list[tuple[socket.AddressFamily, str]]:
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
+
+
+def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind((address, port))
+        # listening at once: two that start together must not both believe the port is theirs
+        bound.listen(2048)
+    except OSError:
+        bound.close()
+        raise
+    bound.setblocking(False)
+    return bound
+
+
+def _why_not(error: OSError, host: str, port: int) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"There is no address '{host}'."
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} of {host} is in use by another program."
+    if error.errno == errno.EACCES:
+        return f"Port {port} of {host} may not be used by this user."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"'{host}' is not an address of this machine."
+    return f"Cannot listen on port {port} of {host}: {error.strerror}."
+
+
+def _allow_many_files() -> None:
+    """One stream is one file, and the usual limit is a thousand."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _leave(code: int) -> NoReturn:
+    """At once, past everything that hangs: as safe as a power cut, which the store outlives."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
