@@ -98,7 +98,7 @@ async def _ask(work: Work) -> Step | None:
         return None
     work.log.say(StepStarted(run.step + 1))
     listener = Listener(work.log, kit.clock)
-    prompt = Prompt(work.messages, kit.tools(run.owner), kit.instructions, run.thread_id)
+    prompt = Prompt(tuple(work.messages), kit.tools(run.owner), kit.instructions, run.thread_id)
     stop = await listener.listen(kit.model, prompt)
     opened = await _open_wishes(work, listener, stop)
     step = Step(

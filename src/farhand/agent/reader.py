@@ -74,10 +74,10 @@ class Reader:
             run = await self._store.get_run(self._owner, self._run_id)
             if run is None or (not run.active and self.at.seq >= run.last_seq):
                 return None
+        if self._store.hub.closed and not self._watch.news:
+            self.cut = True
+            return None
         if not await self._watch.wait(min(seconds, self._store.hub.recheck)):
-            if self._store.hub.closed:
-                self.cut = True
-                return None
             # nothing was heard: perhaps it was lost, so the record is asked
             self._behind = True
             return []

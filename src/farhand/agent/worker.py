@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable
 
 from farhand.agent import loop
 from farhand.agent.journal import RunLog
@@ -22,8 +22,9 @@ from farhand.store.hub import WAKE
 
 log = logging.getLogger("farhand.runs")
 
-SWEEP_SEC = 5.0
+SWEEP_SEC = 1.0
 PAGE = 500
+AT_ONCE = 64
 
 
 class Worker:
@@ -68,6 +69,7 @@ class Worker:
 
     async def let_go(self, run_id: str) -> None:
         """Ends this process's work on the run, with what was said stored."""
+        self._preferred.pop(run_id, None)
         task = self._tasks.get(run_id)
         if task is None:
             return
@@ -91,10 +93,12 @@ class Worker:
         while strays := [
             run for run in await self._kit.store.stray_runs(limit=PAGE) if run.run_id not in self._tasks
         ]:
-            before = taken
-            for stray in strays:
-                taken += await self._bring_back(stray)
-            if taken == before:
+            back = 0
+            for start in range(0, len(strays), AT_ONCE):
+                some = strays[start : start + AT_ONCE]
+                back += sum(await asyncio.gather(*(self._bring_back(stray) for stray in some)))
+            taken += back
+            if back == 0:
                 break
         return taken
 
@@ -107,20 +111,23 @@ class Worker:
         return True
 
     async def _wake_parked(self) -> None:
-        with self._kit.store.hub.watch(WAKE, limit=100_000) as watch:
-            while True:
-                await watch.wait(self._kit.store.hub.recheck)
+        hub = self._kit.store.hub
+        with hub.watch(WAKE, limit=100_000) as watch:
+            # a closed hub lets nobody sleep, and what could go on is left to the next process
+            while not hub.closed:
+                await watch.wait(hub.recheck)
                 while watch.news:
-                    stray = watch.news.popleft()
-                    assert isinstance(stray, Run)
-                    await self._unless_store_is_down(self._bring_back(stray))
+                    # together, so that their claims share a transaction; in slices, so that others get a turn
+                    woken = [watch.news.popleft() for _ in range(min(AT_ONCE, len(watch.news)))]
+                    back = (self._bring_back(run) for run in woken if isinstance(run, Run))
+                    await self._unless_store_is_down(asyncio.gather(*back))
 
     async def _pick_up_strays(self) -> None:
         while True:
             await self._unless_store_is_down(self.sweep())
             await asyncio.sleep(SWEEP_SEC)
 
-    async def _unless_store_is_down(self, work: Coroutine[None, None, object]) -> None:
+    async def _unless_store_is_down(self, work: Awaitable[object]) -> None:
         try:
             await work
         except StoreDown as error:

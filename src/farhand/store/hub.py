@@ -57,8 +57,8 @@ class Watch:
 
     async def wait(self, seconds: float) -> bool:
         """True as soon as there is news; False when the time is up, which means: look at the record."""
-        if self.news or self._hub.closed:
-            return bool(self.news)
+        if self.news:
+            return True
         loop = asyncio.get_running_loop()
         self._sleeper = loop.create_future()
         timer = loop.call_later(seconds, _finish, self._sleeper)
