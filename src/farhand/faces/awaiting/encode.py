@@ -114,38 +114,40 @@ class Encoder:
         self._at = at
 
     def _frames(self, entry: Entry) -> Iterator[bytes]:
-        event = entry.event
-        block = self._style.block_of(event)
-        if self._block is not None and self._block != block:
-            yield from self._stop_block()
+        block = self._style.block_of(entry.event)
+        stopped = self._block is not None and self._block != block
+        if stopped and self._style.held:
+            yield self._move(self._style.rest(), self._end_of_block)
+        stops = [self._stop_block()] if stopped else []
         if block is None:
-            yield from self._whole(entry)
+            yield from self._last_moves([*stops, *self._whole(entry)], entry.end)
             return
         if self._block is None:
             self._block = block
-            yield self._move(self._style.start(block), Position(entry.seq, entry.offset))
-        if isinstance(event, TextAdded | ReasoningAdded | InputAdded):
-            yield self._move(self._style.add(block, event.text), self._told(entry))
+            yield from self._last_moves([*stops, self._style.start(block)], Position(entry.seq, entry.offset))
+        if isinstance(entry.event, TextAdded | ReasoningAdded | InputAdded):
+            yield self._move(self._style.add(block, entry.event.text), self._told(entry))
             self._end_of_block = entry.end
 
-    def _stop_block(self) -> Iterator[bytes]:
+    def _stop_block(self) -> str:
         block, self._block = self._block, None
         assert block is not None, "only an open block is stopped"
-        if self._style.held:
-            yield self._move(self._style.rest(), self._end_of_block)
-        yield self._frame(self._style.stop(block))
+        return self._style.stop(block)
 
-    def _whole(self, entry: Entry) -> Iterator[bytes]:
+    def _whole(self, entry: Entry) -> list[str]:
         self._waiting.note(entry.event)
-        datas = [*self._style.whole(entry.event), *self._control(entry.event)]
+        datas = self._style.whole(entry.event)
+        if isinstance(entry.event, RunFailed):
+            return [*datas, _tag(ERROR, Fault(entry.event.code, entry.event.message))]
+        # a pause that was answered since is not told again: a page would run its tools a second time
+        if entry.seq >= self._opening.past and self._waiting.pauses_now():
+            return [*datas, _tag(PAUSE, self._waiting.tools)]
+        return datas
+
+    def _last_moves(self, datas: list[str], to: Position) -> Iterator[bytes]:
         for data in datas[:-1]:
             yield self._frame(data)
-        yield self._move(datas[-1] if datas else "", entry.end)
-
-    def _control(self, event: Event) -> list[str]:
-        if isinstance(event, RunFailed):
-            return [_tag(ERROR, Fault(event.code, event.message))]
-        return [_tag(PAUSE, self._waiting.tools)] if self._waiting.pauses_now() else []
+        yield self._move(datas[-1] if datas else "", to)
 
     def _end(self, entry: Entry) -> bytes:
         over = isinstance(entry.event, RunFinished | RunFailed)

@@ -1,0 +1,42 @@
+"""What the tests of every face share: a server to talk to, on every store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Unpack, TypedDict
+
+import pytest
+
+from farhand.agent.agent import Agent
+from farhand.core.settings import Settings
+from farhand.server.door import Authenticate
+from farhand.store.base import Store
+from tests.faces.served import Options, Served, served
+
+
+class NamedOptions(TypedDict, total=False):
+    store: str | Store
+    settings: Settings | None
+    authenticate: Authenticate | None
+
+
+Serve = Callable[..., Awaitable[Served]]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An address of each kind of store."""
+    return "memory:" if request.param == "memory" else f"sqlite:///{tmp_path}/farhand.db"
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Serve]:
+    """`await serve(agent, store=…, settings=…, authenticate=…)`; each one is stopped with the test."""
+    async with AsyncExitStack() as stack:
+
+        async def start(agent: Agent, **options: Unpack[NamedOptions]) -> Served:
+            return await stack.enter_async_context(served(agent, Options(**options)))
+
+        yield start

@@ -1,0 +1,86 @@
+"""A farhand server on loopback, in the event loop of the test: real sockets, real HTTP, no second process."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx2
+import uvicorn
+
+from farhand.agent.agent import Agent
+from farhand.agent.farhand import Farhand
+from farhand.core.settings import Settings
+from farhand.server.app import App, create_app
+from farhand.server.door import Authenticate
+from farhand.store.base import Store
+
+
+@dataclass(frozen=True)
+class Options:
+    store: str | Store = "memory:"
+    settings: Settings | None = None
+    authenticate: Authenticate | None = None
+
+
+@dataclass
+class Served:
+    """`http` sends the token by itself; `stranger` sends nothing."""
+
+    app: App
+    url: str
+    token: str
+    http: httpx2.AsyncClient
+    stranger: httpx2.AsyncClient
+    _server: uvicorn.Server
+    _sockets: list[socket.socket]
+    _stopped: bool = field(default=False)
+
+    @property
+    def farhand(self) -> Farhand:
+        return self.app.farhand
+
+    async def stop(self) -> None:
+        """As at a signal: streams end resumably, what is under way is in the store."""
+        if self._stopped:
+            return
+        self._stopped = True
+        await self.app.drain()
+        await self._server.shutdown(self._sockets)
+        await self.app.stop()
+
+
+@asynccontextmanager
+async def served(agent: Agent, options: Options) -> AsyncIterator[Served]:
+    app = create_app(
+        agent, store=options.store, settings=options.settings, authenticate=options.authenticate
+    )
+    await app.start()
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = await _listen(app, listener)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    token = app.door.token or ""
+    async with _client(url, token) as http, _client(url, "") as stranger:
+        running = Served(app, url, token, http, stranger, server, [listener])
+        try:
+            yield running
+        finally:
+            await running.stop()
+
+
+async def _listen(app: App, listener: socket.socket) -> uvicorn.Server:
+    # without its loop of ticks and its signal handlers: those belong to a process of its own
+    config = uvicorn.Config(app, lifespan="off", log_config=None, timeout_graceful_shutdown=5)
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup(sockets=[listener])
+    return server
+
+
+def _client(url: str, token: str) -> httpx2.AsyncClient:
+    # no time limit of its own: the test has one
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    return httpx2.AsyncClient(base_url=url, headers=headers, timeout=None)
