@@ -13,6 +13,8 @@ export interface Part {
   readonly toolCallId?: string;
   readonly toolName?: string;
   readonly input?: unknown;
+  /** Where clients of 6.0 keep an input that was refused. */
+  readonly rawInput?: unknown;
   readonly output?: unknown;
   readonly errorText?: string;
   readonly approval?: { readonly id: string; readonly approved?: boolean; readonly reason?: string };
@@ -43,7 +45,7 @@ export function wordsOf(part: Part): string | undefined {
     return `(${part.text})`;
   }
   const tool = toolOf(part);
-  return tool === undefined ? undefined : `${tool} ${JSON.stringify(part.input)} ${stateOf(part)}`;
+  return tool === undefined ? undefined : `${tool} ${JSON.stringify(part.input ?? part.rawInput)} ${stateOf(part)}`;
 }
 
 function stateOf(part: Part): string {

@@ -29,7 +29,7 @@ export function scene(): Scene {
   beforeAll(async () => {
     server = await Server.start();
   });
-  afterAll(async ({ tasks }) => {
+  afterAll(async ({}, { tasks }) => {
     await Promise.all(closing.map((close) => close()));
     if (tasks.some((task) => task.result?.state === "fail")) {
       console.error(`the server said, at the end:\n${server?.log.slice(-4_000)}`);

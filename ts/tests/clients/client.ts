@@ -87,15 +87,22 @@ export class Page {
     this.hands.say(text);
   }
 
+  /** What an `onToolCall` does with a call it was given. */
+  bring(call: ToolCall, output: unknown): void {
+    void this.hands.chat().addToolOutput({ tool: call.toolName, toolCallId: call.toolCallId, output });
+  }
+
+  bringError({ toolName, toolCallId }: ToolCall, errorText: string): void {
+    void this.hands.chat().addToolOutput({ tool: toolName, toolCallId, state: "output-error", errorText });
+  }
+
   /** Answers the open call of this tool, the first or the `nth`. */
   answer(tool: string, output: unknown, nth = 0): void {
-    const { toolCallId } = this.#open(tool, nth);
-    void this.hands.chat().addToolOutput({ tool, toolCallId, output });
+    this.bring(this.#open(tool, nth), output);
   }
 
   fail(tool: string, errorText: string, nth = 0): void {
-    const { toolCallId } = this.#open(tool, nth);
-    void this.hands.chat().addToolOutput({ tool, toolCallId, state: "output-error", errorText });
+    this.bringError(this.#open(tool, nth), errorText);
   }
 
   /** The person's yes or no, to the first or the `nth` request for this tool. */
@@ -120,13 +127,19 @@ export class Page {
 
   /** Waits until the client does nothing any more: no response is open and the chat is ready or broken. */
   async rests(): Promise<void> {
-    const fact = (): boolean => this.wire.quietFor > 100 && ["ready", "error"].includes(this.hands.chat().status);
-    await until(fact, () => `a client at rest: ${this.#trouble()}`);
+    const from = performance.now();
+    const quiet = (): boolean => Math.min(this.wire.quietFor, performance.now() - from) > 100;
+    await until(
+      () => quiet() && ["ready", "error"].includes(this.hands.chat().status), 
+      () => `a client at rest: ${this.#trouble()}`,
+    );
   }
 
   /** Waits until nothing has come or gone for two seconds: whoever posts in a loop never gets here. */
   async quiet(): Promise<void> {
-    await until(() => this.wire.quietFor > 2_000, () => `two quiet seconds: ${this.#trouble()}`, 30_000);
+    const from = performance.now();
+    const quiet = (): boolean => Math.min(this.wire.quietFor, performance.now() - from) > 2_000;
+    await until(quiet, () => `two quiet seconds: ${this.#trouble()}`, 30_000);
     await this.rests();
   }
 
@@ -134,13 +147,13 @@ export class Page {
     this.hands.close();
   }
 
-  #open(tool: string, nth: number): { toolCallId: string } {
+  #open(tool: string, nth: number): ToolCall {
     const open = this.parts(tool).filter((part) => !part.state?.startsWith("output-"));
-    const toolCallId = open[nth]?.toolCallId;
+    const { toolCallId, input } = open[nth] ?? {};
     if (toolCallId === undefined) {
       throw new Error(`no call of ${tool} is open; the page shows:\n${this.seen().join("\n")}`);
     }
-    return { toolCallId };
+    return { toolName: tool, toolCallId, input };
   }
 
   #trouble(): string {
