@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from farhand.models.scripted import ScriptedModel
     from farhand.testing.clock import FakeClock
     from farhand.testing.store_laws import DurableStoreLaws, StoreLaws
+    from farhand.testing.ui_stream import StreamChecker
 
-__all__ = ["DurableStoreLaws", "FakeClock", "ScriptedModel", "StoreLaws"]
+__all__ = ["DurableStoreLaws", "FakeClock", "ScriptedModel", "StoreLaws", "StreamChecker"]
 
 _HOMES = {
     "farhand.models.scripted": ("ScriptedModel",),
     "farhand.testing.clock": ("FakeClock",),
     "farhand.testing.far_client": ("FarClient",),
     "farhand.testing.store_laws": ("DurableStoreLaws", "StoreLaws"),
+    "farhand.testing.ui_stream": ("StreamChecker",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

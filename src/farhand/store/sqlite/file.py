@@ -48,15 +48,16 @@ class StoreFile:
 
 def open_file(path: str) -> StoreFile:
     """Locks the file, makes it ours if it is new, and brings its tables up to date."""
-    place = Path(path).expanduser().resolve()
-    _check_place(place)
-    file = StoreFile(place, _lock(place))
-    try:
-        with _plain_words(place):
+    with _plain_words(path):
+        # two names of one file are one store
+        place = Path(os.path.realpath(Path(path).expanduser()))
+        _check_place(place)
+        file = StoreFile(place, _lock(place))
+        try:
             _prepare(file, place)
-    except BaseException:
-        file.close()
-        raise
+        except BaseException:
+            file.close()
+            raise
     return file
 
 
@@ -75,8 +76,7 @@ def _check_place(place: Path) -> None:
 
 def _lock(place: Path) -> IO[bytes]:
     """Held on a companion file, which the system frees however the process ends."""
-    with _plain_words(place):
-        lock = place.with_name(place.name + ".lock").open("a+b")
+    lock = place.with_name(place.name + ".lock").open("a+b")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -98,12 +98,10 @@ def _prepare(file: StoreFile, place: Path) -> None:
     db = file.connect()
     try:
         _check_ours(db, place)
-        db.execute("PRAGMA journal_mode = WAL")
+        _keep_log(db, place)
         _migrate(db, place)
         # whoever held a run is gone: this process has the file to itself
-        db.execute(
-            "UPDATE runs SET lease_until = 0 WHERE ended_at IS NULL AND parked = 0 AND lease_until > 0"
-        )
+        db.execute("UPDATE runs SET lease_until = 0, stray_at = 0 WHERE stray_at > 0")
     finally:
         db.close()
 
@@ -113,6 +111,14 @@ def _check_ours(db: sqlite3.Connection, place: Path) -> None:
     (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if owner != APPLICATION_ID and tables:
         raise BadSetting(f"'{place}' is a database of another program.", hint="Name another file.")
+
+
+def _keep_log(db: sqlite3.Connection, place: Path) -> None:
+    (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise BadSetting(
+            f"The store '{place}' lies where SQLite cannot keep a write-ahead log.", hint="Use a local disk."
+        )
 
 
 def _migrate(db: sqlite3.Connection, place: Path) -> None:
@@ -146,12 +152,12 @@ def _migrations() -> list[tuple[int, str]]:
 
 
 @contextmanager
-def _plain_words(place: Path) -> Iterator[None]:
+def _plain_words(path: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, sqlite3.Error) as error:
-        what = error.strerror if isinstance(error, OSError) else str(error)
+    except (OSError, RuntimeError, ValueError, sqlite3.Error) as error:
+        what = error.strerror if isinstance(error, OSError) else str(error).removesuffix(".")
         raise BadSetting(
-            f"The store '{place}' cannot be used: {what}.",
+            f"The store '{path}' cannot be used: {what}.",
             hint="Name a farhand store, or a new file in a folder that can be written.",
         ) from error

@@ -90,6 +90,7 @@ class Writer:
         return await waiter
 
     def _run(self) -> None:
+        orders: list[Order] = []
         try:
             last = False
             while not last:
@@ -98,7 +99,7 @@ class Writer:
                 self._on_loop(self._answer, orders)
         finally:
             self._db.close()
-            self._on_loop(self._end)
+            self._on_loop(self._end, orders)
 
     def _next_orders(self) -> tuple[list[Order], bool]:
         """Waits for one and takes all the others that are there; and whether they are the last."""
@@ -176,12 +177,14 @@ class Writer:
                 tell_commit(self._hub, order.told.calls, order.told.entries, order.told.runs)
             _set(order.waiter, order.answer)
 
-    def _end(self) -> None:
+    def _end(self, orders: list[Order]) -> None:
+        """Nobody is left waiting, also if the thread has died of a fault of ours."""
         self._closed = True
         while not self._queue.empty():
             order = self._queue.get_nowait()
-            if order is not None:
-                _set(order.waiter, StoreDown("The store is closed."))
+            orders += [] if order is None else [order]
+        for order in orders:
+            _set(order.waiter, StoreDown("The store is closed."))
         if not self._ended.done():
             self._ended.set_result(None)
 

@@ -12,9 +12,10 @@ from farhand.clock import Clock
 from farhand.core import call as table
 from farhand.core.approval import Approval
 from farhand.core.call import Call, Phase, new_call
+from farhand.core.event import RunParked, TextAdded
 from farhand.core.outcome import Cancelled, Success, digest
 from farhand.core.principal import Owner
-from farhand.core.run import Run
+from farhand.core.run import Run, RunState
 from farhand.core.thread import Text, Thread, UserMessage
 from farhand.core.tool import Executor, Tool
 from farhand.store.base import (
@@ -24,12 +25,14 @@ from farhand.store.base import (
     InsertMessage,
     InsertRun,
     InsertThread,
+    ParkRun,
     Stale,
     Store,
     SwapCall,
     When,
     Why,
     Write,
+    WriteRun,
 )
 from farhand.testing.clock import FakeClock
 
@@ -97,6 +100,14 @@ class Given:
 
     async def settle(self, call: Call, when: When = When.ANY_TIME) -> Commit:
         return await self.store.commit(SwapCall(call, self.settled(call), when))
+
+    async def park(self, run: Run) -> Run:
+        return (await self.write(ParkRun(run.run_id, run.fence, RunParked()))).runs[run.run_id]
+
+    async def end(self, run: Run) -> Run:
+        """With one last event."""
+        bye = WriteRun(run_id=run.run_id, fence=run.fence, state=RunState.DONE, events=(TextAdded(0, "bye"),))
+        return (await self.write(bye)).runs[run.run_id]
 
     async def message(self, message_id: str, thread_id: str = "t1") -> UserMessage:
         message = user_message(message_id)

@@ -129,4 +129,4 @@ class LeaseLaws(Laws):
     async def _parked(self, given: Given, thread_id: str = "t1") -> Run:
         run = await given.run(thread_id)
         await given.call(run)
-        return (await given.write(ParkRun(run.run_id, run.fence, RunParked()))).runs[run.run_id]
+        return await given.park(run)

@@ -151,5 +151,4 @@ class RemovalLaws(Laws):
         run = await given.run(thread_id)
         await given.message(f"of {thread_id}", thread_id)
         await given.settle(await given.call(run))
-        bye = WriteRun(run_id=run.run_id, fence=1, state=RunState.DONE, events=(TextAdded(0, "bye"),))
-        return (await given.write(bye)).runs[run.run_id]
+        return await given.end(run)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from farhand.core.event import TextAdded
-from farhand.core.run import Run, RunState
 from farhand.store.base import InsertCall, SwapCall, WriteRun
-from farhand.testing.store_laws.given import ANN, Given, Laws
+from farhand.testing.store_laws.given import ANN, Laws
 
 
 class RetentionLaws(Laws):
@@ -19,7 +18,7 @@ class RetentionLaws(Laws):
             call, asked = await given.call(run), await given.call(run, approval=approval)
             await given.settle(call)
             await given.write(SwapCall(asked, given.stopped(asked)))
-            await self._end(given, run)
+            await given.end(run)
             given.clock.advance(10)
             assert await given.store.purge(settled_before=given.clock.now()) == 2
             assert await given.store.get_call(ANN, call.call_id) is None
@@ -35,7 +34,7 @@ class RetentionLaws(Laws):
             run = await given.run()
             call = await given.call(run)
             await given.settle(call)
-            await self._end(given, run)
+            await given.end(run)
             assert await given.store.purge(settled_before=given.clock.now()) == 0
             assert (await given.stored_call(call)).outcome is not None
             assert len(await given.store.events(ANN, run.run_id)) == 1
@@ -64,7 +63,7 @@ class RetentionLaws(Laws):
     async def test_after_a_purge_numbers_go_on_where_they_were(self) -> None:
         async with self.given() as given:
             run = await given.run()
-            await self._end(given, run)
+            await given.end(run)
             given.clock.advance(10)
             await given.store.purge(settled_before=given.clock.now())
             await given.write(WriteRun(run_id=run.run_id, events=(TextAdded(0, "late"),)))
@@ -80,7 +79,3 @@ class RetentionLaws(Laws):
             given.clock.advance(10)
             assert await given.store.purge(settled_before=given.clock.now()) == len(calls)
             assert await given.store.purge(settled_before=given.clock.now()) == 0
-
-    async def _end(self, given: Given, run: Run) -> None:
-        bye = WriteRun(run_id=run.run_id, fence=1, state=RunState.DONE, events=(TextAdded(0, "bye"),))
-        await given.write(bye)

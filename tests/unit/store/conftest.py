@@ -1,0 +1,29 @@
+"""A SQLite store in a folder of its own, and things to put into it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from farhand.store.sqlite import SqliteStore
+from farhand.testing import FakeClock
+from farhand.testing.store_laws.given import Given
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "farhand.db"
+
+
+@pytest.fixture
+async def sqlite(path: Path, clock: FakeClock) -> AsyncIterator[SqliteStore]:
+    opened = await SqliteStore.open(str(path), clock)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def given(sqlite: SqliteStore, clock: FakeClock) -> Given:
+    return Given(sqlite, clock)

@@ -1,0 +1,124 @@
+"""How records lie in the tables: other versions' fields are kept, and no scan walks through the history."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from farhand.core.thread import Thread
+from farhand.errors import StoreDown
+from farhand.store.base import AllowTool, InsertThread, SwapCall
+from farhand.store.sqlite import SqliteStore, purge, rows
+from farhand.store.sqlite import store as reads
+from farhand.store.sqlite.file import open_file
+from farhand.testing import FakeClock
+from farhand.testing.store_laws.given import ANN, Given
+from tests.requirement import requirement
+
+NEWER = {"shape": {"of": "a newer farhand"}, "number": 1.0}
+
+READS = {
+    name: sql
+    for name, sql in vars(reads).items()
+    if name.isupper() and isinstance(sql, str) and "WHERE" in sql
+} | {"RUN_BY_ID": rows.RUN_BY_ID}
+
+
+@requirement("store:unknown-fields")
+async def test_fields_of_a_newer_version_are_tolerated_and_kept_through_every_change(
+    sqlite: SqliteStore, given: Given, path: Path
+) -> None:
+    run = await given.run()
+    call = await given.call(run)
+    thread = await sqlite.get_thread(ANN, "t1")
+    for table in ("calls", "threads"):
+        _change_bodies(path, table, lambda body: body | NEWER)
+    # read again, as after an update of farhand and back
+    sqlite._writer._draft.forget()
+
+    assert await given.stored_call(call) == call
+    assert await sqlite.get_thread(ANN, "t1") == thread
+    await given.write(SwapCall(call, given.settled(call)), AllowTool(ANN, "t1", "v1"))
+    await given.write(InsertThread(given.new_thread("t1")))
+    assert await given.stored_call(call) == given.settled(call)
+    for table in ("calls", "threads"):
+        [body] = _bodies(path, table)
+        assert {name: body[name] for name in NEWER} == NEWER
+
+
+async def test_a_record_that_this_version_cannot_read_is_a_clear_error(given: Given, path: Path) -> None:
+    call = await given.call()
+    _change_bodies(path, "calls", lambda body: body | {"phase": "flying"})
+    with pytest.raises(StoreDown, match="cannot be read by this version"):
+        await given.stored_call(call)
+
+
+@requirement("store:cheap-scans")
+@pytest.mark.parametrize("name", READS)
+def test_no_read_walks_through_a_table(name: str, path: Path) -> None:
+    file = open_file(str(path))
+    db = file.connect()
+    steps = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {READS[name]}", (1,) * READS[name].count("?"))]
+    assert steps
+    assert [step for step in steps if step.startswith("SCAN")] == []
+    db.close()
+    file.close()
+
+
+@requirement("store:cheap-scans")
+async def test_opening_and_purging_look_only_at_what_they_change(path: Path) -> None:
+    file = open_file(str(path))
+    db = file.connect()
+    seen: list[str] = []
+    db.set_trace_callback(seen.append)
+    purge.purge_calls(db, 1.0)
+    purge.purge_journals(db, 1.0)
+    void_leases = "UPDATE runs SET lease_until = 0, stray_at = 0 WHERE stray_at > 0"
+    plans = [
+        row[3] for sql in [*seen, void_leases] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
+    ]
+    assert [step for step in plans if step.startswith("SCAN")] == []
+    db.close()
+    file.close()
+
+
+@requirement("store:cheap-scans")
+async def test_what_is_due_or_stray_is_found_among_many_parked_calls(given: Given, clock: FakeClock) -> None:
+    async def park(number: int) -> None:
+        run = await given.run(f"t{number}")
+        await given.call(run, deadline=clock.now() + 1000 + number)
+        await given.park(run)
+
+    await asyncio.gather(*(park(number) for number in range(300)))
+    assert await given.store.stray_runs(limit=10) == []
+    due = await given.store.due(before=clock.now() + 1002.5, limit=10)
+    assert [round(item.deadline - clock.now()) for item in due] == [1000, 1001, 1002]
+
+
+def test_an_unknown_field_is_not_lost_when_there_is_none() -> None:
+    thread = Thread(owner=ANN, thread_id="t1", created_at=1.0, updated_at=2.0)
+    body = rows.encode(thread)
+    assert rows.unknown_in(body, Thread) == {}
+    assert rows.encode_with({}, thread) == body
+
+
+def _bodies(path: Path, table: str) -> list[dict[str, object]]:
+    db = sqlite3.connect(path)
+    bodies = [msgspec.json.decode(body) for (body,) in db.execute(f"SELECT body FROM {table}")]
+    db.close()
+    return bodies
+
+
+def _change_bodies(path: Path, table: str, change: Callable[[dict[str, object]], dict[str, object]]) -> None:
+    """As another version of farhand would have written them."""
+    db = sqlite3.connect(path)
+    found = db.execute(f"SELECT rowid, body FROM {table}").fetchall()
+    bodies = [(msgspec.json.encode(change(msgspec.json.decode(body))), number) for number, body in found]
+    db.executemany(f"UPDATE {table} SET body = ? WHERE rowid = ?", bodies)
+    db.commit()
+    db.close()
