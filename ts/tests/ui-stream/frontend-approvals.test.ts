@@ -1,0 +1,157 @@
+import { describe, expect, it } from "vitest";
+import { clients, type Page, type ToolCall } from "../clients/index.ts";
+import { requirement } from "../requirement.ts";
+import { ends, fresh, scene } from "../scene.ts";
+import { until } from "../until.ts";
+
+const here = scene();
+const PHOTO = { name: "photo.png" };
+
+const seenAt = (subject: string, call: string, answer: string): string[] => [
+  `user: photo ${subject}`,
+  `assistant: take_photo {"camera":"front","subject":"${subject}"} ${call}`,
+  `assistant: take_photo gave ${answer}.`,
+];
+
+/** A page that asks its person for a photo, up to the point where the person is asked. */
+async function asked(page: Page): Promise<string> {
+  const subject = fresh("cat");
+  page.say(`photo ${subject}`);
+  await page.sees(`take_photo {"camera":"front","subject":"${subject}"} may it run?`);
+  await page.rests();
+  // nobody was told to run it: the request for approval is all there is
+  expect(page.toolCalls).toEqual([]);
+  return subject;
+}
+
+describe("joint: our own helper posts the yes and the output together", () => {
+  it.concurrent.for(clients)("$name brings a photo", async (client) => {
+    requirement("ui-stream:joint");
+    const page = here.open(client, { autoSend: "joint" });
+    const subject = await asked(page);
+    page.decide("take_photo", true);
+    await page.sees("may run");
+    page.answer("take_photo", PHOTO);
+    await ends(page, { seen: seenAt(subject, '= {"name":"photo.png"}', '{"name": "photo.png"}'), posts: 2 });
+    expect(page.toolCalls).toEqual([]);
+  });
+
+  it.concurrent.for(clients)("$name brings an error", async (client) => {
+    requirement("ui-stream:joint");
+    const page = here.open(client, { autoSend: "joint" });
+    const subject = await asked(page);
+    page.decide("take_photo", true);
+    await page.sees("may run");
+    page.fail("take_photo", "no camera");
+    await ends(page, { seen: seenAt(subject, "! no camera", "nothing: failure, no camera"), posts: 2 });
+  });
+
+  it.concurrent.for(clients)("$name says no", async (client) => {
+    requirement("ui-stream:joint");
+    const page = here.open(client, { autoSend: "joint" });
+    const subject = await asked(page);
+    page.decide("take_photo", false, { reason: "not today" });
+    await ends(page, { seen: seenAt(subject, "denied", "nothing: denied, denied: not today"), posts: 2 });
+  });
+});
+
+describe("split: the stock helpers post the yes alone", () => {
+  /** Runs the tool when it is told to, as every page does that knows nothing of approvals. */
+  function takePhoto(call: ToolCall, page: Page): void {
+    if (call.toolName === "take_photo") {
+      page.bring(call, PHOTO);
+    }
+  }
+
+  it.concurrent.for(clients)("$name is told to run the tool after the yes", async (client) => {
+    requirement("ui-stream:split");
+    const page = here.open(client, { onToolCall: takePhoto });
+    const subject = await asked(page);
+    page.decide("take_photo", true);
+    await page.sees("take_photo gave");
+    await ends(page, { seen: seenAt(subject, '= {"name":"photo.png"}', '{"name": "photo.png"}'), posts: page.wire.posts.length });
+    expect(page.wire.posts.length).toBeLessThanOrEqual(4);
+    expect(page.toolCalls.map((call) => call.input)).toEqual([{ camera: "front", subject }]);
+  });
+
+  it.concurrent.for(clients)("$name brings an error", async (client) => {
+    requirement("ui-stream:split");
+    const page = here.open(client, { onToolCall: (call, page) => page.bringError(call, "no camera") });
+    const subject = await asked(page);
+    page.decide("take_photo", true);
+    await page.sees("take_photo gave");
+    await ends(page, { seen: seenAt(subject, "! no camera", "nothing: failure, no camera"), posts: page.wire.posts.length });
+    expect(page.wire.posts.length).toBeLessThanOrEqual(4);
+    expect(page.toolCalls.length).toBe(1);
+  });
+
+  it.concurrent.for(clients)("$name says no, in one post", async (client) => {
+    requirement("ui-stream:split");
+    const page = here.open(client, { onToolCall: takePhoto });
+    const subject = await asked(page);
+    page.decide("take_photo", false, { reason: "not today" });
+    await ends(page, { seen: seenAt(subject, "denied", "nothing: denied, denied: not today"), posts: 2 });
+    expect(page.toolCalls).toEqual([]);
+  });
+
+  it.concurrent.for(clients)("$name, eager, brings the output while its yes is being posted", async (client) => {
+    requirement("ui-stream:eager-split");
+    const page = here.open(client);
+    const subject = await asked(page);
+    page.decide("take_photo", true);
+    await until(() => page.wire.posts.length === 2, "the post of the yes");
+    page.answer("take_photo", PHOTO);
+    await page.sees("take_photo gave");
+    await ends(page, { seen: seenAt(subject, '= {"name":"photo.png"}', '{"name": "photo.png"}'), posts: page.wire.posts.length });
+    expect(page.wire.posts.length).toBeLessThanOrEqual(4);
+    expect(page.toolCalls).toEqual([]);
+  });
+
+  it.concurrent.for(clients)("$name, eager and failing, brings the error while its yes is being posted", async (client) => {
+    requirement("ui-stream:eager-split");
+    const page = here.open(client);
+    const subject = await asked(page);
+    page.decide("take_photo", true);
+    await until(() => page.wire.posts.length === 2, "the post of the yes");
+    page.fail("take_photo", "no camera");
+    await page.sees("take_photo gave");
+    await ends(page, { seen: seenAt(subject, "! no camera", "nothing: failure, no camera"), posts: page.wire.posts.length });
+    expect(page.wire.posts.length).toBeLessThanOrEqual(4);
+  });
+
+  it.concurrent.for(clients)("$name, slow, brings the output long after its yes", async (client) => {
+    requirement("ui-stream:split");
+    const page = here.open(client);
+    const subject = await asked(page);
+    page.decide("take_photo", true);
+    await page.sees("is to run");
+    await page.quiet();
+    expect(page.toolCalls.length).toBe(1);
+    page.answer("take_photo", PHOTO);
+    await ends(page, { seen: seenAt(subject, '= {"name":"photo.png"}', '{"name": "photo.png"}'), posts: 4 });
+  });
+
+  it.concurrent.for(clients)("$name has a photo and a server tool to approve in one step", async (client) => {
+    requirement("ui-stream:mixed-step");
+    const page = here.open(client, { onToolCall: takePhoto });
+    const subject = fresh("cat");
+    page.say(`photo-and-delete ${subject}`);
+    await page.sees(`delete_file {"path":"${subject}"} may it run?`);
+    await page.rests();
+    page.decide("take_photo", true);
+    await page.sees("may run");
+    page.decide("delete_file", true);
+    await page.sees("take_photo gave");
+    await ends(page, {
+      seen: [
+        `user: photo-and-delete ${subject}`,
+        `assistant: take_photo {"camera":"back","subject":"${subject}"} = {"name":"photo.png"}`,
+        `assistant: delete_file {"path":"${subject}"} = {"deleted":"${subject}"}`,
+        `assistant: take_photo gave {"name": "photo.png"}. delete_file gave {"deleted": "${subject}"}.`,
+      ],
+      posts: page.wire.posts.length,
+    });
+    expect(page.wire.posts.length).toBeLessThanOrEqual(4);
+    expect(here.server.executions("delete_file", subject)).toBe(1);
+  });
+});
