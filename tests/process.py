@@ -1,0 +1,177 @@
+"""farhand as a process of its own, for tests that kill, stop and restart it.
+
+    async with farhand_process("tests.chaos.agents:agent", "--hold-for", "5") as server:
+        async with server.client() as client:
+            await client.post("/api/chat", json=...)
+        await server.kill()
+        await server.restart()
+
+The store, the port and the token stay the same from one start to the next. The environment and the folders of
+whoever runs the tests are kept out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx2
+
+ROOT = Path(__file__).resolve().parents[1]
+READY_WITHIN_SEC = 40.0
+GONE_WITHIN_SEC = 30.0
+_ADDRESS = re.compile(r"^  open +(http://\S+?)/(?:\?token=(\S+))?$", re.MULTILINE)
+
+
+class Ended(NamedTuple):
+    """A process that came to its end by itself."""
+
+    code: int
+    out: str
+    err: str
+
+
+class FarhandProcess:
+    """One server; alive between `start()` and `stop()` or `kill()`."""
+
+    def __init__(self, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]) -> None:
+        self.url = ""
+        self.token = secrets.token_urlsafe(24)
+        self._arguments = arguments
+        self._folder = folder
+        self._environment = {**environment, "FARHAND_TOKEN": self.token}
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    @property
+    def out(self) -> str:
+        return self._out.read_text()
+
+    @property
+    def err(self) -> str:
+        """What it logged, over all starts."""
+        return self._err.read_text()
+
+    def client(self, *, signed_in: bool = True, timeout: float = 30.0) -> httpx2.AsyncClient:
+        """Talks to it, with the token unless said otherwise. Follows no redirect."""
+        headers = {"authorization": f"Bearer {self.token}"} if signed_in else {}
+        any_number = httpx2.Limits(max_connections=None)
+        return httpx2.AsyncClient(
+            base_url=self.url, headers=headers, timeout=timeout, limits=any_number, trust_env=False
+        )
+
+    async def start(self) -> None:
+        """Returns once it answers requests."""
+        port = ("--port", str(self.port) if self.url else "0")
+        with self._out.open("w") as out, self._err.open("a") as err:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "farhand", *self._arguments, *port,
+                cwd=ROOT, env=self._environment, stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=err,
+            )  # fmt: skip
+        self.url = await asyncio.wait_for(self._address(), READY_WITHIN_SEC)
+
+    async def restart(self) -> None:
+        """Kills it if it is still alive, and starts it again on the same store and port."""
+        await self.kill()
+        await self.start()
+
+    async def stop(self, sig: int = signal.SIGTERM) -> int:
+        """Asks it to stop and waits until it is gone; its exit code."""
+        process = self._running()
+        process.send_signal(sig)
+        return await asyncio.wait_for(process.wait(), GONE_WITHIN_SEC)
+
+    def signal(self, sig: int) -> None:
+        self._running().send_signal(sig)
+
+    async def wait(self) -> int:
+        return await asyncio.wait_for(self._running().wait(), GONE_WITHIN_SEC)
+
+    async def kill(self) -> None:
+        """As a power cut would: no signal handler, no clean-up."""
+        process = self._process
+        if process is not None and process.returncode is None:
+            process.kill()
+            await process.wait()
+
+    @property
+    def _out(self) -> Path:
+        return self._folder / "out.txt"
+
+    @property
+    def _err(self) -> Path:
+        return self._folder / "err.txt"
+
+    def _running(self) -> asyncio.subprocess.Process:
+        assert self._process is not None, "start() comes first"
+        return self._process
+
+    async def _address(self) -> str:
+        """Looks at what it prints until the address is there: printed only when it is ready."""
+        while not (found := _ADDRESS.search(self.out)):
+            assert self._running().returncode is None, f"it ended at once:\n{self.err}"
+            await asyncio.sleep(0.02)
+        return found[1]
+
+
+@asynccontextmanager
+async def farhand_process(
+    target: str, *arguments: str, store: str | None = None, env: Mapping[str, str] | None = None
+) -> AsyncIterator[FarhandProcess]:
+    """A running `farhand run target …`, or `farhand demo …` for the target `demo`."""
+    with tempfile.TemporaryDirectory(prefix="farhand-test-") as folder:
+        place = Path(folder)
+        address = store or f"sqlite:///{place / 'store.db'}"
+        command = ("demo",) if target == "demo" else ("run", target)
+        # an app of create_app brings its own store
+        kept = () if target.endswith(":app") else ("--store", address)
+        process = FarhandProcess((*command, *kept, *arguments), place, environment(place, env))
+        try:
+            await process.start()
+            yield process
+        finally:
+            await process.kill()
+
+
+async def run_farhand(
+    *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None, within: float = READY_WITHIN_SEC
+) -> Ended:
+    """A farhand that is expected to end by itself, with everything it printed."""
+    with tempfile.TemporaryDirectory(prefix="farhand-test-") as folder:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "farhand", *arguments,
+            cwd=cwd, env=environment(Path(folder), env), stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            out, err = await asyncio.wait_for(process.communicate(), within)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    assert process.returncode is not None, "it has ended"
+    return Ended(process.returncode, out.decode(), err.decode())
+
+
+def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """That of the tests, without settings and folders of the user's own."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("FARHAND_")}
+    homes = {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state")}
+    # wide, so that a sentence in a box stays on one line
+    return {**plain, **homes, "COLUMNS": "200", "PYTHONPATH": str(ROOT), **(more or {})}
