@@ -16,11 +16,11 @@ from farhand.calls.change import Reply
 from farhand.calls.desk import Brought
 from farhand.core.call import Call, Phase
 from farhand.core.event import START, Position
-from farhand.core.principal import Owner
+from farhand.core.principal import Owner, Principal
 from farhand.core.result import Accepted, Receipt, Repeated, Result
 from farhand.core.run import Run
 from farhand.core.tool import Executor
-from farhand.errors import NotFound
+from farhand.errors import NotAllowed, NotFound
 from farhand.faces.ui_stream.decode import Again, Bring, Chat, Say
 from farhand.faces.ui_stream.encode import Chunks
 
@@ -46,8 +46,9 @@ class Exchange:
     """A first yes to a frontend tool and nothing more: there is nothing to show yet."""
 
 
-async def begin(farhand: Farhand, owner: Owner, chat: Chat, *, split: bool = True) -> Exchange:
+async def begin(farhand: Farhand, principal: Principal, chat: Chat, *, split: bool = True) -> Exchange:
     """`split`: hold back a first yes for a moment, for clients whose output comes in the next post."""
+    owner = principal.owner
     hold_for = farhand.settings.patience.hold_for if chat.held else 0.0
     match chat.wish:
         case Say(message=message, instead_of=instead_of):
@@ -61,6 +62,7 @@ async def begin(farhand: Farhand, owner: Owner, chat: Chat, *, split: bool = Tru
             )
             return _fresh(started.run)
         case Bring() as bring:
+            _check_scopes(principal, bring)
             return await _go_on(farhand, owner, chat, bring, split=split)
     assert_never(chat.wish)
 
@@ -96,14 +98,15 @@ async def _replay(farhand: Farhand, run: Run) -> Exchange:
     return Exchange(run, START, chunks, until, unheard=await farhand.is_unheard(run))
 
 
-async def bring_result(farhand: Farhand, owner: Owner, result: Result) -> Exchange:
+async def bring_result(farhand: Farhand, principal: Principal, result: Result) -> Exchange:
     """One result by its call id alone, and what follows from it."""
+    owner = principal.owner
     call = await farhand.call_of(owner, result.call_id)
     run = await farhand.find_run(owner, call.thread_id) if call is not None else None
     if call is None or run is None or call.run_id != run.run_id:
         raise NotFound("There is no such call.")
     chat = Chat(call.thread_id, False, Bring((result,), (call.call_id,)))
-    return await begin(farhand, owner, chat, split=False)
+    return await begin(farhand, principal, chat, split=False)
 
 
 async def _go_on(farhand: Farhand, owner: Owner, chat: Chat, bring: Bring, *, split: bool) -> Exchange:
@@ -130,6 +133,14 @@ async def _go_on(farhand: Farhand, owner: Owner, chat: Chat, bring: Bring, *, sp
     return Exchange(
         run, after, chunks, now.last_seq, chunks.corrected(calls, dispatch=_to_dispatch(told, calls))
     )
+
+
+def _check_scopes(principal: Principal, bring: Bring) -> None:
+    """Chatting, answering and approving are three permissions, also in one post."""
+    for item in bring.brought:
+        needs = "approve" if isinstance(item, Reply) else "answer"
+        if needs not in principal.scopes:
+            raise NotAllowed(f"This credential may not {needs}.", hint="Nothing was applied.")
 
 
 def _is_at_rest(run: Run) -> bool:

@@ -47,7 +47,7 @@ class _Endpoints:
 
     async def chat(self, request: Request) -> None:
         chat = decode_chat(await request.json())
-        await self._show(request, await begin(self._farhand, request.owner, chat))
+        await self._show(request, await begin(self._farhand, request.principal, chat))
 
     async def stream(self, request: Request) -> None:
         after = decode_position(query(request.scope).get("after"))

@@ -44,6 +44,7 @@ class MultiplexedSocket:
         self._farhand = farhand
         self._socket = request.socket
         self._owner = request.owner
+        self._principal = request.principal
         self._group = group
         self._requests: dict[str, asyncio.Task[None]] = {}
 
@@ -80,7 +81,7 @@ class MultiplexedSocket:
             self._requests.pop(request_id, None)
 
     async def _send(self, told: SendFrame) -> None:
-        exchange = await begin(self._farhand, self._owner, chat_of_send(told))
+        exchange = await begin(self._farhand, self._principal, chat_of_send(told))
         await self._show(told.request_id, exchange)
 
     async def _resume(self, told: ResumeFrame) -> None:
@@ -115,6 +116,7 @@ class LiveSocket:
         self._farhand = farhand
         self._socket = request.socket
         self._owner = request.owner
+        self._principal = request.principal
         self._group = group
         self._thread_id: str | None = None
         self._exchange: asyncio.Task[None] | None = None
@@ -161,11 +163,11 @@ class LiveSocket:
 
     async def _message(self, told: MessageFrame) -> Exchange | None:
         self._thread_id = told.id
-        exchange = await begin(self._farhand, self._owner, chat_of_message(told), split=False)
+        exchange = await begin(self._farhand, self._principal, chat_of_message(told), split=False)
         return None if exchange.only_yes else exchange
 
     async def _result(self, told: ToolResultFrame) -> Exchange:
-        return await bring_result(self._farhand, self._owner, result_of(told))
+        return await bring_result(self._farhand, self._principal, result_of(told))
 
 
 async def show(farhand: Farhand, exchange: Exchange, tell: Tell) -> None:
