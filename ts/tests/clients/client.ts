@@ -115,6 +115,16 @@ export class Page {
     this.hands.decide(approval.id, approved, reason);
   }
 
+  /** Posts what the page has, as a page without helpers does after an answer. */
+  post(): void {
+    void this.hands.chat().sendMessage();
+  }
+
+  /** Asks the server for the answer that is under way. */
+  resume(): void {
+    void this.hands.chat().resumeStream();
+  }
+
   parts(tool: string): Part[] {
     return this.messages.flatMap((message) => message.parts.filter((part) => toolOf(part) === tool));
   }

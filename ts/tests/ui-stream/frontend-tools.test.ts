@@ -95,12 +95,12 @@ it.concurrent.for(clients)("$name posts the answers of a step one by one", async
   await page.rests();
   page.answer("open_url", "second", 1);
   await page.sees('= "second"');
-  await page.hands.chat().sendMessage();
+  page.post();
   await page.rests();
   expect(page.seen().at(-1)).toBe(`assistant: open_url {"url":"${url}/2"} = "second"`);
   page.answer("open_url", "first");
   await page.sees('= "first"');
-  await page.hands.chat().sendMessage();
+  page.post();
   await ends(page, {
     seen: [
       `user: two ${url}`,
