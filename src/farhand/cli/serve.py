@@ -27,7 +27,6 @@ from farhand.wire.address import is_loopback
 DRAIN_SEC = 8.0
 GONE_AFTER_SEC = 9.5
 CONNECTIONS = 21_000
-FRAME_BYTES = 1024 * 1024
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
@@ -114,7 +113,7 @@ def _config(app: App) -> uvicorn.Config:
         server_header=False,
         # without a hook only this machine is let in, whatever a header says
         proxy_headers=app.door.has_hook,
-        ws_max_size=FRAME_BYTES,
+        ws_max_size=app.settings.limits.socket_frame,
         limit_concurrency=CONNECTIONS,
         timeout_keep_alive=20,
         timeout_graceful_shutdown=1,

@@ -183,5 +183,7 @@ def _expected(error: ErrorDetails) -> str:
 
 
 def _nearest(name: str, known: list[str] | set[str]) -> str:
-    near = get_close_matches(name, sorted(known), n=1, cutoff=0.75)
-    return f"Did you mean {near[0]}?" if near else "docs/reference/settings.md lists them all."
+    # all variables begin alike, and so would seem near to each other
+    tails = {each.removeprefix(PREFIX): each for each in sorted(known)}
+    near = get_close_matches(name.removeprefix(PREFIX), tails, n=1, cutoff=0.75)
+    return f"Did you mean {tails[near[0]]}?" if near else "docs/reference/settings.md lists them all."

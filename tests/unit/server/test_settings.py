@@ -1,0 +1,266 @@
+"""Where a setting may come from, which one wins, and what a bad one is answered."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from farhand.core.settings import Settings
+from farhand.errors import BadSetting
+from farhand.server.settings import load_settings
+from farhand.server.settings_shape import known_settings
+from tests.requirement import requirement
+
+REFERENCE = Path(__file__).resolve().parents[3] / "docs/reference/settings.md"
+
+
+@pytest.fixture(autouse=True)
+def nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """No settings but those of the test; the folder a settings file is looked for in."""
+    monkeypatch.setattr("os.environ", {"XDG_CONFIG_HOME": str(tmp_path)})
+    home = tmp_path / "farhand"
+    home.mkdir()
+    return home
+
+
+def refusal(**arguments: object) -> str:
+    with pytest.raises(BadSetting) as refused:
+        load_settings(arguments)
+    sentence = str(refused.value)
+    assert "\n" not in sentence
+    return sentence
+
+
+@requirement("settings:precedence")
+def test_nothing_said_is_the_defaults() -> None:
+    read = load_settings({})
+    assert (read.host, read.port, read.store, read.model, read.token, read.open) == (
+        "127.0.0.1", 8787, None, None, None, False,
+    )  # fmt: skip
+    assert read.settings == Settings()
+
+
+@requirement("settings:precedence")
+def test_arguments_win_over_variables_and_those_over_the_file(
+    nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (nobodys_home / "config.toml").write_text(
+        'port = 1\nhost = "localhost"\nmodel = "a:b"\n[patience]\nhold_for = 1\nlease = 7\n'
+    )
+    monkeypatch.setenv("FARHAND_PORT", "2")
+    monkeypatch.setenv("FARHAND_MODEL", "c:d")
+    monkeypatch.setenv("FARHAND_PATIENCE__HOLD_FOR", "2")
+    monkeypatch.setenv("FARHAND_LIMITS__MAX_STEPS", "9")
+    read = load_settings({"port": "3", "hold_for": "3"})
+    assert (read.port, read.model, read.host) == (3, "c:d", "localhost")
+    assert (read.settings.patience.hold_for, read.settings.patience.lease) == (3.0, 7.0)
+    assert read.settings.limits.max_steps == 9
+
+
+@requirement("settings:precedence")
+def test_the_short_word_of_a_variable_wins_over_the_long_one_of_a_file(
+    nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (nobodys_home / "config.json").write_text('{"patience": {"hold_for": 1}}')
+    monkeypatch.setenv("FARHAND_HOLD_FOR", "0")
+    assert load_settings({}).settings.patience.hold_for == 0.0
+
+
+@requirement("settings:precedence")
+def test_lists_come_from_options_from_a_variable_with_commas_and_from_a_file(
+    nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (nobodys_home / "config.toml").write_text('allow_host = ["a.example", "b.example"]\n')
+    monkeypatch.setenv("FARHAND_ALLOW_ORIGIN", "http://a.example, http://b.example,")
+    read = load_settings({})
+    assert read.allow_host == ("a.example", "b.example")
+    assert read.allow_origin == ("http://a.example", "http://b.example")
+    assert load_settings({"allow_origin": ["http://c.example"]}).allow_origin == ("http://c.example",)
+
+
+@requirement("settings:precedence")
+def test_a_named_file_is_read_instead_of_the_users_own(
+    nobodys_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (nobodys_home / "config.toml").write_text("port = 1\n")
+    other = tmp_path / "other.json"
+    other.write_text('{"port": 2}')
+    assert load_settings({}, config=str(other)).port == 2
+    monkeypatch.setenv("FARHAND_CONFIG", str(other))
+    assert load_settings({}).port == 2
+
+
+def test_an_empty_variable_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FARHAND_STORE", "")
+    assert load_settings({}).store is None
+
+
+def test_what_kubernetes_sets_for_a_service_named_farhand_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FARHAND_PORT", "tcp://10.0.0.7:8787")
+    monkeypatch.setenv("FARHAND_SERVICE_HOST", "10.0.0.7")
+    monkeypatch.setenv("FARHAND_PORT_8787_TCP_ADDR", "10.0.0.7")
+    assert load_settings({}).port == 8787
+
+
+@requirement("settings:client-tools")
+def test_the_words_of_client_tool_servers_are_read_in_milliseconds(nobodys_home: Path) -> None:
+    file = nobodys_home / "config.json"
+    file.write_text('{"clientTools": {"defaultTimeout": 45000, "keepaliveInterval": 500}}')
+    patience = load_settings({}).settings.patience
+    assert (patience.client_call, patience.client_ping) == (45.0, 0.5)
+
+
+@requirement("settings:client-tools")
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ('{"clientTools": 3}', "clientTools must be an object"),
+        ('{"clientTools": {"timeout": 3}}', "no setting 'clientTools.timeout'"),
+        ('{"clientTools": {"defaultTimeout": "3"}}', "clientTools.defaultTimeout must be a number"),
+        ('{"clientTools": {"defaultTimeout": true}}', "clientTools.defaultTimeout must be a number"),
+        ('{"clientTools": {"defaultTimeout": 0}}', "patience.client_call: expected more than 0"),
+        (
+            '{"clientTools": {"defaultTimeout": 1000}, "patience": {"client_call": 2}}',
+            "clientTools.defaultTimeout and patience.client_call say different things",
+        ),
+    ],
+)
+def test_a_bad_word_of_theirs_is_one_sentence(said: str, answer: str, nobodys_home: Path) -> None:
+    file = nobodys_home / "config.json"
+    file.write_text(said)
+    sentence = refusal()
+    assert answer in sentence
+    assert str(file) in sentence
+
+
+@requirement("settings:one-line")
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ({"port": "http"}, "--port: expected a whole number, got 'http'."),
+        ({"port": "65536"}, "--port: expected at most 65535, got '65536'."),
+        ({"port": "-1"}, "--port: expected at least 0, got '-1'."),
+        ({"hold_for": "soon"}, "--hold-for: expected a number, got 'soon'."),
+        ({"hold_for": "-1"}, "--hold-for: expected at least 0, got '-1'."),
+        ({"hold_for": "inf"}, "--hold-for: expected at most 316224000, got 'inf'."),
+        ({"host": ""}, "--host: expected some text, got ''."),
+    ],
+)
+def test_a_bad_argument_names_its_option(arguments: dict[str, object], answer: str) -> None:
+    assert refusal(**arguments) == answer
+
+
+@requirement("settings:one-line")
+@pytest.mark.parametrize(
+    ("variable", "value", "answer"),
+    [
+        ("FARHAND_PORT", "http", "FARHAND_PORT: expected a whole number, got 'http'."),
+        ("FARHAND_PROT", "1", "FARHAND_PROT: there is no such setting. Did you mean FARHAND_PORT?"),
+        ("FARHAND_OPEN", "perhaps", "FARHAND_OPEN: expected true or false, got 'perhaps'."),
+        ("FARHAND_HOLD_FOR", "x", "FARHAND_HOLD_FOR: expected a number, got 'x'."),
+        ("FARHAND_PATIENCE__LEASE", "0", "FARHAND_PATIENCE__LEASE: expected more than 0, got '0'."),
+        ("FARHAND_PATIENCE__LEESE", "1", "Did you mean FARHAND_PATIENCE__LEASE?"),
+        ("FARHAND_PATIENCE", "{", "FARHAND_PATIENCE: expected JSON."),
+        ("FARHAND_PATIENCE", '{"leese": 1}', "no setting 'patience.leese'. Did you mean patience.lease?"),
+        ("FARHAND_LIMITS", "[]", "FARHAND_LIMITS: expected a table of settings, got []."),
+        ("FARHAND_COLOUR", "red", "docs/reference/settings.md lists them all."),
+    ],
+)
+def test_a_bad_variable_is_named(
+    variable: str, value: str, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert answer in refusal()
+
+
+@requirement("settings:one-line")
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("port = true", "port: expected a number, not true or false, got True."),
+        ("port = 1.5", "port: expected a whole number, got 1.5."),
+        ("prot = 1", "there is no setting 'prot'. Did you mean port?"),
+        ("store = 3", "store: expected text, got 3."),
+        ("open = 'perhaps'", "open: expected true or false, got 'perhaps'."),
+        ("allow_origin = 3", "allow_origin: expected a list, got 3."),
+        ("allow_origin = ['http://a.example', 3]", "allow_origin: expected text, got 3."),
+        ("patience = 3", "patience: expected a table of settings, got 3."),
+        ("hold_for = 3\npatience = 3", "patience: expected a table of settings, got 3."),
+        ("[patience]\nhold_for = nan", "patience.hold_for: expected"),
+        (
+            "[patience]\nhodl_for = 1",
+            "there is no setting 'patience.hodl_for'. Did you mean patience.hold_for?",
+        ),
+        ("hold_for = 1\n[patience]\nhold_for = 2", "hold_for and patience.hold_for are the same setting."),
+        ("[limits]\nmax_steps = 0", "limits.max_steps: expected at least 1, got 0."),
+        ("port = x", "cannot be read: Invalid value (at line 1, column 8)."),
+    ],
+)
+def test_a_bad_line_of_a_file_is_named_with_its_file(said: str, answer: str, nobodys_home: Path) -> None:
+    file = nobodys_home / "config.toml"
+    file.write_text(said)
+    sentence = refusal()
+    assert answer in sentence
+    assert str(file) in sentence
+
+
+@requirement("settings:one-line")
+def test_a_bad_token_is_not_repeated(nobodys_home: Path) -> None:
+    (nobodys_home / "config.toml").write_text("token = 1234567890\n")
+    sentence = refusal()
+    assert "token: expected text" in sentence
+    assert "1234567890" not in sentence
+
+
+@requirement("settings:one-line")
+@pytest.mark.parametrize(
+    ("name", "content", "answer"),
+    [
+        ("bad.json", b'{"port": 1', "line 1 column 11"),
+        ("list.json", b"[]", "must hold one object"),
+        ("deep.json", b"[" * 100_000, "cannot be read"),
+        ("bytes.toml", b"\xff\xfe", "cannot be read"),
+        ("config.yaml", b"port: 1", "is of no known kind. Use .toml or .json."),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_sentence(
+    name: str, content: bytes, answer: str, tmp_path: Path
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(BadSetting, match=re.escape(answer)):
+        load_settings({}, config=str(file))
+
+
+@requirement("settings:one-line")
+def test_a_file_that_is_not_there_or_there_twice_is_one_sentence(nobodys_home: Path) -> None:
+    with pytest.raises(BadSetting, match="There is no settings file"):
+        load_settings({}, config="nowhere.toml")
+    (nobodys_home / "config.toml").touch()
+    (nobodys_home / "config.json").touch()
+    assert "two settings files" in refusal()
+
+
+@requirement("settings:reference")
+def test_every_setting_stands_in_the_reference_with_its_variable_and_default() -> None:
+    rows = [line for line in REFERENCE.read_text().splitlines() if line.startswith("| `")]
+    listed = {tuple(cell.strip(" `") for cell in row.split("|")[1:4]) for row in rows}
+    assert listed == {
+        (setting.name, setting.variable, as_written(setting.default)) for setting in known_settings()
+    }
+
+
+def as_written(default: object) -> str:
+    if default is None or default == ():
+        return "–"
+    if isinstance(default, bool):
+        return str(default).lower()
+    return (
+        f"{default:g}"
+        if isinstance(default, float) and default < 100_000
+        else str(default).removesuffix(".0")
+    )
