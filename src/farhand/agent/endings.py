@@ -1,4 +1,4 @@
-"""Ends a run from outside: stopped by its user, or left behind by a new message.
+"""Ends a run from outside: stopped by its user, left behind by a new message, or broken.
 
 Ending is taking the run away: a claim by force makes every write of the former holder stale, then the open
 calls, their results in the thread and the run's end are written together.
@@ -6,11 +6,13 @@ calls, their results in the thread and the run's end are written together.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from farhand.agent.history import cut_step, open_step, results_of
 from farhand.agent.kit import Kit
 from farhand.agent.park import FOREVER
 from farhand.core.call import Call, Phase
-from farhand.core.event import Event, RunFinished, StepFinished
+from farhand.core.event import Event, RunFailed, RunFinished, StepFinished
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Message
 from farhand.store.base import ClaimRun, Committed, InsertMessage, Stale, WriteRun
@@ -26,27 +28,32 @@ async def end(kit: Kit, run: Run, reason: str) -> bool:
     claim = await kit.store.commit(ClaimRun(run.run_id, FOREVER, by_force=True))
     if isinstance(claim, Stale):
         return False
-    claimed = claim.runs[run.run_id]
+    last = RunFinished(RunState.STOPPED, reason, heard=True)
+    return await _end(kit, claim.runs[run.run_id], reason, last)
+
+
+async def break_off(kit: Kit, run: Run, failed: RunFailed) -> bool:
+    """For its holder: a run that cannot go on ends, with a thread that a model can still be asked with."""
+    return await _end(kit, run, "the run failed", failed)
+
+
+async def _end(kit: Kit, run: Run, reason: str, last: RunFinished | RunFailed) -> bool:
     while True:
         calls = await kit.store.calls_of(run.owner, run.run_id)
-        commit = await _write_end(kit, claimed, calls, reason)
+        messages, events = await _last_words(kit, run, calls, reason)
+        inserts = [InsertMessage(run.owner, run.thread_id, message) for message in messages]
+        open_calls = [call for call in calls if call.phase is not Phase.SETTLED]
+        commit = await kit.desk.cancel(open_calls, reason, *inserts, _ended(run, (*events, last)))
         if isinstance(commit, Committed):
             return True
         if commit.why in ("fence", "missing"):
             return False
 
 
-async def _write_end(kit: Kit, run: Run, calls: list[Call], reason: str) -> Committed | Stale:
-    open_calls = [call for call in calls if call.phase is not Phase.SETTLED]
-    messages, events = await _last_words(kit, run, calls, reason)
-    inserts = (InsertMessage(run.owner, run.thread_id, message) for message in messages)
-    ended = WriteRun(
-        run_id=run.run_id,
-        fence=run.fence,
-        events=(*events, RunFinished(RunState.STOPPED, reason, heard=True)),
-        state=RunState.STOPPED,
-    )
-    return await kit.desk.cancel(open_calls, reason, *inserts, ended)
+def _ended(run: Run, events: tuple[Event, ...]) -> WriteRun:
+    ended = WriteRun(run_id=run.run_id, fence=run.fence, events=events, state=RunState.STOPPED)
+    last = events[-1]
+    return replace(ended, state=RunState.FAILED, error=last.message) if isinstance(last, RunFailed) else ended
 
 
 async def _last_words(

@@ -10,14 +10,14 @@ import logging
 from collections.abc import Awaitable
 
 from farhand.agent import loop
+from farhand.agent.endings import break_off
 from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
 from farhand.agent.park import Hold, resume
 from farhand.calls.deadlines import Deadlines
 from farhand.core.event import RunFailed
-from farhand.core.run import Run, RunState
+from farhand.core.run import Run
 from farhand.errors import LostClaim, StoreDown
-from farhand.store.base import WriteRun
 from farhand.store.hub import WAKE
 
 log = logging.getLogger("farhand.runs")
@@ -146,17 +146,17 @@ class Worker:
             log.warning("run %s waits for the store: %s", run.run_id, error)
         except Exception:
             log.exception("run %s broke", run.run_id)
-            await self._mark_broken(pen)
+            await pen.close()
+            await self._unless_store_is_down(break_off(self._kit, pen.run, _BROKEN))
         finally:
-            self._preferred.pop(run.run_id, None)
+            if not pen.run.active:
+                # of a parked run, this may be the wish of an answer that is just coming in
+                self.forget(run.run_id)
             await pen.close()
             if self._tasks.get(run.run_id) is asyncio.current_task():
                 del self._tasks[run.run_id], self._holds[run.run_id]
 
-    async def _mark_broken(self, pen: RunLog) -> None:
-        message = "Something broke inside the server; the log has the details. Send the message again."
-        failed = WriteRun(run_id=pen.run.run_id, state=RunState.FAILED, error=message)
-        try:
-            await pen.write(RunFailed("broken", message), change=failed)
-        except (LostClaim, StoreDown) as error:
-            log.warning("run %s could not be closed: %s", pen.run.run_id, error)
+
+_BROKEN = RunFailed(
+    "broken", "Something broke inside the server; the log has the details. Send the message again."
+)
