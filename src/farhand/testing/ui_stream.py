@@ -179,8 +179,8 @@ class StreamChecker:
             self._begun_in_step.add(call)
         if kind.startswith("tool-output-"):
             self._output_in_step = self._in_step
-        elif now in ("new", "begun"):
-            # what is shown of a call for the first time belongs to the step that asked for it
+        elif now == "new":
+            # a client puts the part where it first hears of the call, and that is in its step
             self._must(self._in_step, f"{kind} for {call} comes outside a step")
 
     # the fact itself stands where it is called, as in an assertion

@@ -1,0 +1,149 @@
+"""Tools and agents the tests of the chat stream talk to, with a count of what ran."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+
+from farhand.agent.agent import Agent
+from farhand.models.scripted import Ask, Moment, Returned, ScriptedModel, Step
+from farhand.models.scripted.model import Script
+from farhand.tools.decorate import tool
+
+
+class Scene:
+    """An agent with tools of every kind. `ran` lists what ran on the server, `gate(…)` holds it up."""
+
+    def __init__(self, script: Script | Sequence[Step | Script]) -> None:
+        self.ran: list[tuple[str, str]] = []
+        self.model = ScriptedModel(script)
+        self._gates: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self.agent = Agent(
+            self.model,
+            tools=_server_tools(self),
+            frontend_tools=[open_url, ask_text, take_photo, pick_quickly],
+        )
+
+    def gate(self, name: str) -> asyncio.Event:
+        """Waited for by a script or a tool, set by the test."""
+        return self._gates[name]
+
+    @property
+    def seen(self) -> list[Returned]:
+        """The results the model was given last, as it was given them."""
+        results = self.model.prompts[-1].messages[-1]
+        return [
+            Returned(each.call_id, each.tool, each.input, each.outcome)
+            for each in getattr(results, "results", ())
+        ]
+
+
+@tool(executor="frontend")
+def open_url(url: str) -> dict[str, object]:
+    """Open a page beside the chat.
+
+    Args:
+        url: Its address.
+
+    Returns:
+        url and viewKey of the page.
+    """
+    raise AssertionError(f"never executed here: {url}")
+
+
+@tool(executor="frontend")
+def ask_text(question: str) -> str:
+    """Ask the person for a line of text.
+
+    Args:
+        question: What to ask.
+
+    Returns:
+        The line.
+    """
+    raise AssertionError(f"never executed here: {question}")
+
+
+@tool(executor="frontend", needs_approval=True)
+def take_photo(camera: str) -> dict[str, object]:
+    """Take a photo once the person has said yes.
+
+    Args:
+        camera: Which one.
+
+    Returns:
+        name of the photo.
+    """
+    raise AssertionError(f"never executed here: {camera}")
+
+
+@tool(executor="frontend", timeout_sec=1)
+def pick_quickly(label: str) -> str:
+    """Let the person pick something, at once.
+
+    Args:
+        label: What it is for.
+
+    Returns:
+        What was picked.
+    """
+    raise AssertionError(f"never executed here: {label}")
+
+
+def once(*step: str | Ask) -> Script:
+    """A script that makes this step first and then says what came of it."""
+
+    def script(moment: Moment) -> Step:
+        return list(step) if moment.steps == 0 else told(moment.last)
+
+    return script
+
+
+def told(results: Sequence[Returned]) -> str:
+    return " ".join(f"{each.tool}: {each.kind} {each.output or each.error}." for each in results)
+
+
+def _server_tools(scene: Scene) -> list[object]:
+    @tool
+    def weather(city: str) -> dict[str, object]:
+        """Tell the weather.
+
+        Args:
+            city: Where.
+        """
+        scene.ran.append(("weather", city))
+        return {"city": city, "sky": "sunny"}
+
+    @tool(needs_approval=True)
+    def delete_file(path: str) -> dict[str, object]:
+        """Delete a file for good.
+
+        Args:
+            path: Which one.
+        """
+        scene.ran.append(("delete_file", path))
+        return {"deleted": path}
+
+    @tool
+    def broken(subject: str) -> dict[str, object]:
+        """Raise, always.
+
+        Args:
+            subject: Whatever.
+        """
+        scene.ran.append(("broken", subject))
+        raise RuntimeError(f"the machine for {subject} is out of order")
+
+    @tool
+    async def slow(subject: str) -> dict[str, object]:
+        """Wait at a gate.
+
+        Args:
+            subject: Whose.
+        """
+        scene.ran.append(("slow", subject))
+        await scene.gate(subject).wait()
+        return {"waited": subject}
+
+    return [weather, delete_file, broken, slow]
