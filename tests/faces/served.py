@@ -54,9 +54,7 @@ class Served:
 
 @asynccontextmanager
 async def served(agent: Agent, options: Options) -> AsyncIterator[Served]:
-    app = create_app(
-        agent, store=options.store, settings=options.settings, authenticate=options.authenticate
-    )
+    app = create_app(agent, store=options.store, settings=options.settings, authenticate=options.authenticate)
     await app.start()
     listener = socket.create_server(("127.0.0.1", 0))
     server = await _listen(app, listener)

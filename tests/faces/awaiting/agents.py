@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from farhand.agent.agent import Agent
@@ -39,6 +40,19 @@ def pick_color(label: str) -> dict[str, object]:
         hex of the color.
     """
     raise AssertionError(f"never executed here: {label}")
+
+
+@tool(executor="frontend")
+def draw(drawing: dict[str, object]) -> str:
+    """Show a drawing.
+
+    Args:
+        drawing: Anything.
+
+    Returns:
+        What the user says to it.
+    """
+    raise AssertionError(f"never executed here: {drawing}")
 
 
 @tool(executor="frontend", timeout_sec=1)
@@ -90,13 +104,16 @@ def delete_file(path: str) -> str:
 
 
 def agent_with(
-    script: Script | list[Step | Script], *, formatter: Literal["xml", "raw"] = "xml", max_steps: int = 50
+    script: ScriptedModel | Script | Sequence[Step | Script],
+    *,
+    formatter: Literal["xml", "raw"] = "xml",
+    max_steps: int = 50,
 ) -> Agent:
     """All tools of this module, and a model that follows the script."""
     return Agent(
-        ScriptedModel(script),
+        script if isinstance(script, ScriptedModel) else ScriptedModel(script),
         tools=[get_weather, delete_file],
-        frontend_tools=[user_confirm, pick_color, quick_pick, take_photo],
+        frontend_tools=[user_confirm, pick_color, draw, quick_pick, take_photo],
         formatter=formatter,
         max_steps=max_steps,
     )

@@ -120,11 +120,13 @@ class Encoder:
             yield self._move(self._style.rest(), self._end_of_block)
         stops = [self._stop_block()] if stopped else []
         if block is None:
-            yield from self._last_moves([*stops, *self._whole(entry)], entry.end)
+            told = self._style.together([*stops, *self._style.whole(entry.event)])
+            yield from self._last_moves([*told, *self._control(entry)], entry.end)
             return
         if self._block is None:
             self._block = block
-            yield from self._last_moves([*stops, self._style.start(block)], Position(entry.seq, entry.offset))
+            told = self._style.together([*stops, self._style.start(block)])
+            yield from self._last_moves(told, Position(entry.seq, entry.offset))
         if isinstance(entry.event, TextAdded | ReasoningAdded | InputAdded):
             yield self._move(self._style.add(block, entry.event.text), self._told(entry))
             self._end_of_block = entry.end
@@ -134,15 +136,15 @@ class Encoder:
         assert block is not None, "only an open block is stopped"
         return self._style.stop(block)
 
-    def _whole(self, entry: Entry) -> list[str]:
+    def _control(self, entry: Entry) -> list[str]:
+        """What a page must act on has a frame of its own."""
         self._waiting.note(entry.event)
-        datas = self._style.whole(entry.event)
         if isinstance(entry.event, RunFailed):
-            return [*datas, _tag(ERROR, Fault(entry.event.code, entry.event.message))]
+            return [_tag(ERROR, Fault(entry.event.code, entry.event.message))]
         # a pause that was answered since is not told again: a page would run its tools a second time
         if entry.seq >= self._opening.past and self._waiting.pauses_now():
-            return [*datas, _tag(PAUSE, self._waiting.tools)]
-        return datas
+            return [_tag(PAUSE, self._waiting.tools)]
+        return []
 
     def _last_moves(self, datas: list[str], to: Position) -> Iterator[bytes]:
         for data in datas[:-1]:

@@ -59,7 +59,11 @@ class Style(Protocol):
     def stop(self, block: Block) -> str: ...
 
     def whole(self, event: Event) -> list[str]:
-        """The frames of an event that is no part of a block; most have none."""
+        """What is said of an event that is no part of a block; of most, nothing."""
+        ...
+
+    def together(self, said: list[str]) -> list[str]:
+        """What is said of one event, as frames: as few as its readers can take."""
         ...
 
 
@@ -94,12 +98,15 @@ class Xml:
             case CallOpened(call_id=call_id, tool=tool, input=input):
                 return [_tool_call(call_id, tool, input)]
             case CallRejected(call_id=call_id, tool=tool, input=input, error=error):
-                # one frame: a reader that was cut between the two would be told the first again
-                return [_tool_call(call_id, tool, input) + _tool_result(call_id, tool, Failure(error))]
+                return [_tool_call(call_id, tool, input), _tool_result(call_id, tool, Failure(error))]
             case CallSettled(call_id=call_id, tool=tool, outcome=outcome):
                 return [_tool_result(call_id, tool, outcome)]
             case _:
                 return []
+
+    def together(self, said: list[str]) -> list[str]:
+        # one frame: a reader that was cut between two would be told the first again
+        return ["".join(said)]
 
 
 class Raw:
@@ -159,6 +166,9 @@ class Raw:
                 return [_result_event(call_id, tool, outcome)]
             case _:
                 return []
+
+    def together(self, said: list[str]) -> list[str]:
+        return [each for each in said if each]
 
     def _message(self, step: int) -> dict[str, object]:
         return {

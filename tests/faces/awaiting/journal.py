@@ -1,0 +1,71 @@
+"""Journals written by hand, and what a response makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from farhand.core.call import Phase
+from farhand.core.event import START, CallOpened, CallSettled, Entry, Event, Position
+from farhand.core.outcome import Outcome, Success
+from farhand.core.tool import Executor
+from farhand.faces.awaiting.encode import Encoder, Opening
+from farhand.faces.awaiting.shapes import Format, MetaInit
+from farhand.wire import sse
+
+CALL = "call_" + "a" * 32
+OTHER = "call_" + "b" * 32
+
+
+def journal(*events: Event) -> list[Entry]:
+    return [Entry(seq, event, 0.0) for seq, event in enumerate(events, start=1)]
+
+
+def encoder(
+    style: Format = "xml",
+    *,
+    after: Position = START,
+    past: int = 0,
+    gap: str | None = None,
+    ignored: Sequence[str] = (),
+) -> Encoder:
+    meta = MetaInit(style, "hi", "t1", "scripted")
+    return Encoder(Opening(run_id="run_1", meta=meta, after=after, past=past, gap=gap, ignored=ignored))
+
+
+def frames_of(encoder: Encoder, entries: Iterable[Entry]) -> list[sse.Event]:
+    return list(sse.parse(encoder.encode_entry(entry) for entry in entries))
+
+
+def datas_of(encoder: Encoder, entries: Iterable[Entry]) -> list[str]:
+    """Without the first frame, which every response has."""
+    return [each.data for each in frames_of(encoder, entries)][1:]
+
+
+def opened(
+    call_id: str = CALL,
+    tool: str = "user_confirm",
+    *,
+    executor: Executor = Executor.FRONTEND,
+    input: dict[str, object] | None = None,
+    asking: bool = False,
+) -> CallOpened:
+    return CallOpened(
+        call_id=call_id,
+        tool=tool,
+        executor=executor,
+        input=input or {},
+        phase=Phase.ASKING if asking else Phase.READY,
+        approval_id="apr_1" if asking else None,
+    )
+
+
+def settled(
+    call_id: str = CALL,
+    outcome: Outcome | None = None,
+    *,
+    tool: str = "user_confirm",
+    executor: Executor = Executor.FRONTEND,
+) -> CallSettled:
+    return CallSettled(
+        call_id=call_id, tool=tool, executor=executor, outcome=outcome or Success("yes"), digest="d"
+    )

@@ -1,0 +1,236 @@
+"""POST /agent/run over real HTTP: what a conversation begins with and how it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+
+import pytest
+
+from farhand.core.event import parse_position
+from farhand.core.thread import UserMessage, text_of
+from farhand.models.scripted import Ask, Fail, Moment, Say, ScriptedModel, Step, Think
+from tests.faces.awaiting.agents import agent_with
+from tests.faces.awaiting.client import Page, attributes_of, result
+from tests.faces.conftest import Serve
+from tests.requirement import requirement
+
+
+@requirement("awaiting:run")
+async def test_a_run_answers_and_the_thread_remembers(serve: Serve, store: str) -> None:
+    def script(moment: Moment) -> str:
+        said = [text_of(each) for each in moment.messages if isinstance(each, UserMessage)]
+        return f"You said: {' and '.join(said)}."
+
+    page = Page((await serve(agent_with(script), store=store)).http)
+    first = await page.run("one")
+    second = await page.run("two")
+    assert first.text == "You said: one."
+    assert second.text == "You said: one and two."
+    assert second.agent_uuid == first.agent_uuid
+
+
+@requirement("awaiting:uuid")
+async def test_without_an_id_a_uuid_is_made(serve: Serve) -> None:
+    server = await serve(agent_with(lambda moment: "Hi."))
+    turns = [await Page(server.http).run("hi") for _ in range(2)]
+    made = {uuid.UUID(turn.agent_uuid) for turn in turns}
+    assert len(made) == 2
+    assert all(each.version == 4 for each in made)
+
+
+@requirement("awaiting:uuid")
+async def test_an_id_that_nobody_made_is_unknown(serve: Serve) -> None:
+    server = await serve(agent_with(lambda moment: "Hi."))
+    turn = await Page(server.http, "never-made").run("hi")
+    assert turn.status == 404
+    assert turn.body["error"]["code"] == "unknown"
+    assert (await Page(server.http, "never-made").stream()).status == 404
+    assert (await Page(server.http, "never-made").answer()).status == 404
+    assert (await server.http.post("/agent/never-made/abort")).status_code == 404
+
+
+@requirement("awaiting:uuid")
+async def test_an_id_of_a_wrong_form_is_refused(serve: Serve) -> None:
+    server = await serve(agent_with(lambda moment: "Hi."))
+    for bad in ("", "a b", "x" * 129, "ü"):
+        turn = await Page(server.http, bad).run("hi")
+        assert turn.status == 400
+        assert "agent_uuid" in turn.body["error"]["message"]
+
+
+@requirement("awaiting:prompts")
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "plain words",
+        [{"type": "text", "text": "plain "}, {"type": "text", "text": "words"}],
+        {"role": "user", "content": "plain words"},
+        {"content": [{"type": "text", "text": "plain words"}]},
+    ],
+)
+async def test_a_prompt_is_a_text_or_blocks_or_a_message(serve: Serve, prompt: object) -> None:
+    server = await serve(agent_with(lambda moment: f"<{moment.text}>"))
+    turn = await Page(server.http).run(prompt)
+    assert turn.text == "<plain words>"
+    assert turn.meta["user_query"] == "plain words"
+
+
+@requirement("awaiting:prompts")
+async def test_any_other_prompt_is_refused_and_starts_nothing(serve: Serve) -> None:
+    model = ScriptedModel(["never"])
+    server = await serve(agent_with(model))
+    prompts: list[object] = [
+        *(None, 7, True, "", "  \n", [], {}),
+        *(["words"], [{"type": "image", "source": {}}], [{"type": "text"}], [[]]),
+        *({"role": "assistant", "content": "x"}, {"role": "system", "content": "x"}, {"content": 5}),
+        [{"type": "text", "text": ""}],
+    ]
+    for prompt in prompts:
+        turn = await Page(server.http).run(prompt)
+        assert turn.status == 400
+        assert turn.body["error"]["code"] == "invalid"
+        assert "user_prompt" in turn.body["error"]["message"]
+    assert model.prompts == []
+
+
+@requirement("awaiting:meta")
+async def test_the_first_frame_of_every_response_names_format_query_thread_and_model(serve: Serve) -> None:
+    server = await serve(agent_with([[Ask("user_confirm", {"message": "Sure?"})], "Thanks."]))
+    page = Page(server.http)
+    paused = await page.run('say "hi" & <go>')
+    resumed = await page.answer(result(paused.pause[0], "yes"))
+    replayed = await page.stream()
+    for turn in (paused, resumed, replayed):
+        assert turn.datas[0].startswith("<meta_init data=")
+        assert turn.datas[0].endswith("></meta_init>")
+        assert turn.meta == {
+            "format": "xml",
+            "user_query": 'say "hi" & <go>',
+            "agent_uuid": page.agent_uuid,
+            "model": "scripted",
+        }
+
+
+@requirement("awaiting:frames")
+async def test_each_frame_has_a_position_and_the_last_one_says_done(serve: Serve) -> None:
+    server = await serve(
+        agent_with([[Think("hm"), "One two three", Ask("get_weather", {"city": "Oslo"})], "Fine."])
+    )
+    turn = await Page(server.http).run("hi")
+    positions = [parse_position(frame.id) for frame in turn.frames]
+    assert all(position is not None for position in positions)
+    assert positions == sorted(positions, key=str_key)
+    assert turn.datas.count("[DONE]") == 1
+    assert turn.datas[-1] == "[DONE]"
+    assert turn.content_type == "text/event-stream"
+
+
+@requirement("awaiting:frames")
+async def test_on_the_wire_frames_are_an_id_line_and_data_lines(serve: Serve) -> None:
+    server = await serve(agent_with(["Hi."]))
+    response = await server.http.post("/agent/run", json={"user_prompt": "hi"})
+    *frames, end = response.content.removesuffix(b"\n\n").split(b"\n\n")
+    events = [each for each in frames if not each.startswith(b":")]
+    assert all(each.startswith(b"id: ") and b"\ndata: " in each for each in events)
+    assert end == b"data: [DONE]"
+    assert b"\r" not in response.content
+    assert response.headers["cache-control"] == "no-cache"
+
+
+@requirement("awaiting:format")
+async def test_the_format_is_the_agents_unless_the_request_says_another(serve: Serve) -> None:
+    server = await serve(agent_with(lambda moment: "Hi.", formatter="raw"))
+    assert (await Page(server.http).run("hi")).meta["format"] == "raw"
+    assert (await Page(server.http, query="?format=xml").run("hi")).meta["format"] == "xml"
+    other = await serve(agent_with(lambda moment: "Hi."))
+    assert (await Page(other.http).run("hi")).meta["format"] == "xml"
+    assert (await Page(other.http, query="?format=raw").run("hi")).meta["format"] == "raw"
+
+
+@requirement("awaiting:format")
+@pytest.mark.parametrize("query", ["?format=yaml", "?format=", "?format=xml&format=raw"])
+async def test_an_unknown_format_is_refused_on_every_route(serve: Serve, query: str) -> None:
+    server = await serve(agent_with(lambda moment: "Hi."))
+    agent_uuid = (await Page(server.http).run("hi")).agent_uuid
+    page = Page(server.http, agent_uuid, query=query)
+    assert [turn.status for turn in (await page.run("x"), await page.answer(), await page.stream())] == [
+        400
+    ] * 3
+
+
+@requirement("awaiting:raw")
+async def test_raw_is_json_events_between_tags(serve: Serve) -> None:
+    asks: Step = [Think("hm"), Say(["Let ", "me"]), Ask("user_confirm", {"message": "Sure?"})]
+    server = await serve(agent_with([asks, "Thanks."], formatter="raw"))
+    page = Page(server.http)
+    paused = await page.run("hi")
+    assert paused.datas[0].startswith("<meta_init ")
+    assert paused.datas[-2].startswith("<awaiting_frontend_tools ")
+    events = [json.loads(data) for data in paused.datas[1:-2]]
+    assert events[0]["message"]["model"] == "scripted"
+    assert events[-1] == {"type": "message_stop"}
+    resumed = await page.answer(result(paused.pause[0], "yes"))
+    told = [json.loads(data) for data in resumed.datas[1:-1]]
+    assert (told[0]["type"], told[0]["content"]) == ("tool_result", "yes")
+    assert (
+        "".join(each["delta"]["text"] for each in told if each["type"] == "content_block_delta") == "Thanks."
+    )
+
+
+@requirement("awaiting:run-error")
+async def test_a_model_that_breaks_is_one_error_frame_and_the_end(serve: Serve, store: str) -> None:
+    server = await serve(
+        agent_with([[Say("I was"), Fail("The provider is down.", hint="Try later.")], "Better."]), store=store
+    )
+    page = Page(server.http)
+    turn = await page.run("hi")
+    assert turn.status == 200
+    [error] = turn.control("stream_error")
+    assert error["code"] == "model_fault"
+    assert "The provider is down." in error["message"]
+    assert "ModelFault" not in turn.said
+    assert "Traceback" not in turn.said
+    assert turn.datas[-2].startswith("<stream_error ")
+    assert turn.datas[-1] == "[DONE]"
+    assert (await page.run("again")).text == "Better."
+
+
+@requirement("awaiting:run-error")
+async def test_a_run_without_end_is_ended_with_an_error_frame(serve: Serve) -> None:
+    server = await serve(
+        agent_with(lambda moment: Ask("get_weather", {"city": str(moment.steps)}), max_steps=3)
+    )
+    turn = await Page(server.http).run("hi")
+    assert turn.control("stream_error")[0]["code"] == "max_steps"
+    assert turn.datas[-1] == "[DONE]"
+
+
+@requirement("awaiting:busy")
+async def test_a_message_while_the_run_works_is_refused(serve: Serve) -> None:
+    go_on = asyncio.Event()
+
+    async def script(moment: Moment) -> str:
+        await go_on.wait()
+        return "Done."
+
+    server = await serve(agent_with(script))
+    page = Page(server.http)
+    async with (
+        asyncio.TaskGroup() as group,
+        server.http.stream("POST", "/agent/run", json={"user_prompt": "hi"}) as open_one,
+    ):
+        first = await anext(open_one.aiter_text())
+        while "meta_init" not in first:
+            first = await anext(open_one.aiter_text())
+        page.agent_uuid = attributes_of(first[first.index("<") :])["data"]["agent_uuid"]
+        turn = await group.create_task(page.run("and another"))
+        go_on.set()
+    assert turn.status == 409
+    assert turn.body["error"]["code"] == "busy"
+
+
+def str_key(position: object) -> tuple[int, int]:
+    seq, _, offset = str(position).partition(".")
+    return int(seq), int(offset)
