@@ -1,7 +1,7 @@
 """The agent that the TypeScript tests talk to, served by `farhand run`.
 
 A user message is a play and its subject: `weather oslo-1`. Subjects are unique to a test, so that executions
-can be counted for each of them. What ran is written to a file in the room that FARHAND_TEST_ROOM names; gates
+can be counted for each of them. What ran is written to a file in the room that TEST_ROOM names; gates
 are files there, too: a play waits at a gate until the test has made the file.
 """
 
@@ -18,7 +18,7 @@ from farhand import Agent, ScriptedModel, tool
 from farhand.core.thread import UserMessage
 from farhand.models.scripted import Ask, Moment, Returned, Say, Step, Think
 
-ROOM = Path(os.environ["FARHAND_TEST_ROOM"])
+ROOM = Path(os.environ["TEST_ROOM"])
 GATE_OPENS_WITHIN_SEC = 40.0
 
 

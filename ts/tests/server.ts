@@ -49,7 +49,7 @@ export class Server {
     this.#log = "";
     const started = spawn(FARHAND, this.#command(), {
       cwd: ROOT,
-      env: { ...process.env, FARHAND_TEST_ROOM: this.#room, PYTHONUNBUFFERED: "1", NO_COLOR: "1" },
+      env: this.#environment(),
       stdio: ["ignore", "pipe", "pipe"],
     });
     started.on("error", (error) => (this.#log += String(error)));
@@ -95,6 +95,12 @@ export class Server {
     const lines = existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
     const all = lines.map((line) => JSON.parse(line) as Execution);
     return all.filter((one) => one.tool === tool && `${one.subject}/`.startsWith(`${subject}/`)).length;
+  }
+
+  /** Without the settings of whoever runs the tests. */
+  #environment(): NodeJS.ProcessEnv {
+    const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FARHAND_"));
+    return { ...Object.fromEntries(inherited), HOME: this.#room, TEST_ROOM: this.#room, NO_COLOR: "1" };
   }
 
   #command(): string[] {
