@@ -1,0 +1,75 @@
+"""What browsers are told about pages of other origins."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from farhand.server.door import Door
+from tests.requirement import requirement
+from tests.unit.server.visits import ask, visit
+
+pytestmark = requirement("door:cors")
+LISTED = "http://localhost:5173"
+PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+
+
+async def hello(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"x-own", b"1")]})
+    await send({"type": "http.response.body", "body": b"hello"})
+
+
+@pytest.fixture
+def app() -> ASGIApp:
+    return Door(allow_origins=[LISTED]).wrap(hello)
+
+
+async def test_a_listed_page_may_ask_and_read(app: ASGIApp) -> None:
+    reply = await ask(app, visit({"origin": LISTED}, method="POST"))
+    assert reply.headers["access-control-allow-origin"] == LISTED
+    assert reply.headers["access-control-allow-credentials"] == "true"
+    assert "retry-after" in reply.headers["access-control-expose-headers"]
+    assert (reply.headers["vary"], reply.headers["x-own"], reply.text) == ("origin", "1", "hello")
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"origin": "https://evil.example"}, {"origin": "http://127.0.0.1:8787"}]
+)
+async def test_nobody_else_is_told_anything(headers: dict[str, str], app: ASGIApp) -> None:
+    reply = await ask(app, visit(headers, method="POST"))
+    assert reply.headers == {"x-own": "1"}
+
+
+async def test_a_listed_page_is_answered_before_it_sends(app: ASGIApp) -> None:
+    reply = await ask(app, visit({"origin": LISTED, **PREFLIGHT}, method="OPTIONS"))
+    assert (reply.status, reply.text) == (204, "")
+    assert "POST" in reply.headers["access-control-allow-methods"]
+    assert {"authorization", "content-type", "last-event-id", "x-farhand"} <= {
+        name.strip() for name in reply.headers["access-control-allow-headers"].split(",")
+    }
+    assert reply.headers["access-control-allow-origin"] == LISTED
+
+
+@pytest.mark.parametrize("listed", [[], [LISTED]])
+async def test_every_other_page_is_told_the_flag(listed: list[str]) -> None:
+    app = Door(allow_origins=listed).wrap(hello)
+    reply = await ask(app, visit({"origin": "https://evil.example", **PREFLIGHT}, method="OPTIONS"))
+    assert reply.status == 403
+    assert "--allow-origin https://evil.example" in json.loads(reply.text)["error"]["message"]
+    assert "access-control-allow-origin" not in reply.headers
+
+
+async def test_a_listed_page_for_another_host_is_refused(app: ASGIApp) -> None:
+    scope = visit({"origin": LISTED, **PREFLIGHT}, method="OPTIONS", host="evil.example")
+    assert (await ask(app, scope)).status == 403
+
+
+async def test_what_is_no_question_of_a_browser_goes_through(app: ASGIApp) -> None:
+    for scope in (
+        visit({"origin": LISTED}, method="OPTIONS"),
+        visit(PREFLIGHT, method="OPTIONS"),
+        visit(kind="websocket"),
+    ):
+        assert (await ask(app, scope)).text == "hello"

@@ -1,0 +1,294 @@
+"""The door: who is let in, as whom, and what everybody else is told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
+
+from farhand.core.principal import SCOPES, Principal
+from farhand.errors import (
+    BadSetting,
+    Broken,
+    FarhandError,
+    NotAllowed,
+    ShuttingDown,
+    SignInNeeded,
+    TooMany,
+)
+from farhand.server import door as door_module
+from farhand.server.door import Door
+from tests.requirement import requirement
+from tests.unit.server.visits import visit
+
+ADA = Principal("house", "ada")
+
+
+@pytest.fixture
+def door() -> Door:
+    return Door()
+
+
+def bearer(token: str | None, scheme: str = "Bearer") -> Scope:
+    return visit({"authorization": f"{scheme} {token}"}, method="POST")
+
+
+def with_cookie(cookie: str) -> Scope:
+    return visit({"cookie": cookie, "origin": "http://127.0.0.1:8787"}, method="POST")
+
+
+def keyed(*keys: str) -> Door:
+    """A door whose hook knows these keys, and counts nothing else."""
+
+    def check(request: HTTPConnection) -> Principal | None:
+        shown = request.headers.get("authorization", "").removeprefix("Bearer ")
+        return Principal("house", shown) if shown in keys else None
+
+    return Door(authenticate=check)
+
+
+async def refusal(door: Door, scope: Scope, needs: str = "chat") -> FarhandError:
+    with pytest.raises(FarhandError) as refused:
+        await door.admit(scope, needs)
+    return refused.value
+
+
+@requirement("door:token")
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+async def test_the_token_lets_a_program_in_with_every_scope(scheme: str, door: Door) -> None:
+    for needs in SCOPES:
+        assert await door.admit(bearer(door.token, scheme), needs) == Principal("local", "me")
+
+
+@requirement("door:token")
+async def test_anything_else_is_not_the_token(door: Door) -> None:
+    assert door.token is not None
+    for shown in ("", door.token[:-1], door.token + "x", door.token.swapcase(), "ä" * 43):
+        assert isinstance(await refusal(door, bearer(shown)), SignInNeeded)
+    for scope in (
+        visit(),
+        visit({"authorization": f"Basic {door.token}"}),
+        visit({"authorization": door.token}),
+    ):
+        assert isinstance(await refusal(door, scope), SignInNeeded)
+
+
+@requirement("door:token")
+async def test_the_token_in_the_address_of_a_request_is_not_a_credential(door: Door) -> None:
+    assert isinstance(await refusal(door, visit(query=f"token={door.token}")), SignInNeeded)
+
+
+def test_every_door_has_another_token_unless_one_is_chosen() -> None:
+    one, other = Door(), Door()
+    assert one.token != other.token
+    one.token = "chosen-by-a-script"
+    assert one.token == "chosen-by-a-script"
+
+
+@pytest.mark.parametrize(
+    "token", ["short", "x" * 300, "has blanks in it, many", "ümlaut-ümlaut-ümlaut", "line\nfeed-line-feed"]
+)
+def test_a_token_that_is_too_easy_or_cannot_be_sent_is_refused(token: str, door: Door) -> None:
+    with pytest.raises(BadSetting) as refused:
+        door.token = token
+    assert token not in str(refused.value)
+
+
+@requirement("door:cookie")
+async def test_signing_in_gives_a_cookie_that_lets_a_browser_in(door: Door) -> None:
+    assert door.token is not None
+    header = door.sign_in(visit(), door.token).decode()
+    cookie, *attributes = [part.strip() for part in header.split(";")]
+    assert cookie.startswith("farhand_8787=")
+    assert set(attributes) == {"Path=/", "HttpOnly", "SameSite=Strict"}
+    assert door.token not in header
+    assert await door.admit(with_cookie(f"theme=dark; {cookie}; x=y"), "chat") == Principal("local", "me")
+
+
+@requirement("door:cookie")
+async def test_the_cookie_of_another_server_or_another_port_lets_nobody_in(door: Door) -> None:
+    assert door.token is not None
+    other = Door()
+    assert other.token is not None
+    stranger = other.sign_in(visit(), other.token).decode().partition(";")[0]
+    assert isinstance(await refusal(door, with_cookie(stranger)), SignInNeeded)
+    own = door.sign_in(visit(), door.token).decode().partition(";")[0]
+    assert isinstance(await refusal(door, with_cookie(own.replace("8787", "8788"))), SignInNeeded)
+    door.port = 9000
+    assert isinstance(await refusal(door, with_cookie(own)), SignInNeeded)
+
+
+@requirement("door:cookie")
+async def test_the_cookie_holds_after_a_restart_with_the_same_token() -> None:
+    before, after = Door(), Door()
+    before.token = after.token = "chosen-by-a-script"
+    cookie = before.sign_in(visit(), "chosen-by-a-script").decode().partition(";")[0]
+    assert await after.admit(with_cookie(cookie), "chat") == Principal("local", "me")
+
+
+@requirement("door:cookie")
+async def test_a_wrong_token_gives_no_cookie_and_counts_as_a_failed_sign_in(door: Door) -> None:
+    for _ in range(10):
+        with pytest.raises(SignInNeeded):
+            door.sign_in(visit(), "wrong")
+    with pytest.raises(TooMany):
+        door.sign_in(visit(), "wrong")
+    assert door.token is not None
+    assert door.sign_in(visit(), door.token)
+
+
+async def test_with_a_hook_there_is_no_token_and_nothing_to_sign_in_with() -> None:
+    door = keyed("ada")
+    assert door.token is None
+    with pytest.raises(SignInNeeded, match="its own sign-in"):
+        door.sign_in(visit(), "anything")
+
+
+@requirement("door:open")
+async def test_open_needs_no_token_but_every_other_rule_holds(door: Door) -> None:
+    door.open = True
+    assert await door.admit(visit(method="POST"), "chat") == Principal("local", "me")
+    for scope in (
+        visit({"origin": "https://evil.example"}, method="POST"),
+        visit({"sec-fetch-site": "cross-site"}),
+        visit(host="evil.example"),
+        visit(client="10.0.0.7"),
+    ):
+        assert isinstance(await refusal(door, scope), NotAllowed)
+
+
+@requirement("door:origin")
+async def test_a_page_from_elsewhere_is_refused_before_its_credential_is_looked_at(door: Door) -> None:
+    scope = visit({"origin": "https://evil.example", "authorization": f"Bearer {door.token}"})
+    assert "--allow-origin https://evil.example" in str(await refusal(door, scope))
+    door.allow(origins=["https://evil.example"])
+    await door.admit(scope, "chat")
+
+
+@requirement("door:hook")
+async def test_the_hook_decides_sync_or_async() -> None:
+    async def check(request: HTTPConnection) -> Principal | None:
+        await asyncio.sleep(0)
+        return ADA if request.query_params.get("key") == "ada" else None
+
+    door = Door(authenticate=check)
+    assert await door.admit(visit(query="key=ada", client="10.0.0.7"), "chat") == ADA
+    assert isinstance(await refusal(door, visit(query="key=eve")), SignInNeeded)
+    assert await keyed("ada").admit(bearer("ada"), "chat") == ADA
+
+
+@requirement("door:hook")
+async def test_a_scope_that_the_principal_does_not_have_is_refused() -> None:
+    reader = Door(authenticate=lambda _: Principal("house", "eve", frozenset({"chat"})))
+    await reader.admit(visit(), "chat")
+    refused = await refusal(reader, visit(), "approve")
+    assert (type(refused), "'approve'" in str(refused)) == (NotAllowed, True)
+
+
+@requirement("door:hook")
+@pytest.mark.parametrize(
+    "answer", [True, "ada", {"tenant": "house"}, Principal("house", 7), Principal("house", "ada", "chat")]  # type: ignore[arg-type]
+)  # fmt: skip
+async def test_a_hook_that_answers_nonsense_lets_nobody_in(
+    answer: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    door = Door(authenticate=lambda _: answer)  # type: ignore[arg-type, return-value]
+    refused = await refusal(door, visit())
+    assert type(refused) is Broken
+    assert "not a Principal" in caplog.text
+    assert "house" not in str(refused)
+
+
+@requirement("door:hook")
+@pytest.mark.parametrize(
+    ("status", "kind"), [(401, SignInNeeded), (403, NotAllowed), (500, Broken), (302, Broken)]
+)
+async def test_a_hook_may_say_no_as_web_frameworks_do(status: int, kind: type[FarhandError]) -> None:
+    def check(_: HTTPConnection) -> Principal | None:
+        raise HTTPException(status, detail="an inner secret")
+
+    refused = await refusal(Door(authenticate=check), visit())
+    assert type(refused) is kind
+    assert "secret" not in str(refused)
+
+
+@requirement("door:hook")
+async def test_a_hook_may_raise_our_own_refusals() -> None:
+    def check(_: HTTPConnection) -> Principal | None:
+        raise NotAllowed("Your plan has ended.")
+
+    assert str(await refusal(Door(authenticate=check), visit())) == "Your plan has ended."
+
+
+@requirement("door:hook")
+async def test_a_hook_that_never_answers_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def check(_: HTTPConnection) -> Principal | None:
+        await asyncio.Event().wait()
+        return None
+
+    monkeypatch.setattr(door_module, "HOOK_WITHIN_SEC", 0.01)
+    with caplog.at_level(logging.ERROR):
+        assert type(await refusal(Door(authenticate=check), visit())) is Broken
+    assert "did not answer" in caplog.text
+
+
+@requirement("door:failed-sign-ins")
+async def test_the_eleventh_wrong_token_in_a_minute_is_too_many_and_the_right_one_is_still_let_in(
+    door: Door,
+) -> None:
+    for _ in range(10):
+        assert isinstance(await refusal(door, bearer("wrong")), SignInNeeded)
+    refused = await refusal(door, bearer("wrong"))
+    assert isinstance(refused, TooMany)
+    assert 1 <= refused.retry_after <= 60
+    await door.admit(bearer(door.token), "chat")
+    # a tab that was left open has nothing to do with guessing
+    assert isinstance(await refusal(door, with_cookie("farhand_8787=old")), SignInNeeded)
+
+
+@requirement("door:failed-sign-ins")
+async def test_a_guesser_is_not_asked_about_any_more_and_locks_out_nobody_who_is_in() -> None:
+    door = keyed("ada", "ben")
+    await door.admit(bearer("ada"), "chat")
+    for number in range(10):
+        assert isinstance(await refusal(door, bearer(f"guess-{number}")), SignInNeeded)
+    assert isinstance(await refusal(door, bearer("ben")), TooMany)
+    await door.admit(bearer("ada"), "chat")
+    # who is in shows that the address is shared
+    await door.admit(bearer("ben"), "chat")
+
+
+@requirement("door:failed-sign-ins")
+async def test_asking_without_any_credential_is_no_guess() -> None:
+    door = keyed("ada")
+    for _ in range(30):
+        assert isinstance(await refusal(door, visit()), SignInNeeded)
+    await door.admit(bearer("ada"), "chat")
+
+
+async def test_who_was_let_in_once_is_remembered_for_a_bounded_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(door_module, "_REMEMBERED", 3)
+    door = keyed(*"abcdef")
+    for key in "abcdef":
+        await door.admit(bearer(key), "chat")
+    assert len(door._good) == 3
+
+
+@requirement("door:shutting-down")
+async def test_a_closed_door_lets_nobody_in(door: Door) -> None:
+    door.close()
+    assert door.closed
+    assert isinstance(await refusal(door, bearer(door.token)), ShuttingDown)
+
+
+async def test_without_a_known_port_the_cookie_is_named_for_none(door: Door) -> None:
+    assert door.token is not None
+    assert door.sign_in({**visit(), "server": None}, door.token).startswith(b"farhand_0=")

@@ -1,0 +1,239 @@
+"""The paths around the faces, asked as a browser or a load balancer asks them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from html import unescape
+
+import pytest
+
+from farhand import Agent, Principal, ScriptedModel, create_app, tool
+from farhand.errors import StoreDown
+from farhand.server import pages as pages_module
+from farhand.server.app import App
+from tests.requirement import requirement
+from tests.unit.server.visits import Reply, ask, visit
+
+
+@tool(needs_approval=True)
+def erase(path: str) -> str:
+    """Erase a file & everything <in> it.
+
+    More about it.
+
+    Args:
+        path: Which one.
+
+    Returns:
+        What was erased.
+    """
+    return path
+
+
+@tool(executor="frontend")
+def look(place: str) -> str:
+    """Look around.
+
+    Args:
+        place: Where.
+
+    Returns:
+        What was seen.
+    """
+    return place
+
+
+@asynccontextmanager
+async def started(app: App) -> AsyncIterator[App]:
+    await app.start()
+    yield app
+    await app.drain()
+    await app.stop()
+
+
+@pytest.fixture
+async def app() -> AsyncIterator[App]:
+    agent = Agent(ScriptedModel(["hello"]), tools=[erase], frontend_tools=[look])
+    async with started(create_app(agent, store="memory:")) as running:
+        yield running
+
+
+@pytest.fixture
+async def hooked() -> AsyncIterator[App]:
+    def check(request: object) -> Principal | None:
+        raise RuntimeError("a secret of the hook")
+
+    agent = Agent(ScriptedModel(["hello"]))
+    async with started(create_app(agent, store="memory:", authenticate=check)) as running:
+        yield running
+
+
+def error_of(reply: Reply) -> str:
+    code: str = json.loads(reply.text)["error"]["code"]
+    return code
+
+
+@requirement("server:landing")
+async def test_the_page_runs_nothing_and_loads_nothing(app: App) -> None:
+    reply = await ask(app, visit())
+    assert (reply.status, reply.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "<script" not in reply.text
+    assert not re.search(r"""(src|href)\s*=|url\(|@import""", reply.text)
+    style = re.search(r"<style>(.*?)</style>", reply.text, re.DOTALL)
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    policy = reply.headers["content-security-policy"]
+    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}';")
+    assert "frame-ancestors 'none'" in policy
+    assert (reply.headers["referrer-policy"], reply.headers["x-frame-options"]) == ("no-referrer", "DENY")
+    assert (reply.headers["cache-control"], reply.headers["x-content-type-options"]) == (
+        "no-store",
+        "nosniff",
+    )
+
+
+@requirement("server:landing")
+async def test_a_stranger_sees_how_to_begin_and_no_tools_no_token_no_cookie(app: App) -> None:
+    reply = await ask(app, visit())
+    assert "not signed in" in reply.text
+    assert "erase" not in reply.text
+    assert "set-cookie" not in reply.headers
+    assert app.door.token is not None
+    assert app.door.token not in reply.text
+
+
+@requirement("server:landing")
+async def test_who_is_signed_in_sees_the_tools_with_foreign_words_escaped(app: App) -> None:
+    reply = await ask(app, visit({"authorization": f"Bearer {app.door.token}"}))
+    assert "<code>erase</code></td><td>on the server, after a yes</td>" in reply.text
+    assert "<td>Erase a file &amp; everything &lt;in&gt; it.</td>" in reply.text
+    assert "<code>look</code></td><td>in the browser</td>" in reply.text
+    assert "More about it" not in reply.text
+    assert app.door.token is not None
+    assert app.door.token not in reply.text
+
+
+@requirement("server:landing")
+async def test_an_agent_without_tools_says_so() -> None:
+    async with started(create_app(Agent(ScriptedModel(["hi"])), store="memory:")) as app:
+        app.door.open = True
+        reply = await ask(app, visit())
+    assert "It has none." in reply.text
+    assert "--open" in reply.text
+    assert "$FARHAND_TOKEN" not in reply.text
+
+
+@requirement("server:landing")
+async def test_the_commands_name_this_address_and_hold_valid_json(app: App) -> None:
+    scope = {**visit(host="localhost:9000", path="/agents/"), "root_path": "/agents"}
+    page = (await ask(app, scope)).text
+    commands = [unescape(text) for text in re.findall(r"<pre><code>(curl.*?)</code></pre>", page, re.DOTALL)]
+    addresses = [command.split()[2] for command in commands]
+    assert addresses == [
+        "http://localhost:9000/agents" + path
+        for path in ("/api/chat", "/api/tools/ack", "/agent/run", "/agent/tool_results")
+    ]
+    for command in commands:
+        assert '-H "Authorization: Bearer $FARHAND_TOKEN"' in command
+        assert json.loads(command.partition("-d '")[2].removesuffix("'"))
+
+
+@requirement("door:cookie")
+async def test_the_right_token_in_the_address_is_swapped_for_a_cookie(app: App) -> None:
+    reply = await ask(app, {**visit(query=f"token={app.door.token}"), "root_path": ""})
+    assert (reply.status, reply.headers["location"]) == (303, "/")
+    assert reply.headers["set-cookie"].startswith("farhand_8787=")
+    assert (reply.headers["cache-control"], reply.headers["referrer-policy"]) == ("no-store", "no-referrer")
+    mounted = {**visit(query=f"token={app.door.token}", path="/a/"), "root_path": "/a"}
+    assert (await ask(app, mounted)).headers["location"] == "/a/"
+
+
+@requirement("door:cookie")
+async def test_a_wrong_token_in_the_address_is_said_on_the_page(app: App) -> None:
+    reply = await ask(app, visit(query="token=wrong"))
+    assert (reply.status, "set-cookie" in reply.headers) == (401, False)
+    assert "The token is not the one of this server." in reply.text
+    for _ in range(9):
+        await ask(app, visit(query="token=wrong"))
+    last = await ask(app, visit(query="token=wrong"))
+    assert (last.status, error_of(last)) == (429, "too_many")
+    assert int(last.headers["retry-after"]) > 0
+    twice = await ask(app, visit(query="token=a&token=b"))
+    assert (twice.status, error_of(twice)) == (400, "invalid")
+
+
+@requirement("door:cookie")
+async def test_the_token_signs_in_on_the_front_page_alone(app: App) -> None:
+    for path in ("/healthz", "/readyz", "/nowhere", "/api/chat"):
+        reply = await ask(app, visit(query=f"token={app.door.token}", path=path))
+        assert "set-cookie" not in reply.headers
+        assert "location" not in reply.headers
+
+
+@requirement("server:health")
+async def test_health_and_readiness_are_for_everybody_on_a_host_of_ours(app: App) -> None:
+    for path in ("/healthz", "/readyz"):
+        reply = await ask(app, visit(path=path))
+        assert (reply.status, reply.text, reply.headers["cache-control"]) == (200, '{"ok":true}', "no-store")
+        assert (await ask(app, visit(path=path, method="HEAD"))).status == 200
+        wrong = await ask(app, visit(path=path, method="POST"))
+        assert (wrong.status, wrong.headers["allow"]) == (405, "GET, HEAD")
+        assert (await ask(app, visit(path=path, host="evil.example"))).status == 403
+
+
+@requirement("server:health")
+async def test_readiness_fails_while_the_store_is_away(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def down() -> None:
+        raise StoreDown("The store does not answer.")
+
+    monkeypatch.setattr(app.farhand, "ping", down)
+    reply = await ask(app, visit(path="/readyz"))
+    assert (reply.status, error_of(reply), reply.headers["retry-after"]) == (503, "store_down", "1")
+    assert (await ask(app, visit(path="/healthz"))).status == 200
+
+
+@requirement("server:health")
+async def test_readiness_does_not_wait_for_a_store_that_hangs(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(app.farhand, "ping", hang)
+    monkeypatch.setattr(pages_module, "PING_WITHIN_SEC", 0.01)
+    reply = await ask(app, visit(path="/readyz"))
+    assert (reply.status, error_of(reply)) == (503, "store_down")
+
+
+@requirement("server:health")
+async def test_readiness_fails_once_the_server_drains(app: App) -> None:
+    await app.drain()
+    reply = await ask(app, visit(path="/readyz"))
+    assert (reply.status, error_of(reply)) == (503, "shutting_down")
+    assert (await ask(app, visit(path="/healthz"))).status == 200
+
+
+@requirement("server:health")
+async def test_an_unknown_path_is_json_and_an_unknown_socket_is_closed(app: App) -> None:
+    reply = await ask(app, visit(path="/nowhere"))
+    assert (reply.status, error_of(reply)) == (404, "unknown")
+    closed = await ask(app, visit(path="/nowhere", kind="websocket"))
+    assert [message["type"] for message in closed.messages] == ["websocket.close"]
+
+
+@requirement("door:hook")
+async def test_a_hook_that_breaks_shows_nothing_of_itself(
+    hooked: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    reply = await ask(hooked, visit())
+    assert (reply.status, error_of(reply)) == (500, "broken")
+    assert "secret" not in reply.text
+    assert "a secret of the hook" in caplog.text
+    chat = await ask(hooked, visit(path="/api/chat", method="POST"))
+    assert (chat.status, "secret" in chat.text) == (500, False)

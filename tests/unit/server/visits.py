@@ -1,0 +1,60 @@
+"""Requests as a server hands them over, for tests of the door and the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from starlette.types import ASGIApp, Message, Scope
+
+Headers = Iterable[tuple[str, str]] | dict[str, str]
+
+
+def visit(
+    headers: Headers = (),
+    *,
+    method: str = "GET",
+    path: str = "/",
+    query: str = "",
+    host: str | None = "127.0.0.1:8787",
+    client: str | None = "127.0.0.1",
+    scheme: str = "http",
+    kind: str = "http",
+) -> Scope:
+    pairs = headers.items() if isinstance(headers, dict) else headers
+    listed = [(name.lower().encode(), value.encode("latin-1")) for name, value in pairs]
+    named = [(b"host", host.encode())] if host is not None else []
+    return {
+        "type": kind,
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": query.encode(),
+        "scheme": scheme,
+        "client": (client, 50_000) if client is not None else None,
+        "server": ("127.0.0.1", 8787),
+        "headers": [*named, *listed],
+    }
+
+
+class Reply:
+    """What an app answered."""
+
+    def __init__(self, messages: list[Message]) -> None:
+        self.status: int = messages[0].get("status", 0)
+        self.headers = {name.decode(): value.decode() for name, value in messages[0].get("headers", ())}
+        self.text = b"".join(message.get("body", b"") for message in messages[1:]).decode()
+        self.messages = messages
+
+
+async def ask(app: ASGIApp, scope: Scope) -> Reply:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    return Reply(sent)
