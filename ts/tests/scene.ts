@@ -14,6 +14,19 @@ export interface Scene {
   readonly plug: () => Promise<Plug>;
   /** What the server keeps of a chat: what a page is given after a reload. */
   readonly kept: (chatId: string) => Promise<Message[]>;
+  /** A page on a chat that is there, with what the server keeps of it, or what a forger makes of that. */
+  readonly reopen: (client: Client, page: Page, opening?: Reopening) => Promise<Page>;
+  /** A post of a program, without any client. */
+  readonly post: (path: string, body: unknown) => Promise<Answer>;
+}
+
+export interface Reopening extends Partial<Omit<Opening, "messages">> {
+  readonly alter?: (messages: Message[]) => readonly Message[];
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body: unknown;
 }
 
 /** To be called once at the top of a test file. */
@@ -36,24 +49,33 @@ export function scene(): Scene {
     }
     await server?.close();
   });
+  const open: Scene["open"] = (client, opening = {}) => {
+    const page = client.open({ url: running().url, chatId: fresh("chat"), ...opening });
+    closing.push(() => page.close());
+    return page;
+  };
+  const kept: Scene["kept"] = async (chatId) => {
+    const response = await fetch(`${running().url}/api/chat/${chatId}`);
+    expect(response.status).toBe(200);
+    return ((await response.json()) as { messages: Message[] }).messages;
+  };
   return {
     get server() {
       return running();
     },
-    open: (client, opening = {}) => {
-      const page = client.open({ url: running().url, chatId: fresh("chat"), ...opening });
-      closing.push(() => page.close());
-      return page;
-    },
+    open,
+    kept,
+    reopen: async (client, { chatId }, { alter = (messages: Message[]) => messages, ...opening } = {}) =>
+      open(client, { ...opening, chatId, messages: alter(await kept(chatId)) }),
     plug: async () => {
       const plug = await Plug.into(running().port);
       closing.push(() => plug.close());
       return plug;
     },
-    kept: async (chatId) => {
-      const response = await fetch(`${running().url}/api/chat/${chatId}`);
-      expect(response.status).toBe(200);
-      return ((await response.json()) as { messages: Message[] }).messages;
+    post: async (path, body) => {
+      const headers = { "content-type": "application/json" };
+      const response = await fetch(`${running().url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+      return { status: response.status, body: await response.json() };
     },
   };
 }

@@ -232,8 +232,8 @@ function postsOf(client: Client, { before, after }: { before: number; after: num
 }
 
 /** The same chat in a new page, with what the server keeps of it. */
-async function reloaded(client: Client, { chatId }: Page, onToolCall?: typeof openUrl): Promise<Page> {
-  const kept = await here.kept(chatId);
-  const messages: Message[] = client.resumesFromEmptyOnly === true ? kept.filter(({ role }) => role === "user") : kept;
-  return here.open(client, { chatId, messages, ...(onToolCall === undefined ? {} : { onToolCall }) });
+function reloaded(client: Client, page: Page, onToolCall?: typeof openUrl): Promise<Page> {
+  const alter = (kept: Message[]): Message[] =>
+    client.resumesFromEmptyOnly === true ? kept.filter(({ role }) => role === "user") : kept;
+  return here.reopen(client, page, { alter, ...(onToolCall === undefined ? {} : { onToolCall }) });
 }
