@@ -23,6 +23,8 @@ export interface Opening {
   readonly autoSend?: AutoSend;
   /** The page's `onToolCall`. */
   readonly onToolCall?: (call: ToolCall, page: Page) => void;
+  /** The `wait` in the body of its posts. */
+  readonly wait?: "turn" | "hold";
   /** What the page knows when it is opened: after a reload, what the server keeps. */
   readonly messages?: readonly Message[];
 }
@@ -170,4 +172,14 @@ export class Page {
     const { status, error } = this.hands.chat();
     return `status ${status}, error ${error?.message ?? "none"}, posts ${this.wire.posts.length}`;
   }
+}
+
+/** How a transport over HTTP reaches the server. */
+export function httpOptions(opening: Opening, wire: Wire): { api: string; fetch: typeof fetch; body: object } {
+  return { api: `${opening.url}/api/chat`, fetch: wire.fetch, body: bodyOf(opening) };
+}
+
+/** What the page adds to each of its posts. */
+export function bodyOf({ wait }: Opening): object {
+  return wait === undefined ? {} : { wait };
 }

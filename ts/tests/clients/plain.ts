@@ -4,7 +4,7 @@ import * as ai6 from "ai6";
 import * as ai603 from "ai603";
 import { linesOf, type Message } from "../message.ts";
 import { socketOn, Wire } from "../wire.ts";
-import { type Chat, type Client, type Hands, type Opening, Page, type ToolCall } from "./client.ts";
+import { bodyOf, type Chat, type Client, type Hands, httpOptions, type Opening, Page, type ToolCall } from "./client.ts";
 import { whenToSend } from "./when-to-send.ts";
 
 export const http603: Client = {
@@ -13,7 +13,7 @@ export const http603: Client = {
   resumesFromEmptyOnly: true,
   open: (opening) =>
     openPage(opening, (wire, callbacks) => {
-      const transport = new ai603.DefaultChatTransport({ api: `${opening.url}/api/chat`, fetch: wire.fetch });
+      const transport = new ai603.DefaultChatTransport(httpOptions(opening, wire));
       return new Chat603({ ...callbacks, ...whenToSend(ai603, opening), transport });
     }),
 };
@@ -23,7 +23,7 @@ export const http6: Client = {
   transport: "http",
   open: (opening) =>
     openPage(opening, (wire, callbacks) => {
-      const transport = new ai6.DefaultChatTransport({ api: `${opening.url}/api/chat`, fetch: wire.fetch });
+      const transport = new ai6.DefaultChatTransport(httpOptions(opening, wire));
       return new Chat6({ ...callbacks, ...whenToSend(ai6, opening), transport });
     }),
 };
@@ -33,7 +33,7 @@ export const http7: Client = {
   transport: "http",
   open: (opening) =>
     openPage(opening, (wire, callbacks) => {
-      const transport = new ai7.DefaultChatTransport({ api: `${opening.url}/api/chat`, fetch: wire.fetch });
+      const transport = new ai7.DefaultChatTransport(httpOptions(opening, wire));
       return new Chat7({ ...callbacks, ...whenToSend(ai7, opening), transport });
     }),
 };
@@ -46,7 +46,7 @@ export const socket7: Client = {
       const url = `${opening.url}/api/chat/ws`;
       // `ws` types its events more closely than the transport asks for
       const webSocket = socketOn(wire) as unknown as SocketClass;
-      const transport = new ai7.WebSocketChatTransport({ url, webSocket });
+      const transport = new ai7.WebSocketChatTransport({ url, webSocket, body: bodyOf(opening) });
       return new Chat7({ ...callbacks, ...whenToSend(ai7, opening), transport });
     }),
 };

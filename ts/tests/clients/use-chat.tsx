@@ -8,7 +8,7 @@ import { flushSync } from "react-dom";
 import { createRoot } from "react-dom/client";
 import { type Message, type Part, wordsOf } from "../message.ts";
 import { Wire } from "../wire.ts";
-import { type Chat, type Client, type Opening, Page, type ToolCall } from "./client.ts";
+import { type Chat, type Client, httpOptions, type Opening, Page, type ToolCall } from "./client.ts";
 import { whenToSend } from "./when-to-send.ts";
 
 export const react6: Client = {
@@ -16,7 +16,7 @@ export const react6: Client = {
   transport: "http",
   open: (opening) =>
     mount(opening, (wire, callbacks) => {
-      const transport = new ai6.DefaultChatTransport({ api: `${opening.url}/api/chat`, fetch: wire.fetch });
+      const transport = new ai6.DefaultChatTransport(httpOptions(opening, wire));
       const options = { ...callbacks, ...whenToSend(ai6, opening), transport };
       // the hook takes messages of its own version; the tests hold what all versions have
       return () => useChat6(options as unknown as Parameters<typeof useChat6>[0]) as unknown as Chat;
@@ -28,7 +28,7 @@ export const react7: Client = {
   transport: "http",
   open: (opening) =>
     mount(opening, (wire, callbacks) => {
-      const transport = new ai7.DefaultChatTransport({ api: `${opening.url}/api/chat`, fetch: wire.fetch });
+      const transport = new ai7.DefaultChatTransport(httpOptions(opening, wire));
       const options = { ...callbacks, ...whenToSend(ai7, opening), transport };
       // as above
       return () => useChat7(options as unknown as Parameters<typeof useChat7>[0]) as unknown as Chat;
