@@ -15,6 +15,8 @@ from uvicorn.server import ServerState
 
 HEAD_BYTES = 64 * 1024
 HEAD_WITHIN_SEC = 10.0
+PIECE_BYTES = 256 * 1024
+"""The most that event loops read at once."""
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -30,7 +32,8 @@ class Connection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._in_head = True
-        self._head_bytes = 0
+        self._piece = 0
+        self._seen = 0
         self._timer: asyncio.TimerHandle | None = None
 
     # the server below narrows the same argument
@@ -43,12 +46,14 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        # most heads come whole and small: then nothing is counted and no timer is made
-        self._head_bytes += len(data)
+        self._piece = len(data)
+        if self._in_head:
+            self._seen += len(data)
         super().data_received(data)
+        # most heads come whole: no timer is made for them
         if not self._in_head:
-            self._head_bytes = 0
-        elif self._head_bytes > HEAD_BYTES:
+            return
+        if self._seen > HEAD_BYTES + PIECE_BYTES:
             self.transport.write(_TOO_LARGE)
             self.transport.close()
         elif self._timer is None:
@@ -56,17 +61,19 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._in_head = True
+        # the piece may begin with the end of another body, hence the room for a piece above
+        self._seen = self._piece
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._stop_waiting()
-        if self._head_bytes > HEAD_BYTES:
+        if self._seen > HEAD_BYTES:
             self._check_size()
         super().on_headers_complete()
 
     def _check_size(self) -> None:
-        """A large piece may be a small head and the body behind it."""
+        """What was seen may be a small head with a body before or behind it."""
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > HEAD_BYTES:
             raise ValueError("the head is too large")

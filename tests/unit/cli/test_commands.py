@@ -1,0 +1,74 @@
+"""What is said on the command line, before anything is served."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from farhand.cli import main
+from farhand.cli.options import Options
+from tests.requirement import requirement
+
+
+def said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["farhand", *arguments])
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, printed.out, printed.err
+
+
+def test_the_version_is_the_packages(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert said(capsys, monkeypatch, "--version") == (0, f"farhand {version('farhand')}\n", "")
+
+
+@pytest.mark.parametrize("command", ["run", "demo"])
+def test_help_names_every_option(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = said(capsys, monkeypatch, command, "--help")
+    assert code == 0
+    for name in Options.__dataclass_fields__:
+        assert f"--{name.replace('_', '-')}" in out
+
+
+@requirement("cli:one-line")
+def test_a_mistake_is_one_line_and_code_2(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, err = said(capsys, monkeypatch, "run", "nowhere:agent")
+    assert (code, out) == (2, "")
+    assert err == (
+        "farhand: error: There is no module 'nowhere' here. Write module:agent or path/to/file.py:agent.\n"
+    )
+
+
+@requirement("cli:one-line")
+def test_an_option_that_would_have_no_effect_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, err = said(capsys, monkeypatch, "run", "tests.chaos.agents:app", "--hold-for", "3")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--hold-for does not reach an app of create_app." in err
+
+
+def test_an_unknown_option_is_a_mistake_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, err = said(capsys, monkeypatch, "demo", "--prot", "1")
+    assert code == 2
+    assert "--prot" in err
+
+
+def test_what_was_not_said_is_left_to_others() -> None:
+    assert Options().said() == {}
+    told = Options(port="1", allow_origin=["http://a.example"], open=True, config="x.toml", verbose=True)
+    assert told.said() == {"port": "1", "allow_origin": ["http://a.example"], "open": True}
