@@ -49,10 +49,12 @@ class Again(Struct, frozen=True):
 
 
 class Bring(Struct, frozen=True):
-    """What far hands and people bring for open calls. `call_ids`: every call that the message shows."""
+    """What far hands and people bring for open calls. `call_ids`: every call that the message shows;
+    `claimed`: those of them that it shows as answered."""
 
     brought: tuple[Brought, ...]
     call_ids: tuple[str, ...]
+    claimed: tuple[str, ...] = ()
 
 
 class Chat(Struct, frozen=True):
@@ -95,8 +97,12 @@ def _wish(request: ChatRequest) -> Wish:
         return Say(_user_message(last), request.message_id if edits else None)
     if last.role == "system":
         raise Malformed("The last message must be the user's or the assistant's.")
-    brought = tuple(item for part in last.parts for item in _brought(part))
-    return Bring(brought, tuple(part.tool_call_id for part in last.parts if part.tool_call_id))
+    calls = [part for part in last.parts if part.tool_call_id]
+    return Bring(
+        tuple(item for part in calls for item in _brought(part)),
+        tuple(part.tool_call_id for part in calls),
+        tuple(part.tool_call_id for part in calls if part.state in _ANSWERED),
+    )
 
 
 def _user_message(message: UIMessage) -> UserMessage:
@@ -110,7 +116,7 @@ def _user_message(message: UIMessage) -> UserMessage:
 
 def _brought(part: UIPart) -> list[Brought]:
     """An answer to an approval comes first: it may be what lets the output beside it count."""
-    if not part.tool_call_id or not (part.type.startswith("tool-") or part.type == "dynamic-tool"):
+    if not (part.type.startswith("tool-") or part.type == "dynamic-tool"):
         return []
     items: list[Brought] = []
     if part.approval is not None and isinstance(part.approval.approved, bool):
@@ -131,6 +137,8 @@ def _outcome_of(part: UIPart) -> Outcome | None:
         case _:
             return None
 
+
+_ANSWERED = frozenset({"approval-responded", "output-available", "output-error", "output-denied"})
 
 SocketFrame: TypeAlias = SendFrame | ResumeFrame | AbortFrame
 LiveFrame: TypeAlias = MessageFrame | ToolResultFrame | InterruptFrame | PingFrame

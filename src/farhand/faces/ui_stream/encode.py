@@ -77,12 +77,15 @@ class Chunks:
         return [*self._begin(), *(self._fail(CUT) if cut else self._finish("tool-calls"))]
 
     def corrected(self, calls: Iterable[Call], *, dispatch: Collection[str]) -> list[bytes]:
-        """The stored state of open calls, for a client that is mistaken about them."""
+        """The stored state of open calls, for a client that is mistaken about them.
+
+        Who waits for a yes is asked about again; of `dispatch`, what may run is handed out again.
+        """
         chunks = self._begin()
         for call in calls:
             if call.phase is Phase.ASKING and call.approval is not None:
                 chunks.append(_ask(call.approval.approval_id, call.call_id))
-            elif call.call_id in dispatch:
+            elif call.call_id in dispatch and may_run(call):
                 chunks.append(_available(call.call_id, call.tool, call.input))
         return chunks
 
@@ -218,6 +221,11 @@ class Chunks:
             return []
         block, self._block = self._block, None
         return [_chunk(f"{block.partition('-')[0]}-end", id=block)]
+
+
+def may_run(call: Call) -> bool:
+    """Whether a far hand may execute it now: allowed, and without an outcome."""
+    return call.executor is not Executor.SERVER and call.phase in (Phase.READY, Phase.TAKEN)
 
 
 class Encoder:

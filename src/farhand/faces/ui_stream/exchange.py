@@ -14,15 +14,14 @@ from typing import TypeAlias, assert_never
 from farhand.agent.farhand import Farhand
 from farhand.calls.change import Reply
 from farhand.calls.desk import Brought
-from farhand.core.call import Call, Phase
+from farhand.core.call import Call
 from farhand.core.event import START, Position
 from farhand.core.principal import Owner, Principal
-from farhand.core.result import Accepted, Receipt, Repeated, Result
+from farhand.core.result import Accepted, Receipt, Result
 from farhand.core.run import Run
-from farhand.core.tool import Executor
 from farhand.errors import NotAllowed, NotFound
 from farhand.faces.ui_stream.decode import Again, Bring, Chat, Say
-from farhand.faces.ui_stream.encode import Chunks
+from farhand.faces.ui_stream.encode import Chunks, may_run
 
 SPLIT_HOLD_SEC = 0.3
 """How long the first post that brings only a yes is held: an eager client adds its output meanwhile."""
@@ -114,25 +113,27 @@ async def _go_on(farhand: Farhand, owner: Owner, chat: Chat, bring: Bring, *, sp
     run = await farhand.find_run(owner, chat.thread_id)
     if run is None:
         raise NotFound("There is no such chat.")
+    if not bring.call_ids:
+        return await _replay(farhand, run)
     after = await farhand.end_of_step(run, bring.call_ids)
     hold_for = farhand.settings.patience.hold_for if chat.held else 0.0
     told = await farhand.accept(run, bring.brought, hold_for=hold_for)
-    if chat.held:
-        return Exchange(run, after, Chunks(run.run_id, past=run.last_seq))
     calls = await farhand.calls(run)
+    now = await farhand.last_run(owner, chat.thread_id)
+    if chat.held and not _is_at_rest(now):
+        known = {call.call_id: call for call in calls}
+        return Exchange(run, after, Chunks(run.run_id, past=run.last_seq, known=known))
     yes = _first_yes(told, calls)
     if yes and split:
         # the one untouched answer, once for each approval: a client about to add its output would lose it
         await asyncio.sleep(SPLIT_HOLD_SEC)
-    now = await farhand.last_run(owner, chat.thread_id)
+        now = await farhand.last_run(owner, chat.thread_id)
     chunks = Chunks(run.run_id, past=now.last_seq)
     if not _is_at_rest(now):
         return Exchange(run, after, chunks)
     if yes:
         return Exchange(run, Position(now.last_seq), chunks, now.last_seq, only_yes=True)
-    return Exchange(
-        run, after, chunks, now.last_seq, chunks.corrected(calls, dispatch=_to_dispatch(told, calls))
-    )
+    return Exchange(run, after, chunks, now.last_seq, chunks.corrected(calls, dispatch=bring.claimed))
 
 
 def _check_scopes(principal: Principal, bring: Bring) -> None:
@@ -150,27 +151,5 @@ def _is_at_rest(run: Run) -> bool:
 
 def _first_yes(told: Told, calls: Sequence[Call]) -> bool:
     """Whether this post says yes to a frontend tool for the first time, and brings no output for it."""
-    return bool(_approved(told, Accepted) & _ready(calls))
-
-
-def _to_dispatch(told: Told, calls: Sequence[Call]) -> set[str]:
-    """Calls whose yes came before, and again without an output: the client waits to be told to run."""
-    by_approval = {call.approval.approval_id: call.call_id for call in calls if call.approval}
-    return {by_approval[approval_id] for approval_id in _approved(told, Repeated) & _ready(calls)}
-
-
-def _approved(told: Told, receipt: type[Accepted | Repeated]) -> set[str]:
-    return {
-        item.approval_id
-        for item, got in told
-        if isinstance(item, Reply) and item.answer.approved and isinstance(got, receipt)
-    }
-
-
-def _ready(calls: Sequence[Call]) -> set[str]:
-    """Approvals of frontend calls that may run and have no outcome."""
-    return {
-        call.approval.approval_id
-        for call in calls
-        if call.approval and call.executor is not Executor.SERVER and call.phase in (Phase.READY, Phase.TAKEN)
-    }
+    said = {item.approval_id for item, got in told if isinstance(item, Reply) and isinstance(got, Accepted)}
+    return any(call.approval and call.approval.approval_id in said for call in calls if may_run(call))
