@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import shlex
 import signal
 import socket
 import time
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from html import unescape
 from pathlib import Path
 
 import httpx2
@@ -295,6 +298,51 @@ async def test_without_a_hook_only_this_machine_can_be_served() -> None:
     assert "can be reached from other machines" in line
     assert "authenticate" in line
     assert "does not go with" in await said("run", "tests.chaos.agents:app", "--open", "--port", "0")
+
+
+@requirement("server:landing")
+async def test_the_commands_on_the_landing_page_work_as_they_stand() -> None:
+    async with farhand_process("demo") as server, server.client() as client:
+        page = (await client.get("/")).text
+        chat_line, ack_line, run_line, results_line = [
+            Command(unescape(text), server.token)
+            for text in re.findall(r"<pre><code>(curl.*?)</code></pre>", page, re.DOTALL)
+        ]
+        async with AsyncExitStack() as stack:
+            stranger = await stack.enter_async_context(server.client(signed_in=False))
+            held = Held(await stack.enter_async_context(chat_line.stream(stranger)))
+            call_id = await held.shown()
+            async with ack_line.stream(stranger, ("call_...", call_id)) as acked:
+                assert (await acked.aread()) == b'{"ok":true}'
+            assert "https://example.com" in (await held.rest()).rpartition("tool-output-available")[2]
+            async with run_line.stream(stranger) as paused:
+                told = (await paused.aread()).decode()
+            thread = re.findall(r"agent_uuid&quot;:&quot;([^&]+)", told)[0]
+            call_id = re.findall(r"tool_use_id&quot;:&quot;([^&]+)", told)[0]
+            changes = (('"agent_uuid":"..."', f'"agent_uuid":"{thread}"'), ("call_...", call_id))
+            async with results_line.stream(stranger, *changes) as resumed:
+                assert resumed.status_code == 200
+                assert b"[DONE]" in await resumed.aread()
+
+
+class Command:
+    """A curl command as the page prints it, sent as curl would."""
+
+    def __init__(self, text: str, token: str) -> None:
+        words = shlex.split(text.replace("\\\n", " ").replace("$FARHAND_TOKEN", token))
+        self.url = words[2]
+        flags = list(zip(words[3::2], words[4::2], strict=True))
+        self.headers = dict(value.split(": ", 1) for flag, value in flags if flag == "-H")
+        self.body = next(value for flag, value in flags if flag == "-d")
+
+    def stream(
+        self, client: httpx2.AsyncClient, *changes: tuple[str, str]
+    ) -> AbstractAsyncContextManager[httpx2.Response]:
+        body = self.body
+        for old, new in changes:
+            assert old in body
+            body = body.replace(old, new)
+        return client.stream("POST", self.url, content=body.encode(), headers=self.headers)
 
 
 @requirement("cli:demo")

@@ -81,16 +81,25 @@ def _credential(facts: Facts) -> str:
     )
 
 
+def _example(tools: Sequence[Tool] | None) -> tuple[str, dict[str, object]]:
+    """Words that make the model need a hand elsewhere, if it has one, and what that hand may answer."""
+    names = [tool.name for tool in tools or () if tool.executor is Executor.FRONTEND]
+    if "open_url" in names:
+        return "Open https://example.com", {"url": "https://example.com", "viewKey": "v1"}
+    return (f"Please use {names[0]}." if names else "Hello"), {"ok": True}
+
+
 def _commands(facts: Facts) -> dict[str, str]:
-    message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hello"}]}
+    words, output = _example(facts.tools)
+    message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": words}]}
     chat = {"id": "first-chat", "wait": "hold", "messages": [message]}
-    ack = {"toolCallId": "call_...", "status": "success", "output": {"ok": True}}
-    result = {"tool_use_id": "call_...", "content": '{"ok":true}'}
+    ack = {"toolCallId": "call_...", "status": "success", "output": output}
+    result = {"tool_use_id": "call_...", "content": json.dumps(output, separators=(",", ":"))}
     results = {"agent_uuid": "...", "tool_results": [result]}
     return {
         "chat": _curl(facts, "/api/chat", chat),
         "ack": _curl(facts, "/api/tools/ack", ack),
-        "run": _curl(facts, "/agent/run", {"user_prompt": "Hello"}),
+        "run": _curl(facts, "/agent/run", {"user_prompt": words}),
         "results": _curl(facts, "/agent/tool_results", results),
     }
 
