@@ -7,8 +7,8 @@ repeat or are missing, so they are only carried along to be echoed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from typing import Literal, Protocol, TypeAlias
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -26,7 +26,7 @@ class ReasoningDelta(Struct, frozen=True):
 
 
 class ReasoningDone(Struct, frozen=True):
-    """The provider's own reasoning item, to be handed back unchanged."""
+    """The provider's own item, reasoning or other, to be handed back unchanged."""
 
     echo: object
 
@@ -62,6 +62,11 @@ class Stop(Struct, frozen=True):
 ModelEvent: TypeAlias = TextDelta | ReasoningDelta | ReasoningDone | CallStart | InputDelta | CallDone | Stop
 
 
+class Image(Struct, frozen=True):
+    media_type: str
+    data: bytes
+
+
 class Prompt(Struct, frozen=True):
     """Everything a model is asked with. Each call in `messages` is followed by its result."""
 
@@ -69,6 +74,8 @@ class Prompt(Struct, frozen=True):
     tools: Sequence[Tool] = ()
     instructions: str = ""
     thread_id: str = ""
+    images: Mapping[str, Image] = {}
+    """By their ref: those that the messages refer to, in a file or in a result."""
 
 
 class Model(Protocol):
@@ -76,4 +83,20 @@ class Model(Protocol):
 
     def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
         """Closed when it is left early, so that no connection stays behind."""
+        ...
+
+
+@runtime_checkable
+class Connected(Protocol):
+    """A model that keeps connections open. After `close` it may be asked again."""
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A model whose provider keeps the conversation, too, and waits there for the results of its calls."""
+
+    async def leave(self, prompt: Prompt) -> None:
+        """Told when a run ends though the model waits: it will not be asked with these results."""
         ...

@@ -1,0 +1,143 @@
+"""Anthropic's stream of one answer as model events. Knows the stream's shapes, and no connection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from farhand.core.run import Usage
+from farhand.models.anthropic.request import PROVIDER
+from farhand.models.base import (
+    CallDone,
+    CallStart,
+    InputDelta,
+    ModelEvent,
+    ReasoningDelta,
+    ReasoningDone,
+    Stop,
+    StopReason,
+    TextDelta,
+)
+from farhand.models.calling import Names
+from farhand.models.telling import echo_by
+
+if TYPE_CHECKING:
+    from anthropic.types import (
+        RawContentBlockDelta,
+        RawContentBlockDeltaEvent,
+        RawContentBlockStartEvent,
+        RawMessageStreamEvent,
+    )
+
+_REASONS: dict[str, StopReason] = {
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "tool_use": "calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "pause_turn": "pause",
+    "refusal": "refusal",
+}
+
+
+class Answer:
+    """`stop` is there once the answer is complete."""
+
+    def __init__(self, names: Names) -> None:
+        self.stop: Stop | None = None
+        self._names = names
+        self._reason: StopReason | None = None
+        self._input_tokens = self._output_tokens = 0
+        self._calls: dict[int, int] = {}
+        self._block: dict[str, object] = {}
+        self._pieces: list[str] = []
+        self._last_text: dict[str, object] | None = None
+
+    def hear(self, event: RawMessageStreamEvent) -> Iterator[ModelEvent]:
+        match event.type:
+            case "message_start":
+                self._count(event.message.usage.input_tokens, event.message.usage.output_tokens)
+            case "content_block_start":
+                yield from self._begin(event)
+            case "content_block_delta":
+                yield from self._go_on(event)
+            case "content_block_stop":
+                yield from self._end(event.index)
+            case "message_delta":
+                self._reason = _REASONS.get(event.delta.stop_reason or "", "other")
+                self._count(event.usage.input_tokens, event.usage.output_tokens)
+            case "message_stop" if self._reason is not None:
+                self.stop = Stop(self._reason, Usage(self._input_tokens, self._output_tokens))
+            case _:
+                pass
+
+    def _count(self, input_tokens: int | None, output_tokens: int) -> None:
+        # each count is of all so far
+        self._input_tokens = input_tokens or self._input_tokens
+        self._output_tokens = output_tokens
+
+    def _begin(self, event: RawContentBlockStartEvent) -> Iterator[ModelEvent]:
+        block = event.content_block
+        self._block = block.to_dict(mode="json")
+        self._pieces = []
+        # two texts in a row are two blocks, and go back as two
+        if block.type == "text" and self._last_text is not None:
+            yield ReasoningDone(echo_by(PROVIDER, self._last_text))
+        self._last_text = None
+        if block.type == "tool_use":
+            index = self._calls[event.index] = len(self._calls)
+            yield CallStart(index, self._names.name(block.name), block.id or None)
+
+    def _go_on(self, event: RawContentBlockDeltaEvent) -> Iterator[ModelEvent]:
+        match event.delta.type:
+            case "text_delta":
+                self._pieces.append(event.delta.text)
+                yield TextDelta(event.delta.text)
+            case "thinking_delta":
+                self._pieces.append(event.delta.thinking)
+                yield ReasoningDelta(event.delta.thinking)
+            case "input_json_delta":
+                self._pieces.append(event.delta.partial_json)
+                if event.index in self._calls:
+                    yield InputDelta(self._calls[event.index], event.delta.partial_json)
+            case "signature_delta" | "citations_delta":
+                self._complete(event.delta)
+
+    def _complete(self, delta: RawContentBlockDelta) -> None:
+        if delta.type == "signature_delta":
+            self._block["signature"] = delta.signature
+        elif delta.type == "citations_delta":
+            known = self._block.get("citations")
+            self._block["citations"] = [
+                *(known if isinstance(known, list) else ()),
+                delta.citation.to_dict(mode="json"),
+            ]
+
+    def _end(self, index: int) -> Iterator[ModelEvent]:
+        said = "".join(self._pieces)
+        match self._block.get("type"):
+            case "tool_use":
+                yield CallDone(self._calls[index], said)
+            case "text":
+                self._block["text"] = f"{self._block.get('text', '')}{said}"
+                if self._block.get("citations"):
+                    yield ReasoningDone(echo_by(PROVIDER, self._block))
+                else:
+                    self._last_text = self._block
+            case "thinking":
+                self._block["thinking"] = f"{self._block.get('thinking', '')}{said}"
+                # without its signature it was cut off, and would be refused
+                if self._block.get("signature"):
+                    yield ReasoningDone(echo_by(PROVIDER, self._block))
+            case _:
+                yield ReasoningDone(echo_by(PROVIDER, self._with_input(said)))
+
+    def _with_input(self, said: str) -> dict[str, object]:
+        """A block of the provider's own tools; the input of one comes in pieces, like a call's."""
+        if not said:
+            return self._block
+        try:
+            return {**self._block, "input": json.loads(said)}
+        except ValueError:
+            return self._block

@@ -1,0 +1,137 @@
+"""`Anthropic`: a model over Anthropic's official library, the only module that imports it.
+
+Retries and time limits are the library's. What goes wrong becomes a `ModelFault` with the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from msgspec.structs import replace
+
+from farhand.errors import BadSetting, ModelFault
+from farhand.models.anthropic.answer import Answer
+from farhand.models.anthropic.request import LONGEST_ID, LONGEST_NAME, messages_of, tools_of
+from farhand.models.base import ModelEvent, Prompt
+from farhand.models.connection import Connection
+from farhand.models.faults import Trouble, broke_off, fault_of
+from farhand.models.telling import Telling
+
+try:
+    import anthropic
+    import httpx2
+except ModuleNotFoundError as error:
+    raise BadSetting(
+        "Models of Anthropic need a library that is not installed.",
+        hint="Install it: pip install 'farhand[anthropic]'.",
+    ) from error
+
+KEY = "ANTHROPIC_API_KEY"
+MAX_TOKENS = 16_000
+
+
+class Anthropic:
+    """Claude.
+
+    Args:
+        model: Such as `claude-sonnet-5`.
+        api_key: Without it the environment's, `ANTHROPIC_API_KEY`.
+        base_url: Another server that speaks the Messages API; without it `ANTHROPIC_BASE_URL`, if set.
+        max_tokens: The longest answer of one step.
+        max_retries: How often the library asks again after 429, 5xx or a lost connection.
+        options: More members of the request, as the API spells them: `thinking`, `output_config`, `tools`
+            of Anthropic's own.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        max_tokens: int = MAX_TOKENS,
+        max_retries: int = anthropic.DEFAULT_MAX_RETRIES,
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        self.name = f"anthropic:{model}"
+        self._model = model
+        self._max_tokens = max_tokens
+        self._options = dict(options or {})
+
+        def client() -> anthropic.AsyncAnthropic:
+            return anthropic.AsyncAnthropic(api_key=api_key, base_url=base_url, max_retries=max_retries)
+
+        _check_credentials(client())
+        self._connection = Connection(client, anthropic.AsyncAnthropic.close)
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
+        telling = Telling(prompt, longest_id=LONGEST_ID, longest_name=LONGEST_NAME)
+        answer = Answer(telling.names)
+        try:
+            async with aclosing(self._ask(telling, answer)) as events:
+                async for event in events:
+                    yield event
+        except anthropic.APIError as error:
+            raise self._fault(error) from error
+        except httpx2.HTTPError as error:
+            raise broke_off("Anthropic", str(error)) from error
+        if answer.stop is None:
+            raise broke_off("Anthropic")
+        yield answer.stop
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def _ask(self, telling: Telling, answer: Answer) -> AsyncGenerator[ModelEvent, None]:
+        client = self._connection.client()
+        async with await client.messages.create(**self._request(telling), stream=True) as events:
+            async for event in events:
+                for said in answer.hear(event):
+                    yield said
+
+    # Any: the library has a TypedDict for each shape of the API; here a request is the JSON that is sent
+    def _request(self, telling: Telling) -> dict[str, Any]:
+        own, given = tools_of(telling), self._options.get("tools")
+        tools = [*own, *given] if isinstance(given, list | tuple) else own
+        request = {
+            "model": self._model,
+            "max_tokens": self._max_tokens,
+            # each step repeats all of the conversation so far
+            "cache_control": {"type": "ephemeral"},
+            **self._options,
+            "messages": messages_of(telling),
+        }
+        if telling.prompt.instructions:
+            request["system"] = telling.prompt.instructions
+        return {**request, "tools": tools} if tools else request
+
+    def _fault(self, error: anthropic.APIError) -> ModelFault:
+        trouble = Trouble(provider="Anthropic", model=self._model, key_setting=KEY, words=error.message)
+        if isinstance(error, anthropic.APIStatusError):
+            trouble = replace(trouble, status=_status(error), words=error.api_message or error.message)
+        return fault_of(trouble)
+
+
+def _check_credentials(client: anthropic.AsyncAnthropic) -> None:
+    if client.api_key is None and client.auth_token is None and client.credentials is None:
+        raise BadSetting("Anthropic needs a key.", hint=f"Set {KEY}.")
+
+
+def _status(error: anthropic.APIStatusError) -> int:
+    """Trouble in the middle of a stream comes under a 200 that was sent long before."""
+    if error.status_code >= 400:
+        return error.status_code
+    return _STATUS_OF.get(str(error.type), 500)
+
+
+_STATUS_OF = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+}

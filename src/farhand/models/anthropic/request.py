@@ -1,0 +1,127 @@
+"""A prompt as Anthropic's Messages API takes it. Plain JSON, no library, no network.
+
+The API's rules: roles alternate; every `tool_use` has its `tool_result` first in the very next message; ids
+are unique; no text is empty; what Claude thought goes back as it came; a turn that ends the request is one
+that was paused, and comes back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from farhand.core.thread import (
+    Asked,
+    AssistantMessage,
+    Message,
+    Part,
+    Reasoning,
+    Resolved,
+    ResultsMessage,
+    Text,
+    UserMessage,
+)
+from farhand.core.tool import Tool
+from farhand.models.base import Image
+from farhand.models.shown import as_base64, input_shown, user_parts
+from farhand.models.telling import Telling, echoed
+
+PROVIDER = "anthropic"
+LONGEST_ID = 128
+LONGEST_NAME = 128
+
+Block: TypeAlias = dict[str, object]
+
+
+def messages_of(telling: Telling) -> list[dict[str, object]]:
+    turns: list[tuple[str, list[Block]]] = []
+    for message in telling.prompt.messages:
+        role = "assistant" if isinstance(message, AssistantMessage) else "user"
+        blocks = list(_blocks(message, telling))
+        if turns and turns[-1][0] == role:
+            turns[-1][1].extend(blocks)
+        elif blocks:
+            turns.append((role, blocks))
+    return [{"role": role, "content": blocks} for role, blocks in _without_loose_ends(turns)]
+
+
+def tools_of(telling: Telling) -> list[dict[str, object]]:
+    return [_tool(tool, telling) for tool in telling.prompt.tools]
+
+
+def _tool(tool: Tool, telling: Telling) -> dict[str, object]:
+    return {
+        "name": telling.names.alias(tool.name),
+        "description": tool.description,
+        "input_schema": {"type": "object", **tool.input_schema},
+    }
+
+
+def _blocks(message: Message, telling: Telling) -> Iterator[Block]:
+    match message:
+        case UserMessage():
+            yield from (_shown(part) for part in user_parts(message, telling.prompt.images))
+        case AssistantMessage():
+            yield from _said(message.parts, telling)
+        case ResultsMessage():
+            yield from (_result(resolved, telling) for resolved in message.results)
+
+
+def _said(parts: Sequence[Part], telling: Telling) -> Iterator[Block]:
+    for part, following in zip(parts, (*parts[1:], None), strict=True):
+        match part:
+            case Text(text=text) if text.strip() and not _stands_for_text(following):
+                yield {"type": "text", "text": text}
+            case Reasoning():
+                item = echoed(PROVIDER, part)
+                if item is not None:
+                    yield item
+            case Asked():
+                yield {
+                    "type": "tool_use",
+                    "id": telling.ids[part.call_id],
+                    "name": telling.names.alias(part.tool),
+                    "input": input_shown(part),
+                }
+            case _:
+                pass
+
+
+def _stands_for_text(part: Part | None) -> bool:
+    """True for a text block that is kept whole: with its sources, or apart from its neighbour."""
+    item = echoed(PROVIDER, part) if isinstance(part, Reasoning) else None
+    return item is not None and item.get("type") == "text"
+
+
+def _result(resolved: Resolved, telling: Telling) -> Block:
+    shown = telling.result(resolved)
+    block: Block = {"type": "tool_result", "tool_use_id": telling.ids[resolved.call_id]}
+    if shown.images:
+        words = [_shown(shown.text)] if shown.text else []
+        block["content"] = [*words, *map(_shown, shown.images)]
+    elif shown.text:
+        block["content"] = shown.text
+    return {**block, "is_error": True} if shown.is_error else block
+
+
+def _shown(part: str | Image) -> Block:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    source = {"type": "base64", "media_type": part.media_type, "data": as_base64(part)}
+    return {"type": "image", "source": source}
+
+
+def _without_loose_ends(turns: list[tuple[str, list[Block]]]) -> Iterator[tuple[str, list[Block]]]:
+    """Leaves out what a provider's own tool began and never ended, unless it is about to go on with it."""
+    ended = {block.get("tool_use_id") for _, blocks in turns for block in blocks}
+    for number, (role, blocks) in enumerate(turns, start=1):
+        if role == "assistant" and number < len(turns):
+            kept = [block for block in blocks if _is_done(block, ended)]
+            if kept:
+                yield role, kept
+        else:
+            yield role, blocks
+
+
+def _is_done(block: Block, ended: set[object]) -> bool:
+    return block.get("type") != "server_tool_use" or block.get("id") in ended

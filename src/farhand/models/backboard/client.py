@@ -1,0 +1,126 @@
+"""The official library of Backboard, and the only module that imports it.
+
+Owns its types, of which the library tells nothing, keys and addresses, and what the library raises.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeAlias
+
+from farhand.errors import BadSetting, ModelFault
+from farhand.models.connection import Connection
+from farhand.models.faults import Trouble, broke_off, fault_of
+
+try:
+    with warnings.catch_warnings():
+        # its records are written for an older pydantic, which says so at every import
+        warnings.simplefilter("ignore", DeprecationWarning)
+        # the library has no types: what is used of it stands in the protocols below
+        from backboard import (  # type: ignore[import-untyped]
+            BackboardAPIError,
+            BackboardClient,
+        )
+except ModuleNotFoundError as error:
+    raise BadSetting(
+        "Models of Backboard need a library that is not installed.",
+        hint="Install it: pip install 'farhand[backboard]'.",
+    ) from error
+
+KEY = "BACKBOARD_API_KEY"
+ADDRESS = "BACKBOARD_BASE_URL"
+OFFICIAL = "https://app.backboard.io/api"
+
+# Any: an event is JSON of any shape until it was looked at
+Event: TypeAlias = dict[str, Any]
+Events: TypeAlias = AsyncGenerator[Event, None]
+
+
+class AssistantRecord(Protocol):
+    assistant_id: object
+
+
+class MessageRecord(Protocol):
+    metadata_: dict[str, object] | None
+
+
+class ThreadRecord(Protocol):
+    thread_id: object
+    messages: Sequence[MessageRecord]
+
+
+class Client(Protocol):
+    """What is used of `BackboardClient`."""
+
+    async def list_assistants(self, *, name: str) -> Sequence[AssistantRecord]: ...
+
+    async def create_assistant(
+        self, *, name: str, system_prompt: str, tools: Sequence[Event]
+    ) -> AssistantRecord: ...
+
+    async def update_assistant(
+        self, assistant_id: str, *, system_prompt: str, tools: Sequence[Event]
+    ) -> AssistantRecord: ...
+
+    async def create_thread(self, assistant_id: str) -> ThreadRecord: ...
+
+    async def get_thread(self, thread_id: str) -> ThreadRecord: ...
+
+    async def send_message(self, content: str, **options: object) -> Events: ...
+
+    async def submit_tool_outputs(
+        self, thread_id: str, run_id: str, tool_outputs: Sequence[Event], **options: object
+    ) -> Events: ...
+
+    async def cancel_run(self, thread_id: str, run_id: str) -> object: ...
+
+    async def aclose(self) -> None: ...
+
+
+def connection(api_key: str | None, base_url: str | None, timeout_sec: float) -> Connection[Client]:
+    """What is None comes from the environment."""
+    key = api_key or os.environ.get(KEY)
+    if not key:
+        raise BadSetting("Backboard needs a key.", hint=f"Set {KEY}.")
+    address = base_url or os.environ.get(ADDRESS) or OFFICIAL
+
+    def make() -> Client:
+        made: Client = BackboardClient(api_key=key, base_url=address, timeout=timeout_sec)
+        return made
+
+    return Connection(make, lambda client: client.aclose())
+
+
+class Refused(Exception):
+    """The request was not taken and changed nothing; a new conversation may do."""
+
+
+@contextmanager
+def in_our_words(model: str, *, begun: bool) -> Iterator[None]:
+    """What the library raises becomes a `ModelFault`; before the answer began, a 400 or 404 is `Refused`."""
+    try:
+        yield
+    except BackboardAPIError as error:
+        if not begun and error.status_code in {400, 404, 409, 422}:
+            raise Refused(str(error)) from error
+        raise _fault(error.status_code, str(error), model, begun=begun) from error
+    except ValueError as error:
+        # no JSON, or not the record that the library expects
+        raise ModelFault(
+            "Backboard answered with something that cannot be read.", hint="Send the message again."
+        ) from error
+
+
+def _fault(status: int | None, words: str, model: str, *, begun: bool) -> ModelFault:
+    if status is None and not words.startswith(_NO_ANSWER):
+        return ModelFault(f"Backboard's run failed. It says: {words}", hint="Send the message again.")
+    if status is None and begun:
+        return broke_off("Backboard", words)
+    return fault_of(Trouble(provider="Backboard", model=model, key_setting=KEY, status=status, words=words))
+
+
+# the library tells these apart from failed runs by their words alone
+_NO_ANSWER = ("Connection error", "Request timed out", "Request failed: ")

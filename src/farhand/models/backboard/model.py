@@ -1,0 +1,208 @@
+"""`Backboard`: a model over Backboard's threads and runs.
+
+Backboard keeps the conversation, too. As long as both sides stand at the same place it is told only what is
+new: the results of a round in one submit, or the next message. Otherwise a new thread is told everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from typing import TypeAlias
+
+from farhand.core.thread import UserMessage
+from farhand.errors import ModelFault
+from farhand.models.backboard.answer import Answer
+from farhand.models.backboard.assistant import Assistant
+from farhand.models.backboard.client import Client, Event, Events, Refused, connection, in_our_words
+from farhand.models.backboard.standing import Standing, standing_of
+from farhand.models.backboard.words import after_cancelled, everything, user_words
+from farhand.models.base import ModelEvent, Prompt
+from farhand.models.faults import broke_off
+from farhand.models.telling import Telling
+
+MARK = "farhand_message"
+"""In the metadata of a message: which of ours it is."""
+TIMEOUT_SEC = 600.0
+DEFAULT = "default"
+THREADS_KEPT = 10_000
+
+Round: TypeAlias = tuple[str, Events]
+"""A thread and what is said in it."""
+
+
+class Backboard:
+    """A model that Backboard routes to.
+
+    Args:
+        model: The provider and its model, such as `openai/gpt-4o`; `default` leaves the choice to Backboard.
+        api_key: Without it the environment's, `BACKBOARD_API_KEY`.
+        base_url: Without it `BACKBOARD_BASE_URL`, if set, else Backboard's own.
+        assistant: The name of the assistant that stands for this agent; give each agent another one.
+        options: More of what Backboard takes with a message: `thinking`, `memory`, `web_search`.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        assistant: str = "farhand",
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        self.name = f"backboard:{model}"
+        self._model = model
+        self._options = dict(options or {})
+        self._connection = connection(api_key, base_url, TIMEOUT_SEC)
+        self._assistant = Assistant(assistant)
+        self._in_step: dict[str, None] = {}
+        self._left: dict[str, None] = {}
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
+        telling = Telling(prompt)
+        thread, events = await self._begin(telling)
+        answer = Answer(telling.names, thread)
+        # until it has ended well, nobody knows how far Backboard got
+        self._in_step.pop(thread, None)
+        async with aclosing(_read(events, self._model)) as read:
+            async for event in read:
+                for said in answer.hear(event):
+                    yield said
+        if answer.stop is None:
+            raise broke_off("Backboard")
+        _remember(self._in_step, thread)
+        yield answer.stop
+
+    async def leave(self, prompt: Prompt) -> None:
+        """Cancels the run that waits for results which will never be submitted."""
+        standing = standing_of(prompt.messages)
+        if standing is not None:
+            await self._cancel(self._connection.client(), standing)
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def _begin(self, telling: Telling) -> Round:
+        """The answer, once its first word is there: up to then, what Backboard refuses can be told anew."""
+        client = self._connection.client()
+        try:
+            return await self._try(client, telling)
+        except Refused:
+            # the assistant may be gone; one more look for it, or a new one
+            self._assistant.forget()
+        try:
+            return await self._try(client, telling)
+        except Refused as refused:
+            raise ModelFault(
+                f"Backboard refused the request. It says: {refused}",
+                hint="The conversation is kept; another message goes on from here.",
+            ) from refused
+
+    async def _try(self, client: Client, telling: Telling) -> Round:
+        with in_our_words(self._model, begun=False):
+            async with self._assistant.in_step(client, telling) as assistant:
+                return await self._go_on(client, telling) or await self._start_over(
+                    client, telling, assistant
+                )
+
+    async def _go_on(self, client: Client, telling: Telling) -> Round | None:
+        """In the thread as it is; None if that is not possible."""
+        standing = standing_of(telling.prompt.messages)
+        if standing is None:
+            return None
+        try:
+            with in_our_words(self._model, begun=False):
+                said = await self._say(client, telling, standing)
+        except Refused:
+            said = None
+        if said is None:
+            await self._cancel(client, standing)
+            return None
+        return standing.thread, said
+
+    async def _say(self, client: Client, telling: Telling, standing: Standing) -> Events | None:
+        in_step = standing.thread in self._in_step
+        if standing.results is None:
+            if not in_step and await _has_seen(client, standing):
+                return None
+            return await self._send(
+                client, standing.thread, user_words(standing.users, telling), standing.users
+            )
+        if not standing.users:
+            return await self._submit(client, telling, standing)
+        if not in_step:
+            return None
+        await self._cancel(client, standing)
+        content = after_cancelled(standing.results, standing.users, telling)
+        return await self._send(client, standing.thread, content, standing.users)
+
+    async def _submit(self, client: Client, telling: Telling, standing: Standing) -> Events | None:
+        """All results of the round at once, in the order of its calls."""
+        if standing.run is None or standing.results is None:
+            return None
+        outputs = [
+            {
+                "tool_call_id": resolved.model_call_id or resolved.call_id,
+                "output": telling.result(resolved).text,
+            }
+            for resolved in standing.results.results
+        ]
+        options = {name: value for name, value in self._options.items() if name == "thinking"}
+        return await _begun(
+            await client.submit_tool_outputs(standing.thread, standing.run, outputs, stream=True, **options)
+        )
+
+    async def _start_over(self, client: Client, telling: Telling, assistant: str) -> Round:
+        thread = str((await client.create_thread(assistant)).thread_id)
+        users = tuple(each for each in telling.prompt.messages if isinstance(each, UserMessage))
+        return thread, await self._send(client, thread, everything(telling), users)
+
+    async def _send(self, client: Client, thread: str, content: str, users: Sequence[UserMessage]) -> Events:
+        provider, _, model = self._model.rpartition("/")
+        chosen = {} if self._model == DEFAULT else {"llm_provider": provider or None, "model_name": model}
+        mark = {MARK: users[-1].message_id} if users else {}
+        options = {**chosen, **self._options, "metadata": mark}
+        return await _begun(await client.send_message(content, thread_id=thread, stream=True, **options))
+
+    async def _cancel(self, client: Client, standing: Standing) -> None:
+        """Once, and if Backboard does not want to, it is no matter: the run ends there by itself."""
+        if standing.run is None or standing.run in self._left:
+            return
+        _remember(self._left, standing.run)
+        with suppress(Refused, ModelFault), in_our_words(self._model, begun=False):
+            await client.cancel_run(standing.thread, standing.run)
+
+
+async def _has_seen(client: Client, standing: Standing) -> bool:
+    """True if a message that has no answer here was sent there before: a crash came in between."""
+    thread = await client.get_thread(standing.thread)
+    marks = {(message.metadata_ or {}).get(MARK) for message in thread.messages}
+    return any(user.message_id in marks for user in standing.users)
+
+
+async def _begun(events: Events) -> Events:
+    """The same events, with the first one waited for: only then the request was sent and taken."""
+    first = await anext(events, None)
+    return _chained(first, events)
+
+
+async def _chained(first: Event | None, rest: Events) -> Events:
+    async with aclosing(rest):
+        if first is not None:
+            yield first
+        async for event in rest:
+            yield event
+
+
+async def _read(events: Events, model: str) -> Events:
+    with in_our_words(model, begun=True):
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+
+def _remember(known: dict[str, None], name: str) -> None:
+    known[name] = None
+    while len(known) > THREADS_KEPT:
+        del known[next(iter(known))]

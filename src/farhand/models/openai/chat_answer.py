@@ -1,0 +1,129 @@
+"""The chunks of one chat completion as model events. Knows the chunks' shapes, and no connection.
+
+Servers differ: pieces of calls are told apart by their index, and some give every call the same one; some
+have no ids, some end with `stop` though they ask for calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from farhand.core.run import Usage
+from farhand.models.base import (
+    CallDone,
+    CallStart,
+    InputDelta,
+    ModelEvent,
+    ReasoningDelta,
+    Stop,
+    StopReason,
+    TextDelta,
+)
+from farhand.models.calling import Names
+
+if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletionChunk
+    from openai.types.chat.chat_completion_chunk import ChoiceDelta, ChoiceDeltaToolCall
+
+_REASONS: dict[str, StopReason] = {
+    "stop": "end",
+    "tool_calls": "end",
+    "function_call": "end",
+    "length": "length",
+    "content_filter": "refusal",
+}
+_REASONING = ("reasoning_content", "reasoning")
+
+
+class Answer:
+    """`stop` is there once the answer is complete."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._calls: list[_Writing] = []
+        self._at: dict[int | None, _Writing] = {}
+        self._reason: StopReason | None = None
+        self._refused = False
+        self._usage = Usage()
+
+    @property
+    def stop(self) -> Stop | None:
+        if self._reason is None:
+            return None
+        return Stop(self._reason, self._usage)
+
+    def hear(self, chunk: ChatCompletionChunk) -> Iterator[ModelEvent]:
+        if chunk.usage is not None:
+            self._usage = Usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
+        for choice in chunk.choices[:1]:
+            yield from self._hear_delta(choice.delta)
+            if choice.finish_reason is not None and self._reason is None:
+                yield from self._finish(_REASONS.get(choice.finish_reason, "other"))
+
+    def _hear_delta(self, delta: ChoiceDelta) -> Iterator[ModelEvent]:
+        thought = _extra(delta)
+        if thought:
+            yield ReasoningDelta(thought)
+        if delta.content:
+            yield TextDelta(delta.content)
+        if delta.refusal:
+            self._refused = True
+            yield TextDelta(delta.refusal)
+        for piece in delta.tool_calls or ():
+            yield from self._hear_call(piece)
+
+    def _hear_call(self, piece: ChoiceDeltaToolCall) -> Iterator[ModelEvent]:
+        name = (piece.function.name if piece.function else None) or ""
+        text = (piece.function.arguments if piece.function else None) or ""
+        call = self._at.get(piece.index)
+        if call is None or (piece.id and name and call.model_call_id != piece.id):
+            call = self._at[piece.index] = _Writing(len(self._calls), piece.id)
+            self._calls.append(call)
+        yield from call.go_on(self._names.name(name), text)
+
+    def _finish(self, reason: StopReason) -> Iterator[ModelEvent]:
+        # of an answer that was cut, the last call is cut
+        whole = self._calls[:-1] if reason == "length" else self._calls
+        for call in self._calls:
+            yield from call.begin()
+        for call in whole:
+            yield CallDone(call.index, "".join(call.pieces))
+        if reason == "end" and self._calls:
+            reason = "calls"
+        self._reason = "refusal" if self._refused and reason == "end" else reason
+
+
+class _Writing:
+    """A call while it is written. It begins when its name is known."""
+
+    def __init__(self, index: int, model_call_id: str | None) -> None:
+        self.index = index
+        self.model_call_id = model_call_id or None
+        self.pieces: list[str] = []
+        self._name = ""
+        self._begun = False
+
+    def go_on(self, name: str, text: str) -> Iterator[ModelEvent]:
+        self._name = self._name or name
+        if self._name:
+            yield from self.begin()
+        if text:
+            self.pieces.append(text)
+            if self._begun:
+                yield InputDelta(self.index, text)
+
+    def begin(self) -> Iterator[ModelEvent]:
+        if self._begun:
+            return
+        self._begun = True
+        yield CallStart(self.index, self._name, self.model_call_id)
+        if self.pieces:
+            yield InputDelta(self.index, "".join(self.pieces))
+
+
+def _extra(delta: ChoiceDelta) -> str:
+    """Reasoning, as compatible servers send it beside what the API knows."""
+    extra = delta.model_extra or {}
+    found = next((extra[name] for name in _REASONING if isinstance(extra.get(name), str)), "")
+    return str(found)

@@ -1,0 +1,84 @@
+"""A prompt as Chat Completions takes it. Plain JSON, no library, no network.
+
+The API's rules: right after an assistant message with calls stands one `tool` message for each of them; no
+content is empty. Tool messages are text: an image in a result is told in words.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from farhand.core.thread import AssistantMessage, Message, Resolved, ResultsMessage, UserMessage, text_of
+from farhand.models.base import Image
+from farhand.models.shown import as_data_url, input_text, user_parts, words
+from farhand.models.telling import Telling
+
+LONGEST_ID = 40
+
+Item: TypeAlias = dict[str, object]
+
+
+def messages_of(telling: Telling) -> list[Item]:
+    told = [item for message in telling.prompt.messages for item in _items(message, telling)]
+    if not telling.prompt.instructions:
+        return told
+    return [{"role": "system", "content": telling.prompt.instructions}, *told]
+
+
+def tools_of(telling: Telling) -> list[Item]:
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": telling.names.alias(tool.name),
+                "description": tool.description,
+                "parameters": {"type": "object", "properties": {}, **tool.input_schema},
+            },
+        }
+        for tool in telling.prompt.tools
+    ]
+
+
+def _items(message: Message, telling: Telling) -> list[Item]:
+    match message:
+        case UserMessage():
+            return [{"role": "user", "content": _content(user_parts(message, telling.prompt.images))}]
+        case AssistantMessage():
+            return _said(message, telling)
+        case ResultsMessage():
+            return [_result(resolved, telling) for resolved in message.results]
+
+
+def _said(message: AssistantMessage, telling: Telling) -> list[Item]:
+    text = text_of(message)
+    said: Item = {"role": "assistant", "content": text if text.strip() else None}
+    calls = [
+        {
+            "id": telling.ids[asked.call_id],
+            "type": "function",
+            "function": {"name": telling.names.alias(asked.tool), "arguments": input_text(asked)},
+        }
+        for asked in message.asked
+    ]
+    if calls:
+        return [{**said, "tool_calls": calls}]
+    return [said] if said["content"] else []
+
+
+def _result(resolved: Resolved, telling: Telling) -> Item:
+    shown = telling.result(resolved)
+    content = words([shown.text, *shown.images])
+    return {"role": "tool", "tool_call_id": telling.ids[resolved.call_id], "content": content}
+
+
+def _content(parts: list[str | Image]) -> str | list[Item]:
+    if all(isinstance(part, str) for part in parts):
+        # the plain form: servers that see no images often know no parts either
+        return words(parts)
+    return [_part(part) for part in parts]
+
+
+def _part(part: str | Image) -> Item:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    return {"type": "image_url", "image_url": {"url": as_data_url(part)}}

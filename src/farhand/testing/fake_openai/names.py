@@ -1,0 +1,48 @@
+"""What both APIs of OpenAI say about a tool's name, an id's length and a function's schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from farhand.testing.fake_provider import Json, Refusal
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+def check_functions(functions: Sequence[Json], place: str) -> None:
+    """`place` has a `#` where the number of the tool stands."""
+    for number, function in enumerate(functions):
+        named = f"{place.replace('#', str(number))}.name"
+        name = str(function.get("name"))
+        check_length(name, named, 64)
+        if _NAME.fullmatch(name) is None:
+            raise bad(
+                f"Invalid '{named}': string does not match pattern. Expected a string that matches the "
+                "pattern '^[a-zA-Z0-9_-]+$'.",
+                param=named,
+                code="invalid_value",
+            )
+        kind = (function.get("parameters") or {}).get("type")
+        if kind != "object":
+            shown = "None" if kind is None else kind
+            raise bad(
+                f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"', "
+                f"got 'type: \"{shown}\"'.",
+                param=f"{place.replace('#', str(number))}.parameters",
+                code="invalid_function_parameters",
+            )
+
+
+def check_length(text: str, place: str, longest: int) -> None:
+    if len(text) > longest:
+        raise bad(
+            f"Invalid '{place}': string too long. Expected a string with maximum length {longest}, but got a "
+            f"string with length {len(text)} instead.",
+            param=place,
+            code="string_above_max_length",
+        )
+
+
+def bad(message: str, *, param: str, code: str | None = None) -> Refusal:
+    return Refusal(400, message, code=code, param=param)

@@ -1,0 +1,215 @@
+"""What the fakes of all providers have in common: a script, the requests they saw, and trouble on demand.
+
+A fake is a real HTTP server that speaks a provider's API, keeps its rules and answers as its script says,
+in the words of `ScriptedModel`. What an API looks like is the business of each fake.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeAlias
+
+import msgspec
+from msgspec import Struct
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from farhand.errors import ModelFault
+from farhand.models.base import ModelEvent, Prompt
+from farhand.models.scripted import ScriptedModel
+from farhand.models.scripted.model import Script
+from farhand.models.scripted.step import Step
+from farhand.testing.loopback import served
+
+# Any: what a client sends is JSON of any shape until a rule has looked at it
+Json: TypeAlias = dict[str, Any]
+
+
+class FakeRequest(Struct):
+    """One request as it came. `status` is its answer's; `planned` if a test had asked for that."""
+
+    method: str
+    path: str
+    body: Json
+    headers: Mapping[str, str] = {}
+    status: int = 200
+    planned: bool = False
+
+
+class Refusal(Exception):
+    """An answer with an error, in the provider's own words. Without `retry_after` it is final."""
+
+    retry_after: float | None = None
+
+    def __init__(
+        self, status: int, message: str, *, code: str | None = None, param: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.code = code
+        self.param = param
+
+
+class Writer(Protocol):
+    """Spells what the script says as frames of the provider's stream."""
+
+    def begin(self) -> bytes: ...
+
+    def write(self, event: ModelEvent) -> bytes: ...
+
+    def fail(self, fault: ModelFault) -> bytes: ...
+
+
+class FakeProvider:
+    """Use it as `async with FakeSomething(script) as fake:` and give its `url` to the model as `base_url`."""
+
+    prefix = ""
+    """Of every path, and so of the `url`."""
+
+    def __init__(self, script: Script | Sequence[Step | Script], *, key: str | None = None) -> None:
+        self.requests: list[FakeRequest] = []
+        self.url = ""
+        self._model = ScriptedModel(script)
+        self._key = key
+        self._planned: deque[Refusal] = deque()
+        self._cut_after: int | None = None
+        self._open = AsyncExitStack()
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        """What the script was asked with: the requests, understood."""
+        return self._model.prompts
+
+    @property
+    def refused(self) -> list[FakeRequest]:
+        """The requests that broke a rule."""
+        return [request for request in self.requests if request.status >= 400 and not request.planned]
+
+    def refuse(
+        self, status: int, message: str = "on purpose", *, times: int = 1, retry_after: float = 0.01
+    ) -> None:
+        """Answers the next requests with this error; the client is to come back after so many seconds."""
+        for _ in range(times):
+            refusal = Refusal(status, message)
+            refusal.retry_after = retry_after
+            self._planned.append(refusal)
+
+    def cut(self, *, after: int) -> None:
+        """Breaks the connection of the next answer after so many events of it."""
+        self._cut_after = after
+
+    async def __aenter__(self) -> Self:
+        address = await self._open.enter_async_context(served(Starlette(routes=self.routes())))
+        self.url = f"{address}{self.prefix}"
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._open.aclose()
+
+    def routes(self) -> list[Route]:
+        raise NotImplementedError
+
+    def error_body(self, refusal: Refusal) -> Json:
+        raise NotImplementedError
+
+    def key_of(self, headers: Mapping[str, str]) -> str | None:
+        raise NotImplementedError
+
+    def route(self, path: str, answer: Answer, method: str = "POST") -> Route:
+        async def endpoint(request: Request) -> Response:
+            seen = FakeRequest(request.method, request.url.path, await _body(request), dict(request.headers))
+            self.requests.append(seen)
+            try:
+                self._check_plan(seen)
+                self._check_key(seen)
+                return await answer(seen, request)
+            except Refusal as refusal:
+                seen.status = refusal.status
+                return _error(refusal, self.error_body(refusal))
+
+        return Route(f"{self.prefix}{path}", endpoint, methods=[method])
+
+    async def stream(self, prompt: Prompt, writer: Writer) -> StreamingResponse:
+        """What the script says to this prompt. Trouble before its first word is an error of the server."""
+        events = self._model.stream(prompt)
+        try:
+            first = await anext(events)
+        except ModelFault as fault:
+            raise Refusal(500, str(fault)) from fault
+        after, self._cut_after = self._cut_after, None
+        frames = _frames(_with(first, events), writer, after)
+        return StreamingResponse(frames, media_type="text/event-stream")
+
+    def _check_plan(self, seen: FakeRequest) -> None:
+        if self._planned:
+            seen.planned = True
+            raise self._planned.popleft()
+
+    def _check_key(self, seen: FakeRequest) -> None:
+        key = self.key_of(seen.headers)
+        if not key or (self._key is not None and key != self._key):
+            raise Refusal(401, "Incorrect API key provided.", code="invalid_api_key")
+
+
+Answer: TypeAlias = Callable[[FakeRequest, Request], Awaitable[Response]]
+
+
+class _Cut(Exception):
+    """Raised in the middle of a response: the server can only drop the connection."""
+
+
+async def _with(
+    first: ModelEvent, rest: AsyncGenerator[ModelEvent, None]
+) -> AsyncGenerator[ModelEvent, None]:
+    async with aclosing(rest):
+        yield first
+        async for event in rest:
+            yield event
+
+
+async def _frames(
+    events: AsyncGenerator[ModelEvent, None], writer: Writer, cut_after: int | None
+) -> AsyncIterator[bytes]:
+    yield writer.begin()
+    try:
+        async with aclosing(_up_to(cut_after, events)) as said:
+            async for event in said:
+                yield writer.write(event)
+    except ModelFault as fault:
+        yield writer.fail(fault)
+
+
+async def _up_to(
+    limit: int | None, events: AsyncGenerator[ModelEvent, None]
+) -> AsyncGenerator[ModelEvent, None]:
+    said = 0
+    async with aclosing(events):
+        async for event in events:
+            if said == limit:
+                raise _Cut
+            yield event
+            said += 1
+
+
+async def _body(request: Request) -> Json:
+    raw = await request.body()
+    if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        return {name: str(value) for name, value in (await request.form()).items()}
+    body = msgspec.json.decode(raw) if raw else {}
+    return body if isinstance(body, dict) else {}
+
+
+def _error(refusal: Refusal, body: Json) -> Response:
+    # a broken rule or script is no passing trouble: asking again would only cost time
+    told = {"x-should-retry": "false"}
+    if refusal.retry_after is not None:
+        told = {"retry-after": f"{refusal.retry_after:g}"}
+    return Response(msgspec.json.encode(body), refusal.status, told, media_type="application/json")
