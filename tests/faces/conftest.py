@@ -26,9 +26,15 @@ Serve = Callable[..., Awaitable[Served]]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def store(request: pytest.FixtureRequest, file_store: str) -> str:
     """An address of each kind of store."""
-    return "memory:" if request.param == "memory" else f"sqlite:///{tmp_path}/farhand.db"
+    return "memory:" if request.param == "memory" else file_store
+
+
+@pytest.fixture
+def file_store(tmp_path: Path) -> str:
+    """A store that outlives its server."""
+    return f"sqlite:///{tmp_path}/farhand.db"
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
@@ -89,12 +91,49 @@ class Page:
         async with self.http.stream("GET", address, headers=headers) as response:
             return await read_turn(response)
 
+    @asynccontextmanager
+    async def live(self, prompt: object) -> AsyncIterator[Live]:
+        """A response that is read as it comes, and dropped when the block is left."""
+        body = {"user_prompt": prompt, "agent_uuid": self.agent_uuid}
+        async with self.http.stream("POST", f"/agent/run{self._query}", json=body) as response:
+            live = Live(response)
+            await live.until("<meta_init ")
+            self.agent_uuid = live.turn.agent_uuid
+            yield live
+
+    @asynccontextmanager
+    async def live_stream(self, last_event_id: str | None = None) -> AsyncIterator[Live]:
+        headers = {} if last_event_id is None else {"last-event-id": last_event_id}
+        address = f"/agent/{self.agent_uuid}/stream{self._query}"
+        async with self.http.stream("GET", address, headers=headers) as response:
+            yield Live(response)
+
     async def abort(self) -> Json:
         return (await self.http.post(f"/agent/{self.agent_uuid}/abort")).json()
 
     async def _post(self, path: str, body: object) -> Turn:
         async with self.http.stream("POST", path + self._query, json=body) as response:
             return await read_turn(response)
+
+
+class Live:
+    """A response on its way."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.turn = Turn(response.status_code)
+        self._parser = Parser()
+        self._chunks = response.aiter_bytes()
+
+    async def until(self, start: str) -> Turn:
+        """Everything up to a frame that starts so, and what came in the same piece."""
+        while not any(data.startswith(start) for data in self.turn.datas):
+            self.turn.frames += self._parser.feed(await anext(self._chunks))
+        return self.turn
+
+    async def rest(self) -> Turn:
+        async for chunk in self._chunks:
+            self.turn.frames += self._parser.feed(chunk)
+        return self.turn
 
 
 async def read_turn(response: httpx2.Response) -> Turn:

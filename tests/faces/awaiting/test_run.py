@@ -12,7 +12,7 @@ from farhand.core.event import parse_position
 from farhand.core.thread import UserMessage, text_of
 from farhand.models.scripted import Ask, Fail, Moment, Say, ScriptedModel, Step, Think
 from tests.faces.awaiting.agents import agent_with
-from tests.faces.awaiting.client import Page, attributes_of, result
+from tests.faces.awaiting.client import Page, result
 from tests.faces.conftest import Serve
 from tests.requirement import requirement
 
@@ -217,16 +217,10 @@ async def test_a_message_while_the_run_works_is_refused(serve: Serve) -> None:
 
     server = await serve(agent_with(script))
     page = Page(server.http)
-    async with (
-        asyncio.TaskGroup() as group,
-        server.http.stream("POST", "/agent/run", json={"user_prompt": "hi"}) as open_one,
-    ):
-        first = await anext(open_one.aiter_text())
-        while "meta_init" not in first:
-            first = await anext(open_one.aiter_text())
-        page.agent_uuid = attributes_of(first[first.index("<") :])["data"]["agent_uuid"]
-        turn = await group.create_task(page.run("and another"))
+    async with page.live("hi") as live:
+        turn = await page.run("and another")
         go_on.set()
+        assert (await live.rest()).text == "Done."
     assert turn.status == 409
     assert turn.body["error"]["code"] == "busy"
 
