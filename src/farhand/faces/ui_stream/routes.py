@@ -6,6 +6,7 @@ import asyncio
 
 from farhand.agent.endings import STOPPED_BY_USER
 from farhand.agent.farhand import Farhand
+from farhand.errors import TooLarge
 from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute, follow
 from farhand.faces.ui_stream.decode import decode_chat, decode_position
 from farhand.faces.ui_stream.encode import Encoder, encode_error
@@ -20,6 +21,11 @@ HEADERS = (
     (b"cache-control", b"no-cache"),
     (b"x-vercel-ai-ui-message-stream", b"v1"),
     (b"x-accel-buffering", b"no"),
+)
+
+ONLY_THE_LAST = (
+    "The server has the history: send the last message alone, with AI SDK's prepareSendMessagesRequest. "
+    "Nothing was applied."
 )
 
 
@@ -46,7 +52,7 @@ class _Endpoints:
         self._farhand = farhand
 
     async def chat(self, request: Request) -> None:
-        chat = decode_chat(await request.json())
+        chat = decode_chat(await _body(request))
         await self._show(request, await begin(self._farhand, request.principal, chat))
 
     async def stream(self, request: Request) -> None:
@@ -75,3 +81,11 @@ class _Endpoints:
             await follow(request, reader, encoder, headers=HEADERS, until=exchange.until)
         if encoder.ended and exchange.unheard:
             await self._farhand.heard(exchange.run)
+
+
+async def _body(request: Request) -> bytes:
+    try:
+        return await request.json()
+    except TooLarge as fault:
+        # a stock client sends the whole conversation with every post, so a long one gets here in the end
+        raise TooLarge(fault.message, hint=ONLY_THE_LAST) from None
