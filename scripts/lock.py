@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # the oldest version we support: a newer one could leave out what only the old one needs
 PYTHON = (3, 11)
 # extras whose code the tests run; the others are installed by whoever uses them
-TESTED_EXTRAS = ("client", "jwt", "postgres")
+TESTED_EXTRAS = ("anthropic", "backboard", "client", "jwt", "openai", "postgres")
 
 # tomllib returns plain dictionaries whose shape only pyproject.toml knows
 Project: TypeAlias = dict[str, Any]
