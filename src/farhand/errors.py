@@ -12,6 +12,9 @@
     │   ├── NotAllowed              Host, Origin or scope is not on the list
     │   ├── NotFound                unknown, or somebody else's: nobody can tell which
     │   ├── Busy                    the thread's run is working; ask again when it is done
+    │   ├── NameTaken               the name, or the key, belongs to something else already
+    │   ├── Superseded              another program listens as this client now
+    │   ├── Rejected                a farhand server said no to what this program asked
     │   └── ResultMismatch          results for other calls than the open ones
     ├── Misuse                      the program using farhand
     │   ├── BadTool                 a declaration that cannot become a tool
@@ -87,6 +90,25 @@ class NotFound(PeerFault):
 
 class Busy(PeerFault):
     code = "busy"
+
+
+class NameTaken(PeerFault):
+    code = "conflict"
+
+
+class Superseded(PeerFault):
+    code = "superseded"
+
+
+class Rejected(PeerFault):
+    """`status` and `answered` are the server's own: its HTTP status and its code."""
+
+    code = "rejected"
+
+    def __init__(self, message: str, *, hint: str = "", status: int = 0, answered: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.answered = answered
 
 
 class ResultMismatch(PeerFault, ValueError):

@@ -70,6 +70,13 @@ class Take(Struct, frozen=True):
     until: float
 
 
+class Request(Struct, frozen=True):
+    """What came beside a call that a program made itself, without a run: the ids it may ask for it by."""
+
+    request_id: str | None = None
+    message_id: str | None = None
+
+
 class Call(Struct, frozen=True, kw_only=True):
     call_id: str
     owner: Owner
@@ -81,6 +88,9 @@ class Call(Struct, frozen=True, kw_only=True):
     executor: Executor
     input: dict[str, object]
     model_call_id: str | None = None
+    client_id: str | None = None
+    """The registered client that is asked to execute it."""
+    request: Request | None = None
     card: str | None = None
     timeout_sec: float | None = None
     """As declared, or as the model chose; unset means: by the way the run waits."""

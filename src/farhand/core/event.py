@@ -164,6 +164,50 @@ Event: TypeAlias = (
 )
 
 
+class ClientRegistered(Struct, frozen=True, tag_field="type", tag="client-registered"):
+    """A client offers these tools from now on."""
+
+    client_id: str
+    tools: tuple[str, ...]
+
+
+class ClientUnregistered(Struct, frozen=True, tag_field="type", tag="client-unregistered"):
+    """These tools are gone."""
+
+    client_id: str
+    tools: tuple[str, ...]
+    reason: str = ""
+
+
+Happening: TypeAlias = Event | ClientRegistered | ClientUnregistered
+"""What an owner's feed tells of: runs, calls with or without a run, clients."""
+
+TOLD = (
+    RunStarted,
+    CallOpened,
+    CallRejected,
+    ApprovalAnswered,
+    CallTaken,
+    CallReleased,
+    CallSettled,
+    RunParked,
+    RunResumed,
+    RunFinished,
+    RunFailed,
+)
+"""The events of a run that its owner's feed tells, too: not what the model is saying."""
+
+
+class News(Struct, frozen=True):
+    """One entry of an owner's feed, over all runs."""
+
+    no: int
+    at: float
+    event: Happening
+    thread_id: str | None = None
+    run_id: str | None = None
+
+
 class Entry(Struct, frozen=True):
     """An event in a run's journal. `offset` counts the characters of it that were told before this piece."""
 

@@ -22,5 +22,10 @@ def is_chosen_id(text: str) -> bool:
     return _CHOSEN.fullmatch(text) is not None
 
 
+def is_client_id(text: str) -> bool:
+    """True for an id that a registered client may choose, for itself or for a tool of its own."""
+    return _TOOL_NAME.fullmatch(text) is not None
+
+
 def is_tool_name(text: str) -> bool:
     return _TOOL_NAME.fullmatch(text) is not None

@@ -19,6 +19,10 @@ class Patience(Struct, frozen=True, kw_only=True):
     keep_alive: float = 15.0
     client_ping: float = 30.0
     """The same on the stream of a registered client."""
+    client_grace: float = 5.0
+    """How long a registered client may be without its stream, unless it asked for another time."""
+    client_first: float = 60.0
+    """The same for one that never had a stream."""
     keep_settled: float = 7 * 24 * 3600.0
 
 
@@ -35,6 +39,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     open_calls_per_run: int = 32
     open_calls_per_thread: int = 64
     open_calls_per_tenant: int = 10_000
+    tools_per_client: int = 64
+    clients_per_principal: int = 32
     max_steps: int = 50
     same_failure: int = 3
     """The same call with the same input failing this often in a row ends the run."""

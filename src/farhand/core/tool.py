@@ -33,6 +33,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     returns_text: bool = False
     """True for a declared return type of `str`: such an output is never parsed as JSON."""
     card: str | None = None
+    client_id: str | None = None
+    """Whose it is, if a registered client runs it."""
 
     @property
     def version(self) -> str:

@@ -16,7 +16,8 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from farhand.core.call import Call
-from farhand.core.event import Entry, Event
+from farhand.core.client import Client
+from farhand.core.event import Entry, Event, Happening, News
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Message, Thread
@@ -76,7 +77,10 @@ class InsertRun(Struct, frozen=True):
 
 
 class InsertCall(Struct, frozen=True):
-    """Guard: the id is new. The tool is kept beside it, since a call keeps the schema it was opened with."""
+    """Guard: the id is new, and so is its request id in the owner's space, if it has one.
+
+    The tool is kept beside it, since a call keeps the schema it was opened with.
+    """
 
     call: Call
     tool: Tool | None = None
@@ -134,6 +138,27 @@ class ParkRun(Struct, frozen=True):
     event: Event
 
 
+class Tell(Struct, frozen=True):
+    """Adds to the owner's feed what happened outside of any run. Events of runs get there by themselves."""
+
+    owner: Owner
+    events: tuple[Happening, ...]
+    thread_id: str | None = None
+
+
+class PutClient(Struct, frozen=True):
+    """Registers the client, or replaces its registration. Guard: the stored one is the version before this
+    one (none for version 1), and no other client of the owner has a tool of one of these names."""
+
+    client: Client
+
+
+class DropClient(Struct, frozen=True):
+    """Guard: the client is there, in this version."""
+
+    client: Client
+
+
 Write: TypeAlias = (
     InsertThread
     | AllowTool
@@ -147,6 +172,9 @@ Write: TypeAlias = (
     | ClaimRun
     | WriteRun
     | ParkRun
+    | Tell
+    | PutClient
+    | DropClient
 )
 
 Why: TypeAlias = Literal[
@@ -214,11 +242,31 @@ class Store(Protocol):
         """Not settled, oldest first."""
         ...
 
+    async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
+        """The call that a program made under this id of its own."""
+        ...
+
+    async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
+        """What this client is asked for: not settled, oldest first."""
+        ...
+
+    async def clients(self) -> list[Client]:
+        """Every registration there is, of all owners."""
+        ...
+
     async def get_tool(self, version: str) -> Tool | None:
         """The tool as it was when a call of this version was opened."""
         ...
 
     async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]: ...
+
+    async def feed(self, owner: Owner, *, after: int = 0, limit: int = 500) -> list[News]:
+        """What happened to the owner's runs, calls and clients: in order, each with a number of its own."""
+        ...
+
+    async def feed_span(self, owner: Owner) -> tuple[int, int]:
+        """The numbers of the first entry that is kept and of the last one; (1, 0) where there is none."""
+        ...
 
     async def due(self, *, before: float, limit: int) -> list[Due]:
         """Open calls whose deadline lies before this time, earliest first."""
@@ -229,7 +277,8 @@ class Store(Protocol):
         ...
 
     async def purge(self, *, settled_before: float) -> int:
-        """Removes ended runs' calls and events from before this time; threads and messages stay."""
+        """Removes ended runs' calls and events from before this time, and what feeds tell of it; threads and
+        messages stay. How many calls that were."""
         ...
 
     async def close(self) -> None: ...

@@ -13,6 +13,7 @@ from typing import Self
 
 from farhand.core.call import Call
 from farhand.core.event import Entry
+from farhand.core.principal import Owner
 from farhand.core.run import Run
 
 WAKE = "wake"
@@ -24,25 +25,41 @@ def freed(run_id: str) -> str:
     return f"freed:{run_id}"
 
 
-class Watch:
-    """News of one topic, for one watcher. Use it as a context manager."""
+CLIENT_CALLS = "client-calls"
+"""Topic of calls that were opened for registered clients, or moved, of all owners."""
 
-    def __init__(self, hub: Hub, topic: str, limit: int) -> None:
+
+def asked_of(owner: Owner, client_id: str) -> str:
+    """Topic of the calls of one registered client."""
+    return f"asked:{owner.tenant}\0{owner.subject}\0{client_id}"
+
+
+def feed_of(owner: Owner) -> str:
+    """Topic of one owner's feed: told that there is more of it."""
+    return f"feed:{owner.tenant}\0{owner.subject}"
+
+
+class Watch:
+    """News of some topics, for one watcher. Use it as a context manager."""
+
+    def __init__(self, hub: Hub, topics: tuple[str, ...], limit: int) -> None:
         self.news: deque[object] = deque()
         self.lost = False
         self._hub = hub
-        self._topic = topic
+        self._topics = topics
         self._limit = limit
         self._sleeper: asyncio.Future[None] | None = None
 
     def __enter__(self) -> Self:
-        self._hub.add(self._topic, self)
+        for topic in self._topics:
+            self._hub.add(topic, self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._hub.remove(self._topic, self)
+        for topic in self._topics:
+            self._hub.remove(topic, self)
 
     def tell(self, item: object) -> None:
         if len(self.news) >= self._limit:
@@ -79,8 +96,8 @@ class Hub:
         self.closed = False
         self._watches: dict[str, list[Watch]] = {}
 
-    def watch(self, topic: str, *, limit: int = 256) -> Watch:
-        return Watch(self, topic, limit)
+    def watch(self, *topics: str, limit: int = 256) -> Watch:
+        return Watch(self, topics, limit)
 
     def tell(self, topic: str, item: object) -> None:
         for watch in self._watches.get(topic, ()):
@@ -108,9 +125,14 @@ class Hub:
 
 
 def tell_commit(
-    hub: Hub, calls: Iterable[Call], entries: Mapping[str, list[Entry]], runs: Mapping[str, Run]
+    hub: Hub,
+    calls: Iterable[Call],
+    entries: Mapping[str, list[Entry]],
+    runs: Mapping[str, Run],
+    feeds: Iterable[Owner] = (),
 ) -> None:
-    """What every backend tells after a commit: new events, moved calls, runs that could go on."""
+    """What every backend tells after a commit: new events, moved calls, runs that could go on, feeds that
+    grew. A call that was opened is among `calls` only if a registered client is asked for it."""
     for run_id, added in entries.items():
         if added:
             hub.tell(run_id, added)
@@ -118,6 +140,11 @@ def tell_commit(
             hub.tell(WAKE if runs[run_id].parked else freed(run_id), runs[run_id])
     for call in calls:
         hub.tell(call.call_id, None)
+        if call.client_id is not None:
+            hub.tell(asked_of(call.owner, call.client_id), call)
+            hub.tell(CLIENT_CALLS, call)
+    for owner in feeds:
+        hub.tell(feed_of(owner), None)
 
 
 def _finish(sleeper: asyncio.Future[None]) -> None:

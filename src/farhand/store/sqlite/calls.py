@@ -21,11 +21,15 @@ def insert_call(draft: Draft, told: Told, write: InsertCall) -> Why | None:
     run = None if call.run_id is None else draft.runs.get(call.run_id)
     if run is None and call.run_id is not None:
         return "missing"
+    if call.request is not None and not _is_first_request(draft, call):
+        return "exists"
     run_no = None if run is None else run.run_no
     draft.calls.put(call.call_id, _call_row(call, draft.next_call_no(), run_no, {}))
     if write.tool is not None and draft.tools.get(call.tool_version) is None:
         draft.tools.put(call.tool_version, encode(write.tool))
     block_run(draft, told, run, int(call.blocks))
+    if call.client_id is not None:
+        told.calls.append(call)
     return None
 
 
@@ -42,6 +46,17 @@ def swap_call(draft: Draft, told: Told, write: SwapCall) -> Why | None:
     told.calls.append(after)
     block_run(draft, told, run, int(after.blocks) - int(before.blocks))
     return None
+
+
+def _is_first_request(draft: Draft, call: Call) -> bool:
+    request_id = None if call.request is None else call.request.request_id
+    if request_id is None:
+        return True
+    key = (call.owner.tenant, call.owner.subject, request_id)
+    if draft.requests.get(key) is not None:
+        return False
+    draft.requests.put(key, call.call_id)
+    return True
 
 
 def _call_row(call: Call, call_no: int, run_no: int | None, unknown: Unknown) -> CallRow:

@@ -11,20 +11,25 @@ from farhand.store.base import (
     Committed,
     CutThread,
     DeleteThread,
+    DropClient,
     InsertCall,
     InsertMessage,
     InsertRun,
     InsertThread,
     ParkRun,
+    PutClient,
     RenameThread,
     Stale,
     SwapCall,
+    Tell,
     Why,
     Write,
     WriteRun,
 )
 from farhand.store.sqlite.calls import insert_call, swap_call
+from farhand.store.sqlite.clients import drop_client, put_client
 from farhand.store.sqlite.draft import Draft
+from farhand.store.sqlite.feed import tell
 from farhand.store.sqlite.flush import flush
 from farhand.store.sqlite.runs import claim_run, insert_run, park_run, write_run
 from farhand.store.sqlite.threads import (
@@ -40,8 +45,8 @@ from farhand.store.sqlite.told import Told
 
 def draft_commit(draft: Draft, told: Told, writes: tuple[Write, ...]) -> Commit:
     """All of the writes are in the draft now, or none of them."""
-    if any(isinstance(write, CutThread | DeleteThread) for write in writes):
-        return _commit_removal(draft, told, writes)
+    if any(isinstance(write, _DIRECT) for write in writes):
+        return _commit_directly(draft, told, writes)
     try:
         stale = _draft_all(draft, told, writes)
     except BaseException:
@@ -54,26 +59,30 @@ def draft_commit(draft: Draft, told: Told, writes: tuple[Write, ...]) -> Commit:
     return Committed(told.at, told.runs)
 
 
-def _commit_removal(draft: Draft, told: Told, writes: tuple[Write, ...]) -> Commit:
-    """Rows are removed by the database, so a commit that removes some is undone by the database, too."""
+_DIRECT = (CutThread, DeleteThread, PutClient, DropClient)
+"""Rare writes, made by the database itself and not by the draft."""
+
+
+def _commit_directly(draft: Draft, told: Told, writes: tuple[Write, ...]) -> Commit:
+    """What the database does at once is undone by the database, too."""
     flush(draft)
-    draft.db.execute("SAVEPOINT removal")
+    draft.db.execute("SAVEPOINT direct")
     try:
         stale = _draft_all(draft, told, writes)
         flush(draft)
     except BaseException:
-        _undo_removal(draft)
+        _undo_direct(draft)
         raise
     if stale is not None:
-        _undo_removal(draft)
+        _undo_direct(draft)
         return stale
-    draft.db.execute("RELEASE removal")
+    draft.db.execute("RELEASE direct")
     return Committed(told.at, told.runs)
 
 
-def _undo_removal(draft: Draft) -> None:
-    draft.db.execute("ROLLBACK TO removal")
-    draft.db.execute("RELEASE removal")
+def _undo_direct(draft: Draft) -> None:
+    draft.db.execute("ROLLBACK TO direct")
+    draft.db.execute("RELEASE direct")
     draft.forget()
 
 
@@ -93,12 +102,27 @@ def _draft(draft: Draft, told: Told, write: Write) -> Why | None:
             return insert_call(draft, told, write)
         case InsertThread() | AllowTool() | RenameThread() | InsertMessage():
             return _draft_thread(draft, write)
+        case InsertRun() | ClaimRun() | WriteRun() | ParkRun():
+            return _draft_run(draft, told, write)
+        case _:
+            return _write_directly(draft, told, write)
+
+
+def _write_directly(
+    draft: Draft, told: Told, write: CutThread | DeleteThread | Tell | PutClient | DropClient
+) -> Why | None:
+    match write:
         case CutThread():
             return cut_thread(draft, write)
         case DeleteThread():
             return delete_thread(draft, told, write)
-        case InsertRun() | ClaimRun() | WriteRun() | ParkRun():
-            return _draft_run(draft, told, write)
+        case PutClient():
+            return put_client(draft, write)
+        case DropClient():
+            return drop_client(draft, write)
+        case Tell():
+            tell(draft, told, write)
+            return None
     assert_never(write)
 
 

@@ -62,7 +62,9 @@ class CallRow(Struct, frozen=True, gc=False):
 
 ThreadKey: TypeAlias = tuple[Owner, str]
 MessageKey: TypeAlias = tuple[int, str]
+RequestKey: TypeAlias = tuple[str, str, str]
 EventRow: TypeAlias = tuple[int, int, float, bytes]
+FeedRow: TypeAlias = tuple[str, str, int, float, int | None, int | None, str | None, bytes | None]
 
 
 class Draft:
@@ -78,9 +80,21 @@ class Draft:
         )
         self.tools: Overlay[str, bytes] = Overlay(self._find_tool, remember=TOOL_ROWS)
         self.messages: Overlay[MessageKey, bytes] = Overlay(self._find_message)
+        self.requests: Overlay[RequestKey, str] = Overlay(self._find_request)
+        self.feed_ends: Overlay[Owner, int] = Overlay(self._find_feed_end, remember=SMALL_ROWS)
         self.events: list[EventRow] = []
-        self._tables = (self.threads, self.runs, self.active, self.calls, self.tools, self.messages)
-        self._events_kept = 0
+        self.feed: list[FeedRow] = []
+        self._tables = (
+            self.threads,
+            self.runs,
+            self.active,
+            self.calls,
+            self.tools,
+            self.messages,
+            self.requests,
+            self.feed_ends,
+        )
+        self._events_kept = self._feed_kept = 0
         # only this process writes, so it may number the rows on its own
         self._last_thread_no = _highest(db, "SELECT max(thread_no) FROM threads")
         self._last_run_no = _highest(db, "SELECT max(run_no) FROM runs")
@@ -107,31 +121,42 @@ class Draft:
     def append(self, run_no: int, entries: list[Entry]) -> None:
         self.events += [(run_no, entry.seq, entry.at, encode(entry.event)) for entry in entries]
 
+    def next_feed_no(self, owner: Owner, count: int) -> int:
+        """The first of so many numbers in the owner's feed."""
+        last = self.feed_ends.get(owner) or 0
+        self.feed_ends.put(owner, last + count)
+        return last + 1
+
     def keep(self) -> None:
         """What was drafted since the last commit is one that holds."""
         for table in self._tables:
             table.keep()
         self._events_kept = len(self.events)
+        self._feed_kept = len(self.feed)
 
     def take_back(self) -> None:
         """What was drafted since the last commit is one that does not hold."""
         for table in self._tables:
             table.take_back()
         del self.events[self._events_kept :]
+        del self.feed[self._feed_kept :]
 
     def flushed(self) -> None:
         """All of it is in the transaction."""
         for table in self._tables:
             table.flushed()
-        self.events.clear()
-        self._events_kept = 0
+        self._clear_lists()
 
     def forget(self) -> None:
         """The transaction was undone, or rows were removed behind the draft: read everything again."""
         for table in self._tables:
             table.forget()
+        self._clear_lists()
+
+    def _clear_lists(self) -> None:
         self.events.clear()
-        self._events_kept = 0
+        self.feed.clear()
+        self._events_kept = self._feed_kept = 0
 
     def _find_thread(self, key: ThreadKey) -> ThreadRow | None:
         owner, thread_id = key
@@ -162,6 +187,18 @@ class Draft:
             return None
         call_no, run_no, version, deadline, is_open, body = found
         return CallRow(call_no, run_no, version, deadline, is_open == 1, unknown_in(body, Call))
+
+    def _find_request(self, key: RequestKey) -> str | None:
+        found: tuple[str] | None = self.db.execute(
+            "SELECT call_id FROM calls WHERE tenant = ? AND subject = ? AND request_id = ?", key
+        ).fetchone()
+        return None if found is None else found[0]
+
+    def _find_feed_end(self, owner: Owner) -> int | None:
+        found: tuple[int | None] = self.db.execute(
+            "SELECT max(feed_no) FROM feed WHERE tenant = ? AND subject = ?", (owner.tenant, owner.subject)
+        ).fetchone()
+        return found[0]
 
     def _find_tool(self, version: str) -> bytes | None:
         found = self.db.execute("SELECT 1 FROM tools WHERE version = ?", (version,)).fetchone()

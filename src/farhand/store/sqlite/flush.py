@@ -22,6 +22,12 @@ def flush(draft: Draft) -> None:
     _flush_runs(draft.db, draft)
     _flush_calls(draft.db, draft)
     _many(draft.db, "INSERT INTO events (run_no, seq, at, body) VALUES (?, ?, ?, ?)", draft.events)
+    _many(
+        draft.db,
+        "INSERT INTO feed (tenant, subject, feed_no, at, run_no, seq, thread_id, body)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        draft.feed,
+    )
     draft.flushed()
 
 
@@ -81,8 +87,8 @@ def _flush_calls(db: sqlite3.Connection, draft: Draft) -> None:
     _many(
         db,
         "INSERT INTO calls (call_no, run_no, version, body, is_open, deadline, settled_at,"
-        " call_id, tenant, subject, thread_id, step, approval_id)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " call_id, tenant, subject, thread_id, step, approval_id, client_id, request_id)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [_whole_call(row, row.call) for _, row in draft.calls.added() if row.call is not None],
     )
     _many(db, "INSERT INTO tools (version, body) VALUES (?, ?)", draft.tools.added())
@@ -139,6 +145,8 @@ def _whole_call(row: CallRow, call: Call) -> tuple[Value, ...]:
         call.thread_id,
         call.step,
         None if call.approval is None else call.approval.approval_id,
+        call.client_id,
+        None if call.request is None else call.request.request_id,
     )
 
 

@@ -7,6 +7,7 @@ import sqlite3
 CALLS = 500
 """Removed in one transaction, so that commits get their turn in between."""
 JOURNALS = 20
+NEWS = 5000
 
 
 def purge_calls(db: sqlite3.Connection, settled_before: float) -> int:
@@ -27,3 +28,13 @@ def purge_journals(db: sqlite3.Connection, ended_before: float) -> int:
     db.executemany("DELETE FROM events WHERE run_no = ?", runs)
     db.executemany("UPDATE runs SET has_journal = 0 WHERE run_no = ?", runs)
     return len(runs)
+
+
+def purge_feed(db: sqlite3.Connection, before: float) -> int:
+    """What was told before this time. The last row of each owner stays: the next number follows on it."""
+    return db.execute(
+        "DELETE FROM feed WHERE (tenant, subject, feed_no) IN ("
+        " SELECT tenant, subject, feed_no FROM feed AS old WHERE at < ? AND feed_no < ("
+        "  SELECT max(feed_no) FROM feed WHERE tenant = old.tenant AND subject = old.subject) LIMIT ?)",
+        (before, NEWS),
+    ).rowcount

@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from farhand.core.call import Call
-from farhand.core.event import Entry, Event
+from farhand.core.client import Client
+from farhand.core.event import Entry, Event, Happening, News
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Message, Thread
@@ -35,9 +36,11 @@ Body: TypeAlias = tuple[bytes]
 encode = msgspec.json.Encoder().encode
 thread_of = msgspec.json.Decoder(Thread).decode
 _call_of = msgspec.json.Decoder(Call).decode
+client_of = msgspec.json.Decoder(Client).decode
 _tool_of = msgspec.json.Decoder(Tool).decode
 _message_of: Callable[[bytes], Message] = msgspec.json.Decoder(Message).decode
 _event_of: Callable[[bytes], Event] = msgspec.json.Decoder(Event).decode
+_happening_of: Callable[[bytes], Happening] = msgspec.json.Decoder(Happening).decode
 _fields_of: Callable[[bytes], Unknown] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -59,6 +62,14 @@ def body_of_tool(row: Body) -> Tool:
 
 def entry_of(row: tuple[int, bytes, float]) -> Entry:
     return Entry(row[0], _event_of(row[1]), row[2])
+
+
+def body_of_client(row: Body) -> Client:
+    return client_of(row[0])
+
+
+def news_of(row: tuple[int, float, bytes, str | None, str | None]) -> News:
+    return News(row[0], row[1], _happening_of(row[2]), row[3], row[4])
 
 
 def due_of(row: tuple[float, str, str, str]) -> Due:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from farhand.core.event import Entry, Event
+from farhand.core.event import TOLD, Entry, Event
 from farhand.store.base import ClaimRun, InsertRun, ParkRun, Why, WriteRun
 from farhand.store.rules import changed, claimed, parked
 from farhand.store.sqlite.draft import Draft, RunRow
@@ -79,9 +79,23 @@ def _append(draft: Draft, told: Told, row: RunRow, events: tuple[Event, ...]) ->
     if events:
         added = [Entry(seq, event, told.at) for seq, event in enumerate(events, run.last_seq + 1)]
         draft.append(row.run_no, added)
+        _tell(draft, told, row, [entry for entry in added if isinstance(entry.event, TOLD)])
         told.entries.setdefault(run.run_id, []).extend(added)
         run = replace(run, last_seq=run.last_seq + len(added))
     _put_run(draft, told, RunRow(row.run_no, row.thread_no, run))
+
+
+def _tell(draft: Draft, told: Told, row: RunRow, entries: list[Entry]) -> None:
+    """Points the owner's feed at those entries of the journal that are worth telling."""
+    if not entries:
+        return
+    owner = row.run.owner
+    first = draft.next_feed_no(owner, len(entries))
+    draft.feed += [
+        (owner.tenant, owner.subject, no, told.at, row.run_no, entry.seq, None, None)
+        for no, entry in enumerate(entries, first)
+    ]
+    told.feeds.add(owner)
 
 
 def _put_run(draft: Draft, told: Told, row: RunRow) -> None:

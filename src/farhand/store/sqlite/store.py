@@ -10,25 +10,29 @@ from typing import TypeVar
 
 from farhand.clock import Clock
 from farhand.core.call import Call
-from farhand.core.event import Entry
+from farhand.core.client import Client
+from farhand.core.event import Entry, News
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.thread import Message, Thread
 from farhand.core.tool import Tool
 from farhand.store.base import Commit, Due, Write
 from farhand.store.hub import Hub
+from farhand.store.sqlite.feed import FEED, FEED_SPAN
 from farhand.store.sqlite.file import StoreFile, open_file
-from farhand.store.sqlite.purge import purge_calls, purge_journals
+from farhand.store.sqlite.purge import purge_calls, purge_feed, purge_journals
 from farhand.store.sqlite.reads import Reads
 from farhand.store.sqlite.rows import (
     RUN,
     RUN_BY_ID,
     body_of_call,
+    body_of_client,
     body_of_message,
     body_of_thread,
     body_of_tool,
     due_of,
     entry_of,
+    news_of,
     run_of,
 )
 from farhand.store.sqlite.writer import Writer
@@ -98,6 +102,16 @@ class SqliteStore:
             return await self._reads.many(OPEN_CALLS, key, body_of_call)
         return await self._reads.many(OPEN_CALLS_OF_THREAD, (*key, thread_id), body_of_call)
 
+    async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
+        sql = "SELECT body FROM calls WHERE tenant = ? AND subject = ? AND request_id = ?"
+        return self._reads.one(sql, (owner.tenant, owner.subject, request_id), body_of_call)
+
+    async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
+        return await self._reads.many(CLIENT_CALLS, (owner.tenant, owner.subject, client_id), body_of_call)
+
+    async def clients(self) -> list[Client]:
+        return await self._reads.many("SELECT body FROM clients LIMIT ?", (), body_of_client)
+
     async def get_tool(self, version: str) -> Tool | None:
         # a version never changes, so a copy at hand is as good as the record
         tool = self._tools.get(version)
@@ -109,6 +123,14 @@ class SqliteStore:
     async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]:
         key = (after, run_id, owner.tenant, owner.subject)
         return await self._reads.many(EVENTS, key, entry_of, limit=limit)
+
+    async def feed(self, owner: Owner, *, after: int = 0, limit: int = 500) -> list[News]:
+        return await self._reads.many(FEED, (owner.tenant, owner.subject, after), news_of, limit=limit)
+
+    async def feed_span(self, owner: Owner) -> tuple[int, int]:
+        span = self._reads.one(FEED_SPAN, (owner.tenant, owner.subject), _span)
+        assert span is not None, "a minimum and a maximum are always answered"
+        return span
 
     async def due(self, *, before: float, limit: int) -> list[Due]:
         return await self._reads.many(DUE, (before,), due_of, limit=limit)
@@ -122,6 +144,8 @@ class SqliteStore:
         while removed := await self._writer.do(lambda db: purge_calls(db, settled_before)):
             purged += removed
         while await self._writer.do(lambda db: purge_journals(db, settled_before)):
+            pass
+        while await self._writer.do(lambda db: purge_feed(db, settled_before)):
             pass
         return purged
 
@@ -141,6 +165,10 @@ class SqliteStore:
 
 def _owned(owner: Owner, record: Owned | None) -> Owned | None:
     return record if record is not None and record.owner == owner else None
+
+
+def _span(row: tuple[int, int]) -> tuple[int, int]:
+    return row
 
 
 LAST_RUN = RUN + " WHERE tenant = ? AND subject = ? AND thread_id = ? ORDER BY run_no DESC LIMIT 1"
@@ -176,6 +204,11 @@ OPEN_CALLS = """
 
 OPEN_CALLS_OF_THREAD = """
     SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND thread_id = ?
+    ORDER BY call_no LIMIT ?
+"""
+
+CLIENT_CALLS = """
+    SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND client_id = ?
     ORDER BY call_no LIMIT ?
 """
 

@@ -92,6 +92,14 @@ def delete_thread(draft: Draft, told: Told, write: DeleteThread) -> Why | None:
     ).fetchall()
     if any(ended_at is None for _, _, ended_at in runs):
         return "active"
+    owner_key = (write.owner.tenant, write.owner.subject)
+    # the numbers stay: a reader's position must not come to mean something else
+    draft.db.execute(
+        "UPDATE feed SET run_no = NULL, seq = NULL, thread_id = NULL, body = NULL"
+        " WHERE tenant = ? AND subject = ?"
+        " AND (thread_id = ? OR run_no IN (SELECT run_no FROM runs WHERE thread_no = ?))",
+        (*owner_key, write.thread_id, thread.thread_no),
+    )
     for run_no, run_id, _ in runs:
         draft.db.execute("DELETE FROM events WHERE run_no = ?", (run_no,))
         draft.db.execute("DELETE FROM calls WHERE run_no = ?", (run_no,))
@@ -99,7 +107,7 @@ def delete_thread(draft: Draft, told: Told, write: DeleteThread) -> Why | None:
     draft.db.execute("DELETE FROM runs WHERE thread_no = ?", key)
     draft.db.execute(
         "DELETE FROM calls WHERE run_no IS NULL AND tenant = ? AND subject = ? AND thread_id = ?",
-        (write.owner.tenant, write.owner.subject, write.thread_id),
+        (*owner_key, write.thread_id),
     )
     draft.db.execute("DELETE FROM messages WHERE thread_no = ?", key)
     draft.db.execute("DELETE FROM threads WHERE thread_no = ?", key)

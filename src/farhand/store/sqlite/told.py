@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from farhand.core.call import Call
 from farhand.core.event import Entry
+from farhand.core.principal import Owner
 from farhand.core.run import Run
 
 
@@ -16,6 +17,7 @@ class Told(Struct):
     calls: list[Call] = field(default_factory=list)
     entries: dict[str, list[Entry]] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
+    feeds: set[Owner] = field(default_factory=set)
 
     def touch_run(self, run: Run) -> None:
         self.runs[run.run_id] = run

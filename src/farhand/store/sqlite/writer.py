@@ -174,7 +174,8 @@ class Writer:
         """On the loop, in the order of the commits. Who was cancelled while waiting is not waited for."""
         for order in orders:
             if order.told is not None:
-                tell_commit(self._hub, order.told.calls, order.told.entries, order.told.runs)
+                told = order.told
+                tell_commit(self._hub, told.calls, told.entries, told.runs, told.feeds)
             _set(order.waiter, order.answer)
 
     def _end(self, orders: list[Order]) -> None:

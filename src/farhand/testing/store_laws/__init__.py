@@ -21,8 +21,10 @@ of its own; the store must judge time by the clock it is given.
 from __future__ import annotations
 
 from farhand.testing.store_laws.calls import CallLaws
+from farhand.testing.store_laws.clients import ClientLaws
 from farhand.testing.store_laws.commits import CommitLaws
 from farhand.testing.store_laws.durable import DurabilityLaws
+from farhand.testing.store_laws.feeds import FeedLaws
 from farhand.testing.store_laws.journal import JournalLaws
 from farhand.testing.store_laws.leases import LeaseLaws
 from farhand.testing.store_laws.news import NewsLaws
@@ -46,6 +48,8 @@ class StoreLaws(
     OwnerLaws,
     NewsLaws,
     RetentionLaws,
+    ClientLaws,
+    FeedLaws,
 ):
     """What every store does."""
 

@@ -5,9 +5,21 @@ from __future__ import annotations
 import asyncio
 
 from farhand.clock import Clock
-from farhand.core.event import RunParked, TextAdded
+from farhand.core.call import Request
+from farhand.core.event import ClientRegistered, RunParked, TextAdded
 from farhand.core.run import RunState
-from farhand.store.base import ClaimRun, InsertCall, InsertRun, ParkRun, Store, SwapCall, WriteRun
+from farhand.store.base import (
+    ClaimRun,
+    InsertCall,
+    InsertRun,
+    ParkRun,
+    PutClient,
+    Store,
+    SwapCall,
+    Tell,
+    WriteRun,
+)
+from farhand.testing.store_laws.clients import asked, new_client
 from farhand.testing.store_laws.given import ANN, OPEN_URL, Given, Laws
 
 
@@ -34,6 +46,20 @@ class DurabilityLaws(Laws):
             assert await given.store.open_calls(ANN) == [call]
             assert await given.store.get_tool(OPEN_URL.version) == OPEN_URL
             assert await given.store.events(ANN, run.run_id) == entries
+
+    async def test_registrations_requests_and_feeds_go_on_where_they_were(self) -> None:
+        async with self.given() as given:
+            client = new_client(given, "notes", "read")
+            await given.write(PutClient(client), Tell(ANN, (ClientRegistered("notes", ("read",)),)))
+            call = await asked(given, "notes", request=Request("job-1"))
+            news = await given.store.feed(ANN)
+            await self._reopen(given)
+            assert await given.store.clients() == [client]
+            assert await given.store.client_calls(ANN, "notes") == [call]
+            assert await given.refuse(InsertCall(given.new_call(request=Request("job-1")))) == "exists"
+            await given.write(Tell(ANN, (ClientRegistered("notes", ("read",)),)))
+            assert (await given.store.feed(ANN))[:-1] == news
+            assert await given.store.feed_span(ANN) == (1, 2)
 
     async def test_a_result_that_was_accepted_wins_after_a_crash_too(self) -> None:
         async with self.given() as given:

@@ -113,7 +113,7 @@ class _Listening(Watch):
     """Notes whose news came, across topics."""
 
     def __init__(self, given: Given, run: Run, heard: list[str]) -> None:
-        super().__init__(given.store.hub, run.run_id, 100)
+        super().__init__(given.store.hub, (run.run_id,), 100)
         self._run_id = run.run_id
         self._heard = heard
 

@@ -1,4 +1,4 @@
-"""A store in dictionaries, for tests and for an Agent used without an app. Gone with the process.
+"""The store itself: what each write means, and every read.
 
 A commit applies its writes one after the other and undoes them all when a guard does not hold; there is no
 await in it, so nobody sees a half.
@@ -6,14 +6,14 @@ await in it, so nobody sees a half.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from msgspec.structs import replace
 
 from farhand.clock import Clock, SystemClock
 from farhand.core.call import Call, Phase
-from farhand.core.event import Entry, Event
+from farhand.core.client import Client
+from farhand.core.event import Entry, Event, News
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.thread import Message, Thread
@@ -25,36 +25,37 @@ from farhand.store.base import (
     Committed,
     CutThread,
     DeleteThread,
+    DropClient,
     Due,
     InsertCall,
     InsertMessage,
     InsertRun,
     InsertThread,
     ParkRun,
+    PutClient,
     RenameThread,
     Stale,
     SwapCall,
+    Tell,
     Why,
     Write,
     WriteRun,
 )
 from farhand.store.hub import Hub, tell_commit
+from farhand.store.memory.clients import Clients
+from farhand.store.memory.feed import Feeds
+from farhand.store.memory.threads import ThreadKey, Threads
+from farhand.store.memory.undo import Undo
 from farhand.store.rules import changed, claimed, parked, why_not_swap
 
-ThreadKey = tuple[Owner, str]
-ThreadWrite = InsertThread | AllowTool | RenameThread | CutThread | DeleteThread | InsertMessage
-Entries = dict[str, list[Entry]]
+Entries: TypeAlias = dict[str, list[Entry]]
 """What a commit appends, by run; a run that is only touched is there with nothing."""
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class MemoryStore:
     def __init__(self, clock: Clock | None = None) -> None:
         self.hub = Hub()
         self._clock = clock or SystemClock()
-        self._threads: dict[ThreadKey, Thread] = {}
-        self._messages: dict[ThreadKey, dict[str, Message]] = {}
         self._runs: dict[str, Run] = {}
         self._last_run: dict[ThreadKey, str] = {}
         self._calls: dict[str, Call] = {}
@@ -62,54 +63,54 @@ class MemoryStore:
         self._asking: dict[str, str] = {}
         self._tools: dict[str, Tool] = {}
         self._journals: dict[str, list[Entry]] = {}
-        self._undo: list[Callable[[], object]] = []
+        self._requested: dict[tuple[Owner, str], str] = {}
+        self._undo = Undo()
+        self._threads = Threads(self._undo)
+        self._feeds = Feeds(self._undo)
+        self._clients = Clients(self._undo)
+        self._told: set[Owner] = set()
 
     def now(self) -> float:
         return self._clock.now()
 
     async def commit(self, *writes: Write) -> Commit:
         now = self.now()
-        self._undo = []
+        self._undo.begin()
+        self._told = set()
         entries: Entries = {}
         for write in writes:
             why = self._apply(write, now, entries)
             if why is not None:
-                for undo in reversed(self._undo):
-                    undo()
+                self._undo.take_back()
                 return Stale(write, why)
         # a run may be gone again, deleted with its thread
         entries = {run_id: added for run_id, added in entries.items() if run_id in self._runs}
         runs = {run_id: self._runs[run_id] for run_id in entries}
-        swapped = (write.after for write in writes if isinstance(write, SwapCall))
-        tell_commit(self.hub, swapped, entries, runs)
+        moved = [call for write in writes for call in _moved(write)]
+        tell_commit(self.hub, moved, entries, runs, self._told)
         return Committed(now, runs)
 
     def _apply(self, write: Write, now: float, entries: Entries) -> Why | None:
         match write:
-            case (
-                InsertThread() | AllowTool() | RenameThread() | CutThread() | DeleteThread() | InsertMessage()
-            ):
-                return self._apply_to_thread(write)
+            case InsertThread() | AllowTool() | RenameThread() | CutThread() | InsertMessage():
+                return self._threads.apply(write)
             case InsertCall() | SwapCall():
                 return self._apply_to_call(write, now, entries)
             case InsertRun() | ClaimRun() | WriteRun() | ParkRun():
                 return self._apply_to_run(write, now, entries)
-        assert_never(write)
+            case _:
+                return self._apply_beside(write, now)
 
-    def _apply_to_thread(self, write: ThreadWrite) -> Why | None:
+    def _apply_beside(self, write: DeleteThread | Tell | PutClient | DropClient, now: float) -> Why | None:
         match write:
-            case InsertThread():
-                return self._insert_thread(write)
-            case AllowTool():
-                return self._allow_tool(write)
-            case InsertMessage():
-                return self._insert_message(write)
-            case RenameThread():
-                return self._rename_thread(write)
-            case CutThread():
-                return self._cut_thread(write)
             case DeleteThread():
                 return self._delete_thread(write)
+            case PutClient() | DropClient():
+                return self._clients.apply(write)
+            case Tell():
+                self._feeds.tell(write.owner, write.events, now, write.thread_id)
+                self._told.add(write.owner)
+                return None
         assert_never(write)
 
     def _apply_to_call(self, write: InsertCall | SwapCall, now: float, entries: Entries) -> Why | None:
@@ -131,37 +132,6 @@ class MemoryStore:
                 return self._park_run(write, now, entries)
         assert_never(write)
 
-    def _insert_thread(self, write: InsertThread) -> Why | None:
-        key = (write.thread.owner, write.thread.thread_id)
-        known = self._threads.get(key)
-        thread = replace(known, updated_at=write.thread.updated_at) if known else write.thread
-        self._set(self._threads, key, thread)
-        return None
-
-    def _allow_tool(self, write: AllowTool) -> Why | None:
-        thread = self._threads.get((write.owner, write.thread_id))
-        if thread is None:
-            return "missing"
-        allowed = tuple(dict.fromkeys((*thread.allowed, write.tool_version)))
-        self._set(self._threads, (write.owner, write.thread_id), replace(thread, allowed=allowed))
-        return None
-
-    def _rename_thread(self, write: RenameThread) -> Why | None:
-        key = (write.owner, write.thread_id)
-        if key not in self._threads:
-            return "missing"
-        self._set(self._threads, key, replace(self._threads[key], title=write.title))
-        return None
-
-    def _cut_thread(self, write: CutThread) -> Why | None:
-        key = (write.owner, write.thread_id)
-        messages = self._messages.get(key, {})
-        if write.message_id not in messages:
-            return "missing"
-        kept = list(messages)[: list(messages).index(write.message_id)]
-        self._set(self._messages, key, {message_id: messages[message_id] for message_id in kept})
-        return None
-
     def _delete_thread(self, write: DeleteThread) -> Why | None:
         key = (write.owner, write.thread_id)
         if key not in self._threads:
@@ -170,28 +140,21 @@ class MemoryStore:
         if any(run.active for run in runs):
             return "active"
         calls = [call for call in self._calls.values() if (call.owner, call.thread_id) == key]
-        for where, keys in (
-            (self._threads, [key]),
-            (self._messages, [key]),
+        # the dictionaries have nothing in common but that they are emptied
+        gone: tuple[tuple[dict[Any, Any], list[Any]], ...] = (
             (self._last_run, [key]),
             (self._runs, [run.run_id for run in runs]),
             (self._journals, [run.run_id for run in runs]),
             (self._calls_of, [run.run_id for run in runs]),
             (self._calls, [call.call_id for call in calls]),
             (self._asking, [call.approval.approval_id for call in calls if call.approval]),
-        ):
+            (self._requested, [_request_key(call) for call in calls]),
+        )
+        for where, keys in gone:
             for each in keys:
-                self._drop(where, each)
-        return None
-
-    def _insert_message(self, write: InsertMessage) -> Why | None:
-        key = (write.owner, write.thread_id)
-        if key not in self._threads:
-            return "missing"
-        messages = self._messages.setdefault(key, {})
-        if write.message.message_id in messages:
-            return "exists"
-        self._set(messages, write.message.message_id, write.message)
+                self._undo.drop(where, each)
+        self._threads.drop(key)
+        self._feeds.forget(*key)
         return None
 
     def _insert_run(self, write: InsertRun, entries: Entries) -> Why | None:
@@ -204,8 +167,8 @@ class MemoryStore:
         last = self._last_run.get(key)
         if last is not None and self._runs[last].active:
             return "active"
-        self._set(self._runs, run.run_id, run)
-        self._set(self._last_run, key, run.run_id)
+        self._undo.set(self._runs, run.run_id, run)
+        self._undo.set(self._last_run, key, run.run_id)
         entries.setdefault(run.run_id, [])
         return None
 
@@ -215,15 +178,19 @@ class MemoryStore:
             return "exists"
         if call.run_id is not None and call.run_id not in self._runs:
             return "missing"
-        self._set(self._calls, call.call_id, call)
+        asked_as = _request_key(call)
+        if asked_as is not None:
+            if asked_as in self._requested:
+                return "exists"
+            self._undo.set(self._requested, asked_as, call.call_id)
+        self._undo.set(self._calls, call.call_id, call)
         if call.approval is not None:
-            self._set(self._asking, call.approval.approval_id, call.call_id)
+            self._undo.set(self._asking, call.approval.approval_id, call.call_id)
         if write.tool is not None and call.tool_version not in self._tools:
-            self._set(self._tools, call.tool_version, write.tool)
+            self._undo.set(self._tools, call.tool_version, write.tool)
         if call.run_id is not None:
             listed = self._calls_of.setdefault(call.run_id, [])
-            listed.append(call.call_id)
-            self._undo.append(listed.pop)
+            self._undo.extend(listed, [call.call_id])
         self._block(call.run_id, int(call.blocks), entries)
         return None
 
@@ -234,7 +201,7 @@ class MemoryStore:
         why = why_not_swap(write, version=stored.version, deadline=stored.deadline, now=now)
         if why is not None:
             return why
-        self._set(self._calls, stored.call_id, write.after)
+        self._undo.set(self._calls, stored.call_id, write.after)
         self._block(stored.run_id, int(write.after.blocks) - int(write.before.blocks), entries)
         return None
 
@@ -245,7 +212,7 @@ class MemoryStore:
         after = claimed(run, write, now)
         if isinstance(after, str):
             return after
-        self._set(self._runs, run.run_id, after)
+        self._undo.set(self._runs, run.run_id, after)
         entries.setdefault(run.run_id, [])
         return None
 
@@ -272,43 +239,27 @@ class MemoryStore:
     def _append(self, run: Run, events: tuple[Event, ...], now: float, entries: Entries) -> None:
         journal = self._journals.setdefault(run.run_id, [])
         added = [Entry(seq, event, now) for seq, event in enumerate(events, run.last_seq + 1)]
-        journal.extend(added)
-        self._undo.append(lambda: journal.__delitem__(slice(len(journal) - len(added), None)))
-        self._set(self._runs, run.run_id, replace(run, last_seq=run.last_seq + len(events)))
+        self._undo.extend(journal, added)
+        if self._feeds.tell_run(run, events, now):
+            self._told.add(run.owner)
+        self._undo.set(self._runs, run.run_id, replace(run, last_seq=run.last_seq + len(events)))
         entries.setdefault(run.run_id, []).extend(added)
 
     def _block(self, run_id: str | None, by: int, entries: Entries) -> None:
         if run_id is None:
             return
         run = self._runs[run_id]
-        self._set(self._runs, run_id, replace(run, blockers=run.blockers + by))
+        self._undo.set(self._runs, run_id, replace(run, blockers=run.blockers + by))
         entries.setdefault(run_id, [])
-
-    def _drop(self, where: dict[Any, Any], key: object) -> None:
-        if key in where:
-            old = where.pop(key)
-            self._undo.append(lambda: where.__setitem__(key, old))
-
-    def _set(self, where: dict[K, V], key: K, value: V) -> None:
-        if key in where:
-            old = where[key]
-            self._undo.append(lambda: where.__setitem__(key, old))
-        else:
-            self._undo.append(lambda: where.pop(key))
-        where[key] = value
 
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
         return self._threads.get((owner, thread_id))
 
     async def threads(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Thread]:
-        own = [thread for key, thread in self._threads.items() if key[0] == owner]
-        own.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
-        ids = [thread.thread_id for thread in own]
-        first = ids.index(after) + 1 if after in ids else 0
-        return own[first : first + limit]
+        return self._threads.page(owner, limit, after)
 
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
-        return list(self._messages.get((owner, thread_id), {}).values())
+        return self._threads.messages((owner, thread_id))
 
     async def get_run(self, owner: Owner, run_id: str) -> Run | None:
         run = self._runs.get(run_id)
@@ -337,6 +288,16 @@ class MemoryStore:
             if call.owner == owner and thread_id in (None, call.thread_id) and call.phase is not Phase.SETTLED
         ]
 
+    async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
+        call_id = self._requested.get((owner, request_id))
+        return None if call_id is None else self._calls.get(call_id)
+
+    async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
+        return [call for call in await self.open_calls(owner) if call.client_id == client_id]
+
+    async def clients(self) -> list[Client]:
+        return self._clients.all()
+
     async def get_tool(self, version: str) -> Tool | None:
         return self._tools.get(version)
 
@@ -347,6 +308,12 @@ class MemoryStore:
         # after a purge the journal begins with a later event than the first
         skipped = journal[0].seq - 1 if journal else 0
         return journal[max(0, after - skipped) :][:limit]
+
+    async def feed(self, owner: Owner, *, after: int = 0, limit: int = 500) -> list[News]:
+        return self._feeds.after(owner, after, limit)
+
+    async def feed_span(self, owner: Owner) -> tuple[int, int]:
+        return self._feeds.span(owner)
 
     async def due(self, *, before: float, limit: int) -> list[Due]:
         waiting = [
@@ -372,6 +339,7 @@ class MemoryStore:
         for run in self._runs.values():
             if run.ended_at is not None and run.ended_at < settled_before:
                 self._journals.pop(run.run_id, None)
+        self._feeds.purge(settled_before)
         return len(old)
 
     def _is_old(self, call: Call, settled_before: float) -> bool:
@@ -384,8 +352,24 @@ class MemoryStore:
         del self._calls[call.call_id]
         if call.approval is not None:
             self._asking.pop(call.approval.approval_id, None)
+        asked_as = _request_key(call)
+        if asked_as is not None:
+            self._requested.pop(asked_as, None)
         if call.run_id is not None:
             self._calls_of[call.run_id].remove(call.call_id)
 
     async def close(self) -> None:
         """Nothing to close; the names fit the protocol."""
+
+
+def _moved(write: Write) -> tuple[Call, ...]:
+    """The call that watchers have to hear of."""
+    if isinstance(write, SwapCall):
+        return (write.after,)
+    return (write.call,) if isinstance(write, InsertCall) and write.call.client_id is not None else ()
+
+
+def _request_key(call: Call) -> tuple[Owner, str] | None:
+    if call.request is None or call.request.request_id is None:
+        return None
+    return call.owner, call.request.request_id

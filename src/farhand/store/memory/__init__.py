@@ -1,0 +1,13 @@
+"""A store in dictionaries, for tests and for an Agent used without an app. Gone with the process.
+
+store.py      the Store: `commit`, what each write means, and every read
+clients.py    registrations of clients
+feed.py       what each owner is told
+undo.py       how a commit that does not hold is taken back
+"""
+
+from __future__ import annotations
+
+from farhand.store.memory.store import MemoryStore
+
+__all__ = ["MemoryStore"]

@@ -1,0 +1,97 @@
+"""The threads of a memory store, and what was said in them."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, assert_never
+
+from msgspec.structs import replace
+
+from farhand.core.principal import Owner
+from farhand.core.thread import Message, Thread
+from farhand.store.base import AllowTool, CutThread, InsertMessage, InsertThread, RenameThread, Why
+from farhand.store.memory.undo import Undo
+
+ThreadKey: TypeAlias = tuple[Owner, str]
+ThreadWrite: TypeAlias = InsertThread | AllowTool | RenameThread | CutThread | InsertMessage
+
+
+class Threads:
+    def __init__(self, undo: Undo) -> None:
+        self._undo = undo
+        self._threads: dict[ThreadKey, Thread] = {}
+        self._messages: dict[ThreadKey, dict[str, Message]] = {}
+
+    def __contains__(self, key: ThreadKey) -> bool:
+        return key in self._threads
+
+    def get(self, key: ThreadKey) -> Thread | None:
+        return self._threads.get(key)
+
+    def page(self, owner: Owner, limit: int, after: str | None) -> list[Thread]:
+        own = [thread for key, thread in self._threads.items() if key[0] == owner]
+        own.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
+        ids = [thread.thread_id for thread in own]
+        first = ids.index(after) + 1 if after in ids else 0
+        return own[first : first + limit]
+
+    def messages(self, key: ThreadKey) -> list[Message]:
+        return list(self._messages.get(key, {}).values())
+
+    def drop(self, key: ThreadKey) -> None:
+        self._undo.drop(self._threads, key)
+        self._undo.drop(self._messages, key)
+
+    def apply(self, write: ThreadWrite) -> Why | None:
+        match write:
+            case InsertThread():
+                return self._insert(write)
+            case AllowTool():
+                return self._allow_tool(write)
+            case InsertMessage():
+                return self._insert_message(write)
+            case RenameThread():
+                return self._rename(write)
+            case CutThread():
+                return self._cut(write)
+        assert_never(write)
+
+    def _insert(self, write: InsertThread) -> Why | None:
+        key = (write.thread.owner, write.thread.thread_id)
+        known = self._threads.get(key)
+        thread = replace(known, updated_at=write.thread.updated_at) if known else write.thread
+        self._undo.set(self._threads, key, thread)
+        return None
+
+    def _allow_tool(self, write: AllowTool) -> Why | None:
+        thread = self._threads.get((write.owner, write.thread_id))
+        if thread is None:
+            return "missing"
+        allowed = tuple(dict.fromkeys((*thread.allowed, write.tool_version)))
+        self._undo.set(self._threads, (write.owner, write.thread_id), replace(thread, allowed=allowed))
+        return None
+
+    def _rename(self, write: RenameThread) -> Why | None:
+        key = (write.owner, write.thread_id)
+        if key not in self._threads:
+            return "missing"
+        self._undo.set(self._threads, key, replace(self._threads[key], title=write.title))
+        return None
+
+    def _cut(self, write: CutThread) -> Why | None:
+        key = (write.owner, write.thread_id)
+        messages = self._messages.get(key, {})
+        if write.message_id not in messages:
+            return "missing"
+        kept = list(messages)[: list(messages).index(write.message_id)]
+        self._undo.set(self._messages, key, {message_id: messages[message_id] for message_id in kept})
+        return None
+
+    def _insert_message(self, write: InsertMessage) -> Why | None:
+        key = (write.owner, write.thread_id)
+        if key not in self._threads:
+            return "missing"
+        messages = self._messages.setdefault(key, {})
+        if write.message.message_id in messages:
+            return "exists"
+        self._undo.set(messages, write.message.message_id, write.message)
+        return None
