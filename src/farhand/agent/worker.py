@@ -23,6 +23,7 @@ from farhand.store.hub import WAKE
 log = logging.getLogger("farhand.runs")
 
 SWEEP_SEC = 1.0
+LET_GO_SEC = 1.0
 PAGE = 500
 AT_ONCE = 64
 
@@ -74,7 +75,8 @@ class Worker:
         if task is None:
             return
         task.cancel()
-        await asyncio.wait([task])
+        # a tool that will not be cancelled must not hold up whoever wants its run to end
+        await asyncio.wait([task], timeout=LET_GO_SEC)
 
     async def drain(self, seconds: float) -> None:
         """Parks what is held and lets what works come to its end, for so long."""
