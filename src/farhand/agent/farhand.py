@@ -29,7 +29,7 @@ from farhand.core.settings import Settings
 from farhand.core.thread import Message, Thread, UserMessage
 from farhand.core.tool import Tool
 from farhand.errors import NotFound
-from farhand.models.base import Model
+from farhand.models.base import Connected, Model
 from farhand.store.base import DeleteThread, InsertThread, RenameThread, Stale, Store, WriteRun
 from farhand.tools.check import complaint
 from farhand.tools.timeouts import chosen_timeout
@@ -97,6 +97,8 @@ class Farhand:
         if self._serving is not None:
             await asyncio.wait([self._serving])
         await self.kit.store.close()
+        if isinstance(self.spec.model, Connected):
+            await self.spec.model.close()
 
     async def start(
         self,

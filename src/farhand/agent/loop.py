@@ -33,7 +33,7 @@ from farhand.core.run import RunState
 from farhand.core.thread import AssistantMessage, Message, ResultsMessage
 from farhand.core.tool import Executor
 from farhand.errors import ModelFault
-from farhand.models.base import Prompt, Stop
+from farhand.models.base import Prompt, Remembering, Stop
 from farhand.store.base import InsertMessage, Write, WriteRun
 
 
@@ -93,12 +93,14 @@ async def _ask(work: Work) -> Step | None:
     """The model's next step, stored; None if the run ended with it."""
     kit, run = work.kit, work.log.run
     trouble = _trouble(work)
+    prompt = Prompt(tuple(work.messages), kit.tools(run.owner), kit.instructions, run.thread_id)
     if trouble is not None:
         await _fail(work, *trouble)
+        if isinstance(kit.model, Remembering):
+            await kit.model.leave(prompt)
         return None
     work.log.say(StepStarted(run.step + 1))
     listener = Listener(work.log, kit.clock)
-    prompt = Prompt(tuple(work.messages), kit.tools(run.owner), kit.instructions, run.thread_id)
     stop = await listener.listen(kit.model, prompt)
     opened = await _open_wishes(work, listener, stop)
     step = Step(
@@ -152,7 +154,7 @@ async def _settle(work: Work, step: Step) -> bool:
     calls = step.calls
     ran = await execute(kit, calls)
     if any(call.blocks for call in calls):
-        if not await wait_or_park(kit, work.log, work.hold):
+        if not await wait_or_park(kit, work.log, work.hold, calls):
             return False
         calls = await kit.store.calls_of(run.owner, run.run_id, step.message.step)
         # what a person said yes to meanwhile

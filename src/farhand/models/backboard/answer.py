@@ -26,9 +26,10 @@ from farhand.models.calling import Names
 class Answer:
     """`stop` is there once the round is complete: with an answer, or with calls it waits for."""
 
-    def __init__(self, names: Names, thread: str) -> None:
+    def __init__(self, names: Names, thread: str, at: int) -> None:
         self._names = names
         self._thread = thread
+        self._at = at
         self._text = Fresh()
         self._thought = Fresh()
         self._reason: StopReason | None = None
@@ -51,7 +52,7 @@ class Answer:
                 yield from self._ask(event)
             case "run_ended" if self._reason is None:
                 yield from self._rest()
-                yield echo_of(self._thread, None)
+                yield echo_of(self._thread, self._at, None)
                 self._reason = "end"
             case "run_cancelled":
                 raise ModelFault("Backboard cancelled the run.", hint="Send the message again.")
@@ -60,7 +61,7 @@ class Answer:
 
     def _ask(self, event: Event) -> Iterator[ModelEvent]:
         yield from self._rest()
-        yield echo_of(self._thread, str(event.get("run_id") or ""))
+        yield echo_of(self._thread, self._at, str(event.get("run_id") or ""))
         calls = event.get("tool_calls") or []
         for index, call in enumerate(calls):
             function = call.get("function") or {}

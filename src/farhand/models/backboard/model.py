@@ -27,8 +27,8 @@ TIMEOUT_SEC = 600.0
 DEFAULT = "default"
 THREADS_KEPT = 10_000
 
-Round: TypeAlias = tuple[str, Events]
-"""A thread and what is said in it."""
+Round: TypeAlias = tuple[str, int, Events]
+"""A thread, which of its answers this is, and what is said in it."""
 
 
 class Backboard:
@@ -56,13 +56,13 @@ class Backboard:
         self._options = dict(options or {})
         self._connection = connection(api_key, base_url, TIMEOUT_SEC)
         self._assistant = Assistant(assistant)
-        self._in_step: dict[str, None] = {}
-        self._left: dict[str, None] = {}
+        self._in_step: dict[str, int] = {}
+        self._left: dict[str, int] = {}
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
         telling = Telling(prompt)
-        thread, events = await self._begin(telling)
-        answer = Answer(telling.names, thread)
+        thread, at, events = await self._begin(telling)
+        answer = Answer(telling.names, thread, at)
         # until it has ended well, nobody knows how far Backboard got
         self._in_step.pop(thread, None)
         async with aclosing(_read(events, self._model)) as read:
@@ -71,7 +71,7 @@ class Backboard:
                     yield said
         if answer.stop is None:
             raise broke_off("Backboard")
-        _remember(self._in_step, thread)
+        _remember(self._in_step, thread, at)
         yield answer.stop
 
     async def leave(self, prompt: Prompt) -> None:
@@ -119,12 +119,12 @@ class Backboard:
         if said is None:
             await self._cancel(client, standing)
             return None
-        return standing.thread, said
+        return standing.thread, standing.at + 1, said
 
     async def _say(self, client: Client, telling: Telling, standing: Standing) -> Events | None:
-        in_step = standing.thread in self._in_step
+        in_step = self._in_step.get(standing.thread) == standing.at
         if standing.results is None:
-            if not in_step and await _has_seen(client, standing):
+            if not in_step and await _has_other_words(client, telling, standing):
                 return None
             return await self._send(
                 client, standing.thread, user_words(standing.users, telling), standing.users
@@ -156,7 +156,7 @@ class Backboard:
     async def _start_over(self, client: Client, telling: Telling, assistant: str) -> Round:
         thread = str((await client.create_thread(assistant)).thread_id)
         users = tuple(each for each in telling.prompt.messages if isinstance(each, UserMessage))
-        return thread, await self._send(client, thread, everything(telling), users)
+        return thread, 1, await self._send(client, thread, everything(telling), users)
 
     async def _send(self, client: Client, thread: str, content: str, users: Sequence[UserMessage]) -> Events:
         provider, _, model = self._model.rpartition("/")
@@ -174,11 +174,16 @@ class Backboard:
             await client.cancel_run(standing.thread, standing.run)
 
 
-async def _has_seen(client: Client, standing: Standing) -> bool:
-    """True if a message that has no answer here was sent there before: a crash came in between."""
+async def _has_other_words(client: Client, telling: Telling, standing: Standing) -> bool:
+    """True if the thread heard what is not in our history, or has heard the new message already.
+
+    A crash came before the answer was stored, or the history was changed since.
+    """
     thread = await client.get_thread(standing.thread)
-    marks = {(message.metadata_ or {}).get(MARK) for message in thread.messages}
-    return any(user.message_id in marks for user in standing.users)
+    marks = {(message.metadata_ or {}).get(MARK) for message in thread.messages} - {None}
+    new = {user.message_id for user in standing.users}
+    users = {each.message_id for each in telling.prompt.messages if isinstance(each, UserMessage)}
+    return not marks <= users - new
 
 
 async def _begun(events: Events) -> Events:
@@ -202,7 +207,7 @@ async def _read(events: Events, model: str) -> Events:
                 yield event
 
 
-def _remember(known: dict[str, None], name: str) -> None:
-    known[name] = None
+def _remember(known: dict[str, int], name: str, at: int = 0) -> None:
+    known[name] = at
     while len(known) > THREADS_KEPT:
         del known[next(iter(known))]

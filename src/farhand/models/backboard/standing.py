@@ -20,14 +20,16 @@ class Standing(Struct, frozen=True):
     """What Backboard said last, and what came of it since."""
 
     thread: str
+    at: int
+    """How many answers the thread had given by then."""
     run: str | None
     """The run that waits for the results of its calls."""
     results: ResultsMessage | None
     users: tuple[UserMessage, ...]
 
 
-def echo_of(thread: str, run: str | None) -> ReasoningDone:
-    return ReasoningDone(echo_by(PROVIDER, {"thread": thread, "run": run}))
+def echo_of(thread: str, at: int, run: str | None) -> ReasoningDone:
+    return ReasoningDone(echo_by(PROVIDER, {"thread": thread, "at": at, "run": run}))
 
 
 def standing_of(messages: Sequence[Message]) -> Standing | None:
@@ -41,8 +43,14 @@ def standing_of(messages: Sequence[Message]) -> Standing | None:
     since = messages[last + 1 :]
     results = next((each for each in since if isinstance(each, ResultsMessage)), None)
     users = tuple(each for each in since if isinstance(each, UserMessage))
-    run = echo.get("run")
-    return Standing(str(echo.get("thread")), str(run) if run and results else None, results, users)
+    at, run = echo.get("at"), echo.get("run")
+    return Standing(
+        thread=str(echo.get("thread")),
+        at=at if isinstance(at, int) else 0,
+        run=str(run) if run and results else None,
+        results=results,
+        users=users,
+    )
 
 
 def _echo(message: Message) -> dict[str, object] | None:
