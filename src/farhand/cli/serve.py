@@ -95,10 +95,12 @@ class Server(uvicorn.Server):
 
 
 async def _serve(app: App, server: Server, sockets: list[socket.socket]) -> None:
-    await app.start()
     try:
+        await app.start()
         await server.serve(sockets)
     finally:
+        for each in sockets:
+            each.close()
         await app.stop()
 
 

@@ -60,6 +60,37 @@ def test_an_option_that_would_have_no_effect_is_refused(
     assert "--hold-for does not reach an app of create_app." in err
 
 
+@requirement("cli:one-line")
+@pytest.mark.parametrize(
+    ("option", "value", "answer"),
+    [
+        ("--port", "http", "--port: expected a whole number, got 'http'."),
+        ("--allow-origin", "*", "'*' is not an origin."),
+        ("--allow-host", "*", "'*' is not a host."),
+        ("--model", "psychic", "There is no model 'psychic'."),
+        ("--store", "redis://x", "'redis://x' is not a store address."),
+        ("--store", "sqlite:////no/where/at/all.db", "'/no/where/at' of the store does not exist."),
+        ("--token", "short", "The token is not usable."),
+        ("--host", "0.0.0.0", "no authenticate hook asks who they are."),
+        ("--config", "nowhere.toml", "There is no settings file 'nowhere.toml'."),
+    ],
+)
+def test_a_value_that_cannot_be_is_one_line_and_code_2(
+    option: str,
+    value: str,
+    answer: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if option != "--store":
+        monkeypatch.setenv("FARHAND_STORE", "memory:")
+    code, out, err = said(
+        capsys, monkeypatch, "run", "tests.chaos.agents:agent", "--port", "0", option, value
+    )
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert answer in err
+
+
 def test_an_unknown_option_is_a_mistake_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
