@@ -7,10 +7,12 @@ a park.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
-from farhand.calls.wait import settled
+from farhand.calls.wait import answered, settled
+from farhand.core.call import Call, Phase
 from farhand.core.event import RunParked, RunResumed
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
@@ -27,6 +29,7 @@ class Hold:
 
     def __init__(self, kit: Kit, run_id: str, *, seconds: float) -> None:
         self.seconds = seconds
+        self._given_up = False
         self._kit = kit
         self._run_id = run_id
         self._now = asyncio.get_running_loop().time
@@ -36,11 +39,12 @@ class Hold:
         """Parks at the next chance: the process is about to stop."""
         self.seconds = 0.0
         self._until = 0.0
+        self._given_up = True
         self._kit.store.hub.tell(freed(self._run_id), None)
 
-    def begin(self) -> None:
+    def begin(self, *, at_least: float = 0.0) -> None:
         self._read_at = self._now()
-        self._until = self._read_at + self.seconds
+        self._until = self._read_at + (0.0 if self._given_up else max(self.seconds, at_least))
 
     def left(self) -> float:
         """Seconds to sleep at most before asking again; 0 means: park."""
@@ -51,11 +55,19 @@ class Hold:
         return max(0.0, min(self._until - now, self._read_at + unread - now))
 
 
-async def wait_or_park(kit: Kit, log: RunLog, hold: Hold) -> bool:
-    """True when every question of the step is answered; False when the run was parked."""
-    hold.begin()
-    if hold.seconds > 0 and log.run.state is not RunState.WAITING:
+async def wait_or_park(kit: Kit, log: RunLog, hold: Hold, calls: Sequence[Call]) -> bool:
+    """True when every question of the step is answered; False when the run was parked.
+
+    Only what a person or a page must answer ends a turn. What registered clients execute is waited for first,
+    whichever way the run waits.
+    """
+    elsewhere = [call for call in calls if call.client_id is not None and call.phase in _EXECUTABLE]
+    if (hold.seconds > 0 or elsewhere) and log.run.state is not RunState.WAITING:
         await log.write(change=WriteRun(run_id=log.run.run_id, state=RunState.WAITING))
+    if elsewhere and hold.seconds <= 0:
+        hold.begin(at_least=kit.settings.patience.hold_for)
+        await answered(kit.store, log.run, elsewhere, patient=hold.left)
+    hold.begin()
     while True:
         run = await settled(kit.store, log.run, patient=hold.left)
         if run is not None:
@@ -65,6 +77,9 @@ async def wait_or_park(kit: Kit, log: RunLog, hold: Hold) -> bool:
             return True
         if await park(kit, log):
             return False
+
+
+_EXECUTABLE = (Phase.READY, Phase.TAKEN)
 
 
 async def park(kit: Kit, log: RunLog) -> bool:

@@ -12,7 +12,7 @@ from farhand.core.call import Call, Phase
 from farhand.core.event import ApprovalAnswered, Event
 from farhand.core.outcome import Outcome, digest
 from farhand.core.result import Result
-from farhand.store.base import AllowTool, SwapCall, When, Write, WriteRun
+from farhand.store.base import AllowTool, SwapCall, Tell, When, Write, WriteRun
 
 
 class Reply(Struct, frozen=True):
@@ -31,9 +31,9 @@ class Change(Struct, frozen=True):
     def writes(self, when: When) -> tuple[Write, ...]:
         told = (*self.events, settled_event(self.after)) if self.after.phase is Phase.SETTLED else self.events
         swap = SwapCall(self.before, self.after, when)
-        if self.after.run_id is None or not told:
+        if not told:
             return (swap, *self.beside)
-        return (swap, *self.beside, WriteRun(run_id=self.after.run_id, events=told))
+        return (swap, *self.beside, _telling(self.after, told))
 
 
 def finished(call: Call, outcome: Outcome, *, at: float, result: Result | None = None) -> Change | None:
@@ -64,6 +64,13 @@ def answered(call: Call, answer: Answer, *, at: float, deadline: float | None) -
     always = answer.scope == "thread"
     allowed = (AllowTool(call.owner, call.thread_id, call.tool_version),) if always else ()
     return Change(call, approved, (_told(approved, answer),), allowed)
+
+
+def _telling(call: Call, events: tuple[Event, ...]) -> Write:
+    """In the run's journal; a call without a run is told to its owner alone."""
+    if call.run_id is None:
+        return Tell(call.owner, events, call.thread_id)
+    return WriteRun(run_id=call.run_id, events=events)
 
 
 def _told(call: Call, answer: Answer) -> ApprovalAnswered:

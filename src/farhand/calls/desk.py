@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from farhand.calls.change import Change, Reply, answered, finished, stopped
-from farhand.calls.opening import Opening, call_of, ready_deadline
+from farhand.calls.opening import Opening, call_of, opened_event, ready_deadline
 from farhand.calls.verdict import late_answer, late_result
 from farhand.core import call as table
 from farhand.core.approval import Answer
@@ -31,6 +33,7 @@ from farhand.store.base import (
     Stale,
     Store,
     SwapCall,
+    Tell,
     When,
     Write,
 )
@@ -65,7 +68,11 @@ class Desk:
 
     async def open(self, calls: Sequence[tuple[Call, Tool | None]], *beside: Write) -> Commit:
         """The calls exist from now on, together with what is written beside them, or not at all."""
-        commit = await self._store.commit(*(InsertCall(call, tool) for call, tool in calls), *beside)
+        inserts = [InsertCall(call, tool) for call, tool in calls]
+        # the opening of a run's call is told in its journal
+        lone = [call for call, _ in calls if call.run_id is None]
+        alone = [Tell(call.owner, (opened_event(call),), call.thread_id) for call in lone]
+        commit = await self._store.commit(*inserts, *alone, *beside)
         if isinstance(commit, Committed):
             for call, _ in calls:
                 self._watch(call)
@@ -89,18 +96,25 @@ class Desk:
             if await self._done(changes):
                 return [Accepted() if isinstance(verdict, Change) else verdict for verdict in verdicts]
 
-    async def take(self, owner: Owner, call_id: str, holder: str) -> Receipt:
-        """Accepted means: execute it. It lasts a while and is renewed by taking again."""
+    async def take(
+        self, owner: Owner, call_id: str, holder: str, *, instead_of: str | None = None
+    ) -> Receipt:
+        """Accepted means: execute it. It lasts a while and is renewed by taking again.
+
+        `instead_of` is a holder whose own take ends with this one.
+        """
         while True:
             call = await self._far_call(owner, call_id)
             if call is None:
                 return Unknown()
             if call.phase is Phase.SETTLED:
                 return late_result(call, sent="")
-            after = table.take(call, holder, at=self._store.now())
+            held_by = None if call.take is None else call.take.holder
+            free = replace(call, take=None) if held_by == instead_of else call
+            after = table.take(free, holder, at=self._store.now())
             if after is None:
                 return Refused("not_approved" if call.phase is Phase.ASKING else "taken")
-            renewed = call.take is not None and call.take.holder == holder
+            renewed = held_by == holder
             events = () if renewed else (CallTaken(call_id, holder),)
             if await self._done([Change(call, after, events)]):
                 return Accepted()
@@ -157,6 +171,19 @@ class Desk:
         now = self._store.now()
         changes = [
             stopped(call, Cancelled(reason), at=now) for call in calls if call.phase is not Phase.SETTLED
+        ]
+        return await self._commit(changes, When.ANY_TIME, *beside)
+
+    async def give_up(self, calls: Sequence[Call], error: str, *beside: Write) -> Commit:
+        """Fails calls whose hand is gone, together with what is written beside them, or nothing of it.
+
+        One that nobody has said yes to yet cannot fail: it is cancelled.
+        """
+        now = self._store.now()
+        changes = [
+            finished(call, Failure(error), at=now) or stopped(call, Cancelled(error), at=now)
+            for call in calls
+            if call.phase is not Phase.SETTLED
         ]
         return await self._commit(changes, When.ANY_TIME, *beside)
 

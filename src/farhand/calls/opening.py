@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from farhand.core.approval import Answer, Approval
-from farhand.core.call import Call, Phase, new_call
+from farhand.core.call import Call, Phase, Request, new_call
 from farhand.core.event import CallOpened
 from farhand.core.principal import Owner
 from farhand.core.settings import Patience
@@ -31,6 +31,8 @@ class Opening(Struct, frozen=True, kw_only=True):
     """Set when a person must say yes first."""
     allowed_before: bool = False
     """The yes was given once for the whole thread."""
+    request: Request | None = None
+    """What a program wrote beside a call of its own."""
 
 
 def call_of(opening: Opening, *, now: float, patience: Patience) -> Call:
@@ -46,6 +48,8 @@ def call_of(opening: Opening, *, now: float, patience: Patience) -> Call:
         executor=tool.executor,
         input=opening.input,
         model_call_id=opening.model_call_id,
+        client_id=tool.client_id,
+        request=opening.request,
         card=tool.card,
         timeout_sec=opening.timeout_sec,
         opened_at=now,

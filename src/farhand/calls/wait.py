@@ -6,11 +6,12 @@ most one re-check. No task and no timer per waiting call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from farhand.core.call import Call
+from farhand.core.call import Call, Phase
 from farhand.core.principal import Owner
 from farhand.core.run import Run
+from farhand.errors import ShuttingDown
 from farhand.store.base import Store
 from farhand.store.hub import freed
 
@@ -31,12 +32,32 @@ async def settled(store: Store, run: Run, *, patient: Callable[[], float]) -> Ru
             watch.news.clear()
 
 
+async def answered(store: Store, run: Run, calls: Sequence[Call], *, patient: Callable[[], float]) -> bool:
+    """True once each of these calls of the run has its outcome, whatever else is open in it; False when
+    patience is at an end."""
+    with store.hub.watch(freed(run.run_id), *(call.call_id for call in calls)) as watch:
+        while True:
+            now = [await store.get_call(run.owner, call.call_id) for call in calls]
+            if not any(call is not None and call.phase is not Phase.SETTLED for call in now):
+                return True
+            seconds = patient()
+            if seconds <= 0:
+                return False
+            await watch.wait(min(seconds, store.hub.recheck))
+            watch.news.clear()
+
+
 async def unblocked(store: Store, owner: Owner, call_id: str) -> Call | None:
-    """One call that has no run, once no person and no far hand is waited for; None if it is gone."""
+    """One call that has no run, once no person and no far hand is waited for; None if it is gone.
+
+    When the process is about to stop, the waiting ends and the call does not.
+    """
     with store.hub.watch(call_id) as watch:
         while True:
             call = await store.get_call(owner, call_id)
             if call is None or not call.blocks:
                 return call
+            if store.hub.closed:
+                raise ShuttingDown("The server is about to stop.", hint="The call goes on; ask again for it.")
             await watch.wait(store.hub.recheck)
             watch.news.clear()
