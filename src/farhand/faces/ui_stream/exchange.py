@@ -19,6 +19,7 @@ from farhand.core.event import START, Position
 from farhand.core.principal import Owner, Principal
 from farhand.core.result import Accepted, Receipt, Result
 from farhand.core.run import Run
+from farhand.core.tool import Executor
 from farhand.errors import NotAllowed, NotFound
 from farhand.faces.ui_stream.decode import Again, Bring, Chat, Say
 from farhand.faces.ui_stream.encode import Chunks, may_run
@@ -61,8 +62,7 @@ async def begin(farhand: Farhand, principal: Principal, chat: Chat, *, split: bo
             )
             return _fresh(started.run)
         case Bring() as bring:
-            _check_scopes(principal, bring)
-            return await _go_on(farhand, owner, chat, bring, split=split)
+            return await _go_on(farhand, principal, chat, bring, split=split)
     assert_never(chat.wish)
 
 
@@ -108,14 +108,18 @@ async def bring_result(farhand: Farhand, principal: Principal, result: Result) -
     return await begin(farhand, principal, chat, split=False)
 
 
-async def _go_on(farhand: Farhand, owner: Owner, chat: Chat, bring: Bring, *, split: bool) -> Exchange:
+async def _go_on(
+    farhand: Farhand, principal: Principal, chat: Chat, bring: Bring, *, split: bool
+) -> Exchange:
     """Answers for open calls: their outcomes as they are stored, then the rest of the message."""
+    owner = principal.owner
     run = await farhand.find_run(owner, chat.thread_id)
     if run is None:
         raise NotFound("There is no such chat.")
     if not bring.call_ids:
         return await _replay(farhand, run)
     after = await farhand.end_of_step(run, bring.call_ids)
+    _check_scopes(principal, bring, await farhand.calls(run))
     hold_for = farhand.settings.patience.hold_for if chat.held else 0.0
     told = await farhand.accept(run, bring.brought, hold_for=hold_for)
     calls = await farhand.calls(run)
@@ -136,11 +140,17 @@ async def _go_on(farhand: Farhand, owner: Owner, chat: Chat, bring: Bring, *, sp
     return Exchange(run, after, chunks, now.last_seq, chunks.corrected(calls, dispatch=bring.claimed))
 
 
-def _check_scopes(principal: Principal, bring: Bring) -> None:
-    """Chatting, answering and approving are three permissions, also in one post."""
+def _check_scopes(principal: Principal, bring: Bring, calls: Sequence[Call]) -> None:
+    """Chatting, answering and approving are three permissions, also in one post.
+
+    A client sends its whole message again and again: what was settled or answered before needs none.
+    """
+    asking = {call.approval.approval_id for call in calls if call.approval and not call.approval.answer}
+    ours = {call.call_id for call in calls if call.executor is not Executor.SERVER and call.blocks}
     for item in bring.brought:
         needs = "approve" if isinstance(item, Reply) else "answer"
-        if needs not in principal.scopes:
+        counts = item.approval_id in asking if isinstance(item, Reply) else item.call_id in ours
+        if counts and needs not in principal.scopes:
             raise NotAllowed(f"This credential may not {needs}.", hint="Nothing was applied.")
 
 
