@@ -34,6 +34,17 @@ def never_end() -> str:
     return ""
 
 
+@tool
+async def block() -> str:
+    """Keep the whole event loop from going on, as no tool should.
+
+    Returns:
+        Nothing, ever.
+    """
+    threading.Event().wait()
+    return ""
+
+
 def script(moment: Moment) -> Step:
     if moment.results:
         return f"The page says {moment.results[-1].output}."
@@ -41,10 +52,12 @@ def script(moment: Moment) -> Step:
         return Ask("open_page", {"address": "https://example.org/"})
     if "hang" in moment.text:
         return Ask("never_end")
+    if "block" in moment.text:
+        return Ask("block")
     return f"You said {moment.text}."
 
 
-agent = Agent(ScriptedModel(script), tools=[never_end], frontend_tools=[open_page])
+agent = Agent(ScriptedModel(script), tools=[never_end, block], frontend_tools=[open_page])
 
 
 def check(request: HTTPConnection) -> Principal | None:

@@ -13,6 +13,7 @@ from html import unescape
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from tests.process import FarhandProcess, farhand_process, run_farhand
 from tests.requirement import requirement
@@ -185,6 +186,16 @@ async def test_a_tool_that_never_ends_does_not_keep_the_process() -> None:
         began = time.monotonic()
         code = await server.stop()
         assert (code, time.monotonic() - began < 10) == (0, True), server.err
+
+
+@requirement("serve:stop-within-10s")
+async def test_a_loop_that_stands_still_does_not_keep_the_process_either() -> None:
+    async with farhand_process(AGENT) as server, server.client(timeout=1.0) as client:
+        with pytest.raises(httpx2.ReadTimeout):
+            await client.post("/api/chat", json=chat("block"))
+        began = time.monotonic()
+        assert await server.stop() == 1
+        assert time.monotonic() - began < 10
 
 
 @requirement("serve:stop-within-10s")
