@@ -136,6 +136,6 @@ def _with_newest(write: Write, versions: dict[str, int]) -> Write:
 
 
 def _at_any_time(write: Write) -> Write:
-    if isinstance(write, SwapCall) and write.when is When.IN_TIME:
+    if isinstance(write, SwapCall) and write.after.outcome is not None and write.when is When.IN_TIME:
         return replace(write, when=When.ANY_TIME)
     return write
