@@ -64,7 +64,7 @@ class App:
             farhand = Farhand(self.agent.spec, store, settings=self.settings)
             await farhand.open()
             routes = [*self._sockets(farhand), *self._routes(farhand), *pages(farhand, self.door)]
-            self._router = self.door.wrap(Router(routes, default=not_found))
+            self._router = self.door.wrap(Router(routes, default=not_found, redirect_slashes=False))
             self._farhand = farhand
 
     async def drain(self, seconds: float = 0.0) -> None:
