@@ -109,6 +109,8 @@ class Agent:
         if not pause.open:
             raise ResultMismatch([], got)
         reactions = [_reaction(call_id, brought) for call_id, brought in results]
+        # the next pause has to come back to the caller, too, instead of being held
+        farhand.worker.prefer(pause.run.run_id, hold_for=0.0)
         receipts = await answer_pause(farhand.desk, pause, reactions)
         if not any(isinstance(receipt, Accepted) for receipt in receipts):
             raise ResultMismatch([], got)
