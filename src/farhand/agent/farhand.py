@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from farhand.agent.answers import Pause, pause_of
+from farhand.agent.direct import Direct, call_directly, fault_in
 from farhand.agent.endings import DELETED
-from farhand.agent.execute import execute
+from farhand.agent.feed import FeedReader
 from farhand.agent.kit import Kit
 from farhand.agent.reader import Reader, knows, step_end, told_until
 from farhand.agent.threads import Place, Started, answer_again, start_run, stop_run
@@ -16,8 +17,6 @@ from farhand.agent.worker import Worker
 from farhand.calls.change import Reply
 from farhand.calls.deadlines import Deadlines
 from farhand.calls.desk import Brought, Desk
-from farhand.calls.opening import Opening
-from farhand.calls.wait import unblocked
 from farhand.clock import Clock, SystemClock
 from farhand.core.call import Call
 from farhand.core.event import START, AnswerHeard, Entry, Position, RunFailed, RunFinished
@@ -27,12 +26,9 @@ from farhand.core.result import Accepted, Receipt
 from farhand.core.run import Run
 from farhand.core.settings import Settings
 from farhand.core.thread import Message, Thread, UserMessage
-from farhand.core.tool import Tool
 from farhand.errors import NotFound
 from farhand.models.base import Connected, Model
-from farhand.store.base import DeleteThread, InsertThread, RenameThread, Stale, Store, WriteRun
-from farhand.tools.check import complaint
-from farhand.tools.timeouts import chosen_timeout
+from farhand.store.base import DeleteThread, RenameThread, Stale, Store, WriteRun
 from farhand.tools.toolbox import Toolbox, ToolSource
 
 JUST_ENDED_SEC = 60.0
@@ -244,45 +240,19 @@ class Farhand:
         timeout_sec: float | None = None,
     ) -> Outcome:
         """One call on the desk, from anyone's own loop; returns its outcome when it has one."""
-        found = self.kit.tool(owner, tool)
-        if found is None:
-            return Failure(f"There is no tool '{tool}'.")
-        wrong = complaint(found.input_schema, input)
-        if wrong is not None:
-            return Failure(wrong)
-        call = self.desk.prepare(await self._opening(found, input, thread, owner, timeout_sec))
-        now = self.kit.store.now()
-        fresh = Thread(owner=owner, thread_id=thread, created_at=now, updated_at=now)
-        await self.kit.store.commit(InsertThread(fresh))
-        await self.desk.open([(call, found)])
-        return await self._outcome(call)
+        wish = Direct(owner=owner, thread_id=thread, tool=tool, input=input, timeout_sec=timeout_sec)
+        fault = fault_in(self.kit, wish)
+        if fault is not None:
+            return Failure(fault.message)
+        return (await self.execute(wish)).outcome or Cancelled("the call is gone")
 
-    async def _opening(
-        self, tool: Tool, input: dict[str, object], thread: str, owner: Owner, timeout_sec: float | None
-    ) -> Opening:
-        declared = self.kit.toolbox.declared(tool.name)
-        asks = declared.asks(input) if declared is not None else tool.may_ask
-        known = await self.kit.store.get_thread(owner, thread)
-        return Opening(
-            call_id=self.clock.fresh("call"),
-            owner=owner,
-            thread_id=thread,
-            tool=tool,
-            input=input,
-            timeout_sec=timeout_sec or chosen_timeout(tool, input),
-            held=True,
-            approval_id=self.clock.fresh("apr") if asks else None,
-            allowed_before=asks and known is not None and tool.version in known.allowed,
-        )
+    async def execute(self, wish: Direct) -> Call:
+        """The same for a program elsewhere: the call, once it is settled. A bad wish is raised."""
+        return await call_directly(self.kit, wish)
 
-    async def _outcome(self, call: Call) -> Outcome:
-        """Waits for the call; a server tool is run right here once it may."""
-        moved = await unblocked(self.kit.store, call.owner, call.call_id)
-        if moved is not None and await execute(self.kit, [moved]):
-            moved = await self.kit.store.get_call(call.owner, call.call_id)
-        if moved is None or moved.outcome is None:
-            return Cancelled("the call is gone")
-        return moved.outcome
+    def feed(self, owner: Owner, after: int) -> FeedReader:
+        """What happens to this owner's runs, calls and clients, after this number."""
+        return FeedReader(self.kit.store, owner, after)
 
 
 def _address(item: Brought) -> str:

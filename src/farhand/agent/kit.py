@@ -37,3 +37,11 @@ class Kit:
     def tool(self, owner: Owner, name: str) -> Tool | None:
         found = (source.get(owner, name) for source in self.sources)
         return self.toolbox.get(name) or next((tool for tool in found if tool is not None), None)
+
+    def asks(self, owner: Owner, tool: Tool, input: dict[str, object]) -> bool:
+        """Whether a person must say yes to this input first. In doubt: yes."""
+        declared = self.toolbox.declared(tool.name)
+        if declared is not None:
+            return declared.asks(input)
+        home = next((source for source in self.sources if source.get(owner, tool.name)), None)
+        return tool.may_ask if home is None else home.asks(tool, input)

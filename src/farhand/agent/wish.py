@@ -83,8 +83,7 @@ def _wrong(kit: Kit, wish: Wish, tool: Tool | None, understood: object, around: 
 def _opening(
     kit: Kit, wish: Wish, around: Circumstances, tool: Tool, understood: dict[str, object]
 ) -> Opening:
-    declared = kit.toolbox.declared(tool.name)
-    asks = declared.asks(understood) if declared is not None else tool.may_ask
+    asks = kit.asks(around.run.owner, tool, understood)
     allowed = around.thread is not None and tool.version in around.thread.allowed
     return Opening(
         call_id=wish.call_id,

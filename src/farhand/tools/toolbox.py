@@ -42,6 +42,10 @@ class ToolSource(Protocol):
 
     def get(self, owner: Owner, name: str) -> Tool | None: ...
 
+    def asks(self, tool: Tool, input: dict[str, object]) -> bool:
+        """Whether a person must say yes to this input of one of its tools."""
+        ...
+
 
 class Toolbox:
     def __init__(self) -> None:

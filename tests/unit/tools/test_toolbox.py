@@ -335,6 +335,9 @@ def test_a_source_of_tools_is_anything_that_knows_them_by_owner() -> None:
         def get(self, owner: Owner, name: str) -> Tool | None:
             return next((found for found in self.tools(owner) if found.name == name), None)
 
+        def asks(self, tool: Tool, input: dict[str, object]) -> bool:
+            return tool.may_ask
+
     source: ToolSource = Registered()
     assert source.get(LOCAL, "get_time") == get_time.tool
     assert source.get(Owner("other", "me"), "get_time") is None
