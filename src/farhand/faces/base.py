@@ -18,7 +18,7 @@ from farhand.core.principal import Owner, Principal
 from farhand.core.settings import Settings
 from farhand.errors import FarhandError
 from farhand.wire.http import Header, header, read_body, require_json, respond_json
-from farhand.wire.pull import send_frames
+from farhand.wire.pull import End, send_frames
 from farhand.wire.websocket import Socket
 
 
@@ -155,13 +155,17 @@ async def follow(
     *,
     headers: Sequence[Header],
     until: int | None = None,
-) -> None:
+) -> bool:
     """Answers with the run's events as they come, until the encoder says that it was the last one.
 
-    With `until`, what is stored up to there is all: the response ends without waiting for more.
+    With `until`, what is stored up to there is all: the response ends without waiting for more. True if the
+    reader stayed to the end.
     """
     source = _Following(reader, encoder, until)
-    await send_frames(request.receive, request.send, source, headers=headers, keep_alive=request.keep_alive)
+    end = await send_frames(
+        request.receive, request.send, source, headers=headers, keep_alive=request.keep_alive
+    )
+    return end is End.FINISHED
 
 
 STATUS: Mapping[str, int] = {

@@ -78,8 +78,8 @@ class _Endpoints:
     async def _show(self, request: Request, exchange: Exchange) -> None:
         encoder = Encoder(exchange.chunks, first=exchange.first, with_ids=exchange.with_ids)
         with self._farhand.read(exchange.run, exchange.after) as reader:
-            await follow(request, reader, encoder, headers=HEADERS, until=exchange.until)
-        if encoder.ended and exchange.unheard:
+            stayed = await follow(request, reader, encoder, headers=HEADERS, until=exchange.until)
+        if stayed and encoder.ended and exchange.unheard:
             await self._farhand.heard(exchange.run)
 
 
