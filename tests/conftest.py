@@ -9,6 +9,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+# the laws are published with farhand, so pytest has to be told that their assertions are tests
+pytest.register_assert_rewrite("farhand.testing.store_laws")
+
 # no example is judged by how long it took: the machine may be busy
 settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("search", deadline=None, max_examples=2_000, print_blob=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -63,26 +64,21 @@ async def test_a_record_that_this_version_cannot_read_is_a_clear_error(given: Gi
 def test_no_read_walks_through_a_table(name: str, path: Path) -> None:
     file = open_file(str(path))
     db = file.connect()
-    steps = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {READS[name]}", (1,) * READS[name].count("?"))]
-    assert steps
-    assert [step for step in steps if step.startswith("SCAN")] == []
+    assert _walks(db, READS[name]) == []
     db.close()
     file.close()
 
 
 @requirement("store:cheap-scans")
-async def test_opening_and_purging_look_only_at_what_they_change(path: Path) -> None:
+def test_opening_and_purging_look_only_at_what_they_change(path: Path) -> None:
     file = open_file(str(path))
     db = file.connect()
-    seen: list[str] = []
+    seen = ["UPDATE runs SET lease_until = 0, stray_at = 0 WHERE stray_at > 0"]
     db.set_trace_callback(seen.append)
     purge.purge_calls(db, 1.0)
     purge.purge_journals(db, 1.0)
-    void_leases = "UPDATE runs SET lease_until = 0, stray_at = 0 WHERE stray_at > 0"
-    plans = [
-        row[3] for sql in [*seen, void_leases] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
-    ]
-    assert [step for step in plans if step.startswith("SCAN")] == []
+    db.set_trace_callback(None)
+    assert [walk for sql in seen for walk in _walks(db, sql)] == []
     db.close()
     file.close()
 
@@ -105,6 +101,15 @@ def test_an_unknown_field_is_not_lost_when_there_is_none() -> None:
     body = rows.encode(thread)
     assert rows.unknown_in(body, Thread) == {}
     assert rows.encode_with({}, thread) == body
+
+
+def _walks(db: sqlite3.Connection, sql: str) -> list[str]:
+    """The steps of its plan that go through a whole table."""
+    numbered = set(re.findall(r"\?\d", sql))
+    values = (1,) * (len(numbered) or sql.count("?"))
+    steps = [str(row[3]) for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+    assert steps
+    return [step for step in steps if step.startswith("SCAN") and step != "SCAN CONSTANT ROW"]
 
 
 def _bodies(path: Path, table: str) -> list[dict[str, object]]:
