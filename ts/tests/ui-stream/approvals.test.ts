@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { clients } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
 import { ends, fresh, scene } from "../scene.ts";
+import { expectTranscript } from "../transcript.ts";
 
 const here = scene();
 
@@ -23,6 +24,7 @@ it.concurrent.for(clients)("$name runs a server tool once after a yes", async (c
     posts: 2,
   });
   expect(here.server.executions("delete_file", path)).toBe(1);
+  expectTranscript("approve", { client, page, subject: path });
 });
 
 it.concurrent.for(clients)("$name never runs a server tool after a no, and the model is told why", async (client) => {
@@ -42,6 +44,7 @@ it.concurrent.for(clients)("$name never runs a server tool after a no, and the m
     posts: 2,
   });
   expect(here.server.executions("delete_file", path)).toBe(0);
+  expectTranscript("deny", { client, page, subject: path });
 });
 
 it.concurrent.for(clients)("$name takes a yes that is pressed while the response is still open", async (client) => {
@@ -79,6 +82,7 @@ it.concurrent.for(clients)("$name is asked twice in sequence, each time for the 
     posts: 3,
   });
   expect(here.server.executions("delete_file", path)).toBe(2);
+  expectTranscript("approvals-in-sequence", { client, page, subject: path });
 });
 
 it.concurrent.for(clients)("$name is asked for two tools in one step and denies one of them", async (client) => {
@@ -104,6 +108,7 @@ it.concurrent.for(clients)("$name is asked for two tools in one step and denies 
   });
   expect(here.server.executions("delete_file", `${path}/1`)).toBe(0);
   expect(here.server.executions("delete_file", `${path}/2`)).toBe(1);
+  expectTranscript("approvals-in-one-step", { client, page, subject: path });
 });
 
 it.concurrent.for(clients)("$name posts the approvals of a step one by one, and nothing goes on before the last", async (client) => {
@@ -131,6 +136,7 @@ it.concurrent.for(clients)("$name posts the approvals of a step one by one, and 
     posts: 3,
   });
   expect(here.server.executions("delete_file", path)).toBe(2);
+  expectTranscript("approvals-one-by-one", { client, page, subject: path });
 });
 
 it.concurrent.for(clients)("$name answers an approval and a frontend tool of the same step together", async (client) => {
@@ -154,4 +160,5 @@ it.concurrent.for(clients)("$name answers an approval and a frontend tool of the
     posts: 2,
   });
   expect(here.server.executions("delete_file", subject)).toBe(1);
+  expectTranscript("approval-and-frontend-call", { client, page, subject });
 });

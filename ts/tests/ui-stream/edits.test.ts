@@ -3,6 +3,7 @@ import { clients } from "../clients/index.ts";
 import { linesOf } from "../message.ts";
 import { requirement } from "../requirement.ts";
 import { ends, fresh, scene } from "../scene.ts";
+import { expectTranscript } from "../transcript.ts";
 import { until } from "../until.ts";
 
 const here = scene();
@@ -30,6 +31,7 @@ it.concurrent.for(clients)("$name asks for the last answer again", async (client
   expect(linesOf(await here.kept(page.chatId))).toEqual(page.seen());
   // what ran is not undone: the new answer has its own execution
   expect(here.server.executions("weather", city)).toBe(2);
+  expectTranscript("regenerate", { client, page, subject: city });
 });
 
 it.concurrent.for(clients)("$name asks for an earlier answer again: what came later is cut off", async (client) => {
@@ -60,6 +62,7 @@ it.concurrent.for(clients)("$name edits an earlier message: the thread goes on f
   void page.hands.chat().sendMessage({ text: "hello Zoe", messageId });
   await ends(page, { seen: ["user: hello Zoe", "assistant: Hello Zoe, this is your message number 1."], posts: 3 });
   expect(linesOf(await here.kept(page.chatId))).toEqual(page.seen());
+  expectTranscript("edit", { client, page, subject: "Ada" });
 });
 
 it.concurrent.for(clients)("$name asks again while a call is open: the open call is given up", async (client) => {
@@ -71,10 +74,9 @@ it.concurrent.for(clients)("$name asks again while a call is open: the open call
   await page.rests();
   const old = page.parts("delete_file")[0]?.approval?.id;
   void page.hands.chat().regenerate();
-  await until(() => page.wire.posts.length === 2, "the second post");
-  await page.sees("may it run?");
+  const asksAnew = (): boolean => ![old, undefined].includes(page.parts("delete_file")[0]?.approval?.id);
+  await until(asksAnew, "a new request for approval");
   await page.rests();
-  expect(page.parts("delete_file")[0]?.approval?.id).not.toBe(old);
   const late = await here.post("/api/tools/approve", { approvalId: old, approved: true });
   expect(late.status).toBe(410);
   page.decide("delete_file", true);
@@ -94,6 +96,7 @@ it.concurrent.for(clients)("$name is stopped while the model writes", async (cli
   await ends(page, { seen: [`user: story ${subject}`, "assistant: Once upon a time "], posts: 1 });
   const again = await here.post(`/api/chat/${page.chatId}/stop`, {});
   expect(again).toEqual({ status: 200, body: { ok: true, ignored: true } });
+  expectTranscript("stop", { client, page, subject });
 });
 
 it.concurrent.for(clients)("$name is stopped while a server tool runs, and posts no loop", async (client) => {

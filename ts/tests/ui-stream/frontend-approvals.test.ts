@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { clients, type Page, type ToolCall } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
 import { ends, fresh, scene } from "../scene.ts";
+import { expectTranscript } from "../transcript.ts";
 import { until } from "../until.ts";
 
 const here = scene();
@@ -34,6 +35,7 @@ describe("joint: our own helper posts the yes and the output together", () => {
     page.answer("take_photo", PHOTO);
     await ends(page, { seen: seenAt(subject, '= {"name":"photo.png"}', '{"name": "photo.png"}'), posts: 2 });
     expect(page.toolCalls).toEqual([]);
+    expectTranscript("joint", { client, page, subject });
   });
 
   it.concurrent.for(clients)("$name brings an error", async (client) => {
@@ -44,6 +46,7 @@ describe("joint: our own helper posts the yes and the output together", () => {
     await page.sees("may run");
     page.fail("take_photo", "no camera");
     await ends(page, { seen: seenAt(subject, "! no camera", "nothing: failure, no camera"), posts: 2 });
+    expectTranscript("joint-error", { client, page, subject });
   });
 
   it.concurrent.for(clients)("$name says no", async (client) => {
@@ -52,6 +55,7 @@ describe("joint: our own helper posts the yes and the output together", () => {
     const subject = await asked(page);
     page.decide("take_photo", false, { reason: "not today" });
     await ends(page, { seen: seenAt(subject, "denied", "nothing: denied, denied: not today"), posts: 2 });
+    expectTranscript("joint-denied", { client, page, subject });
   });
 });
 
@@ -72,6 +76,7 @@ describe("split: the stock helpers post the yes alone", () => {
     await ends(page, { seen: seenAt(subject, '= {"name":"photo.png"}', '{"name": "photo.png"}'), posts: page.wire.posts.length });
     expect(page.wire.posts.length).toBeLessThanOrEqual(4);
     expect(page.toolCalls.map((call) => call.input)).toEqual([{ camera: "front", subject }]);
+    expectTranscript("split", { client, page, subject });
   });
 
   it.concurrent.for(clients)("$name brings an error", async (client) => {
@@ -83,6 +88,7 @@ describe("split: the stock helpers post the yes alone", () => {
     await ends(page, { seen: seenAt(subject, "! no camera", "nothing: failure, no camera"), posts: page.wire.posts.length });
     expect(page.wire.posts.length).toBeLessThanOrEqual(4);
     expect(page.toolCalls.length).toBe(1);
+    expectTranscript("split-error", { client, page, subject });
   });
 
   it.concurrent.for(clients)("$name says no, in one post", async (client) => {
@@ -92,6 +98,7 @@ describe("split: the stock helpers post the yes alone", () => {
     page.decide("take_photo", false, { reason: "not today" });
     await ends(page, { seen: seenAt(subject, "denied", "nothing: denied, denied: not today"), posts: 2 });
     expect(page.toolCalls).toEqual([]);
+    expectTranscript("split-denied", { client, page, subject });
   });
 
   it.concurrent.for(clients)("$name, eager, brings the output while its yes is being posted", async (client) => {
@@ -105,6 +112,7 @@ describe("split: the stock helpers post the yes alone", () => {
     await ends(page, { seen: seenAt(subject, '= {"name":"photo.png"}', '{"name": "photo.png"}'), posts: page.wire.posts.length });
     expect(page.wire.posts.length).toBeLessThanOrEqual(4);
     expect(page.toolCalls).toEqual([]);
+    expectTranscript("eager-split", { client, page, subject });
   });
 
   it.concurrent.for(clients)("$name, eager and failing, brings the error while its yes is being posted", async (client) => {
@@ -129,6 +137,7 @@ describe("split: the stock helpers post the yes alone", () => {
     expect(page.toolCalls.length).toBe(1);
     page.answer("take_photo", PHOTO);
     await ends(page, { seen: seenAt(subject, '= {"name":"photo.png"}', '{"name": "photo.png"}'), posts: 4 });
+    expectTranscript("slow-split", { client, page, subject });
   });
 
   it.concurrent.for(clients)("$name has a photo and a server tool to approve in one step", async (client) => {

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { clients, type Page, type ToolCall } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
 import { ends, fresh, scene } from "../scene.ts";
+import { expectTranscript } from "../transcript.ts";
 
 const here = scene();
 
@@ -27,6 +28,7 @@ it.concurrent.for(clients)("$name runs a frontend tool by onToolCall and posts i
     posts: 2,
   });
   expect(page.toolCalls.length).toBe(1);
+  expectTranscript("frontend-tool", { client, page, subject: url });
 });
 
 it.concurrent.for(clients)("$name answers a frontend tool late, when its response has long ended", async (client) => {
@@ -47,6 +49,7 @@ it.concurrent.for(clients)("$name answers a frontend tool late, when its respons
     ],
     posts: 2,
   });
+  expectTranscript("late-answer", { client, page, subject: url });
 });
 
 it.concurrent.for(clients)("$name tells the model that a frontend tool failed", async (client) => {
@@ -65,6 +68,7 @@ it.concurrent.for(clients)("$name tells the model that a frontend tool failed", 
     ],
     posts: 2,
   });
+  expectTranscript("error-answer", { client, page, subject: url });
 });
 
 it.concurrent.for(clients)("$name answers two frontend calls in reverse, in one post", async (client) => {
@@ -84,6 +88,7 @@ it.concurrent.for(clients)("$name answers two frontend calls in reverse, in one 
     ],
     posts: 2,
   });
+  expectTranscript("two-frontend-calls", { client, page, subject: url });
 });
 
 it.concurrent.for(clients)("$name posts the answers of a step one by one", async (client) => {
@@ -110,6 +115,7 @@ it.concurrent.for(clients)("$name posts the answers of a step one by one", async
     ],
     posts: 3,
   });
+  expectTranscript("partial-answers", { client, page, subject: url });
 });
 
 it.concurrent.for(clients)("$name has a server tool and a frontend tool in one step", async (client) => {
@@ -128,4 +134,5 @@ it.concurrent.for(clients)("$name has a server tool and a frontend tool in one s
     posts: 2,
   });
   expect(here.server.executions("weather", subject)).toBe(1);
+  expectTranscript("mixed-step", { client, page, subject });
 });

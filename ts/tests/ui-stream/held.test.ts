@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { clients, type Page } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
 import { ends, fresh, scene } from "../scene.ts";
+import { expectTranscript } from "../transcript.ts";
 
 const here = scene();
 
@@ -50,6 +51,7 @@ it.concurrent.for(clients)("$name holds its response open until the ack, and goe
     ],
     posts: 1,
   });
+  expectTranscript("held", { client, page, subject: url });
 });
 
 it.concurrent.for(clients)("$name runs a frontend tool that was approved out of band on its held response", async (client) => {
@@ -76,6 +78,7 @@ it.concurrent.for(clients)("$name runs a frontend tool that was approved out of 
     posts: 1,
   });
   expect(page.toolCalls.length).toBe(1);
+  expectTranscript("out-of-band", { client, page, subject });
 });
 
 it.concurrent.for(clients)("$name is held at an approval that is denied out of band", async (client) => {

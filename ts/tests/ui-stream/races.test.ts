@@ -3,6 +3,7 @@ import { type Client, clients, type Page } from "../clients/index.ts";
 import type { Message } from "../message.ts";
 import { requirement } from "../requirement.ts";
 import { ends, fresh, scene } from "../scene.ts";
+import { expectTranscript } from "../transcript.ts";
 
 const here = scene();
 const EIGHT = [1, 2, 3, 4, 5, 6, 7, 8];
@@ -91,6 +92,7 @@ it.concurrent.for(clients)("$name moves on with a new message while a call is op
   expect(part?.errorText).toMatch("the user moved on");
   const late = await here.post("/api/tools/ack", { toolCallId: part?.toolCallId, status: "success", output: "late" });
   expect(late.status).toBe(410);
+  expectTranscript("moved-on", { client, page, subject: url });
 });
 
 it.concurrent.for(clients)("$name moves on with a new message while an approval is open, and the tool never runs", async (client) => {

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { clients } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
 import { ends, fresh, scene } from "../scene.ts";
+import { expectTranscript } from "../transcript.ts";
 
 const here = scene();
 
@@ -19,6 +20,7 @@ it.concurrent.for(clients)("$name shows a server tool and the answer after one p
     posts: 1,
   });
   expect(here.server.executions("weather", city)).toBe(1);
+  expectTranscript("server-tool", { client, page, subject: city });
 });
 
 it.concurrent.for(clients)("$name shows why a tool that raised failed, and the model goes on", async (client) => {
@@ -33,6 +35,7 @@ it.concurrent.for(clients)("$name shows why a tool that raised failed, and the m
   expect(page.wire.posts.length).toBe(1);
   expect(page.wire.faults).toEqual([]);
   expect(here.server.executions("broken", subject)).toBe(1);
+  expectTranscript("tool-raises", { client, page, subject });
 });
 
 it.concurrent.for(clients)("$name shows that the model asked for a tool that is not there", async (client) => {
@@ -47,6 +50,7 @@ it.concurrent.for(clients)("$name shows that the model asked for a tool that is 
   expect(page.seen().length).toBe(3);
   expect(page.wire.posts.length).toBe(1);
   expect(page.wire.faults).toEqual([]);
+  expectTranscript("unknown-tool", { client, page, subject });
 });
 
 it.concurrent.for(clients)("$name shows that the model asked with a bad input, and nothing runs", async (client) => {
@@ -61,4 +65,5 @@ it.concurrent.for(clients)("$name shows that the model asked with a bad input, a
   expect(page.wire.posts.length).toBe(1);
   expect(page.wire.faults).toEqual([]);
   expect(here.server.executions("weather", city)).toBe(0);
+  expectTranscript("bad-input", { client, page, subject: city });
 });

@@ -2,6 +2,7 @@ import { it } from "vitest";
 import { clients } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
 import { ends, fresh, scene } from "../scene.ts";
+import { expectTranscript } from "../transcript.ts";
 
 const { open } = scene();
 
@@ -10,6 +11,7 @@ it.concurrent.for(clients)("$name shows plain text after one post", async (clien
   const page = open(client);
   page.say("hello Ada");
   await ends(page, { seen: ["user: hello Ada", "assistant: Hello Ada, this is your message number 1."], posts: 1 });
+  expectTranscript("text", { client, page, subject: "Ada" });
 });
 
 it.concurrent.for(clients)("$name goes on in the same chat turn by turn", async (client) => {
@@ -28,6 +30,7 @@ it.concurrent.for(clients)("$name goes on in the same chat turn by turn", async 
     ],
     posts: 2,
   });
+  expectTranscript("turns", { client, page, subject: "Ada" });
 });
 
 it.concurrent.for(clients)("$name shows the model's thoughts apart from its answer", async (client) => {
@@ -39,4 +42,5 @@ it.concurrent.for(clients)("$name shows the model's thoughts apart from its answ
     seen: [`user: think ${subject}`, "assistant: (Let me see.)", `assistant: I thought about ${subject}.`],
     posts: 1,
   });
+  expectTranscript("reasoning", { client, page, subject });
 });
