@@ -15,6 +15,7 @@ from farhand.cli.lines import fail, say, warn
 from farhand.cli.options import Options, with_options
 from farhand.cli.serve import address_of, listen, require_loopback, serve
 from farhand.cli.target import load_target
+from farhand.cli.types import types
 from farhand.errors import BadSetting, FarhandError
 from farhand.models.named import model_named
 from farhand.server.app import App, create_app
@@ -81,6 +82,9 @@ def demo(options: Options) -> None:
     assert isinstance(found, Agent), "the demo is an agent"
     store = settings.store or _demo_store()
     _serve(_app(found, settings, store), settings, options, store=store)
+
+
+commands.command()(types)
 
 
 def _app(agent: Agent, settings: ServerSettings, store: str) -> App:

@@ -1,0 +1,40 @@
+"""`farhand types`: the TypeScript types of an agent's frontend tools."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farhand.cli.target import load_target
+from farhand.errors import BadSetting
+from farhand.server.app import App
+from farhand.tools.typescript import frontend_types
+
+
+def types(
+    target: Annotated[str, typer.Argument(help="module:agent, path/to/file.py:agent, or module:app")],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write here. [standard output]")
+    ] = None,
+) -> None:
+    """Write TypeScript types of an agent's frontend tools.
+
+    A page whose handlers have these types does not compile when a handler is missing or does not fit.
+    """
+    found = load_target(target)
+    agent = found.agent if isinstance(found, App) else found
+    text = frontend_types(agent.spec.toolbox.tools())
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    _write(Path(output), text)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        # an untouched file does not wake a compiler that watches it
+        if not path.is_file() or path.read_bytes() != text.encode():
+            path.write_bytes(text.encode())
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise BadSetting(f"'{path}' cannot be written: {reason}.") from None
