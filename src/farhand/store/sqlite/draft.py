@@ -2,7 +2,7 @@
 
 Guards are judged against the draft: a row is read once, changed here and written at the end. So a commit
 whose guard does not hold leaves nothing to roll back, and a run that fifty commits touch is written once.
-Owns the rows and how they are found; what a write means is said in `writes`.
+Owns the rows and how they are found; what a write means is said in `threads`, `runs` and `calls`.
 """
 
 from __future__ import annotations
