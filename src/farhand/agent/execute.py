@@ -9,10 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from farhand.agent.kit import Kit
 from farhand.core.call import Call, Phase
 from farhand.core.outcome import Failure
+from farhand.core.run import Run
 from farhand.core.tool import Executor, digest_of_approval
+from farhand.store.base import When
 
 UNKNOWN = Failure(
     "The server stopped while this tool was running. Whether it took effect is unknown; it was not run again."
@@ -25,19 +29,32 @@ async def execute(kit: Kit, calls: Iterable[Call]) -> bool:
     own = _own(calls)
     if not own:
         return False
-    async with asyncio.TaskGroup() as group:
-        for call in own:
-            group.create_task(_execute(kit, call))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for call in own:
+                group.create_task(_execute(kit, call))
+    except ExceptionGroup as several:
+        # tools do not raise here: it is the store, or a fault of ours, and one of them says it
+        raise several.exceptions[0] from several
     return True
 
 
-async def recover(kit: Kit, calls: Iterable[Call]) -> None:
-    """Before a run goes on elsewhere or later: what was in flight then has an unknown end."""
-    for call in _own(calls):
+async def recover(kit: Kit, run: Run) -> Run:
+    """Before a run goes on elsewhere or later: what was in flight then has an unknown end.
+
+    However late it is: that a deadline has passed meanwhile says nothing about what the tool did. Returns the
+    run as it is then, with what this added to its journal.
+    """
+    for call in _own(await kit.store.calls_of(run.owner, run.run_id, run.step)):
         declared = kit.toolbox.declared(call.tool)
         again = declared is not None and declared.tool.idempotent
         if call.phase is Phase.TAKEN and not again:
-            await kit.desk.finish(call, UNKNOWN)
+            await kit.desk.finish(call, UNKNOWN, when=When.ANY_TIME)
+        elif call.phase is Phase.TAKEN:
+            # begun afresh, so its time begins afresh
+            await kit.desk.start(call)
+    now = await kit.store.get_run(run.owner, run.run_id)
+    return replace(run, last_seq=now.last_seq) if now is not None else run
 
 
 async def _execute(kit: Kit, call: Call) -> None:

@@ -22,7 +22,7 @@ from farhand.core.event import (
     join,
 )
 from farhand.core.run import Run
-from farhand.errors import FarhandError, LostClaim
+from farhand.errors import FarhandError, LostClaim, StoreDown
 from farhand.store.base import Commit, Stale, Store, Write, WriteRun
 
 JOIN_FOR_SEC = 0.05
@@ -73,17 +73,26 @@ class RunLog:
         """
         async with self._pen:
             self._cancel_timer()
+            first = self._next_seq
             said, self._spoken = self._spoken, []
             self._next_seq += len(said) + len(events)
             write = change or WriteRun(run_id=self.run.run_id)
             write = replace(write, fence=self.run.fence, events=(*said, *events))
-            commit = await (through or self._store.commit)(*beside, write)
-            if isinstance(commit, Stale):
-                raise LostClaim(f"Run {self.run.run_id} was taken over ({commit.why}).")
-            self.run = commit.runs[self.run.run_id]
-            if not self._spoken:
-                # others append while the model is silent: a settled call, an answered approval
-                self._next_seq = self.run.last_seq + 1
+            try:
+                commit = await (through or self._store.commit)(*beside, write)
+            except StoreDown:
+                # readers have heard these words under these numbers: they come before anything else
+                self._spoken, self._next_seq = [*said, *self._spoken], first
+                raise
+            self._wrote(commit)
+
+    async def saved(self) -> bool:
+        """Stores what was said while the store was away; False if another claim has the run."""
+        try:
+            await self.write()
+        except LostClaim:
+            return False
+        return True
 
     async def close(self) -> None:
         """Stores what was said and not stored yet; after this nothing is written behind the holder's back."""
@@ -91,6 +100,14 @@ class RunLog:
             await asyncio.wait([self._flushing])
         if self._spoken:
             await self._flush_now()
+
+    def _wrote(self, commit: Commit) -> None:
+        if isinstance(commit, Stale):
+            raise LostClaim(f"Run {self.run.run_id} was taken over ({commit.why}).")
+        self.run = commit.runs[self.run.run_id]
+        if not self._spoken:
+            # others append while the model is silent: a settled call, an answered approval
+            self._next_seq = self.run.last_seq + 1
 
     def _add(self, event: Spoken) -> int:
         """How many characters of the same block wait already."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
-from farhand.agent.execute import execute, recover
+from farhand.agent.execute import execute
 from farhand.agent.history import open_step, results_of, stuck_on
 from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
@@ -24,6 +24,7 @@ from farhand.core.event import (
     ReasoningAdded,
     RunFailed,
     RunFinished,
+    RunResumed,
     StepDiscarded,
     StepFinished,
     StepStarted,
@@ -77,16 +78,23 @@ async def _step_left_open(work: Work) -> Step | None:
     message = open_step(work.messages, run.run_id)
     if message is None:
         return None
-    await recover(kit, await kit.store.calls_of(run.owner, run.run_id, message.step))
     return Step(message, await kit.store.calls_of(run.owner, run.run_id, message.step))
 
 
 async def _discard_cut_step(work: Work) -> None:
     """A step that a crash cut in mid-word is closed for those who saw it, and asked again."""
+    if isinstance(await _last_word(work), _SPOKEN):
+        await work.log.write(StepDiscarded(work.log.run.step + 1))
+
+
+async def _last_word(work: Work) -> Event | None:
+    """What the journal ended with before this claim, and before others that came to nothing."""
     run = work.log.run
-    last = await work.kit.store.events(run.owner, run.run_id, after=max(0, run.last_seq - 2), limit=2)
-    if any(isinstance(entry.event, _SPOKEN) for entry in last):
-        await work.log.write(StepDiscarded(run.step + 1))
+    for after in range(run.last_seq - 1, -1, -1):
+        [entry] = await work.kit.store.events(run.owner, run.run_id, after=after, limit=1)
+        if not isinstance(entry.event, RunResumed):
+            return entry.event
+    return None
 
 
 async def _ask(work: Work) -> Step | None:

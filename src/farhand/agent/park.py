@@ -14,7 +14,6 @@ from farhand.agent.kit import Kit
 from farhand.calls.wait import answered, settled
 from farhand.core.call import Call, Phase
 from farhand.core.event import RunParked, RunResumed
-from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.errors import LostClaim
 from farhand.store.base import ClaimRun, Committed, ParkRun, Stale, WriteRun
@@ -94,8 +93,11 @@ async def park(kit: Kit, log: RunLog) -> bool:
             raise LostClaim(f"Run {log.run.run_id} was taken over ({why}).")
 
 
-async def resume(kit: Kit, owner: Owner, run_id: str) -> Run | None:
-    """Claims a run that nobody holds; None if somebody was faster or it has ended."""
+async def resume(kit: Kit, run_id: str, *, held_here: bool = False) -> Run | None:
+    """Claims a run that nobody advances; None if somebody was faster or it has ended.
+
+    `held_here` says that the claim on it is this process's own, from before.
+    """
     told = WriteRun(run_id=run_id, events=(RunResumed(),))
-    commit = await kit.store.commit(ClaimRun(run_id, FOREVER), told)
+    commit = await kit.store.commit(ClaimRun(run_id, FOREVER, by_force=held_here), told)
     return commit.runs[run_id] if isinstance(commit, Committed) else None

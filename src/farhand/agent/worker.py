@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 
 from farhand.agent import loop
 from farhand.agent.endings import break_off
+from farhand.agent.execute import recover
 from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
 from farhand.agent.park import Hold, resume
@@ -35,15 +36,18 @@ class Worker:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._holds: dict[str, Hold] = {}
         self._preferred: dict[str, float] = {}
+        self._orphans: dict[str, RunLog] = {}
+        """Claimed here, advanced by nobody since the store was away; the pens have what is not stored yet."""
         self._group: asyncio.TaskGroup | None = None
         self._stopping = asyncio.Event()
+        self._recovered = asyncio.Event()
 
     async def serve(self, ready: asyncio.Event) -> None:
         """Until `stop()`: the watch over wakes, deadlines and strays, and every run of this process."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             chores = [
-                group.create_task(self._deadlines.run(self._kit.desk)),
+                group.create_task(self._watch_deadlines()),
                 group.create_task(self._wake_parked()),
                 group.create_task(self._pick_up_strays()),
             ]
@@ -91,7 +95,7 @@ class Worker:
 
     async def sweep(self) -> int:
         """Picks up every run that nobody advances though it could go on; how many those were."""
-        taken = 0
+        taken = await self._adopt_orphans()
         while strays := [
             run for run in await self._kit.store.stray_runs(limit=PAGE) if run.run_id not in self._tasks
         ]:
@@ -104,13 +108,31 @@ class Worker:
                 break
         return taken
 
-    async def _bring_back(self, stray: Run) -> bool:
-        run = await resume(self._kit, stray.owner, stray.run_id)
+    async def _bring_back(self, stray: Run, *, held_here: bool = False) -> bool:
+        run = await resume(self._kit, stray.run_id, held_here=held_here)
         if run is None:
             return False
+        try:
+            run = await recover(self._kit, run)
+        except StoreDown:
+            self._orphans[run.run_id] = self._pen(run)
+            raise
         hold_for = self._preferred.pop(run.run_id, self._kit.settings.patience.hold_for)
         self.launch(run, hold_for=hold_for)
         return True
+
+    async def _adopt_orphans(self) -> int:
+        """Goes on with runs that were dropped while the store was away."""
+        adopted = 0
+        for run_id in list(self._orphans):
+            pen = self._orphans.pop(run_id)
+            try:
+                # what readers have heard is stored before the run says anything else
+                adopted += await pen.saved() and await self._bring_back(pen.run, held_here=True)
+            except StoreDown:
+                self._orphans.setdefault(run_id, pen)
+                raise
+        return adopted
 
     async def _wake_parked(self) -> None:
         hub = self._kit.store.hub
@@ -124,32 +146,41 @@ class Worker:
                     back = (self._bring_back(run) for run in woken if isinstance(run, Run))
                     await self._unless_store_is_down(asyncio.gather(*back))
 
+    async def _watch_deadlines(self) -> None:
+        # a tool that a crash left in flight is told as unknown, not as late
+        await self._recovered.wait()
+        await self._deadlines.run(self._kit.desk)
+
     async def _pick_up_strays(self) -> None:
         while True:
-            await self._unless_store_is_down(self.sweep())
+            if await self._unless_store_is_down(self.sweep()):
+                self._recovered.set()
             await asyncio.sleep(SWEEP_SEC)
 
-    async def _unless_store_is_down(self, work: Awaitable[object]) -> None:
+    async def _unless_store_is_down(self, work: Awaitable[object]) -> bool:
         try:
             await work
         except StoreDown as error:
             # nothing is lost: the next sweep finds it in the store
             log.warning("the store is away: %s", error)
+            return False
+        return True
 
     async def _advance(self, run: Run, hold: Hold) -> None:
         """The outermost guard of a run: whatever breaks in it ends this run and no other."""
-        assert self._group is not None, "a worker launches runs while it serves"
-        pen = RunLog(self._kit.store, run, self._group)
+        pen = self._pen(run)
         try:
             await loop.run(loop.Work(self._kit, pen, hold))
         except LostClaim as error:
             log.info("%s", error)
         except StoreDown as error:
             log.warning("run %s waits for the store: %s", run.run_id, error)
+            self._orphans[run.run_id] = pen
         except Exception:
             log.exception("run %s broke", run.run_id)
             await pen.close()
-            await self._unless_store_is_down(break_off(self._kit, pen.run, _BROKEN))
+            if not await self._unless_store_is_down(break_off(self._kit, pen.run, _BROKEN)):
+                self._orphans[run.run_id] = pen
         finally:
             if not pen.run.active:
                 # of a parked run, this may be the wish of an answer that is just coming in
@@ -157,6 +188,10 @@ class Worker:
             await pen.close()
             if self._tasks.get(run.run_id) is asyncio.current_task():
                 del self._tasks[run.run_id], self._holds[run.run_id]
+
+    def _pen(self, run: Run) -> RunLog:
+        assert self._group is not None, "a worker writes while it serves"
+        return RunLog(self._kit.store, run, self._group)
 
 
 _BROKEN = RunFailed(

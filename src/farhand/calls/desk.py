@@ -141,14 +141,14 @@ class Desk:
         commit = await self._commit([Change(call, after, (CallTaken(call.call_id, SERVER),))], When.ANY_TIME)
         return after if isinstance(commit, Committed) else None
 
-    async def finish(self, call: Call, outcome: Outcome) -> Receipt:
+    async def finish(self, call: Call, outcome: Outcome, *, when: When = When.IN_TIME) -> Receipt:
         """The outcome of a tool that ran on this side, for the call it was started with."""
         current: Call | None = call
         while current is not None and current.phase is not Phase.SETTLED:
             change = finished(current, outcome, at=self._store.now())
             if change is None:
                 return Refused("not_approved")
-            if await self._done([change]):
+            if await self._done([change], when):
                 return Accepted()
             current = await self._store.get_call(call.owner, call.call_id)
         return Unknown() if current is None else late_result(current, sent=digest(outcome))
@@ -258,9 +258,9 @@ class Desk:
         deadline = now + (call.timeout_sec or self._patience.server_tool) + BACKSTOP_SEC
         return table.take(call, SERVER, at=now, deadline=deadline)
 
-    async def _done(self, changes: list[Change]) -> bool:
+    async def _done(self, changes: list[Change], when: When = When.IN_TIME) -> bool:
         """False: look again. An overdue call is settled as such first, so that the next look tells so."""
-        commit = await self._commit(changes, When.IN_TIME)
+        commit = await self._commit(changes, when)
         if isinstance(commit, Committed):
             return True
         if commit.why == "overdue" and isinstance(commit.write, SwapCall):

@@ -89,6 +89,8 @@ def told_to_people(outcome: Outcome) -> str:
             return f"Nobody answered within {after:g} s." if after else "Nobody answered in time."
         case Cancelled(reason=reason):
             return f"Cancelled: {reason}."
+        case _:
+            assert_never(outcome)
 
 
 def _error(body: dict[str, str]) -> Seen:
