@@ -1,0 +1,37 @@
+"""A stage on every store; what holds for every run is checked when the test is over."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+import pytest
+
+from farhand.core.settings import Settings
+from farhand.models.scripted.model import Script
+from farhand.models.scripted.step import Step
+from farhand.store.base import Store
+from farhand.testing import FakeClock
+from tests.unit.agent.stage import Stage
+
+MakeStage: TypeAlias = Callable[..., Awaitable[Stage]]
+
+
+@pytest.fixture
+async def stage(store: Store, clock: FakeClock) -> AsyncIterator[MakeStage]:
+    """`await stage(script, *tools)`: opened, and closed after the test."""
+    opened: list[Stage] = []
+
+    async def make(
+        script: Script | Sequence[Step | Script], *tools: object, settings: Settings | None = None
+    ) -> Stage:
+        made = Stage(store, clock, script, *tools, settings=settings)
+        await made.farhand.open()
+        opened.append(made)
+        return made
+
+    yield make
+    for made in opened:
+        await made.check()
+    for made in opened:
+        await made.farhand.close()

@@ -1,0 +1,224 @@
+"""A person's yes before a tool runs, in the loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from farhand.core.approval import Answer
+from farhand.core.call import Phase
+from farhand.core.event import ApprovalAnswered, CallOpened, CallSettled, CallTaken, RunFinished, RunParked
+from farhand.core.outcome import Denied, Failure, Success, TimedOut
+from farhand.core.principal import LOCAL
+from farhand.core.result import Accepted, Refused, Result
+from farhand.core.settings import Patience, Settings
+from farhand.models.scripted import Ask, Moment, Step
+from farhand.testing import FakeClock
+from farhand.tools.declared import DeclaredTool
+from farhand.tools.decorate import tool
+from tests.requirement import requirement
+from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.hands import add, take_photo
+from tests.unit.agent.stage import NO, THREAD, YES, Stage, kinds, text_in, the
+
+TURNS = Settings(patience=Patience(hold_for=0.0))
+ALWAYS = Answer(approved=True, scope="thread")
+DELETE = Ask("delete_file", {"path": "a.txt"})
+
+
+class Disk:
+    """Remembers what was deleted, as a disk would."""
+
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+    @property
+    def delete_file(self) -> DeclaredTool[[str], str]:
+        @tool(needs_approval=True)
+        def delete_file(path: str) -> str:
+            """Delete a file.
+
+            Args:
+                path: Which.
+            """
+            self.deleted.append(path)
+            return f"deleted {path}"
+
+        return delete_file
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+async def _asked(stage: MakeStage, disk: Disk, *steps: Step) -> Stage:
+    """A stage whose run waits for the yes to delete a.txt."""
+    on = await stage([DELETE, *steps, _tell], disk.delete_file, add, take_photo, settings=TURNS)
+    assert isinstance((await on.told(await on.say("delete a.txt")))[-1], RunParked)
+    return on
+
+
+@requirement("runs:approval")
+async def test_a_tool_that_needs_a_yes_runs_once_after_it(stage: MakeStage, disk: Disk) -> None:
+    on = await _asked(stage, disk)
+    run = await on.farhand.last_run(LOCAL, THREAD)
+    assert disk.deleted == []
+    call = await on.open_call()
+    assert await on.decide(call, YES) == Accepted()
+    events = await on.told(run, RunFinished)
+    assert text_in(events) == "deleted a.txt"
+    assert disk.deleted == ["a.txt"]
+    assert the(CallOpened, events).phase is Phase.ASKING
+    told = [each for each in events if isinstance(each, ApprovalAnswered | CallTaken | CallSettled)]
+    assert kinds(told) == ["ApprovalAnswered", "CallTaken", "CallSettled"]
+
+
+@requirement("runs:approval")
+async def test_a_tool_that_was_denied_does_not_run_and_the_model_hears_why(
+    stage: MakeStage, disk: Disk
+) -> None:
+    on = await _asked(stage, disk)
+    run = await on.farhand.last_run(LOCAL, THREAD)
+    await on.decide(await on.open_call(), NO)
+    assert text_in(await on.told(run, RunFinished)) == "denied: too dear"
+    assert disk.deleted == []
+    assert await on.outcomes(run) == [Denied("too dear")]
+
+
+@requirement("runs:approval")
+async def test_what_the_person_edited_is_what_runs(stage: MakeStage, disk: Disk) -> None:
+    on = await _asked(stage, disk)
+    run = await on.farhand.last_run(LOCAL, THREAD)
+    await on.decide(await on.open_call(), Answer(approved=True, input={"path": "b.txt"}))
+    assert text_in(await on.told(run, RunFinished)) == "deleted b.txt"
+    assert disk.deleted == ["b.txt"]
+
+
+@requirement("calls:always-in-thread")
+async def test_a_yes_for_the_thread_is_not_asked_again_in_it(stage: MakeStage, disk: Disk) -> None:
+    on = await _asked(stage, disk, DELETE)
+    run = await on.farhand.last_run(LOCAL, THREAD)
+    await on.decide(await on.open_call(), ALWAYS)
+    events = await on.told(run, RunFinished)
+    assert disk.deleted == ["a.txt", "a.txt"]
+    assert [each.phase for each in events if isinstance(each, CallOpened)] == [Phase.ASKING, Phase.TAKEN]
+
+
+@requirement("calls:always-in-thread")
+async def test_a_yes_for_once_is_asked_again(stage: MakeStage, disk: Disk) -> None:
+    on = await _asked(stage, disk, DELETE)
+    run = await on.farhand.last_run(LOCAL, THREAD)
+    at = await on.position(run)
+    await on.decide(await on.open_call(), YES)
+    await on.told(run, RunParked, after=at)
+    assert (await on.open_call()).phase is Phase.ASKING
+    assert disk.deleted == ["a.txt"]
+
+
+@requirement("runs:approval")
+async def test_a_question_that_times_out_is_told_to_the_model(
+    stage: MakeStage, disk: Disk, clock: FakeClock
+) -> None:
+    on = await _asked(stage, disk)
+    run = await on.farhand.last_run(LOCAL, THREAD)
+    clock.advance(3 * 24 * 3600)
+    await on.farhand.deadlines.sweep(on.farhand.desk)
+    assert "timed out" in text_in(await on.told(run, RunFinished))
+    assert isinstance((await on.outcomes(run))[0], TimedOut)
+    assert disk.deleted == []
+
+
+@requirement("runs:approval")
+async def test_an_approved_frontend_tool_then_waits_for_its_far_hand(stage: MakeStage) -> None:
+    on = await stage([Ask("take_photo", {"camera": "front"}), _tell], take_photo, settings=TURNS)
+    run = await on.say("photo")
+    await on.told(run)
+    call = await on.open_call()
+    early = await on.farhand.desk.settle(LOCAL, Result(call_id=call.call_id, outcome=Success("x")))
+    assert early == Refused("not_approved")
+    await on.decide(call, YES)
+    assert (await on.stored(run)).parked
+    await on.answer(call, Success("a photo"))
+    assert text_in(await on.told(run, RunFinished)) == "a photo"
+
+
+@requirement("runs:approval")
+async def test_two_questions_of_one_step_are_answered_one_by_one(stage: MakeStage, disk: Disk) -> None:
+    asks = [Ask("delete_file", {"path": path}) for path in ("a.txt", "b.txt")]
+    on = await stage([asks, _tell], disk.delete_file, settings=TURNS)
+    run = await on.say("delete both")
+    await on.told(run)
+    first, second = await on.calls(run)
+    await on.decide(second, NO)
+    await on.decide(first, YES)
+    assert text_in(await on.told(run, RunFinished)) == "deleted a.txt denied: too dear"
+    assert disk.deleted == ["a.txt"]
+
+
+@requirement("runs:approval")
+async def test_a_step_with_an_approved_tool_and_another_far_hand_waits_for_both(
+    stage: MakeStage, disk: Disk
+) -> None:
+    asks = [DELETE, Ask("take_photo", {"camera": "front"})]
+    on = await stage([asks, _tell], disk.delete_file, take_photo, settings=TURNS)
+    run = await on.say("both")
+    await on.told(run)
+    await on.decide(await on.open_call("delete_file"), YES)
+    photo = await on.open_call("take_photo")
+    await on.decide(photo, YES)
+    await on.answer(photo, Success("a photo"))
+    assert text_in(await on.told(run, RunFinished)) == "deleted a.txt a photo"
+    assert disk.deleted == ["a.txt"]
+
+
+@requirement("calls:what-was-approved")
+async def test_a_tool_that_changed_since_the_yes_is_not_run(stage: MakeStage, disk: Disk) -> None:
+    on = await _asked(stage, disk)
+    run = await on.farhand.last_run(LOCAL, THREAD)
+
+    @tool(needs_approval=True)
+    def delete_file(path: str) -> str:
+        """Delete a file and everything near it.
+
+        Args:
+            path: Which.
+        """
+        raise AssertionError("nobody approved this")
+
+    on.farhand.kit.toolbox._tools["delete_file"] = delete_file
+    await on.decide(await on.open_call(), YES)
+    assert "changed" in text_in(await on.told(run, RunFinished))
+    assert isinstance((await on.outcomes(run))[0], Failure)
+
+
+@requirement("calls:what-was-approved")
+async def test_a_tool_that_is_gone_since_the_yes_is_not_run(stage: MakeStage, disk: Disk) -> None:
+    on = await _asked(stage, disk)
+    run = await on.farhand.last_run(LOCAL, THREAD)
+    del on.farhand.kit.toolbox._tools["delete_file"]
+    await on.decide(await on.open_call(), YES)
+    assert "changed" in text_in(await on.told(run, RunFinished))
+
+
+@requirement("runs:approval")
+async def test_only_inputs_that_need_a_yes_are_asked_for(stage: MakeStage) -> None:
+    @tool(needs_approval=lambda input: input["path"] != "scratch")
+    def wipe(path: str) -> str:
+        """Wipe a folder.
+
+        Args:
+            path: Which.
+        """
+        return f"wiped {path}"
+
+    asks = [Ask("wipe", {"path": path}) for path in ("scratch", "home")]
+    on = await stage([asks, _tell], wipe, settings=TURNS)
+    run = await on.say("wipe")
+    await on.told(run)
+    assert await on.outcomes(run) == [Success("wiped scratch"), None]
+    await on.decide(await on.open_call(), NO)
+    assert text_in(await on.told(run, RunFinished)) == "wiped scratch denied: too dear"
+
+
+def _tell(moment: Moment) -> Step:
+    return " ".join(str(each.output) if each.kind == "success" else each.error for each in moment.last)
