@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,26 @@ asyncio.run(main())
 """
 
 
+FORGET_TO_CLOSE = """
+import asyncio, sys
+from farhand.store.base import InsertCall
+from farhand.store.sqlite import SqliteStore
+from farhand.testing import FakeClock
+from farhand.testing.store_laws.given import Given
+
+async def main():
+    clock = FakeClock()
+    given = Given(await SqliteStore.open(sys.argv[1], clock), clock)
+    call = await given.call()
+    last = asyncio.ensure_future(given.store.commit(InsertCall(given.new_call())))
+    await asyncio.sleep(0)
+    last.cancel()
+    print(call.call_id)
+
+asyncio.run(main())
+"""
+
+
 @requirement("store:kill")
 async def test_whatever_was_answered_before_a_kill_is_there_after_it(path: Path, clock: FakeClock) -> None:
     run_id, opened, settled = _killed_in_mid_work(path)
@@ -63,6 +84,20 @@ async def test_whatever_was_answered_before_a_kill_is_there_after_it(path: Path,
     assert [entry.seq for entry in entries] == list(range(1, run.last_seq + 1))
     calls = await store.calls_of(ANN, run_id)
     assert len(entries) == len(calls) + sum(call.phase is Phase.SETTLED for call in calls)
+    await store.close()
+
+
+async def test_a_program_that_forgets_to_close_its_store_ends_and_has_lost_nothing(
+    path: Path, clock: FakeClock
+) -> None:
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", FORGET_TO_CLOSE, str(path), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    async with asyncio.timeout(30):
+        out, err = await program.communicate()
+    assert (program.returncode, err) == (0, b"")
+    store = await SqliteStore.open(str(path), clock)
+    assert await store.get_call(ANN, out.decode().strip()) is not None
     await store.close()
 
 
