@@ -13,13 +13,15 @@ bin := $(VENV)/bin
 ready_to_run := $(VENV)/.ready-to-run
 ready_to_develop := $(VENV)/.ready-to-develop
 set_up_inputs := pyproject.toml scripts/set_up.sh
+ts_ready := ts/node_modules/.ready
+ts_inputs := $(wildcard ts/package.json ts/package-lock.json ts/packages/*/package.json ts/set_up.sh)
 # Promised whole in every branch; elsewhere coverage may only rise.
 covered := src/farhand/core/*,src/farhand/calls/*,src/farhand/tools/*
 
 export PYTHON VENV
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check check-format check-lint check-types check-imports check-sizes tests \
+.PHONY: help demo test check check-format check-lint check-types check-imports check-sizes check-ts tests tests-ts \
         format docs bench lock clean
 
 help: ## list these commands
@@ -33,8 +35,9 @@ demo: $(ready_to_run) ## start the demo on 127.0.0.1 (PORT=9000 MODEL=... STORE=
 # Checks first: a test run says little about code that does not hold its shape.
 test: check ## run every check and every test (JOBS=2 at a time)
 	@$(MAKE) --no-print-directory tests
+	@$(MAKE) --no-print-directory tests-ts
 
-check: check-format check-lint check-types check-imports check-sizes ## format, lint, types, import order, sizes
+check: check-format check-lint check-types check-imports check-sizes check-ts ## format, lint, types, import order, sizes
 
 check-format: $(ready_to_develop)
 	@echo "check: format"
@@ -56,12 +59,21 @@ check-sizes: $(ready_to_develop)
 	@echo "check: sizes"
 	@$(bin)/python scripts/check_sizes.py
 
+check-ts: $(ts_ready)
+	@echo "check: types of the TypeScript side"
+	@cd ts && node_modules/.bin/tsc --noEmit
+
 tests: $(ready_to_develop)
 	@echo "tests: $(JOBS) at a time"
 	@$(bin)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report= </dev/null
 	@$(bin)/coverage report --include='$(covered)' --fail-under=100 --format=text >$(VENV)/.coverage-report || \
 	    { cat $(VENV)/.coverage-report; echo "tests: core, calls and tools must be covered in every branch" >&2; exit 1; }
 	@echo "tests: core, calls and tools are covered in every branch"
+
+# The clients that people use, over real connections to a server of this environment.
+tests-ts: $(ts_ready) $(ready_to_develop)
+	@echo "tests: AI SDK clients against farhand run"
+	@cd ts && node_modules/.bin/vitest run --reporter=dot </dev/null
 
 format: $(ready_to_develop) ## format the code and repair what the linter can
 	@$(bin)/ruff check --quiet --fix-only .
@@ -78,7 +90,7 @@ lock: ## write requirements/*.txt from pyproject.toml (ARGS=--upgrade for the ne
 	@$(PYTHON) scripts/lock.py $(ARGS)
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.*
+	rm -rf $(VENV) ts/node_modules .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.*
 	find src tests scripts -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(ready_to_run): requirements/run.txt $(set_up_inputs)
@@ -89,3 +101,7 @@ $(ready_to_run): requirements/run.txt $(set_up_inputs)
 $(ready_to_develop): requirements/dev.txt requirements/run.txt $(set_up_inputs)
 	@scripts/set_up.sh dev
 	@touch $(ready_to_run) $@
+
+$(ts_ready): $(ts_inputs)
+	@ts/set_up.sh
+	@touch $@

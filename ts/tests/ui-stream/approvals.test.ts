@@ -7,7 +7,7 @@ import { expectTranscript } from "../transcript.ts";
 const here = scene();
 
 it.concurrent.for(clients)("$name runs a server tool once after a yes", async (client) => {
-  requirement("ui-stream:approve");
+  requirement("ai-sdk:approve");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);
@@ -28,7 +28,7 @@ it.concurrent.for(clients)("$name runs a server tool once after a yes", async (c
 });
 
 it.concurrent.for(clients)("$name never runs a server tool after a no, and the model is told why", async (client) => {
-  requirement("ui-stream:deny");
+  requirement("ai-sdk:deny");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);
@@ -48,7 +48,7 @@ it.concurrent.for(clients)("$name never runs a server tool after a no, and the m
 });
 
 it.concurrent.for(clients)("$name takes a yes that is pressed while the response is still open", async (client) => {
-  requirement("ui-stream:approve");
+  requirement("ai-sdk:approve");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);
@@ -61,7 +61,7 @@ it.concurrent.for(clients)("$name takes a yes that is pressed while the response
 });
 
 it.concurrent.for(clients)("$name is asked twice in sequence, each time for the next tool", async (client) => {
-  requirement("ui-stream:approvals-in-sequence");
+  requirement("ai-sdk:approvals-in-sequence");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`sequence ${path}`);
@@ -86,7 +86,7 @@ it.concurrent.for(clients)("$name is asked twice in sequence, each time for the 
 });
 
 it.concurrent.for(clients)("$name is asked for two tools in one step and denies one of them", async (client) => {
-  requirement("ui-stream:approvals-in-one-step");
+  requirement("ai-sdk:approvals-in-one-step");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`pair ${path}`);
@@ -112,7 +112,7 @@ it.concurrent.for(clients)("$name is asked for two tools in one step and denies 
 });
 
 it.concurrent.for(clients)("$name posts the approvals of a step one by one, and nothing goes on before the last", async (client) => {
-  requirement("ui-stream:approvals-in-one-step");
+  requirement("ai-sdk:approvals-in-one-step");
   const page = here.open(client, { autoSend: "never" });
   const path = fresh("file");
   page.say(`pair ${path}`);
@@ -140,7 +140,7 @@ it.concurrent.for(clients)("$name posts the approvals of a step one by one, and 
 });
 
 it.concurrent.for(clients)("$name answers an approval and a frontend tool of the same step together", async (client) => {
-  requirement("ui-stream:mixed-step");
+  requirement("ai-sdk:mixed-step");
   const page = here.open(client, { autoSend: "joint" });
   const subject = fresh("thing");
   page.say(`delete-and-open ${subject}`);

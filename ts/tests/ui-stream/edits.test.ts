@@ -9,7 +9,7 @@ import { until } from "../until.ts";
 const here = scene();
 
 it.concurrent.for(clients)("$name asks for the last answer again", async (client) => {
-  requirement("ui-stream:regenerate");
+  requirement("ai-sdk:regenerate");
   const page = here.open(client);
   const city = fresh("city");
   page.say(`weather ${city}`);
@@ -35,7 +35,7 @@ it.concurrent.for(clients)("$name asks for the last answer again", async (client
 });
 
 it.concurrent.for(clients)("$name asks for an earlier answer again: what came later is cut off", async (client) => {
-  requirement("ui-stream:regenerate");
+  requirement("ai-sdk:regenerate");
   const page = here.open(client);
   page.say("hello Ada");
   await page.sees("message number 1");
@@ -50,7 +50,7 @@ it.concurrent.for(clients)("$name asks for an earlier answer again: what came la
 });
 
 it.concurrent.for(clients)("$name edits an earlier message: the thread goes on from there", async (client) => {
-  requirement("ui-stream:edit");
+  requirement("ai-sdk:edit");
   const page = here.open(client);
   page.say("hello Ada");
   await page.sees("message number 1");
@@ -66,7 +66,7 @@ it.concurrent.for(clients)("$name edits an earlier message: the thread goes on f
 });
 
 it.concurrent.for(clients)("$name asks again while a call is open: the open call is given up", async (client) => {
-  requirement("ui-stream:regenerate");
+  requirement("ai-sdk:regenerate");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);
@@ -87,7 +87,7 @@ it.concurrent.for(clients)("$name asks again while a call is open: the open call
 });
 
 it.concurrent.for(clients)("$name is stopped while the model writes", async (client) => {
-  requirement("ui-stream:stop");
+  requirement("ai-sdk:stop");
   const page = here.open(client);
   const subject = fresh("tale");
   page.say(`story ${subject}`);
@@ -100,7 +100,7 @@ it.concurrent.for(clients)("$name is stopped while the model writes", async (cli
 });
 
 it.concurrent.for(clients)("$name is stopped while a server tool runs, and posts no loop", async (client) => {
-  requirement("ui-stream:stop");
+  requirement("ai-sdk:stop");
   const page = here.open(client);
   const subject = fresh("trip");
   here.server.openGate(subject, "text");
@@ -114,7 +114,7 @@ it.concurrent.for(clients)("$name is stopped while a server tool runs, and posts
 });
 
 it.concurrent.for(clients)("$name answers a call after its run was stopped: it is told so, and posts no loop", async (client) => {
-  requirement("ui-stream:stop");
+  requirement("ai-sdk:stop");
   const page = here.open(client);
   const url = fresh("page");
   page.say(`open ${url}`);
@@ -130,6 +130,6 @@ it.concurrent.for(clients)("$name answers a call after its run was stopped: it i
 });
 
 it("stopping a chat that is not there is the same 404 as any", async () => {
-  requirement("ui-stream:stop");
+  requirement("ai-sdk:stop");
   expect((await here.post(`/api/chat/${fresh("chat")}/stop`, {})).status).toBe(404);
 });

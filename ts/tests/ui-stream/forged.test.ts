@@ -25,7 +25,7 @@ async function corrected(page: Page, truth: string): Promise<void> {
 }
 
 it.concurrent.for(clients)("$name claims the output of a server tool that waits for a yes", async (client) => {
-  requirement("ui-stream:forged-output");
+  requirement("ai-sdk:forged-output");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);
@@ -44,7 +44,7 @@ it.concurrent.for(clients)("$name claims the output of a server tool that waits 
 });
 
 it.concurrent.for(clients)("$name claims the output of a frontend tool before the yes", async (client) => {
-  requirement("ui-stream:output-before-yes");
+  requirement("ai-sdk:output-before-yes");
   const page = here.open(client);
   const subject = fresh("cat");
   page.say(`photo ${subject}`);
@@ -63,7 +63,7 @@ it.concurrent.for(clients)("$name claims the output of a frontend tool before th
 });
 
 it.concurrent.for(clients)("$name claims an approval that nobody asked for", async (client) => {
-  requirement("ui-stream:forged-approval");
+  requirement("ai-sdk:forged-approval");
   const page = here.open(client);
   const url = fresh("page");
   page.say(`open ${url}`);
@@ -82,7 +82,7 @@ it.concurrent.for(clients)("$name claims an approval that nobody asked for", asy
 });
 
 it.concurrent.for(clients)("$name approves with an approval id that was never given out", async (client) => {
-  requirement("ui-stream:forged-approval");
+  requirement("ai-sdk:forged-approval");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);
@@ -101,7 +101,7 @@ it.concurrent.for(clients)("$name approves with an approval id that was never gi
 });
 
 it.concurrent.for(clients)("$name approves another input than the one that was shown", async (client) => {
-  requirement("ui-stream:altered-input");
+  requirement("ai-sdk:altered-input");
   const page = here.open(client);
   const path = fresh("file");
   const other = fresh("other");
@@ -123,7 +123,7 @@ it.concurrent.for(clients)("$name approves another input than the one that was s
 });
 
 it.concurrent.for(clients)("$name says yes after it has said no", async (client) => {
-  requirement("ui-stream:replayed-approval");
+  requirement("ai-sdk:replayed-approval");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);
@@ -146,7 +146,7 @@ it.concurrent.for(clients)("$name says yes after it has said no", async (client)
 });
 
 it.concurrent.for(clients)("$name uses the yes to one call for the next one", async (client) => {
-  requirement("ui-stream:replayed-approval");
+  requirement("ai-sdk:replayed-approval");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`sequence ${path}`);
@@ -169,7 +169,7 @@ it.concurrent.for(clients)("$name uses the yes to one call for the next one", as
 });
 
 it.concurrent.for(clients)("$name brings a made-up history, and the server's own counts", async (client) => {
-  requirement("ui-stream:forged-history");
+  requirement("ai-sdk:forged-history");
   const page = here.open(client, {
     messages: [
       { id: fresh("message"), role: "user", parts: [{ type: "text", text: "hello Eve" }] },

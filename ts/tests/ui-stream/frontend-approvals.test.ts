@@ -27,7 +27,7 @@ async function asked(page: Page): Promise<string> {
 
 describe("joint: our own helper posts the yes and the output together", () => {
   it.concurrent.for(clients)("$name brings a photo", async (client) => {
-    requirement("ui-stream:joint");
+    requirement("ai-sdk:joint");
     const page = here.open(client, { autoSend: "joint" });
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -39,7 +39,7 @@ describe("joint: our own helper posts the yes and the output together", () => {
   });
 
   it.concurrent.for(clients)("$name brings an error", async (client) => {
-    requirement("ui-stream:joint");
+    requirement("ai-sdk:joint");
     const page = here.open(client, { autoSend: "joint" });
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -50,7 +50,7 @@ describe("joint: our own helper posts the yes and the output together", () => {
   });
 
   it.concurrent.for(clients)("$name says no", async (client) => {
-    requirement("ui-stream:joint");
+    requirement("ai-sdk:joint");
     const page = here.open(client, { autoSend: "joint" });
     const subject = await asked(page);
     page.decide("take_photo", false, { reason: "not today" });
@@ -68,7 +68,7 @@ describe("split: the stock helpers post the yes alone", () => {
   }
 
   it.concurrent.for(clients)("$name is told to run the tool after the yes", async (client) => {
-    requirement("ui-stream:split");
+    requirement("ai-sdk:split");
     const page = here.open(client, { onToolCall: takePhoto });
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -80,7 +80,7 @@ describe("split: the stock helpers post the yes alone", () => {
   });
 
   it.concurrent.for(clients)("$name brings an error", async (client) => {
-    requirement("ui-stream:split");
+    requirement("ai-sdk:split");
     const page = here.open(client, { onToolCall: (call, page) => page.bringError(call, "no camera") });
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -92,7 +92,7 @@ describe("split: the stock helpers post the yes alone", () => {
   });
 
   it.concurrent.for(clients)("$name says no, in one post", async (client) => {
-    requirement("ui-stream:split");
+    requirement("ai-sdk:split");
     const page = here.open(client, { onToolCall: takePhoto });
     const subject = await asked(page);
     page.decide("take_photo", false, { reason: "not today" });
@@ -102,7 +102,7 @@ describe("split: the stock helpers post the yes alone", () => {
   });
 
   it.concurrent.for(clients)("$name, eager, brings the output while its yes is being posted", async (client) => {
-    requirement("ui-stream:eager-split");
+    requirement("ai-sdk:eager-split");
     const page = here.open(client);
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -116,7 +116,7 @@ describe("split: the stock helpers post the yes alone", () => {
   });
 
   it.concurrent.for(clients)("$name, eager and failing, brings the error while its yes is being posted", async (client) => {
-    requirement("ui-stream:eager-split");
+    requirement("ai-sdk:eager-split");
     const page = here.open(client);
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -128,7 +128,7 @@ describe("split: the stock helpers post the yes alone", () => {
   });
 
   it.concurrent.for(clients)("$name, slow, brings the output long after its yes", async (client) => {
-    requirement("ui-stream:split");
+    requirement("ai-sdk:split");
     const page = here.open(client);
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -141,7 +141,7 @@ describe("split: the stock helpers post the yes alone", () => {
   });
 
   it.concurrent.for(clients)("$name has a photo and a server tool to approve in one step", async (client) => {
-    requirement("ui-stream:mixed-step");
+    requirement("ai-sdk:mixed-step");
     const page = here.open(client, { onToolCall: takePhoto });
     const subject = fresh("cat");
     page.say(`photo-and-delete ${subject}`);

@@ -14,7 +14,7 @@ function openUrl(call: ToolCall, page: Page): void {
 }
 
 it.concurrent.for(clients)("$name runs a frontend tool by onToolCall and posts its output", async (client) => {
-  requirement("ui-stream:frontend-tool");
+  requirement("ai-sdk:frontend-tool");
   const page = here.open(client, { onToolCall: openUrl });
   const url = fresh("page");
   page.say(`open ${url}`);
@@ -32,7 +32,7 @@ it.concurrent.for(clients)("$name runs a frontend tool by onToolCall and posts i
 });
 
 it.concurrent.for(clients)("$name answers a frontend tool late, when its response has long ended", async (client) => {
-  requirement("ui-stream:late-answer");
+  requirement("ai-sdk:late-answer");
   const page = here.open(client);
   const url = fresh("page");
   page.say(`open ${url}`);
@@ -53,7 +53,7 @@ it.concurrent.for(clients)("$name answers a frontend tool late, when its respons
 });
 
 it.concurrent.for(clients)("$name tells the model that a frontend tool failed", async (client) => {
-  requirement("ui-stream:error-answer");
+  requirement("ai-sdk:error-answer");
   const page = here.open(client, {
     onToolCall: (call, page) => page.bringError(call, "the window was closed"),
   });
@@ -72,7 +72,7 @@ it.concurrent.for(clients)("$name tells the model that a frontend tool failed", 
 });
 
 it.concurrent.for(clients)("$name answers two frontend calls in reverse, in one post", async (client) => {
-  requirement("ui-stream:two-frontend-calls");
+  requirement("ai-sdk:two-frontend-calls");
   const page = here.open(client);
   const url = fresh("page");
   page.say(`two ${url}`);
@@ -92,7 +92,7 @@ it.concurrent.for(clients)("$name answers two frontend calls in reverse, in one 
 });
 
 it.concurrent.for(clients)("$name posts the answers of a step one by one", async (client) => {
-  requirement("ui-stream:partial-answers");
+  requirement("ai-sdk:partial-answers");
   const page = here.open(client, { autoSend: "never" });
   const url = fresh("page");
   page.say(`two ${url}`);
@@ -119,7 +119,7 @@ it.concurrent.for(clients)("$name posts the answers of a step one by one", async
 });
 
 it.concurrent.for(clients)("$name has a server tool and a frontend tool in one step", async (client) => {
-  requirement("ui-stream:mixed-step");
+  requirement("ai-sdk:mixed-step");
   const page = here.open(client, { onToolCall: openUrl });
   const subject = fresh("both");
   page.say(`both ${subject}`);

@@ -10,7 +10,7 @@ const here = scene();
 const callOf = (page: Page, tool: string): string | undefined => page.parts(tool)[0]?.toolCallId;
 
 it.concurrent.for(clients)("$name starts a call on the chat stream that is answered through ack", async (client) => {
-  requirement("ui-stream:answered-by-ack");
+  requirement("ai-sdk:answered-by-ack");
   const page = here.open(client);
   const url = fresh("page");
   page.say(`open ${url}`);
@@ -36,7 +36,7 @@ it.concurrent.for(clients)("$name starts a call on the chat stream that is answe
 });
 
 it.concurrent.for(clients)("$name holds its response open until the ack, and goes on in it", async (client) => {
-  requirement("ui-stream:held");
+  requirement("ai-sdk:held");
   const page = here.open(client, { wait: "hold" });
   const url = fresh("page");
   page.say(`open ${url}`);
@@ -55,7 +55,7 @@ it.concurrent.for(clients)("$name holds its response open until the ack, and goe
 });
 
 it.concurrent.for(clients)("$name runs a frontend tool that was approved out of band on its held response", async (client) => {
-  requirement("ui-stream:out-of-band");
+  requirement("ai-sdk:out-of-band");
   const page = here.open(client, {
     wait: "hold",
     onToolCall: ({ toolCallId }) =>
@@ -82,7 +82,7 @@ it.concurrent.for(clients)("$name runs a frontend tool that was approved out of 
 });
 
 it.concurrent.for(clients)("$name is held at an approval that is denied out of band", async (client) => {
-  requirement("ui-stream:out-of-band");
+  requirement("ai-sdk:out-of-band");
   const page = here.open(client, { wait: "hold" });
   const subject = fresh("cat");
   page.say(`photo ${subject}`);
@@ -101,7 +101,7 @@ it.concurrent.for(clients)("$name is held at an approval that is denied out of b
 });
 
 it.concurrent.for(clients)("$name runs what a person edited before the yes", async (client) => {
-  requirement("ui-stream:edited-input");
+  requirement("ai-sdk:edited-input");
   const page = here.open(client, { wait: "hold" });
   const path = fresh("file");
   const other = fresh("other");
@@ -119,7 +119,7 @@ it.concurrent.for(clients)("$name runs what a person edited before the yes", asy
 });
 
 it.concurrent.for(clients)("$name is not asked again after a yes for the whole thread", async (client) => {
-  requirement("ui-stream:always-in-thread");
+  requirement("ai-sdk:always-in-thread");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);
@@ -140,7 +140,7 @@ it.concurrent.for(clients)("$name is not asked again after a yes for the whole t
 });
 
 it.concurrent.for(clients)("$name holds a call that a second tab answers with a post", async (client) => {
-  requirement("ui-stream:answered-by-ack");
+  requirement("ai-sdk:answered-by-ack");
   const page = here.open(client, { wait: "hold" });
   const url = fresh("page");
   page.say(`open ${url}`);

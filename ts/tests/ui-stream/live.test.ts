@@ -65,7 +65,7 @@ const yesTo = (tool: string, asked: Chunk, approved = true): object => ({
 });
 
 it("a text is one exchange", async () => {
-  requirement("ui-stream:live");
+  requirement("ai-sdk:live");
   const talk = await Talk.begin();
   talk.say("hello Ada");
   const chunks = await talk.exchange();
@@ -74,7 +74,7 @@ it("a text is one exchange", async () => {
 });
 
 it("a message for a tool behind an approval ends with the request; the yes brings output and text", async () => {
-  requirement("ui-stream:live");
+  requirement("ai-sdk:live");
   const talk = await Talk.begin();
   const path = fresh("file");
   talk.say(`delete ${path}`);
@@ -92,7 +92,7 @@ it.each([
   ["message", { name: "photo.png" }, 'take_photo gave {"name": "photo.png"}.'],
   ["tool_result", { name: "photo.png" }, 'take_photo gave {"name": "photo.png"}.'],
 ] as const)("after the yes to a frontend tool nothing is sent until its output comes as a %s", async (way, output, answer) => {
-  requirement("ui-stream:live-frontend");
+  requirement("ai-sdk:live-frontend");
   const talk = await Talk.begin();
   talk.say(`photo ${fresh("cat")}`);
   const request = one(await talk.exchange(), "tool-approval-request");
@@ -111,7 +111,7 @@ it.each([
 });
 
 it("the error of a frontend tool ends its exchange like an output", async () => {
-  requirement("ui-stream:live-frontend");
+  requirement("ai-sdk:live-frontend");
   const talk = await Talk.begin();
   talk.say(`photo ${fresh("cat")}`);
   const request = one(await talk.exchange(), "tool-approval-request");
@@ -122,7 +122,7 @@ it("the error of a frontend tool ends its exchange like an output", async () => 
 });
 
 it("a no to a frontend tool brings the model's answer at once", async () => {
-  requirement("ui-stream:live-frontend");
+  requirement("ai-sdk:live-frontend");
   const talk = await Talk.begin();
   talk.say(`photo ${fresh("cat")}`);
   const request = one(await talk.exchange(), "tool-approval-request");
@@ -133,7 +133,7 @@ it("a no to a frontend tool brings the model's answer at once", async () => {
 });
 
 it("a failed result of a frontend tool without approval reaches the model", async () => {
-  requirement("ui-stream:live-frontend");
+  requirement("ai-sdk:live-frontend");
   const talk = await Talk.begin();
   talk.say(`open ${fresh("page")}`);
   const opened = await talk.exchange();
@@ -144,7 +144,7 @@ it("a failed result of a frontend tool without approval reaches the model", asyn
 });
 
 it("two approvals in sequence are two exchanges, the second with the text", async () => {
-  requirement("ui-stream:live");
+  requirement("ai-sdk:live");
   const talk = await Talk.begin();
   const path = fresh("file");
   talk.say(`sequence ${path}`);
@@ -160,7 +160,7 @@ it("two approvals in sequence are two exchanges, the second with the text", asyn
 });
 
 it("a second message during an exchange gets an error, and the exchange goes on", async () => {
-  requirement("ui-stream:live-one-at-a-time");
+  requirement("ai-sdk:live-one-at-a-time");
   const talk = await Talk.begin();
   const subject = fresh("tale");
   talk.say(`story ${subject}`);
@@ -174,7 +174,7 @@ it("a second message during an exchange gets an error, and the exchange goes on"
 });
 
 it("an interrupt stops the run", async () => {
-  requirement("ui-stream:live-interrupt");
+  requirement("ai-sdk:live-interrupt");
   const talk = await Talk.begin();
   const subject = fresh("tale");
   talk.say(`story ${subject}`);
@@ -187,7 +187,7 @@ it("an interrupt stops the run", async () => {
 it.each(["{", "[]", '{"type":"dance"}', '{"type":"message"}', '{"type":"tool_result","toolCallId":"call_x"}'])(
   "a frame that cannot be read (%s) is told so, and the socket stays",
   async (text) => {
-    requirement("ui-stream:live-bad-frame");
+    requirement("ai-sdk:live-bad-frame");
     const talk = await Talk.begin();
     talk.live.sendText(text);
     await until(() => talk.live.unread.some((frame) => frame.includes('"error"')), "an error");
@@ -198,7 +198,7 @@ it.each(["{", "[]", '{"type":"dance"}', '{"type":"message"}', '{"type":"tool_res
 );
 
 it("a dropped socket never stops a run", async () => {
-  requirement("ui-stream:dropped-socket");
+  requirement("ai-sdk:dropped-socket");
   const talk = await Talk.begin();
   const subject = fresh("tale");
   talk.say(`story ${subject}`);

@@ -14,7 +14,7 @@ function eight(client: Client, chatId: string, messages: readonly Message[]): Pa
 }
 
 it.concurrent.for(clients)("$name submits the same message eight times at once: one run, one execution", async (client) => {
-  requirement("ui-stream:double-submit");
+  requirement("ai-sdk:double-submit");
   const city = fresh("city");
   const message = { id: fresh("message"), role: "user", parts: [{ type: "text", text: `weather ${city}` }] };
   const pages = eight(client, fresh("chat"), []);
@@ -29,7 +29,7 @@ it.concurrent.for(clients)("$name submits the same message eight times at once: 
 });
 
 it.concurrent.for(clients)("$name posts the same yes eight times at once: the tool runs once", async (client) => {
-  requirement("ui-stream:double-submit");
+  requirement("ai-sdk:double-submit");
   const first = here.open(client, { autoSend: "never" });
   const path = fresh("file");
   first.say(`delete ${path}`);
@@ -49,7 +49,7 @@ it.concurrent.for(clients)("$name posts the same yes eight times at once: the to
 });
 
 it.concurrent.for(clients)("$name posts eight different outputs at once: all are shown the one that won", async (client) => {
-  requirement("ui-stream:double-submit");
+  requirement("ai-sdk:double-submit");
   const first = here.open(client);
   const url = fresh("page");
   first.say(`open ${url}`);
@@ -70,7 +70,7 @@ it.concurrent.for(clients)("$name posts eight different outputs at once: all are
 });
 
 it.concurrent.for(clients)("$name moves on with a new message while a call is open", async (client) => {
-  requirement("ui-stream:moved-on");
+  requirement("ai-sdk:moved-on");
   const page = here.open(client);
   const url = fresh("page");
   page.say(`open ${url}`);
@@ -96,7 +96,7 @@ it.concurrent.for(clients)("$name moves on with a new message while a call is op
 });
 
 it.concurrent.for(clients)("$name moves on with a new message while an approval is open, and the tool never runs", async (client) => {
-  requirement("ui-stream:moved-on");
+  requirement("ai-sdk:moved-on");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);
@@ -116,7 +116,7 @@ it.concurrent.for(clients)("$name moves on with a new message while an approval 
 });
 
 it("a new message while the model writes is refused, and the answer goes on", async () => {
-  requirement("ui-stream:busy");
+  requirement("ai-sdk:busy");
   const [client] = clients;
   const page = here.open(client as Client);
   const subject = fresh("tale");

@@ -15,7 +15,7 @@ const openUrl = (call: ToolCall, page: Page): void => {
 };
 
 it("calls and approvals that were open before a restart are answered after it, in every client", async () => {
-  requirement("ui-stream:restart");
+  requirement("ai-sdk:restart");
   const url = fresh("page");
   const path = fresh("file");
   const opened = clients.map((client) => here.open(client));
@@ -49,7 +49,7 @@ it("calls and approvals that were open before a restart are answered after it, i
 });
 
 it.for(["SIGTERM", "SIGKILL"] as const)("an answer that %s cut in the middle is whole after a resume", async (signal) => {
-  requirement("ui-stream:restart");
+  requirement("ai-sdk:restart");
   const newest = clients.filter((client) => client.resumesFromEmptyOnly !== true);
   const travellers = newest.map((client) => begin(client));
   await Promise.all(

@@ -48,7 +48,7 @@ async function cut(client: Client, { page, plug }: Traveller, onToolCall = openU
 }
 
 it.concurrent.for(clients)("$name is cut before the first chunk and resumes", async (client) => {
-  requirement("ui-stream:resume");
+  requirement("ai-sdk:resume");
   const traveller = await onTheWay(client, { onToolCall: openUrl });
   await until(() => traveller.page.wire.posts.length === 1, "the post");
   await until(async () => (await fetch(`${here.server.url}/api/chat/${traveller.page.chatId}`)).ok, "the chat");
@@ -62,7 +62,7 @@ it.concurrent.for(clients)("$name is cut before the first chunk and resumes", as
 });
 
 it.concurrent.for(clients)("$name is cut in the middle of a text and resumes", async (client) => {
-  requirement("ui-stream:resume");
+  requirement("ai-sdk:resume");
   const traveller = await onTheWay(client, { onToolCall: openUrl });
   await traveller.page.sees("First");
   const page = await cut(client, traveller);
@@ -77,7 +77,7 @@ it.concurrent.for(clients)("$name is cut in the middle of a text and resumes", a
 });
 
 it.concurrent.for(clients)("$name is cut while a server tool runs and resumes", async (client) => {
-  requirement("ui-stream:resume");
+  requirement("ai-sdk:resume");
   const traveller = await onTheWay(client, { onToolCall: openUrl });
   here.server.openGate(traveller.subject, "text");
   await until(() => here.server.executions("slow", traveller.subject) === 1, "the tool running");
@@ -91,7 +91,7 @@ it.concurrent.for(clients)("$name is cut while a server tool runs and resumes", 
 });
 
 it.concurrent.for(clients)("$name is cut in the middle of a continuation and resumes with the first steps", async (client) => {
-  requirement("ui-stream:resume");
+  requirement("ai-sdk:resume");
   const traveller = await onTheWay(client, { onToolCall: openUrl });
   here.server.openGate(traveller.subject, "text");
   here.server.openGate(traveller.subject, "tool");
@@ -108,7 +108,7 @@ it.concurrent.for(clients)("$name is cut in the middle of a continuation and res
 });
 
 it.concurrent.for(clients)("$name gets an answer that ended while nobody was listening", async (client) => {
-  requirement("ui-stream:resume-ended");
+  requirement("ai-sdk:resume-ended");
   const traveller = await onTheWay(client, { onToolCall: openUrl });
   here.server.openGate(traveller.subject, "text");
   here.server.openGate(traveller.subject, "tool");
@@ -121,7 +121,7 @@ it.concurrent.for(clients)("$name gets an answer that ended while nobody was lis
 });
 
 it.concurrent.for(clients)("$name, reloaded while a call is open, is told to run it and finishes", async (client) => {
-  requirement("ui-stream:reload");
+  requirement("ai-sdk:reload");
   const first = here.open(client);
   const url = fresh("page");
   first.say(`open ${url}`);
@@ -143,7 +143,7 @@ it.concurrent.for(clients)("$name, reloaded while a call is open, is told to run
 });
 
 it.concurrent.for(clients)("$name, reloaded while an approval is open, asks again and finishes", async (client) => {
-  requirement("ui-stream:reload");
+  requirement("ai-sdk:reload");
   const first = here.open(client);
   const path = fresh("file");
   first.say(`delete ${path}`);
@@ -167,7 +167,7 @@ it.concurrent.for(clients)("$name, reloaded while an approval is open, asks agai
 });
 
 it.concurrent.for(clients)("$name, reloaded after everything is settled, runs nothing again", async (client) => {
-  requirement("ui-stream:reload-settled");
+  requirement("ai-sdk:reload-settled");
   const first = here.open(client, { onToolCall: openUrl });
   const url = fresh("page");
   first.say(`open ${url}`);
@@ -180,7 +180,7 @@ it.concurrent.for(clients)("$name, reloaded after everything is settled, runs no
 });
 
 it.concurrent.for(clients)("$name finds nothing to resume in a chat that nobody began", async (client) => {
-  requirement("ui-stream:nothing-to-resume");
+  requirement("ai-sdk:nothing-to-resume");
   const page = here.open(client);
   page.resume();
   await ends(page, { seen: [], posts: 0 });
@@ -188,7 +188,7 @@ it.concurrent.for(clients)("$name finds nothing to resume in a chat that nobody 
 });
 
 it.concurrent.for(clients)("$name shows an answer in a second tab while it is written in the first", async (client) => {
-  requirement("ui-stream:second-tab");
+  requirement("ai-sdk:second-tab");
   const first = here.open(client);
   const subject = fresh("tale");
   first.say(`story ${subject}`);
@@ -203,7 +203,7 @@ it.concurrent.for(clients)("$name shows an answer in a second tab while it is wr
 });
 
 it.concurrent.for(clients)("$name answers in a tab what another tab has answered already, and is shown the winner", async (client) => {
-  requirement("ui-stream:settled-elsewhere");
+  requirement("ai-sdk:settled-elsewhere");
   const first = here.open(client);
   const url = fresh("page");
   first.say(`open ${url}`);

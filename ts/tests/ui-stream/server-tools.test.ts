@@ -7,7 +7,7 @@ import { expectTranscript } from "../transcript.ts";
 const here = scene();
 
 it.concurrent.for(clients)("$name shows a server tool and the answer after one post", async (client) => {
-  requirement("ui-stream:server-tool");
+  requirement("ai-sdk:server-tool");
   const page = here.open(client);
   const city = fresh("city");
   page.say(`weather ${city}`);
@@ -24,7 +24,7 @@ it.concurrent.for(clients)("$name shows a server tool and the answer after one p
 });
 
 it.concurrent.for(clients)("$name shows why a tool that raised failed, and the model goes on", async (client) => {
-  requirement("ui-stream:tool-raises");
+  requirement("ai-sdk:tool-raises");
   const page = here.open(client);
   const subject = fresh("machine");
   page.say(`broken ${subject}`);
@@ -39,7 +39,7 @@ it.concurrent.for(clients)("$name shows why a tool that raised failed, and the m
 });
 
 it.concurrent.for(clients)("$name shows that the model asked for a tool that is not there", async (client) => {
-  requirement("ui-stream:unknown-tool");
+  requirement("ai-sdk:unknown-tool");
   const page = here.open(client);
   const subject = fresh("guest");
   page.say(`unknown ${subject}`);
@@ -54,7 +54,7 @@ it.concurrent.for(clients)("$name shows that the model asked for a tool that is 
 });
 
 it.concurrent.for(clients)("$name shows that the model asked with a bad input, and nothing runs", async (client) => {
-  requirement("ui-stream:unknown-tool");
+  requirement("ai-sdk:unknown-tool");
   const page = here.open(client);
   const city = fresh("city");
   page.say(`wrongly ${city}`);

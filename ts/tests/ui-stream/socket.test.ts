@@ -38,7 +38,7 @@ const sending = (requestId: string, id: string, text: string): object => ({
 });
 
 it("two chats share a socket, each with its own sequence", async () => {
-  requirement("ui-stream:socket-shared");
+  requirement("ai-sdk:socket-shared");
   const { frames, send } = await line();
   const [one, two] = [fresh("tale"), fresh("tale")];
   send(sending("a", fresh("chat"), `story ${one}`));
@@ -54,7 +54,7 @@ it("two chats share a socket, each with its own sequence", async () => {
 });
 
 it("an abort closes the request and not the run", async () => {
-  requirement("ui-stream:socket-abort");
+  requirement("ai-sdk:socket-abort");
   const page = here.open(socket7);
   const subject = fresh("tale");
   page.say(`story ${subject}`);
@@ -70,7 +70,7 @@ it("an abort closes the request and not the run", async () => {
 it.each(["{", "[]", '{"type":"dance","requestId":"x"}', '{"type":"send","requestId":"x","id":"../..","messages":[]}'])(
   "a frame that cannot be read (%s) gets an error, and the socket stays",
   async (text) => {
-    requirement("ui-stream:socket-bad-frame");
+    requirement("ai-sdk:socket-bad-frame");
     const { socket, frames, send } = await line();
     socket.send(text);
     await until(() => frames.some(({ type }) => type === "error"), "an error");
@@ -81,7 +81,7 @@ it.each(["{", "[]", '{"type":"dance","requestId":"x"}', '{"type":"send","request
 );
 
 it("resuming a chat without an answer under way is told so", async () => {
-  requirement("ui-stream:nothing-to-resume");
+  requirement("ai-sdk:nothing-to-resume");
   const { frames, send } = await line();
   send({ type: "resume", requestId: "r", id: fresh("chat"), headers: {}, body: {} });
   await until(() => frames.length > 0, "an answer");
@@ -89,7 +89,7 @@ it("resuming a chat without an answer under way is told so", async () => {
 });
 
 it("a dropped socket never stops a run", async () => {
-  requirement("ui-stream:dropped-socket");
+  requirement("ai-sdk:dropped-socket");
   const { socket, frames, send } = await line();
   const [chat, subject] = [fresh("chat"), fresh("tale")];
   send(sending("a", chat, `story ${subject}`));

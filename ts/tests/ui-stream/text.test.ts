@@ -7,7 +7,7 @@ import { expectTranscript } from "../transcript.ts";
 const { open } = scene();
 
 it.concurrent.for(clients)("$name shows plain text after one post", async (client) => {
-  requirement("ui-stream:text");
+  requirement("ai-sdk:text");
   const page = open(client);
   page.say("hello Ada");
   await ends(page, { seen: ["user: hello Ada", "assistant: Hello Ada, this is your message number 1."], posts: 1 });
@@ -15,7 +15,7 @@ it.concurrent.for(clients)("$name shows plain text after one post", async (clien
 });
 
 it.concurrent.for(clients)("$name goes on in the same chat turn by turn", async (client) => {
-  requirement("ui-stream:text");
+  requirement("ai-sdk:text");
   const page = open(client);
   page.say("hello Ada");
   await page.sees("message number 1");
@@ -34,7 +34,7 @@ it.concurrent.for(clients)("$name goes on in the same chat turn by turn", async 
 });
 
 it.concurrent.for(clients)("$name shows the model's thoughts apart from its answer", async (client) => {
-  requirement("ui-stream:text");
+  requirement("ai-sdk:text");
   const page = open(client);
   const subject = fresh("thing");
   page.say(`think ${subject}`);
