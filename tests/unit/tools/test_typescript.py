@@ -70,6 +70,12 @@ def test_a_description_cannot_end_its_comment() -> None:
 
 
 @requirement("types:schema")
+def test_a_description_of_one_line_is_a_comment_of_one_line() -> None:
+    schema = {"type": "string", "description": " Its address. "}
+    assert declaration("A", schema, NO_NAMES) == "/** Its address. */\nexport type A = string;\n"
+
+
+@requirement("types:schema")
 @pytest.mark.parametrize("description", [7, "", "  "])
 def test_no_description_is_no_comment(description: object) -> None:
     assert declaration("A", {"description": description}, NO_NAMES) == "export type A = unknown;\n"
