@@ -136,13 +136,18 @@ class _Following:
     async def next(self, seconds: float) -> bytes | None:
         if self._encoder.ended:
             return None
-        if self._until is not None and self._reader.at.seq >= self._until:
-            return self._encoder.close(cut=False)
-        while entries := await self._reader.next(seconds):
+        while not self._is_at_end():
+            entries = await self._reader.next(seconds)
+            if entries is None:
+                break
             frames = b"".join([self._encoder.encode_entry(entry) for entry in entries])
-            if frames:
+            # entries that this wire does not show are no reason to wait for more
+            if frames or not entries:
                 return frames
-        return b"" if entries is not None else self._encoder.close(cut=self._reader.cut)
+        return self._encoder.close(cut=self._reader.cut)
+
+    def _is_at_end(self) -> bool:
+        return self._until is not None and self._reader.at.seq >= self._until
 
     def leave(self) -> None:
         self._reader.leave()
