@@ -87,7 +87,8 @@ function renamed(text: string, page: Page, subject: string): string {
   for (const [id] of text.matchAll(OUR_ID)) {
     name(id, id.split("_")[0] ?? "");
   }
-  for (const message of page.messages.filter(({ role }) => role === "user")) {
+  const posted = page.wire.posts.flatMap((post) => post.body?.messages ?? []);
+  for (const message of posted.filter(({ role }) => role === "user")) {
     name(message.id, "message");
   }
   return [...names].reduce((result, [id, short]) => result.replaceAll(id, short), text);

@@ -1,0 +1,160 @@
+// Runs calls that have a handler in this page: each once in its life, and only after the server said that it is ours.
+// Must not know how answers travel.
+import type { Outcome } from "@farhand/protocol";
+import { type Answer, ask, type Http } from "./http.ts";
+import type { Call, Input } from "./call.ts";
+import { backOff, Timers } from "./wait.ts";
+
+export interface HandlerContext {
+  readonly callId: string;
+  /** Fires when nobody waits for the output any more. */
+  readonly signal: AbortSignal;
+}
+
+// a handler takes the input of its own tool: only `farhand types` knows which, and the server has checked it
+// biome-ignore lint/suspicious/noExplicitAny: as above
+export type Handler = (input: any, context: HandlerContext) => unknown;
+
+export type HandlerMap = Readonly<Record<string, Handler>>;
+
+/** A frontend call without a handler: answer it with a failure, leave it to a card, or leave it to somebody else. */
+export type OnUnknown = "fail" | "card" | "leave";
+
+export interface ExecutorOptions {
+  readonly http: Http;
+  readonly handlers: HandlerMap;
+  readonly onUnknown: OnUnknown;
+  /** The page's name at the server, fresh in each life of the page. */
+  readonly clientId: string;
+  readonly settle: (call: Call, outcome: Extract<Outcome, { kind: "success" | "failure" }>) => void;
+  readonly onChange: () => void;
+  /** How long after "taken" to ask again: the page that took it may be gone. */
+  readonly askAgainMs?: number;
+}
+
+const RENEW_MS = 10_000;
+
+export class Executor {
+  readonly #seen = new Set<string>();
+  readonly #running = new Map<string, AbortController>();
+  readonly #timers = new Timers();
+
+  constructor(private readonly options: ExecutorOptions) {}
+
+  /** The calls that run in this page now. */
+  get running(): ReadonlySet<string> {
+    return new Set(this.#running.keys());
+  }
+
+  handles(tool: string): boolean {
+    return handlerOf(this.options.handlers, tool) !== undefined;
+  }
+
+  /** Every state of every call may be shown here, as often as you like. `frontend`: nobody but a page runs it. */
+  see(call: Call, { frontend }: { frontend: boolean }): void {
+    if (call.phase === "settled") {
+      this.#end(call.id);
+      return;
+    }
+    if (call.phase !== "ready" || call.id === "" || this.#seen.has(call.id)) {
+      return;
+    }
+    const handler = handlerOf(this.options.handlers, call.tool) ?? (frontend ? this.#forUnknown(call) : undefined);
+    if (handler !== undefined) {
+      this.#seen.add(call.id);
+      void this.#execute(call, call.input, handler, 0);
+    }
+  }
+
+  close(): void {
+    this.#timers.close();
+    for (const id of [...this.#running.keys()]) {
+      this.#end(id);
+    }
+  }
+
+  #forUnknown(call: Call): Handler | undefined {
+    const refuse: Handler = () => {
+      throw new Error(`This page has no handler for "${call.tool}".`);
+    };
+    return this.options.onUnknown === "fail" ? refuse : undefined;
+  }
+
+  async #execute(call: Call, input: Input, handler: Handler, attempt: number): Promise<void> {
+    if (attempt === 0) {
+      this.#running.set(call.id, new AbortController());
+    }
+    const abort = this.#running.get(call.id);
+    if (abort === undefined) {
+      return;
+    }
+    const answer = await this.#take(call.id);
+    const delay = this.#whenAgain(answer, attempt);
+    if (delay !== undefined) {
+      this.#timers.set(call.id, delay, () => void this.#execute(call, input, handler, attempt + 1));
+    } else if (answer.kind === "answered" && answer.status === 200) {
+      await this.#run(call, input, handler, abort.signal);
+    } else {
+      this.#end(call.id);
+    }
+  }
+
+  async #run(call: Call, input: Input, handler: Handler, signal: AbortSignal): Promise<void> {
+    this.options.onChange();
+    this.#renew(call.id);
+    const outcome = await outcomeOf(() => handler(input, { callId: call.id, signal }));
+    // aborted: the call has its outcome, or the page is closed
+    if (!signal.aborted) {
+      this.options.settle(call, outcome);
+      this.#end(call.id);
+    }
+  }
+
+  /** Undefined when the answer is final; somebody else's take may lapse, and the server may come back. */
+  #whenAgain(answer: Answer, attempt: number): number | undefined {
+    if (answer.kind === "unreachable" || answer.status >= 500) {
+      return backOff(attempt);
+    }
+    const taken = answer.status === 409 && (answer.body as { reason?: unknown } | undefined)?.reason === "taken";
+    return taken ? (this.options.askAgainMs ?? RENEW_MS) : undefined;
+  }
+
+  #renew(id: string): void {
+    this.#timers.set(id, RENEW_MS, () => {
+      void this.#take(id);
+      this.#renew(id);
+    });
+  }
+
+  #take(toolCallId: string): Promise<Answer> {
+    const { http, clientId } = this.options;
+    return ask(http, "/api/tools/take", JSON.stringify({ toolCallId, clientId }));
+  }
+
+  #end(id: string): void {
+    this.#timers.clear(id);
+    this.#running.get(id)?.abort();
+    if (this.#running.delete(id)) {
+      this.options.onChange();
+    }
+  }
+}
+
+/** Own properties only: a tool called `constructor` has no handler unless the page wrote one. */
+function handlerOf(handlers: HandlerMap, tool: string): Handler | undefined {
+  const found = Object.hasOwn(handlers, tool) ? handlers[tool] : undefined;
+  return typeof found === "function" ? found : undefined;
+}
+
+async function outcomeOf(run: () => unknown): Promise<{ kind: "success"; output: unknown } | { kind: "failure"; error: string }> {
+  try {
+    const output = (await run()) ?? null;
+    // what JSON cannot hold must fail here, where its cause can be told
+    if (JSON.stringify(output) === undefined) {
+      return { kind: "failure", error: `The handler returned a ${typeof output}, which is not JSON.` };
+    }
+    return { kind: "success", output };
+  } catch (error) {
+    return { kind: "failure", error: error instanceof Error ? error.message : String(error) };
+  }
+}

@@ -1,0 +1,183 @@
+// Answers on their way. Owns each one until the server has given a receipt for it, also over a reload; must not know
+// what an answer means.
+import { isAckReply } from "@farhand/protocol";
+import { type Answer, ask, type Http, reasonOf } from "./http.ts";
+import { backOff, Timers } from "./wait.ts";
+
+/** An answer as it is sent: the same payload each time. `id` is the call's or the approval's. */
+export interface Letter {
+  readonly id: string;
+  readonly path: string;
+  readonly body: string;
+}
+
+/** `settled` is what the server keeps: with `mine` it is this very answer, else somebody was first or it is too late. */
+export type Delivery =
+  | { readonly state: "sending" }
+  | { readonly state: "undelivered"; readonly retryAt: number }
+  | { readonly state: "refused"; readonly status: number; readonly reason: string }
+  | { readonly state: "settled"; readonly mine: true }
+  | { readonly state: "settled"; readonly mine: false; readonly reason: string; readonly outcome?: string };
+
+export type Keep = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
+
+export interface OutboxOptions {
+  readonly http: Http;
+  /** Where answers outlive a reload; without it they live as long as the page. */
+  readonly storage?: Keep | undefined;
+  readonly backOff?: (attempt: number) => number;
+  readonly onChange: (id: string) => void;
+}
+
+export class Outbox {
+  readonly #letters = new Map<string, Letter>();
+  readonly #deliveries = new Map<string, Delivery>();
+  readonly #timers = new Timers();
+
+  constructor(private readonly options: OutboxOptions) {}
+
+  get deliveries(): ReadonlyMap<string, Delivery> {
+    return this.#deliveries;
+  }
+
+  /** Sends what a former life of the page could not deliver. */
+  recover(): void {
+    for (const letter of kept(this.options.storage)) {
+      this.put(letter);
+    }
+  }
+
+  /** The first answer to a call is the one that goes out: false if there is one already. */
+  put(letter: Letter): boolean {
+    if (this.#letters.has(letter.id) || this.#deliveries.get(letter.id)?.state === "settled") {
+      return false;
+    }
+    this.#letters.set(letter.id, letter);
+    keep(this.options.storage, letter);
+    void this.#send(letter, 0);
+    return true;
+  }
+
+  /** Sends at once what waits for its next attempt, or what was refused. */
+  retry(id: string): void {
+    const letter = this.#letters.get(id);
+    const state = this.#deliveries.get(id)?.state;
+    if (letter !== undefined && (state === "undelivered" || state === "refused")) {
+      this.#timers.clear(id);
+      void this.#send(letter, 0);
+    }
+  }
+
+  retryAll(): void {
+    for (const id of this.#letters.keys()) {
+      if (this.#deliveries.get(id)?.state === "undelivered") {
+        this.retry(id);
+      }
+    }
+  }
+
+  /** Takes an answer back that is not on its way at this moment; it may have arrived all the same. */
+  discard(id: string): boolean {
+    if (this.#deliveries.get(id)?.state === "sending") {
+      return false;
+    }
+    this.#timers.clear(id);
+    this.#forget(id);
+    this.#deliveries.delete(id);
+    this.options.onChange(id);
+    return true;
+  }
+
+  /** Ends all attempts; what is kept stays kept. */
+  close(): void {
+    this.#timers.close();
+    this.#letters.clear();
+  }
+
+  async #send(letter: Letter, attempt: number): Promise<void> {
+    this.#tell(letter.id, { state: "sending" });
+    const answer = await ask(this.options.http, letter.path, letter.body);
+    if (this.#letters.get(letter.id) !== letter) {
+      return;
+    }
+    if (answer.kind === "unreachable" || answer.status >= 500) {
+      this.#later(letter, attempt, answer);
+      return;
+    }
+    const delivery = deliveryOf(answer.status, answer.body);
+    if (delivery.state === "settled") {
+      this.#forget(letter.id);
+    }
+    this.#tell(letter.id, delivery);
+  }
+
+  #later(letter: Letter, attempt: number, answer: Answer): void {
+    const asked = answer.kind === "answered" ? (answer.retryAfterMs ?? 0) : 0;
+    const delay = Math.max((this.options.backOff ?? backOff)(attempt), asked);
+    this.#timers.set(letter.id, delay, () => void this.#send(letter, attempt + 1));
+    this.#tell(letter.id, { state: "undelivered", retryAt: Date.now() + delay });
+  }
+
+  #forget(id: string): void {
+    this.#letters.delete(id);
+    forget(this.options.storage, id);
+  }
+
+  #tell(id: string, delivery: Delivery): void {
+    this.#deliveries.set(id, delivery);
+    this.options.onChange(id);
+  }
+}
+
+const ENDS: ReadonlySet<number> = new Set([404, 409, 410]);
+
+function deliveryOf(status: number, body: unknown): Delivery {
+  if (status < 300 && isAckReply(body) && body.ok) {
+    return { state: "settled", mine: true };
+  }
+  // the server knows the call and says what became of it: nothing would change by sending again
+  if (ENDS.has(status) && isAckReply(body) && body.reason !== "not_approved") {
+    const outcome = body.status === undefined ? {} : { outcome: body.status };
+    return { state: "settled", mine: false, reason: body.reason ?? "unknown", ...outcome };
+  }
+  return { state: "refused", status, reason: reasonOf(body) };
+}
+
+const PREFIX = "farhand:answer:";
+
+function kept(storage: Keep | undefined): Letter[] {
+  const keys = Array.from({ length: storage?.length ?? 0 }, (_, index) => storage?.key(index) ?? "");
+  return keys
+    .filter((key) => key.startsWith(PREFIX))
+    .flatMap((key) => {
+      const letter = letterOf(storage?.getItem(key) ?? "");
+      return letter !== undefined && PREFIX + letter.id === key ? [letter] : [];
+    });
+}
+
+function letterOf(text: string): Letter | undefined {
+  try {
+    const { id, path, body } = JSON.parse(text) as Partial<Letter>;
+    const whole = typeof id === "string" && typeof path === "string" && typeof body === "string";
+    // only where answers go: whoever can write to the storage must not choose an address
+    return whole && path.startsWith("/api/tools/") ? { id, path, body } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function keep(storage: Keep | undefined, letter: Letter): void {
+  try {
+    storage?.setItem(PREFIX + letter.id, JSON.stringify(letter));
+  } catch {
+    // full or forbidden: the answer still lives as long as the page
+  }
+}
+
+function forget(storage: Keep | undefined, id: string): void {
+  try {
+    storage?.removeItem(PREFIX + id);
+  } catch {
+    // as above
+  }
+}

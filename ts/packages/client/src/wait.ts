@@ -1,0 +1,35 @@
+// Waiting between attempts.
+
+const FIRST_MS = 500;
+const LONGEST_MS = 15_000;
+
+/** Twice as long each time, a little apart from everybody else's. */
+export function backOff(attempt: number): number {
+  const whole = Math.min(FIRST_MS * 2 ** attempt, LONGEST_MS);
+  return whole * (0.75 + Math.random() / 4);
+}
+
+/** Named timers, all of which can be ended. */
+export class Timers {
+  readonly #running = new Map<string, ReturnType<typeof setTimeout>>();
+  #closed = false;
+
+  set(name: string, delayMs: number, then: () => void): void {
+    this.clear(name);
+    if (!this.#closed) {
+      this.#running.set(name, setTimeout(() => (this.#running.delete(name), then()), delayMs));
+    }
+  }
+
+  clear(name: string): void {
+    clearTimeout(this.#running.get(name));
+    this.#running.delete(name);
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const name of [...this.#running.keys()]) {
+      this.clear(name);
+    }
+  }
+}
