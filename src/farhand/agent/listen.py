@@ -29,8 +29,10 @@ class Wish:
 
     def __init__(self, call_id: str, start: CallStart) -> None:
         self.call_id = call_id
-        self.tool = start.tool
-        self.model_call_id = start.model_call_id
+        self.tool = whole(start.tool)
+        self.model_call_id = (
+            start.model_call_id if start.model_call_id is None else whole(start.model_call_id)
+        )
         self.input: str | None = None
 
 
@@ -90,11 +92,12 @@ class Listener:
         if isinstance(event, CallDone):
             wish.input = event.input
         elif event.text:
-            self._log.say(InputAdded(wish.call_id, event.text))
+            self._log.say(InputAdded(wish.call_id, whole(event.text)))
 
     def _add(self, text: str, *, reasoning: bool) -> None:
         if not text:
             return
+        text = whole(text)
         block = self._block(reasoning=reasoning)
         block.pieces.append(text)
         said = ReasoningAdded(block.number, text) if reasoning else TextAdded(block.number, text)
@@ -108,6 +111,15 @@ class Listener:
         block = _Block(len(self._blocks), reasoning=reasoning)
         self._blocks.append(block)
         return block
+
+
+def whole(text: str) -> str:
+    """The text without halves of characters: some models send them; no store and no wire can hold them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def _part(block: _Block | Wish, inputs: dict[str, object]) -> Part:

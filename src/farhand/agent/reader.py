@@ -72,8 +72,10 @@ class Reader:
             if stored or not caught_up:
                 return stored
             run = await self._store.get_run(self._owner, self._run_id)
-            if run is None or (not run.active and self.at.seq >= run.last_seq):
-                return None
+            if run is None or not run.active:
+                # what was written between the two looks is the last there is
+                stored, _ = await self._stored()
+                return stored or None
         if self._store.hub.closed and not self._watch.news:
             self.cut = True
             return None
@@ -86,13 +88,19 @@ class Reader:
     async def _stored(self) -> tuple[list[Entry], bool]:
         """The next page of the journal, and whether the reader has caught up with it."""
         self._watch.lost = False
-        page = await self._store.events(self._owner, self._run_id, after=max(0, self.at.seq - 1), limit=PAGE)
-        self._behind = len(page) == PAGE
-        more = self._behind
-        if self._whole:
-            page = _up_to_last_step(page) if more else page
-            return without_discarded(self._fresh(page)), not more
-        return self._fresh(page), not more
+        page = await self._page(max(0, self.at.seq - 1))
+        more = len(page) == PAGE
+        # only the end of a step tells whether a replay may show it
+        while more and self._whole and _ends_in_step(page):
+            next_page = await self._page(page[-1].seq)
+            page += next_page
+            more = len(next_page) == PAGE
+        self._behind = more
+        fresh = self._fresh(page)
+        return (without_discarded(fresh) if self._whole else fresh), not more
+
+    async def _page(self, after: int) -> list[Entry]:
+        return await self._store.events(self._owner, self._run_id, after=after, limit=PAGE)
 
     def _heard(self) -> list[Entry]:
         fresh: list[Entry] = []
@@ -197,11 +205,8 @@ def without_discarded(entries: list[Entry]) -> list[Entry]:
     return kept
 
 
-def _up_to_last_step(page: list[Entry]) -> list[Entry]:
-    """A page without its last, unfinished step, which the next page may show to be discarded."""
-    for index in range(len(page) - 1, 0, -1):
-        if isinstance(page[index].event, StepFinished):
-            break
-        if isinstance(page[index].event, StepStarted):
-            return page[:index]
-    return page
+def _ends_in_step(page: list[Entry]) -> bool:
+    for entry in reversed(page):
+        if isinstance(entry.event, StepStarted | StepFinished | StepDiscarded):
+            return isinstance(entry.event, StepStarted)
+    return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from farhand.agent.kit import Kit
-from farhand.agent.listen import Wish
+from farhand.agent.listen import Wish, whole
 from farhand.calls.opening import Opening, opened_event
 from farhand.core.call import Call, Phase, rejected_call
 from farhand.core.event import CallOpened, CallRejected
@@ -134,4 +134,4 @@ def _read(wish: Wish) -> object:
         # some providers send nothing at all for a tool without parameters
         return read_json(text.encode()) if text.strip() else {}
     except (Malformed, UnicodeEncodeError) as fault:
-        return _Unreadable(text[:4096], f"The input is not valid JSON: {fault}")
+        return _Unreadable(whole(text)[:4096], f"The input is not valid JSON: {fault}")

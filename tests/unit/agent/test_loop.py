@@ -147,6 +147,8 @@ async def test_results_are_handed_over_in_the_order_of_the_calls(stage: MakeStag
         (Ask("add", '{"a": 1, "b"'), ["not valid JSON"]),
         (Ask("add", "[1, 2]"), ["add"]),
         (Ask("subtract", {"a": 1}), ["no tool", "subtract", "add"]),
+        (Ask("add", '{"a": 1, "b": "\ud800"}'), ["not valid JSON"]),
+        (Ask("add\ud800", {"a": 1}, id="\ud800"), ["no tool"]),
         (Ask("add", {"a": 1, "b": 2, "c": "x" * 300_000}), ["larger than"]),
     ],
 )

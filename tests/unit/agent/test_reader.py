@@ -1,0 +1,417 @@
+"""A reader gets every word exactly once, whenever it comes, wherever it was cut, however slow it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from farhand.agent import journal, reader
+from farhand.agent.reader import Reader, knows, step_end, told_until
+from farhand.core.event import (
+    START,
+    CallTaken,
+    Entry,
+    Event,
+    Position,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+    StepDiscarded,
+    StepFinished,
+    StepStarted,
+    TextAdded,
+)
+from farhand.core.principal import LOCAL
+from farhand.core.run import Run, RunState
+from farhand.core.thread import Thread
+from farhand.models.scripted import Ask, Moment, Say, Step, Think
+from farhand.store.base import Committed, InsertRun, InsertThread, Store, WriteRun
+from farhand.store.memory import MemoryStore
+from farhand.testing import FakeClock
+from tests.requirement import requirement
+from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.hands import add
+from tests.unit.agent.stage import PATIENCE_SEC, Stage, kinds, text_in
+
+DONE = RunFinished(RunState.DONE, "end")
+
+
+async def _journal(store: Store, *events: Event, state: RunState = RunState.DONE) -> Run:
+    """A run with this journal."""
+    run = Run(run_id="run_1", owner=LOCAL, thread_id="t1", started_at=0.0, lease_until=1e12)
+    thread = Thread(owner=LOCAL, thread_id="t1", created_at=0.0, updated_at=0.0)
+    commit = await store.commit(
+        InsertThread(thread), InsertRun(run), WriteRun(run_id="run_1", fence=1, events=events, state=state)
+    )
+    assert isinstance(commit, Committed)
+    return commit.runs["run_1"]
+
+
+async def _append(store: Store, *events: Event) -> None:
+    assert isinstance(await store.commit(WriteRun(run_id="run_1", fence=1, events=events)), Committed)
+
+
+async def _all(store: Store, run: Run, after: Position = START) -> list[Entry]:
+    """Everything there is for a reader of an ended run."""
+    found: list[Entry] = []
+    with Reader(store, run.owner, run.run_id, after) as reading:
+        async with asyncio.timeout(PATIENCE_SEC):
+            while (entries := await reading.next(0.01)) is not None:
+                found += entries
+                await asyncio.sleep(0)
+    return found
+
+
+def _texts(*words: str) -> list[Event]:
+    return [TextAdded(number, word) for number, word in enumerate(words)]
+
+
+@pytest.fixture
+def _store_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words are stored with the next turn of the loop: told and stored pieces mix as much as they can."""
+    monkeypatch.setattr(journal, "JOIN_FOR_SEC", 0.0)
+
+
+@requirement("streams:resume")
+@pytest.mark.usefixtures("_store_at_once")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+async def test_a_reader_cut_at_any_character_and_resumed_gets_the_text_exactly_once(
+    data: st.DataObject,
+) -> None:
+    words = data.draw(st.lists(st.text("abcé ", min_size=1, max_size=6), min_size=1, max_size=8), "words")
+    thoughts = data.draw(st.sets(st.integers(0, len(words))), "thoughts before")
+    items = [Think("hm") if number in thoughts else Say([word]) for number, word in enumerate(words)]
+    full = "".join(word for number, word in enumerate(words) if number not in thoughts)
+    clock = FakeClock()
+    on = Stage(MemoryStore(clock), clock, [items])
+    await on.farhand.open()
+    run = await on.say("speak")
+    heard: list[Entry] = []
+    async with asyncio.timeout(PATIENCE_SEC):
+        while not heard or not isinstance(heard[-1].event, RunFinished):
+            at = heard[-1].end if heard else START
+            heard += await _some(on, run, at, data)
+    await on.farhand.close()
+    assert text_in([entry.event for entry in heard]) == full
+    assert [entry.end for entry in heard] == sorted({entry.end for entry in heard})
+
+
+async def _some(on: Stage, run: Run, at: Position, data: st.DataObject) -> list[Entry]:
+    """A reader that is cut after a while, perhaps in mid-word."""
+    with on.farhand.read(run, at) as reading:
+        for _ in range(data.draw(st.integers(0, 3), "turns of the loop")):
+            await asyncio.sleep(0)
+        entries = await reading.next(0.002) or []
+    kept = entries[: data.draw(st.integers(min(1, len(entries)), len(entries)), "entries kept")]
+    if kept and isinstance(kept[-1].event, TextAdded):
+        length = data.draw(st.integers(1, len(kept[-1].event.text)), "characters kept")
+        kept[-1] = replace(kept[-1], event=replace(kept[-1].event, text=kept[-1].event.text[:length]))
+    return kept
+
+
+@requirement("streams:resume")
+@pytest.mark.parametrize("join_for", [0.0, 0.05, 60.0])
+async def test_early_and_late_readers_get_the_same_text(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch, join_for: float
+) -> None:
+    monkeypatch.setattr(journal, "JOIN_FOR_SEC", join_for)
+    step = [Think("Let me see. "), "First I add. ", Ask("add", {"a": 1, "b": 2}), "Then I speak."]
+    on = await stage([step, "It is three, and that is all there is to say."], add)
+    run = await on.say("go")
+    async with asyncio.TaskGroup() as group:
+        readers = [group.create_task(on.told(run))]
+        for _ in range(15):
+            await asyncio.sleep(0)
+            readers.append(group.create_task(on.told(run)))
+    readers.append(asyncio.ensure_future(on.told(run)))
+    told = [text_in(await each) for each in readers]
+    assert set(told) == {text_in(await on.journal(run))}
+    assert told[0].startswith("First I add. Then I speak.It is three")
+
+
+@requirement("streams:resume")
+async def test_every_position_of_an_ended_run_leads_to_exactly_the_rest(store: Store) -> None:
+    events = [StepStarted(1), *_texts("hello", "you"), StepFinished(1, "end"), DONE]
+    run = await _journal(store, *events)
+    assert [entry.event for entry in await _all(store, run)] == events
+    cases = [
+        (Position(1), "helloyou"),
+        (Position(2, 2), "lloyou"),
+        (Position(2, 5), "you"),
+        (Position(3, 3), ""),
+    ]
+    for position, rest in cases:
+        assert text_in([entry.event for entry in await _all(store, run, position)]) == rest
+    assert await _all(store, run, Position(run.last_seq)) == []
+
+
+@requirement("streams:resume")
+async def test_a_journal_of_many_pages_is_read_to_its_end(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "PAGE", 10)
+    steps = [
+        event
+        for step in range(1, 9)
+        for event in (StepStarted(step), *_texts(*"abcdefg"), StepFinished(step, "calls"))
+    ]
+    run = await _journal(store, RunStarted("t1"), *steps, DONE)
+    assert [entry.event for entry in await _all(store, run)] == [RunStarted("t1"), *steps, DONE]
+    assert len(await _all(store, run, Position(30, 1))) == run.last_seq - 30
+
+
+@requirement("streams:resume")
+async def test_one_step_longer_than_a_page_is_read_to_its_end(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "PAGE", 10)
+    step = [StepStarted(1), *_texts(*"abcdefghijklmnopqrstuvwxyz"), StepFinished(1, "end")]
+    run = await _journal(store, RunStarted("t1"), *step, DONE)
+    assert [entry.event for entry in await _all(store, run)] == [RunStarted("t1"), *step, DONE]
+
+
+@requirement("streams:resume")
+async def test_a_long_step_that_is_still_being_told_is_read_to_where_it_is(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "PAGE", 5)
+    run = await _journal(
+        store, RunStarted("t1"), StepStarted(1), *_texts(*"abcdefghij"), state=RunState.RUNNING
+    )
+    with Reader(store, LOCAL, run.run_id) as reading:
+        found: list[Entry] = []
+        async with asyncio.timeout(PATIENCE_SEC):
+            while len(found) < 12:
+                found += await reading.next(0.01) or []
+                await asyncio.sleep(0)
+        assert text_in([entry.event for entry in found]) == "abcdefghij"
+        await _append(store, TextAdded(10, "k"), StepFinished(1, "end"))
+        assert kinds([entry.event for entry in await reading.next(5) or []]) == ["TextAdded", "StepFinished"]
+
+
+@requirement("streams:discarded")
+@pytest.mark.parametrize("page", [4, 7, 200])
+async def test_a_replay_leaves_out_discarded_steps_wherever_the_pages_end(
+    store: Store, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    monkeypatch.setattr(reader, "PAGE", page)
+    good = [StepStarted(1), *_texts("good"), StepFinished(1, "calls")]
+    cut = [StepStarted(2), *_texts(*"cut short"), RunResumed(), StepDiscarded(2)]
+    again = [StepStarted(2), *_texts("better"), StepFinished(2, "end")]
+    run = await _journal(store, RunStarted("t1"), *good, *cut, *again, DONE)
+    replay = [entry.event for entry in await _all(store, run)]
+    assert text_in(replay) == "goodbetter"
+    assert not any(isinstance(event, StepDiscarded) for event in replay)
+
+
+@requirement("streams:discarded")
+async def test_a_reader_that_saw_the_discarded_step_is_told_so(store: Store) -> None:
+    cut = [StepStarted(1), *_texts("cut sh"), RunResumed(), StepDiscarded(1)]
+    again = [StepStarted(1), *_texts("better"), StepFinished(1, "end")]
+    run = await _journal(store, *cut, *again, DONE)
+    rest = [entry.event for entry in await _all(store, run, Position(2, 3))]
+    assert kinds(rest)[:3] == ["TextAdded", "RunResumed", "StepDiscarded"]
+    assert text_in(rest) == " shbetter"
+
+
+@requirement("streams:slow-reader")
+async def test_a_reader_that_falls_behind_catches_up_from_the_record(store: Store) -> None:
+    run = await _journal(store, RunStarted("t1"), state=RunState.RUNNING)
+    with Reader(store, LOCAL, run.run_id) as slow:
+        assert len(await slow.next(1) or []) == 1
+        for number in range(1_000):
+            await _append(store, TextAdded(number, "x"))
+        assert slow._watch.lost, "it kept no more than its share"
+        found: list[Entry] = []
+        async with asyncio.timeout(PATIENCE_SEC):
+            while len(found) < 1_000:
+                found += await slow.next(0.01) or []
+    assert [entry.seq for entry in found] == list(range(2, 1_002))
+
+
+@requirement("streams:slow-reader")
+async def test_a_reader_that_never_reads_holds_up_nobody(stage: MakeStage) -> None:
+    on = await stage([Say(["word "] * 2_000)])
+    run = await on.say("speak")
+    with on.farhand.read(run) as dead:
+        assert text_in(await on.told(run)) == "word " * 2_000
+        assert len(dead._watch.news) <= 256
+
+
+@requirement("streams:resume")
+async def test_news_that_was_lost_is_found_at_the_next_look(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await _journal(store, RunStarted("t1"), state=RunState.RUNNING)
+    with Reader(store, LOCAL, run.run_id) as reading:
+        await reading.next(1)
+        monkeypatch.setattr(store.hub, "tell", lambda topic, item: None)
+        await _append(store, TextAdded(0, "lost"))
+        assert await reading.next(0.01) == []
+        assert text_in([entry.event for entry in await reading.next(0.01) or []]) == "lost"
+
+
+@requirement("streams:resume")
+async def test_a_reader_of_a_run_that_is_not_there_or_not_its_own_ends_at_once(store: Store) -> None:
+    run = await _journal(store, RunStarted("t1"), DONE)
+    assert await _all(store, replace(run, run_id="run_2")) == []
+    assert await _all(store, replace(run, owner=replace(LOCAL, subject="other"))) == []
+
+
+@requirement("streams:resume")
+async def test_a_reader_of_a_journal_that_was_purged_ends(store: Store) -> None:
+    run = await _journal(store, RunStarted("t1"), DONE)
+    await store.purge(settled_before=store.now() + 1)
+    assert await store.events(LOCAL, run.run_id) == []
+    assert await _all(store, run) == []
+
+
+@requirement("streams:resume")
+async def test_a_reader_that_is_told_to_leave_ends(store: Store) -> None:
+    run = await _journal(store, RunStarted("t1"), state=RunState.RUNNING)
+    with Reader(store, LOCAL, run.run_id) as reading:
+        await reading.next(1)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(reading.next(PATIENCE_SEC))
+            await asyncio.sleep(0)
+            reading.leave()
+        assert not waiting.result()
+        assert await reading.next(PATIENCE_SEC) is None
+
+
+@requirement("streams:cut")
+async def test_a_reader_is_cut_when_the_process_is_about_to_stop(store: Store) -> None:
+    run = await _journal(store, RunStarted("t1"), state=RunState.RUNNING)
+    with Reader(store, LOCAL, run.run_id) as reading:
+        await reading.next(1)
+        async with asyncio.TaskGroup() as group:
+            ended = group.create_task(_until_none(reading))
+            await asyncio.sleep(0)
+            store.hub.close()
+        assert ended.result() == []
+        assert reading.cut
+
+
+@requirement("streams:cut")
+async def test_a_reader_that_is_cut_has_had_what_was_told_before(store: Store) -> None:
+    run = await _journal(store, RunStarted("t1"), state=RunState.RUNNING)
+    with Reader(store, LOCAL, run.run_id) as reading:
+        await reading.next(1)
+        await _append(store, TextAdded(0, "last words"))
+        store.hub.close()
+        assert text_in([entry.event for entry in await _until_none(reading)]) == "last words"
+
+
+@requirement("streams:position")
+@pytest.mark.parametrize(
+    ("position", "known"),
+    [
+        (START, True),
+        (Position(1), True),
+        (Position(2, 0), True),
+        (Position(2, 5), True),
+        (Position(2, 6), False),
+        (Position(1, 1), False),
+        (Position(3), True),
+        (Position(3, 1), False),
+        (Position(4), False),
+        (Position(10**9, 3), False),
+    ],
+)
+async def test_a_position_that_no_reader_can_have_is_not_known(
+    store: Store, monkeypatch: pytest.MonkeyPatch, position: Position, known: bool
+) -> None:
+    monkeypatch.setattr(reader, "SPOKEN_SOON_SEC", 0.01)
+    run = await _journal(store, StepStarted(1), TextAdded(0, "hello"), StepFinished(1, "end"))
+    assert await knows(store, run, position) is known
+
+
+@requirement("streams:position")
+async def test_a_position_in_words_that_are_stored_in_a_moment_is_known(store: Store) -> None:
+    run = await _journal(store, StepStarted(1), state=RunState.RUNNING)
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(knows(store, run, Position(2, 3)))
+        await asyncio.sleep(0)
+        await _append(store, TextAdded(0, "hello"))
+    assert asked.result()
+
+
+@requirement("streams:position")
+async def test_what_a_reader_was_told_ends_with_its_position(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "PAGE", 2)
+    run = await _journal(store, StepStarted(1), *_texts("hello", "you"), CallTaken("c", "tab"), DONE)
+    for position, text in [
+        (START, ""),
+        (Position(2, 3), "hel"),
+        (Position(3, 0), "hello"),
+        (Position(5), "helloyou"),
+    ]:
+        told = await told_until(store, run, position)
+        assert text_in([entry.event for entry in told]) == text
+        assert len(told) == position.seq
+
+
+async def test_the_end_of_a_step_is_found(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "PAGE", 2)
+    run = await _journal(
+        store, StepStarted(1), StepFinished(1, "calls"), StepStarted(2), StepFinished(2, "end")
+    )
+    assert await step_end(store, run, 1) == Position(2)
+    assert await step_end(store, run, 2) == Position(4)
+    assert await step_end(store, run, 3) == Position(4)
+
+
+@requirement("runs:journal")
+async def test_words_are_joined_in_the_journal_and_told_one_by_one(stage: MakeStage) -> None:
+    on = await stage([Say(["a", "b", "c"])])
+    run = await on.say("speak")
+    told = [event for event in await on.told(run) if isinstance(event, TextAdded)]
+    assert [event.text for event in told] == ["a", "b", "c"]
+    assert [event for event in await on.journal(run) if isinstance(event, TextAdded)] == [TextAdded(0, "abc")]
+
+
+@requirement("runs:journal")
+async def test_words_reach_the_journal_while_the_model_is_silent(stage: MakeStage) -> None:
+    more = asyncio.Event()
+
+    async def script(moment: Moment) -> AsyncGenerator[Step, None]:
+        yield Say(["So far. "])
+        await more.wait()
+        yield Say(["And on."])
+
+    on = await stage(script)
+    run = await on.say("speak")
+    with on.farhand.read(run) as reading:
+        found: Sequence[Event] = []
+        async with asyncio.timeout(PATIENCE_SEC):
+            while text_in(found) != "So far. ":
+                await reading.next(0.05)
+                found = await on.journal(run)
+    more.set()
+    await on.told(run)
+    assert text_in(await on.journal(run)) == "So far. And on."
+
+
+@requirement("runs:journal")
+@pytest.mark.parametrize("text", ["\ud800", "a\udfff", "\x00", "\u202e"])
+async def test_a_model_that_says_what_no_text_can_hold_breaks_nothing(stage: MakeStage, text: str) -> None:
+    on = await stage([Say([text, " ok"]), "Next."])
+    run = await on.say("speak")
+    assert text_in(await on.told(run)).endswith(" ok")
+    assert text_in(await on.told(await on.say("again"))) == "Next."
+
+
+async def _until_none(reading: Reader) -> list[Entry]:
+    found: list[Entry] = []
+    async with asyncio.timeout(PATIENCE_SEC):
+        while (entries := await reading.next(PATIENCE_SEC)) is not None:
+            found += entries
+    return found
