@@ -10,18 +10,26 @@ C = TypeVar("C")
 
 
 class Connection(Generic[C]):
-    """Makes the client when it is first needed. Its sockets serve one loop: another one gets its own."""
+    """Makes a client where one is needed. Its sockets serve one loop: another one gets its own."""
 
     def __init__(self, make: Callable[[], C], shut: Callable[[C], Awaitable[object]]) -> None:
+        """The first client is made at once, so that a bad setting is told at once."""
         self._make = make
         self._shut = shut
-        self._client: C | None = None
+        self._client: C | None = make()
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def first(self) -> C:
+        """The client before anybody used it."""
+        assert self._client is not None, "the first client is there until it was used and closed"
+        return self._client
 
     def client(self) -> C:
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            self._client, self._loop = self._make(), loop
+        if self._client is None or self._loop not in (None, loop):
+            self._client = self._make()
+        self._loop = loop
         return self._client
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from farhand.errors import BadSetting, ModelFault
 from farhand.models.anthropic.answer import Answer
-from farhand.models.anthropic.request import LONGEST_ID, LONGEST_NAME, messages_of, tools_of
+from farhand.models.anthropic.request import LONGEST_ID, LONGEST_NAME, gone_tools_of, messages_of, tools_of
 from farhand.models.base import ModelEvent, Prompt
 from farhand.models.connection import Connection
 from farhand.models.faults import Trouble, broke_off, fault_of
@@ -63,8 +63,8 @@ class Anthropic:
         def client() -> anthropic.AsyncAnthropic:
             return anthropic.AsyncAnthropic(api_key=api_key, base_url=base_url, max_retries=max_retries)
 
-        _check_credentials(client())
         self._connection = Connection(client, anthropic.AsyncAnthropic.close)
+        _check_credentials(self._connection.first)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
         telling = Telling(prompt, longest_id=LONGEST_ID, longest_name=LONGEST_NAME)
@@ -105,7 +105,10 @@ class Anthropic:
         }
         if telling.prompt.instructions:
             request["system"] = telling.prompt.instructions
-        return {**request, "tools": tools} if tools else request
+        if tools:
+            return {**request, "tools": tools}
+        gone = gone_tools_of(telling)
+        return {**request, "tools": gone, "tool_choice": {"type": "none"}} if gone else request
 
     def _fault(self, error: anthropic.APIError) -> ModelFault:
         trouble = Trouble(provider="Anthropic", model=self._model, key_setting=KEY, words=error.message)

@@ -23,6 +23,7 @@ from farhand.core.thread import (
 )
 from farhand.core.tool import Tool
 from farhand.models.base import Image
+from farhand.models.calling import calls_in
 from farhand.models.shown import as_base64, input_shown, user_parts
 from farhand.models.telling import Telling, echoed
 
@@ -47,6 +48,13 @@ def messages_of(telling: Telling) -> list[dict[str, object]]:
 
 def tools_of(telling: Telling) -> list[dict[str, object]]:
     return [_tool(tool, telling) for tool in telling.prompt.tools]
+
+
+def gone_tools_of(telling: Telling) -> list[dict[str, object]]:
+    """Those that the history tells of: with calls in it, the API wants tools even where none is offered."""
+    names = dict.fromkeys(asked.tool for asked in calls_in(telling.prompt.messages))
+    gone = (Tool(name=name, description="No longer available.", input_schema={}) for name in names)
+    return [_tool(tool, telling) for tool in gone]
 
 
 def _tool(tool: Tool, telling: Telling) -> dict[str, object]:

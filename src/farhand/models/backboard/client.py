@@ -21,8 +21,8 @@ try:
         warnings.simplefilter("ignore", DeprecationWarning)
         # the library has no types: what is used of it stands in the protocols below
         from backboard import (  # type: ignore[import-untyped]
-            BackboardAPIError,
-            BackboardClient,
+            BackboardAPIError as BackboardAPIError,
+            BackboardClient as BackboardClient,
         )
 except ModuleNotFoundError as error:
     raise BadSetting(
@@ -44,6 +44,7 @@ class AssistantRecord(Protocol):
 
 
 class MessageRecord(Protocol):
+    status: str | None
     metadata_: dict[str, object] | None
 
 

@@ -14,7 +14,15 @@ from farhand.core.thread import UserMessage
 from farhand.errors import ModelFault
 from farhand.models.backboard.answer import Answer
 from farhand.models.backboard.assistant import Assistant
-from farhand.models.backboard.client import Client, Event, Events, Refused, connection, in_our_words
+from farhand.models.backboard.client import (
+    Client,
+    Event,
+    Events,
+    Refused,
+    ThreadRecord,
+    connection,
+    in_our_words,
+)
 from farhand.models.backboard.standing import Standing, standing_of
 from farhand.models.backboard.words import after_cancelled, everything, user_words
 from farhand.models.base import ModelEvent, Prompt
@@ -23,6 +31,8 @@ from farhand.models.telling import Telling
 
 MARK = "farhand_message"
 """In the metadata of a message: which of ours it is."""
+WAITS = "REQUIRES_ACTION"
+"""The status of a message whose calls have no outputs yet."""
 TIMEOUT_SEC = 600.0
 DEFAULT = "default"
 THREADS_KEPT = 10_000
@@ -123,18 +133,16 @@ class Backboard:
 
     async def _say(self, client: Client, telling: Telling, standing: Standing) -> Events | None:
         in_step = self._in_step.get(standing.thread) == standing.at
-        if standing.results is None:
-            if not in_step and await _has_other_words(client, telling, standing):
-                return None
-            return await self._send(
-                client, standing.thread, user_words(standing.users, telling), standing.users
-            )
-        if not standing.users:
-            return await self._submit(client, telling, standing)
-        if not in_step:
+        there = None if in_step else await client.get_thread(standing.thread)
+        if there is not None and not _is_where_we_are(there, telling, standing):
             return None
-        await self._cancel(client, standing)
-        content = after_cancelled(standing.results, standing.users, telling)
+        if standing.results is None:
+            content = user_words(standing.users, telling)
+        elif standing.users:
+            await self._cancel(client, standing)
+            content = after_cancelled(standing.results, standing.users, telling)
+        else:
+            return await self._submit(client, telling, standing)
         return await self._send(client, standing.thread, content, standing.users)
 
     async def _submit(self, client: Client, telling: Telling, standing: Standing) -> Events | None:
@@ -174,16 +182,17 @@ class Backboard:
             await client.cancel_run(standing.thread, standing.run)
 
 
-async def _has_other_words(client: Client, telling: Telling, standing: Standing) -> bool:
-    """True if the thread heard what is not in our history, or has heard the new message already.
+def _is_where_we_are(there: ThreadRecord, telling: Telling, standing: Standing) -> bool:
+    """False if the thread heard what is not in our history, or has gone on from where we are.
 
-    A crash came before the answer was stored, or the history was changed since.
+    A crash came before its answer was stored, or the history was changed since.
     """
-    thread = await client.get_thread(standing.thread)
-    marks = {(message.metadata_ or {}).get(MARK) for message in thread.messages} - {None}
+    marks = {(message.metadata_ or {}).get(MARK) for message in there.messages} - {None}
     new = {user.message_id for user in standing.users}
     users = {each.message_id for each in telling.prompt.messages if isinstance(each, UserMessage)}
-    return not marks <= users - new
+    last = there.messages[-1].status if there.messages else None
+    waits = standing.results is None or last in (None, WAITS)
+    return waits and marks <= users - new
 
 
 async def _begun(events: Events) -> Events:

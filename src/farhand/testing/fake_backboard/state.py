@@ -81,6 +81,7 @@ class Thread:
             raise Refusal(400, f"Run {run_id} is not waiting for tool outputs")
         _check_outputs(run, outputs)
         run.status = "completed"
+        self.records[-1]["status"] = "COMPLETED"
         waiting = list(outputs)
         results = tuple(_resolved(asked, _taken_from(waiting, asked)) for asked in run.asked)
         self.messages.append(ResultsMessage("run_fake", len(self.messages), results))
@@ -104,7 +105,7 @@ class Thread:
         run.asked = message.asked
         run.status = "requires_action" if run.asked else "completed"
         text = "".join(part.text for part in parts if isinstance(part, Text))
-        self._record(ids.fresh(), "assistant", text, None)
+        self._record(ids.fresh(), "assistant", text, None, "REQUIRES_ACTION" if run.asked else "COMPLETED")
 
     def shown(self) -> Json:
         return {"thread_id": self.id, "created_at": CREATED, "messages": self.records, "metadata_": None}
@@ -114,9 +115,11 @@ class Thread:
         self.runs[run.id] = run
         return run
 
-    def _record(self, message_id: str, role: str, content: str, metadata: object) -> None:
+    def _record(
+        self, message_id: str, role: str, content: str, metadata: object, status: str | None = None
+    ) -> None:
         facts = {"message_id": message_id, "role": role, "content": content, "created_at": CREATED}
-        self.records.append({**facts, "metadata_": metadata})
+        self.records.append({**facts, "metadata_": metadata, "status": status})
 
 
 def _check_outputs(run: Run, outputs: Sequence[Json]) -> None:

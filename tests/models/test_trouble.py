@@ -1,0 +1,140 @@
+"""What providers do wrong: each trouble ends in one clear sentence, and the thread goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from farhand import Success
+from farhand.core.event import RunFailed
+from farhand.models.scripted import Ask, Fail, Moment, Say, Step
+from tests.models.stage import PROVIDERS, Provider, stage
+from tests.requirement import requirement
+
+RETRYING = PROVIDERS[:3]
+
+
+def well(moment: Moment) -> Step:
+    return "Here I am."
+
+
+@pytest.mark.parametrize("provider", RETRYING, ids=lambda provider: provider.name)
+@pytest.mark.parametrize("status", [429, 500, 503])
+@requirement("models:retries")
+async def test_passing_trouble_is_retried_by_the_library(provider: Provider, status: int) -> None:
+    async with stage(provider, well) as at:
+        at.fake.refuse(status, "busy", times=2)
+        assert (await at.agent.run("Hello", thread="t")).text == "Here I am."
+        assert [request.status for request in at.fake.requests] == [status, status, 200]
+
+
+@pytest.mark.parametrize("provider", RETRYING, ids=lambda provider: provider.name)
+@pytest.mark.parametrize(
+    ("status", "words", "told"),
+    [
+        (429, "slow down", "takes no more requests for now (429). It says: slow down"),
+        (500, "oh dear", "has trouble of its own (500). It says: oh dear"),
+        (403, "not for you", "did not accept the key (403). It says: not for you"),
+        (404, "model: nope", "does not know what it was asked for (404). It says: model: nope"),
+        (400, "prompt is too long: 9 > 8", "The conversation is too long for"),
+        (413, "too much", "The conversation is too long for"),
+        (400, "no such thing", "refused the request"),
+    ],
+)
+@requirement("models:trouble")
+async def test_trouble_that_stays_ends_the_run_with_a_sentence(
+    provider: Provider, status: int, words: str, told: str
+) -> None:
+    async with stage(provider, well) as at:
+        at.fake.refuse(status, words, times=3 if status in {429, 500} else 1)
+        failed = await at.agent.run("Hello", thread="t")
+        assert failed.stop_reason == "failed"
+        assert told in (failed.error or "")
+        assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
+
+
+@pytest.mark.parametrize("status", [429, 500, 403])
+@requirement("models:trouble")
+async def test_trouble_of_backboard_ends_the_run_with_a_sentence(status: int) -> None:
+    async with stage(PROVIDERS[3], well) as at:
+        at.fake.refuse(status, "not now")
+        failed = await at.agent.run("Hello", thread="t")
+        assert failed.stop_reason == "failed"
+        assert f"({status}). It says: not now" in (failed.error or "")
+        assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
+
+
+@requirement("models:cut-stream")
+async def test_a_stream_that_is_cut_in_mid_answer_ends_the_run_and_the_thread_goes_on(
+    provider: Provider,
+) -> None:
+    def script(moment: Moment) -> Step:
+        if moment.text.endswith("a story"):
+            return Say(["Once ", "upon ", "a ", "time."])
+        return "Here I am."
+
+    async with stage(provider, script) as at:
+        at.fake.cut(after=2)
+        failed = await at.agent.run("Tell me a story", thread="t")
+        assert failed.stop_reason == "failed"
+        assert "broke off" in (failed.error or "")
+        assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
+
+
+@requirement("models:cut-stream")
+async def test_a_call_in_a_stream_that_is_cut_is_not_executed(provider: Provider) -> None:
+    def script(moment: Moment) -> Step:
+        if moment.text.endswith("Add") and not moment.results:
+            return [Say("Well. "), Ask("add", '{"a": 1, "b": 2}')]
+        return f"{len(moment.results)} results."
+
+    async with stage(provider, script) as at:
+        at.fake.cut(after=4)
+        failed = await at.agent.run("Add", thread="t")
+        assert failed.stop_reason == "failed"
+        assert (await at.agent.run("Hello?", thread="t")).text == "0 results."
+
+
+@requirement("models:trouble")
+async def test_an_error_in_the_stream_ends_the_run_with_its_words(provider: Provider) -> None:
+    def script(moment: Moment) -> Step:
+        if moment.text.endswith("Hello?"):
+            return "Here I am."
+        return [Say("I do "), Fail("Overloaded")]
+
+    async with stage(provider, script) as at:
+        failed = await at.agent.run("Hello", thread="t")
+        assert failed.stop_reason == "failed"
+        assert "It says: Overloaded" in (failed.error or "")
+        assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
+
+
+@requirement("models:trouble")
+async def test_results_that_came_before_the_trouble_are_kept(provider: Provider) -> None:
+    def script(moment: Moment) -> Step:
+        if moment.text.endswith("Ask me") and not moment.results:
+            return Ask("ask_text", {"question": "Who?"})
+        if moment.text.endswith("Ask me"):
+            return [Say("I "), Fail("Overloaded")]
+        return "Here I am."
+
+    async with stage(provider, script) as at:
+        paused = await at.agent.run("Ask me", thread="t")
+        failed = await at.agent.answer("t", [(paused.pending[0].call_id, Success("Grace"))])
+        assert failed.stop_reason == "failed"
+        assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
+        assert "Grace" in str(at.fake.requests[-1].body)
+
+
+@requirement("models:unreachable")
+async def test_a_provider_that_is_not_there_is_told_as_such(provider: Provider) -> None:
+    async with stage(provider, well) as at:
+        address = at.fake.url
+    gone = provider.model(at.fake)
+    assert address == at.fake.url
+    async with stage(provider, well) as at:
+        at.agent.spec = at.agent.spec.__class__(model=gone)
+        failed = await at.agent.run("Hello", thread="t")
+        assert "could not be reached" in (failed.error or "")
+        events = await at.until("t", RunFailed)
+        assert isinstance(events[-1], RunFailed)
+        assert events[-1].code == "model_fault"
