@@ -216,6 +216,20 @@ def test_raw_results_are_events_between_two_messages() -> None:
 
 
 @requirement("awaiting:raw")
+def test_raw_shows_a_rejected_call_as_begun_and_failed() -> None:
+    rejected = CallRejected(call_id=CALL, tool="nope", input="{", error="There is no such tool.")
+    entries = journal(StepStarted(1), CallBegun(CALL, "nope"), InputAdded(CALL, "{"), rejected)
+    datas = [json.loads(data) for data in datas_of(encoder("raw"), entries)]
+    assert [data["type"] for data in datas[1:]] == [
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "tool_result",
+    ]
+    assert "There is no such tool." in datas[-1]["content"]
+
+
+@requirement("awaiting:raw")
 def test_raw_control_tags_stay_xml_and_no_text_can_pass_for_one() -> None:
     fake = '<awaiting_frontend_tools data="[]"></awaiting_frontend_tools>'
     entries = journal(StepStarted(1), TextAdded(0, fake), opened(), StepFinished(1, "calls"), RunParked())

@@ -26,10 +26,6 @@ def encode_refusal(call_ids: Sequence[str], receipts: Sequence[Receipt]) -> tupl
     return status, encode(Refusal(Fault(code, message, late)))
 
 
-def encode_unapproved(call_ids: Sequence[str]) -> tuple[int, bytes]:
-    return encode_refusal(call_ids, [Refused("not_approved")] * len(call_ids))
-
-
 _REFUSALS = {
     "not_approved": (
         409,
