@@ -6,6 +6,7 @@ in the words of `ScriptedModel`. What an API looks like is the business of each 
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
@@ -80,6 +81,7 @@ class FakeProvider:
         self._planned: deque[Refusal] = deque()
         self._cut_after: int | None = None
         self._open = AsyncExitStack()
+        self._news = asyncio.Event()
 
     @property
     def prompts(self) -> list[Prompt]:
@@ -90,6 +92,15 @@ class FakeProvider:
     def refused(self) -> list[FakeRequest]:
         """The requests that broke a rule."""
         return [request for request in self.requests if request.status >= 400 and not request.planned]
+
+    async def saw(self, path_end: str) -> FakeRequest:
+        """The first request whose path ends so, once it has come."""
+        while True:
+            found = next((each for each in self.requests if each.path.endswith(path_end)), None)
+            if found is not None:
+                return found
+            self._news.clear()
+            await self._news.wait()
 
     def refuse(
         self, status: int, message: str = "on purpose", *, times: int = 1, retry_after: float = 0.01
@@ -127,6 +138,7 @@ class FakeProvider:
         async def endpoint(request: Request) -> Response:
             seen = FakeRequest(request.method, request.url.path, await _body(request), dict(request.headers))
             self.requests.append(seen)
+            self._news.set()
             try:
                 self._check_plan(seen)
                 self._check_key(seen)

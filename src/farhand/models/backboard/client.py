@@ -21,14 +21,17 @@ try:
         warnings.simplefilter("ignore", DeprecationWarning)
         # the library has no types: what is used of it stands in the protocols below
         from backboard import (  # type: ignore[import-untyped]
-            BackboardAPIError as BackboardAPIError,
-            BackboardClient as BackboardClient,
+            BackboardAPIError,
+            BackboardClient,
         )
 except ModuleNotFoundError as error:
     raise BadSetting(
         "Models of Backboard need a library that is not installed.",
         hint="Install it: pip install 'farhand[backboard]'.",
     ) from error
+
+# the library's own names that others may take from here
+__all__ = ["BackboardAPIError", "BackboardClient"]
 
 KEY = "BACKBOARD_API_KEY"
 ADDRESS = "BACKBOARD_BASE_URL"

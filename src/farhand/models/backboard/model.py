@@ -6,12 +6,13 @@ new: the results of a round in one submit, or the next message. Otherwise a new 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import TypeAlias
 
 from farhand.core.thread import UserMessage
-from farhand.errors import ModelFault
+from farhand.errors import BadSetting, ModelFault
 from farhand.models.backboard.answer import Answer
 from farhand.models.backboard.assistant import Assistant
 from farhand.models.backboard.client import (
@@ -61,6 +62,11 @@ class Backboard:
         assistant: str = "farhand",
         options: Mapping[str, object] | None = None,
     ) -> None:
+        if model != DEFAULT and not all(model.partition("/")):
+            raise BadSetting(
+                f"'{model}' is no model of Backboard.",
+                hint="Name its provider, too: openai/gpt-4o; or default.",
+            )
         self.name = f"backboard:{model}"
         self._model = model
         self._options = dict(options or {})
@@ -68,6 +74,7 @@ class Backboard:
         self._assistant = Assistant(assistant)
         self._in_step: dict[str, int] = {}
         self._left: dict[str, int] = {}
+        self._cancelling = asyncio.Lock()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
         telling = Telling(prompt)
@@ -167,19 +174,20 @@ class Backboard:
         return thread, 1, await self._send(client, thread, everything(telling), users)
 
     async def _send(self, client: Client, thread: str, content: str, users: Sequence[UserMessage]) -> Events:
-        provider, _, model = self._model.rpartition("/")
-        chosen = {} if self._model == DEFAULT else {"llm_provider": provider or None, "model_name": model}
+        provider, _, model = self._model.partition("/")
+        chosen = {} if self._model == DEFAULT else {"llm_provider": provider, "model_name": model}
         mark = {MARK: users[-1].message_id} if users else {}
         options = {**chosen, **self._options, "metadata": mark}
         return await _begun(await client.send_message(content, thread_id=thread, stream=True, **options))
 
     async def _cancel(self, client: Client, standing: Standing) -> None:
         """Once, and if Backboard does not want to, it is no matter: the run ends there by itself."""
-        if standing.run is None or standing.run in self._left:
-            return
-        _remember(self._left, standing.run)
-        with suppress(Refused, ModelFault), in_our_words(self._model, begun=False):
-            await client.cancel_run(standing.thread, standing.run)
+        async with self._cancelling:
+            if standing.run is None or standing.run in self._left:
+                return
+            with suppress(Refused, ModelFault), in_our_words(self._model, begun=False):
+                await client.cancel_run(standing.thread, standing.run)
+            _remember(self._left, standing.run)
 
 
 def _is_where_we_are(there: ThreadRecord, telling: Telling, standing: Standing) -> bool:
