@@ -47,6 +47,18 @@ def delete_file(path: str) -> dict[str, object]:
     return {"deleted": path}
 
 
+@tool(needs_approval=True)
+async def shred(path: str) -> dict[str, object]:
+    """Delete a file piece by piece: wait at the gate `<path>.tool`.
+
+    Args:
+        path: Which one.
+    """
+    note("shred", path)
+    await gate(f"{path}.tool")
+    return {"shredded": path}
+
+
 @tool
 def broken(subject: str) -> dict[str, object]:
     """Raise, always.
@@ -162,6 +174,10 @@ def ask_delete_and_open(moment: Moment, subject: str) -> Step:
     return once(moment, Ask("delete_file", {"path": subject}), Ask("open_url", {"url": subject}))
 
 
+def ask_shred(moment: Moment, subject: str) -> Step:
+    return once(moment, Ask("shred", {"path": subject}))
+
+
 def ask_broken(moment: Moment, subject: str) -> Step:
     return once(moment, Ask("broken", {"subject": subject}))
 
@@ -209,6 +225,7 @@ PLAYS: dict[str, Play] = {
     "photo": ask_photo,
     "photo-and-delete": ask_photo_and_delete,
     "delete-and-open": ask_delete_and_open,
+    "shred": ask_shred,
     "broken": ask_broken,
     "unknown": ask_unknown,
     "wrongly": ask_wrongly,
@@ -258,6 +275,6 @@ async def gate(name: str) -> None:
 
 agent = Agent(
     model=ScriptedModel(play),
-    tools=[weather, delete_file, broken, slow],
+    tools=[weather, delete_file, shred, broken, slow],
     frontend_tools=[open_url, take_photo],
 )

@@ -24,8 +24,14 @@ describe("a response is at fault", () => {
     ["with words outside a step", [start, words("start"), words("end"), finish]],
     ["with words that never began", [start, opened, words("delta"), closed, finish]],
     ["with words that stay open", [start, opened, words("start"), closed, finish]],
-    ["with words in the step of an output", [start, opened, tool("output-available"), words("start"), words("end"), closed, finish]],
-    ["with a call that begins twice", [start, opened, tool("input-start"), tool("input-start"), closed, finish]],
+    [
+      "with words in the step of an output",
+      [start, opened, tool("output-available"), words("start"), words("end"), closed, finish],
+    ],
+    [
+      "with a call that begins twice",
+      [start, opened, tool("input-start"), tool("input-start"), closed, finish],
+    ],
     ["with input for a call that never began", [start, opened, tool("input-delta"), closed, finish]],
     ["with a finish without a reason", [start, { type: "finish" }]],
     ["with a start that names no message", [{ type: "start" }, finish]],

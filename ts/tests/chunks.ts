@@ -28,7 +28,10 @@ class Order {
   read(chunk: Chunk, index: number): void {
     this.#at = index;
     this.#must(!this.#ended, `${chunk.type} comes after the end`);
-    this.#must(this.#started === (chunk.type !== "start"), `${chunk.type} comes ${this.#started ? "twice" : "before start"}`);
+    this.#must(
+      this.#started === (chunk.type !== "start"),
+      `${chunk.type} comes ${this.#started ? "twice" : "before start"}`,
+    );
     this.#course(chunk);
     this.#words(chunk);
     this.#tool(chunk);
@@ -78,7 +81,10 @@ class Order {
     this.#must(this.#inStep, `${chunk.type} outside a step`);
     // the stock client would take the step for one whose results are still to be posted
     this.#must(!this.#outputInStep, `${chunk.type} in the step of a tool's output`);
-    this.#must(this.#open === (move === "start" ? undefined : block), `${chunk.type} while ${this.#open ?? "nothing"} is open`);
+    this.#must(
+      this.#open === (move === "start" ? undefined : block),
+      `${chunk.type} while ${this.#open ?? "nothing"} is open`,
+    );
     this.#open = move === "end" ? undefined : block;
   }
 

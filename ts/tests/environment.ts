@@ -2,7 +2,16 @@
 // imitation of a browser; what is under test here are the clients, over real connections.
 import { builtinEnvironments, type Environment } from "vitest/runtime";
 
-const KEPT = ["fetch", "Request", "Response", "Headers", "AbortController", "AbortSignal", "URL", "FormData"] as const;
+const KEPT = [
+  "fetch",
+  "Request",
+  "Response",
+  "Headers",
+  "AbortController",
+  "AbortSignal",
+  "URL",
+  "FormData",
+] as const;
 
 const page = builtinEnvironments["happy-dom"];
 

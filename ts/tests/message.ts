@@ -45,7 +45,9 @@ export function wordsOf(part: Part): string | undefined {
     return `(${part.text})`;
   }
   const tool = toolOf(part);
-  return tool === undefined ? undefined : `${tool} ${JSON.stringify(part.input ?? part.rawInput)} ${stateOf(part)}`;
+  return tool === undefined
+    ? undefined
+    : `${tool} ${JSON.stringify(part.input ?? part.rawInput)} ${stateOf(part)}`;
 }
 
 function stateOf(part: Part): string {

@@ -16,7 +16,10 @@ export class Plug {
   private constructor(port: number) {
     this.#server = createServer((client) => {
       const server = connect(port, "127.0.0.1");
-      for (const [one, other] of [[client, server], [server, client]] as const) {
+      for (const [one, other] of [
+        [client, server],
+        [server, client],
+      ] as const) {
         this.#sockets.add(one);
         one.on("error", () => other.destroy());
         one.on("close", () => {

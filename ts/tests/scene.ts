@@ -74,7 +74,11 @@ export function scene(): Scene {
     },
     post: async (path, body) => {
       const headers = { "content-type": "application/json" };
-      const response = await fetch(`${running().url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+      const response = await fetch(`${running().url}${path}`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify(body),
+      });
       return { status: response.status, body: await response.json() };
     },
   };
@@ -86,7 +90,10 @@ export function fresh(kind: string): string {
 }
 
 /** The end of a test: what the person sees, how often the client posted, and that nothing else happens. */
-export async function ends(page: Page, { seen, posts }: { seen: readonly string[]; posts: number }): Promise<void> {
+export async function ends(
+  page: Page,
+  { seen, posts }: { seen: readonly string[]; posts: number },
+): Promise<void> {
   await page.quiet();
   expect(page.seen()).toEqual(seen);
   expect(page.error).toBeUndefined();

@@ -1,5 +1,5 @@
-// A real farhand server for the tests: the program of tests/browser, on loopback, with SQLite in a room of its own.
-// Knows nothing of chats.
+// A real farhand server for the tests: the program of tests/browser, on loopback, with SQLite in a room of its
+// own. Knows nothing of chats.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

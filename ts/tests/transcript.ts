@@ -1,6 +1,6 @@
-// What was said in a scenario, kept in schema/transcripts: the posts of `ai` 7 and the chunks of every answer. Ids and
-// the subject of the test are normalised, deltas joined, so that every client and every run must come to the same text.
-// UPDATE_TRANSCRIPTS=1 writes them anew.
+// What was said in a scenario, kept in schema/transcripts: the posts of `ai` 7 and the chunks of every answer.
+// Ids and the subject of the test are normalised, deltas joined, so that every client and every run must come to
+// the same text. UPDATE_TRANSCRIPTS=1 writes them anew.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect } from "vitest";
@@ -13,7 +13,10 @@ const FOLDER = resolve(import.meta.dirname, "../../schema/transcripts/ui_stream"
 const WRITER = "ai 7";
 const OUR_ID = /\b(?:call|apr|run|thr)_[0-9a-f]{32}\b/g;
 
-export function expectTranscript(scenario: string, { client, page, subject }: { client: Client; page: Page; subject: string }): void {
+export function expectTranscript(
+  scenario: string,
+  { client, page, subject }: { client: Client; page: Page; subject: string },
+): void {
   const lines = normalised(page, subject);
   const file = resolve(FOLDER, `${scenario}.jsonl`);
   if (process.env["UPDATE_TRANSCRIPTS"] === "1" && client.name === WRITER) {
@@ -23,7 +26,9 @@ export function expectTranscript(scenario: string, { client, page, subject }: { 
   if (process.env["UPDATE_TRANSCRIPTS"] === "1") {
     return;
   }
-  expect(existsSync(file), `${file} is missing: run the tests with UPDATE_TRANSCRIPTS=1 and look at it`).toBe(true);
+  expect(existsSync(file), `${file} is missing: run the tests with UPDATE_TRANSCRIPTS=1 and look at it`).toBe(
+    true,
+  );
   const kept = readFileSync(file, "utf8").trimEnd().split("\n");
   const compared = client.name === WRITER ? (all: string[]) => all : answersIn;
   expect(compared(lines)).toEqual(compared(kept));
@@ -39,9 +44,10 @@ function normalised(page: Page, subject: string): string[] {
   return inOrderOfCalls(renamed(text, page, subject).split("\n"));
 }
 
-/** Neighbouring outputs in the order of their calls: which of two tools is done first is nobody's promise either. */
+/** Neighbouring outputs in the order of their calls: which of two tools is done first is nobody's promise. */
 function inOrderOfCalls(lines: readonly string[]): string[] {
-  const call = (line: string): string => /^\{"chunk":\{"type":"tool-output-[a-z]+","toolCallId":"(\w+)"/.exec(line)?.[1] ?? "";
+  const call = (line: string): string =>
+    /^\{"chunk":\{"type":"tool-output-[a-z]+","toolCallId":"(\w+)"/.exec(line)?.[1] ?? "";
   const result: string[] = [];
   for (const line of lines) {
     const earlier = result.findLastIndex((other) => call(other) === "" || call(other) < call(line));
@@ -64,7 +70,8 @@ function joined(chunks: readonly Chunk[]): Chunk[] {
   for (const chunk of chunks) {
     const last = result.at(-1);
     const field = chunk.type === "tool-input-delta" ? "inputTextDelta" : "delta";
-    const same = last?.type === chunk.type && last["id"] === chunk["id"] && last["toolCallId"] === chunk["toolCallId"];
+    const same =
+      last?.type === chunk.type && last["id"] === chunk["id"] && last["toolCallId"] === chunk["toolCallId"];
     if (last !== undefined && same && chunk.type.endsWith("-delta")) {
       result[result.length - 1] = { ...last, [field]: `${String(last[field])}${String(chunk[field])}` };
     } else {
@@ -75,7 +82,10 @@ function joined(chunks: readonly Chunk[]): Chunk[] {
 }
 
 function renamed(text: string, page: Page, subject: string): string {
-  const names = new Map<string, string>([[page.chatId, "chat"], [subject, "subject"]]);
+  const names = new Map<string, string>([
+    [page.chatId, "chat"],
+    [subject, "subject"],
+  ]);
   const counts = new Map<string, number>();
   const name = (id: string, kind: string): void => {
     if (!names.has(id)) {

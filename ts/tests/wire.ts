@@ -151,7 +151,9 @@ interface ServerFrame {
 }
 
 /** A WebSocket of the `ws` package, looked on at. */
-export function socketOn(wire: Wire): new (address: string | URL, protocols?: string | string[]) => WebSocket {
+export function socketOn(
+  wire: Wire,
+): new (address: string | URL, protocols?: string | string[]) => WebSocket {
   return class extends WebSocket {
     readonly #exchanges = new Map<string, Exchange>();
 

@@ -1,4 +1,5 @@
-// One person at one page, whichever AI SDK the page uses and over whatever it talks. Tests speak this language alone.
+// One person at one page, whichever AI SDK the page uses and over whatever it talks. Tests speak this language
+// alone.
 import { type Message, type Part, toolOf } from "../message.ts";
 import { until } from "../until.ts";
 import type { Wire } from "../wire.ts";
@@ -43,8 +44,7 @@ export interface Chat {
 }
 
 export type ToolOutput = { readonly tool: string; readonly toolCallId: string } & (
-  | { readonly output: unknown }
-  | { readonly state: "output-error"; readonly errorText: string }
+  { readonly output: unknown } | { readonly state: "output-error"; readonly errorText: string }
 );
 
 /** What differs between the pages: how a person's hands and eyes reach the chat. */
@@ -134,7 +134,11 @@ export class Page {
   /** Waits until a line of the page has these words. */
   async sees(words: string, withinMs?: number): Promise<void> {
     const fact = (): boolean => this.seen().some((line) => line.includes(words));
-    await until(fact, () => `"${words}" on the page, which shows:\n${this.seen().join("\n")}\n${this.#trouble()}`, withinMs);
+    await until(
+      fact,
+      () => `"${words}" on the page, which shows:\n${this.seen().join("\n")}\n${this.#trouble()}`,
+      withinMs,
+    );
   }
 
   /** Waits until the client does nothing any more: no response is open and the chat is ready or broken. */
@@ -142,7 +146,7 @@ export class Page {
     const from = performance.now();
     const quiet = (): boolean => Math.min(this.wire.quietFor, performance.now() - from) > 100;
     await until(
-      () => quiet() && ["ready", "error"].includes(this.hands.chat().status), 
+      () => quiet() && ["ready", "error"].includes(this.hands.chat().status),
       () => `a client at rest: ${this.#trouble()}`,
     );
   }
@@ -175,7 +179,10 @@ export class Page {
 }
 
 /** How a transport over HTTP reaches the server. */
-export function httpOptions(opening: Opening, wire: Wire): { api: string; fetch: typeof fetch; body: object } {
+export function httpOptions(
+  opening: Opening,
+  wire: Wire,
+): { api: string; fetch: typeof fetch; body: object } {
   return { api: `${opening.url}/api/chat`, fetch: wire.fetch, body: bodyOf(opening) };
 }
 

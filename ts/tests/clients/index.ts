@@ -1,9 +1,12 @@
 // Every client that the chat stream promises to work with.
 import type { Client } from "./client.ts";
-import { http6, http603, http7, socket7 } from "./plain.ts";
+import { http5, http6, http603, http7, socket7 } from "./plain.ts";
 import { react6, react7 } from "./use-chat.tsx";
 
 export const clients: readonly Client[] = [http603, http6, http7, socket7, react6, react7];
+
+/** With those that know no approvals. */
+export const allClients: readonly Client[] = [http5, ...clients];
 
 export { http6, http603, http7, react6, react7, socket7 };
 export { type AutoSend, type Client, type Opening, Page, type ToolCall } from "./client.ts";

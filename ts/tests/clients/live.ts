@@ -36,7 +36,10 @@ export class Live {
   /** The chunks of the next exchange, up to its `[DONE]`. */
   async exchange(): Promise<Chunk[]> {
     const end = (): number => this.frames.indexOf("data: [DONE]\n\n", this.#read);
-    await until(() => end() !== -1, () => `[DONE]; the frames are:\n${this.frames.slice(this.#read).join("")}`);
+    await until(
+      () => end() !== -1,
+      () => `[DONE]; the frames are:\n${this.frames.slice(this.#read).join("")}`,
+    );
     const frames = this.frames.slice(this.#read, end());
     this.#read = end() + 1;
     return frames.map(chunkOf);
@@ -49,7 +52,10 @@ export class Live {
 
   /** Waits for frames outside an exchange and takes them. */
   async take(count: number): Promise<string[]> {
-    await until(() => this.unread.length >= count, () => `${count} frames; there are:\n${this.unread.join("")}`);
+    await until(
+      () => this.unread.length >= count,
+      () => `${count} frames; there are:\n${this.unread.join("")}`,
+    );
     const taken = this.frames.slice(this.#read, this.#read + count);
     this.#read += count;
     return taken;

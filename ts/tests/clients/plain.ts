@@ -1,11 +1,31 @@
 // The chat class of `ai` itself, without a framework, over HTTP and over AI SDK 7's WebSocket transport.
 import * as ai7 from "ai";
+import * as ai5 from "ai5";
 import * as ai6 from "ai6";
 import * as ai603 from "ai603";
 import { linesOf, type Message } from "../message.ts";
 import { socketOn, Wire } from "../wire.ts";
-import { bodyOf, type Chat, type Client, type Hands, httpOptions, type Opening, Page, type ToolCall } from "./client.ts";
+import {
+  bodyOf,
+  type Chat,
+  type Client,
+  type Hands,
+  httpOptions,
+  type Opening,
+  Page,
+  type ToolCall,
+} from "./client.ts";
 import { whenToSend } from "./when-to-send.ts";
+
+export const http5: Client = {
+  name: "ai 5",
+  transport: "http",
+  open: (opening) =>
+    openPage(opening, (wire, callbacks) => {
+      const transport = new ai5.DefaultChatTransport(httpOptions(opening, wire));
+      return new Chat5({ ...callbacks, ...whenToSend(ai5, opening), transport });
+    }),
+};
 
 export const http603: Client = {
   name: "ai 6.0.3",
@@ -122,5 +142,11 @@ class Chat6 extends ai6.AbstractChat<ai6.UIMessage> {
 class Chat603 extends ai603.AbstractChat<ai603.UIMessage> {
   constructor({ messages, ...init }: Init<{ transport: ai603.ChatTransport<ai603.UIMessage> }>) {
     super({ ...init, state: new Kept(messages as ai603.UIMessage[]) });
+  }
+}
+
+class Chat5 extends ai5.AbstractChat<ai5.UIMessage> {
+  constructor({ messages, ...init }: Init<{ transport: ai5.ChatTransport<ai5.UIMessage> }>) {
+    super({ ...init, state: new Kept(messages as ai5.UIMessage[]) });
   }
 }

@@ -1,4 +1,4 @@
-// A page as people write it with `useChat`: what is seen is read from the DOM, what is pressed are its buttons.
+// A page as people write it with `useChat`: what is seen is read from the DOM, what is pressed are buttons.
 import { useChat as useChat7 } from "@ai-sdk/react";
 import { useChat as useChat6 } from "@ai-sdk/react6";
 import * as ai7 from "ai";

@@ -7,7 +7,8 @@ type When = (options: { messages: never[] }) => boolean;
 /** The helpers that the `ai` package of a version brings along. */
 export interface StockHelpers {
   readonly lastAssistantMessageIsCompleteWithToolCalls: When;
-  readonly lastAssistantMessageIsCompleteWithApprovalResponses: When;
+  /** Missing in 5, which knows no approvals. */
+  readonly lastAssistantMessageIsCompleteWithApprovalResponses?: When;
 }
 
 export function whenToSend(stock: StockHelpers, opening: Opening): { sendAutomaticallyWhen?: When } {
@@ -16,11 +17,13 @@ export function whenToSend(stock: StockHelpers, opening: Opening): { sendAutomat
       return {
         sendAutomaticallyWhen: (options) =>
           stock.lastAssistantMessageIsCompleteWithToolCalls(options) ||
-          stock.lastAssistantMessageIsCompleteWithApprovalResponses(options),
+          stock.lastAssistantMessageIsCompleteWithApprovalResponses?.(options) === true,
       };
     case "joint": {
       const answered = sendWhenAnswered({ frontendTools: ["open_url", "take_photo"] });
-      return { sendAutomaticallyWhen: ({ messages }: { messages: AnswerableMessage[] }) => answered({ messages }) };
+      return {
+        sendAutomaticallyWhen: ({ messages }: { messages: AnswerableMessage[] }) => answered({ messages }),
+      };
     }
     case "never":
       return {};

@@ -73,7 +73,10 @@ describe("split: the stock helpers post the yes alone", () => {
     const subject = await asked(page);
     page.decide("take_photo", true);
     await page.sees("take_photo gave");
-    await ends(page, { seen: seenAt(subject, '= {"name":"photo.png"}', '{"name": "photo.png"}'), posts: page.wire.posts.length });
+    await ends(page, {
+      seen: seenAt(subject, '= {"name":"photo.png"}', '{"name": "photo.png"}'),
+      posts: page.wire.posts.length,
+    });
     expect(page.wire.posts.length).toBeLessThanOrEqual(4);
     expect(page.toolCalls.map((call) => call.input)).toEqual([{ camera: "front", subject }]);
     expectTranscript("split", { client, page, subject });
@@ -85,7 +88,10 @@ describe("split: the stock helpers post the yes alone", () => {
     const subject = await asked(page);
     page.decide("take_photo", true);
     await page.sees("take_photo gave");
-    await ends(page, { seen: seenAt(subject, "! no camera", "nothing: failure, no camera"), posts: page.wire.posts.length });
+    await ends(page, {
+      seen: seenAt(subject, "! no camera", "nothing: failure, no camera"),
+      posts: page.wire.posts.length,
+    });
     expect(page.wire.posts.length).toBeLessThanOrEqual(4);
     expect(page.toolCalls.length).toBe(1);
     expectTranscript("split-error", { client, page, subject });
@@ -101,31 +107,43 @@ describe("split: the stock helpers post the yes alone", () => {
     expectTranscript("split-denied", { client, page, subject });
   });
 
-  it.concurrent.for(clients)("$name, eager, brings the output while its yes is being posted", async (client) => {
-    requirement("ai-sdk:eager-split");
-    const page = here.open(client);
-    const subject = await asked(page);
-    page.decide("take_photo", true);
-    await until(() => page.wire.posts.length === 2, "the post of the yes");
-    page.answer("take_photo", PHOTO);
-    await page.sees("take_photo gave");
-    await ends(page, { seen: seenAt(subject, '= {"name":"photo.png"}', '{"name": "photo.png"}'), posts: page.wire.posts.length });
-    expect(page.wire.posts.length).toBeLessThanOrEqual(4);
-    expect(page.toolCalls).toEqual([]);
-    expectTranscript("eager-split", { client, page, subject });
-  });
+  it.concurrent.for(clients)(
+    "$name, eager, brings the output while its yes is being posted",
+    async (client) => {
+      requirement("ai-sdk:eager-split");
+      const page = here.open(client);
+      const subject = await asked(page);
+      page.decide("take_photo", true);
+      await until(() => page.wire.posts.length === 2, "the post of the yes");
+      page.answer("take_photo", PHOTO);
+      await page.sees("take_photo gave");
+      await ends(page, {
+        seen: seenAt(subject, '= {"name":"photo.png"}', '{"name": "photo.png"}'),
+        posts: page.wire.posts.length,
+      });
+      expect(page.wire.posts.length).toBeLessThanOrEqual(4);
+      expect(page.toolCalls).toEqual([]);
+      expectTranscript("eager-split", { client, page, subject });
+    },
+  );
 
-  it.concurrent.for(clients)("$name, eager and failing, brings the error while its yes is being posted", async (client) => {
-    requirement("ai-sdk:eager-split");
-    const page = here.open(client);
-    const subject = await asked(page);
-    page.decide("take_photo", true);
-    await until(() => page.wire.posts.length === 2, "the post of the yes");
-    page.fail("take_photo", "no camera");
-    await page.sees("take_photo gave");
-    await ends(page, { seen: seenAt(subject, "! no camera", "nothing: failure, no camera"), posts: page.wire.posts.length });
-    expect(page.wire.posts.length).toBeLessThanOrEqual(4);
-  });
+  it.concurrent.for(clients)(
+    "$name, eager and failing, brings the error while its yes is being posted",
+    async (client) => {
+      requirement("ai-sdk:eager-split");
+      const page = here.open(client);
+      const subject = await asked(page);
+      page.decide("take_photo", true);
+      await until(() => page.wire.posts.length === 2, "the post of the yes");
+      page.fail("take_photo", "no camera");
+      await page.sees("take_photo gave");
+      await ends(page, {
+        seen: seenAt(subject, "! no camera", "nothing: failure, no camera"),
+        posts: page.wire.posts.length,
+      });
+      expect(page.wire.posts.length).toBeLessThanOrEqual(4);
+    },
+  );
 
   it.concurrent.for(clients)("$name, slow, brings the output long after its yes", async (client) => {
     requirement("ai-sdk:split");

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { clients, type Page, type ToolCall } from "../clients/index.ts";
+import { allClients, type Page, type ToolCall } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
 import { ends, fresh, scene } from "../scene.ts";
 import { expectTranscript } from "../transcript.ts";
@@ -13,46 +13,52 @@ function openUrl(call: ToolCall, page: Page): void {
   }
 }
 
-it.concurrent.for(clients)("$name runs a frontend tool by onToolCall and posts its output", async (client) => {
-  requirement("ai-sdk:frontend-tool");
-  const page = here.open(client, { onToolCall: openUrl });
-  const url = fresh("page");
-  page.say(`open ${url}`);
-  await ends(page, {
-    seen: [
-      `user: open ${url}`,
-      "assistant: I will open it.",
-      `assistant: open_url {"url":"${url}"} = {"url":"${url}","viewKey":"v1"}`,
-      `assistant: open_url gave {"url": "${url}", "viewKey": "v1"}.`,
-    ],
-    posts: 2,
-  });
-  expect(page.toolCalls.length).toBe(1);
-  expectTranscript("frontend-tool", { client, page, subject: url });
-});
+it.concurrent.for(allClients)(
+  "$name runs a frontend tool by onToolCall and posts its output",
+  async (client) => {
+    requirement("ai-sdk:frontend-tool");
+    const page = here.open(client, { onToolCall: openUrl });
+    const url = fresh("page");
+    page.say(`open ${url}`);
+    await ends(page, {
+      seen: [
+        `user: open ${url}`,
+        "assistant: I will open it.",
+        `assistant: open_url {"url":"${url}"} = {"url":"${url}","viewKey":"v1"}`,
+        `assistant: open_url gave {"url": "${url}", "viewKey": "v1"}.`,
+      ],
+      posts: 2,
+    });
+    expect(page.toolCalls.length).toBe(1);
+    expectTranscript("frontend-tool", { client, page, subject: url });
+  },
+);
 
-it.concurrent.for(clients)("$name answers a frontend tool late, when its response has long ended", async (client) => {
-  requirement("ai-sdk:late-answer");
-  const page = here.open(client);
-  const url = fresh("page");
-  page.say(`open ${url}`);
-  await page.sees("is to run");
-  await page.quiet();
-  expect(page.wire.posts.length).toBe(1);
-  page.answer("open_url", { opened: true });
-  await ends(page, {
-    seen: [
-      `user: open ${url}`,
-      "assistant: I will open it.",
-      `assistant: open_url {"url":"${url}"} = {"opened":true}`,
-      'assistant: open_url gave {"opened": true}.',
-    ],
-    posts: 2,
-  });
-  expectTranscript("late-answer", { client, page, subject: url });
-});
+it.concurrent.for(allClients)(
+  "$name answers a frontend tool late, when its response has long ended",
+  async (client) => {
+    requirement("ai-sdk:late-answer");
+    const page = here.open(client);
+    const url = fresh("page");
+    page.say(`open ${url}`);
+    await page.sees("is to run");
+    await page.quiet();
+    expect(page.wire.posts.length).toBe(1);
+    page.answer("open_url", { opened: true });
+    await ends(page, {
+      seen: [
+        `user: open ${url}`,
+        "assistant: I will open it.",
+        `assistant: open_url {"url":"${url}"} = {"opened":true}`,
+        'assistant: open_url gave {"opened": true}.',
+      ],
+      posts: 2,
+    });
+    expectTranscript("late-answer", { client, page, subject: url });
+  },
+);
 
-it.concurrent.for(clients)("$name tells the model that a frontend tool failed", async (client) => {
+it.concurrent.for(allClients)("$name tells the model that a frontend tool failed", async (client) => {
   requirement("ai-sdk:error-answer");
   const page = here.open(client, {
     onToolCall: (call, page) => page.bringError(call, "the window was closed"),
@@ -71,7 +77,7 @@ it.concurrent.for(clients)("$name tells the model that a frontend tool failed", 
   expectTranscript("error-answer", { client, page, subject: url });
 });
 
-it.concurrent.for(clients)("$name answers two frontend calls in reverse, in one post", async (client) => {
+it.concurrent.for(allClients)("$name answers two frontend calls in reverse, in one post", async (client) => {
   requirement("ai-sdk:two-frontend-calls");
   const page = here.open(client);
   const url = fresh("page");
@@ -91,7 +97,7 @@ it.concurrent.for(clients)("$name answers two frontend calls in reverse, in one 
   expectTranscript("two-frontend-calls", { client, page, subject: url });
 });
 
-it.concurrent.for(clients)("$name posts the answers of a step one by one", async (client) => {
+it.concurrent.for(allClients)("$name posts the answers of a step one by one", async (client) => {
   requirement("ai-sdk:partial-answers");
   const page = here.open(client, { autoSend: "never" });
   const url = fresh("page");
@@ -118,7 +124,7 @@ it.concurrent.for(clients)("$name posts the answers of a step one by one", async
   expectTranscript("partial-answers", { client, page, subject: url });
 });
 
-it.concurrent.for(clients)("$name has a server tool and a frontend tool in one step", async (client) => {
+it.concurrent.for(allClients)("$name has a server tool and a frontend tool in one step", async (client) => {
   requirement("ai-sdk:mixed-step");
   const page = here.open(client, { onToolCall: openUrl });
   const subject = fresh("both");

@@ -56,7 +56,10 @@ const one = (chunks: readonly Chunk[], type: string): Chunk => {
   return found;
 };
 const textOf = (chunks: readonly Chunk[]): string =>
-  chunks.filter(({ type }) => type === "text-delta").map((chunk) => String(chunk["delta"])).join("");
+  chunks
+    .filter(({ type }) => type === "text-delta")
+    .map((chunk) => String(chunk["delta"]))
+    .join("");
 const yesTo = (tool: string, asked: Chunk, approved = true): object => ({
   type: `tool-${tool}`,
   toolCallId: asked["toolCallId"],
@@ -73,7 +76,7 @@ it("a text is one exchange", async () => {
   expect(one(chunks, "finish")["finishReason"]).toBe("stop");
 });
 
-it("a message for a tool behind an approval ends with the request; the yes brings output and text", async () => {
+it("a message for a tool behind an approval ends with the request, the yes with output and text", async () => {
   requirement("ai-sdk:live");
   const talk = await Talk.begin();
   const path = fresh("file");
@@ -91,24 +94,29 @@ it("a message for a tool behind an approval ends with the request; the yes bring
 it.each([
   ["message", { name: "photo.png" }, 'take_photo gave {"name": "photo.png"}.'],
   ["tool_result", { name: "photo.png" }, 'take_photo gave {"name": "photo.png"}.'],
-] as const)("after the yes to a frontend tool nothing is sent until its output comes as a %s", async (way, output, answer) => {
-  requirement("ai-sdk:live-frontend");
-  const talk = await Talk.begin();
-  talk.say(`photo ${fresh("cat")}`);
-  const request = one(await talk.exchange(), "tool-approval-request");
-  const toolCallId = request["toolCallId"];
-  talk.answer(yesTo("take_photo", request));
-  // what would come after the yes comes before the answer to this
-  talk.live.send({ type: "ping", timestamp: 1 });
-  expect((await talk.live.take(1)).map((frame) => JSON.parse(frame))).toEqual([{ type: "pong", timestamp: 1 }]);
-  await expect(until(() => talk.live.unread.length > 0, "a frame", 1_000)).rejects.toThrow();
-  if (way === "message") {
-    talk.answer({ ...yesTo("take_photo", request), state: "output-available", output });
-  } else {
-    talk.live.send({ type: "tool_result", toolCallId, result: output });
-  }
-  expect(textOf(await talk.exchange())).toBe(answer);
-});
+] as const)(
+  "after the yes to a frontend tool nothing is sent until its output comes as a %s",
+  async (way, output, answer) => {
+    requirement("ai-sdk:live-frontend");
+    const talk = await Talk.begin();
+    talk.say(`photo ${fresh("cat")}`);
+    const request = one(await talk.exchange(), "tool-approval-request");
+    const toolCallId = request["toolCallId"];
+    talk.answer(yesTo("take_photo", request));
+    // what would come after the yes comes before the answer to this
+    talk.live.send({ type: "ping", timestamp: 1 });
+    expect((await talk.live.take(1)).map((frame) => JSON.parse(frame))).toEqual([
+      { type: "pong", timestamp: 1 },
+    ]);
+    await expect(until(() => talk.live.unread.length > 0, "a frame", 1_000)).rejects.toThrow();
+    if (way === "message") {
+      talk.answer({ ...yesTo("take_photo", request), state: "output-available", output });
+    } else {
+      talk.live.send({ type: "tool_result", toolCallId, result: output });
+    }
+    expect(textOf(await talk.exchange())).toBe(answer);
+  },
+);
 
 it("the error of a frontend tool ends its exchange like an output", async () => {
   requirement("ai-sdk:live-frontend");
@@ -150,7 +158,12 @@ it("two approvals in sequence are two exchanges, the second with the text", asyn
   talk.say(`sequence ${path}`);
   talk.answer(yesTo("delete_file", one(await talk.exchange(), "tool-approval-request")));
   const second = await talk.exchange();
-  expect(types(second)).toEqual(["tool-output-available", "tool-input-available", "tool-approval-request", "finish"]);
+  expect(types(second)).toEqual([
+    "tool-output-available",
+    "tool-input-available",
+    "tool-approval-request",
+    "finish",
+  ]);
   expect(textOf(second)).toBe("");
   talk.answer(yesTo("delete_file", one(second, "tool-approval-request")));
   const last = await talk.exchange();
@@ -184,18 +197,21 @@ it("an interrupt stops the run", async () => {
   expect(one(chunks, "finish")["finishReason"]).toBe("other");
 });
 
-it.each(["{", "[]", '{"type":"dance"}', '{"type":"message"}', '{"type":"tool_result","toolCallId":"call_x"}'])(
-  "a frame that cannot be read (%s) is told so, and the socket stays",
-  async (text) => {
-    requirement("ai-sdk:live-bad-frame");
-    const talk = await Talk.begin();
-    talk.live.sendText(text);
-    await until(() => talk.live.unread.some((frame) => frame.includes('"error"')), "an error");
-    talk.live.send({ type: "ping", timestamp: 7 });
-    await until(() => talk.live.unread.some((frame) => frame.includes('"pong"')), "a pong");
-    expect(talk.live.isOpen).toBe(true);
-  },
-);
+it.each([
+  "{",
+  "[]",
+  '{"type":"dance"}',
+  '{"type":"message"}',
+  '{"type":"tool_result","toolCallId":"call_x"}',
+])("a frame that cannot be read (%s) is told so, and the socket stays", async (text) => {
+  requirement("ai-sdk:live-bad-frame");
+  const talk = await Talk.begin();
+  talk.live.sendText(text);
+  await until(() => talk.live.unread.some((frame) => frame.includes('"error"')), "an error");
+  talk.live.send({ type: "ping", timestamp: 7 });
+  await until(() => talk.live.unread.some((frame) => frame.includes('"pong"')), "a pong");
+  expect(talk.live.isOpen).toBe(true);
+});
 
 it("a dropped socket never stops a run", async () => {
   requirement("ai-sdk:dropped-socket");

@@ -44,11 +44,19 @@ it("two chats share a socket, each with its own sequence", async () => {
   send(sending("a", fresh("chat"), `story ${one}`));
   send(sending("b", fresh("chat"), `story ${two}`));
   here.server.openGate(two, "text");
-  await until(() => frames.some(({ type, requestId }) => type === "end" && requestId === "b"), "the end of the second");
+  await until(
+    () => frames.some(({ type, requestId }) => type === "end" && requestId === "b"),
+    "the end of the second",
+  );
   here.server.openGate(one, "text");
-  await until(() => frames.some(({ type, requestId }) => type === "end" && requestId === "a"), "the end of the first");
+  await until(
+    () => frames.some(({ type, requestId }) => type === "end" && requestId === "a"),
+    "the end of the first",
+  );
   for (const id of ["a", "b"]) {
-    const sequence = frames.filter(({ type, requestId }) => type === "chunk" && requestId === id).map((frame) => frame.sequence);
+    const sequence = frames
+      .filter(({ type, requestId }) => type === "chunk" && requestId === id)
+      .map((frame) => frame.sequence);
     expect(sequence).toEqual(sequence.map((_, index) => index));
   }
 });
@@ -67,18 +75,23 @@ it("an abort closes the request and not the run", async () => {
   await page.sees(`there was ${subject}.`);
 });
 
-it.each(["{", "[]", '{"type":"dance","requestId":"x"}', '{"type":"send","requestId":"x","id":"../..","messages":[]}'])(
-  "a frame that cannot be read (%s) gets an error, and the socket stays",
-  async (text) => {
-    requirement("ai-sdk:socket-bad-frame");
-    const { socket, frames, send } = await line();
-    socket.send(text);
-    await until(() => frames.some(({ type }) => type === "error"), "an error");
-    send(sending("good", fresh("chat"), "hello Ada"));
-    await until(() => frames.some(({ type, requestId }) => type === "end" && requestId === "good"), "the answer");
-    expect(socket.readyState).toBe(WebSocket.OPEN);
-  },
-);
+it.each([
+  "{",
+  "[]",
+  '{"type":"dance","requestId":"x"}',
+  '{"type":"send","requestId":"x","id":"../..","messages":[]}',
+])("a frame that cannot be read (%s) gets an error, and the socket stays", async (text) => {
+  requirement("ai-sdk:socket-bad-frame");
+  const { socket, frames, send } = await line();
+  socket.send(text);
+  await until(() => frames.some(({ type }) => type === "error"), "an error");
+  send(sending("good", fresh("chat"), "hello Ada"));
+  await until(
+    () => frames.some(({ type, requestId }) => type === "end" && requestId === "good"),
+    "the answer",
+  );
+  expect(socket.readyState).toBe(WebSocket.OPEN);
+});
 
 it("resuming a chat without an answer under way is told so", async () => {
   requirement("ai-sdk:nothing-to-resume");

@@ -1,20 +1,23 @@
 import { it } from "vitest";
-import { clients } from "../clients/index.ts";
+import { allClients } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
 import { ends, fresh, scene } from "../scene.ts";
 import { expectTranscript } from "../transcript.ts";
 
 const { open } = scene();
 
-it.concurrent.for(clients)("$name shows plain text after one post", async (client) => {
+it.concurrent.for(allClients)("$name shows plain text after one post", async (client) => {
   requirement("ai-sdk:text");
   const page = open(client);
   page.say("hello Ada");
-  await ends(page, { seen: ["user: hello Ada", "assistant: Hello Ada, this is your message number 1."], posts: 1 });
+  await ends(page, {
+    seen: ["user: hello Ada", "assistant: Hello Ada, this is your message number 1."],
+    posts: 1,
+  });
   expectTranscript("text", { client, page, subject: "Ada" });
 });
 
-it.concurrent.for(clients)("$name goes on in the same chat turn by turn", async (client) => {
+it.concurrent.for(allClients)("$name goes on in the same chat turn by turn", async (client) => {
   requirement("ai-sdk:text");
   const page = open(client);
   page.say("hello Ada");
@@ -33,7 +36,7 @@ it.concurrent.for(clients)("$name goes on in the same chat turn by turn", async 
   expectTranscript("turns", { client, page, subject: "Ada" });
 });
 
-it.concurrent.for(clients)("$name shows the model's thoughts apart from its answer", async (client) => {
+it.concurrent.for(allClients)("$name shows the model's thoughts apart from its answer", async (client) => {
   requirement("ai-sdk:text");
   const page = open(client);
   const subject = fresh("thing");

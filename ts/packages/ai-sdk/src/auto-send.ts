@@ -22,9 +22,9 @@ export interface AnsweredOptions {
 /**
  * A `sendAutomaticallyWhen` for chats in which a tool of the page needs a person's yes.
  *
- * It sends when every call of the last step is answered: an approval with a yes or a no, a tool of the page with its
- * output. After a yes it waits for that tool's output, so that both go in one post; the stock helpers would post the yes
- * alone and be asked to run the tool once more.
+ * It sends when every call of the last step is answered: an approval with a yes or a no, a tool of the page
+ * with its output. After a yes it waits for that tool's output, so that both go in one post; the stock helpers
+ * post the yes alone and have to be told to run the tool.
  */
 export function sendWhenAnswered({
   frontendTools,

@@ -1,1 +1,6 @@
-export { type AnswerableMessage, type AnswerablePart, type AnsweredOptions, sendWhenAnswered } from "./auto-send.ts";
+export {
+  type AnswerableMessage,
+  type AnswerablePart,
+  type AnsweredOptions,
+  sendWhenAnswered,
+} from "./auto-send.ts";
