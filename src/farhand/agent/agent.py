@@ -17,6 +17,7 @@ from farhand.agent.answers import Reaction, answer_pause
 from farhand.agent.farhand import Farhand, Spec
 from farhand.agent.reader import Reader
 from farhand.core.approval import Answer
+from farhand.core.call import Call, Phase
 from farhand.core.event import Event, Position, RunFailed, RunFinished, RunParked, TextAdded
 from farhand.core.outcome import Outcome
 from farhand.core.principal import LOCAL, Owner
@@ -24,7 +25,7 @@ from farhand.core.result import Accepted
 from farhand.core.run import Run
 from farhand.core.settings import Limits, Settings
 from farhand.core.thread import Text, UserMessage
-from farhand.errors import BadSetting, ResultMismatch
+from farhand.errors import BadSetting, ResultMismatch, ShuttingDown
 from farhand.models.base import Model
 from farhand.models.named import model_named
 from farhand.store.address import open_store
@@ -32,6 +33,7 @@ from farhand.store.base import Store
 from farhand.tools.toolbox import toolbox_of
 
 SILENCE_SEC = 60.0
+WAITING = "awaiting_frontend_tools"
 
 
 class Pending(Struct, frozen=True):
@@ -114,6 +116,10 @@ class Agent:
         receipts = await answer_pause(farhand.desk, pause, reactions)
         if not any(isinstance(receipt, Accepted) for receipt in receipts):
             raise ResultMismatch([], got)
+        now = await farhand.last_run(owner, thread)
+        if now.parked and now.waits:
+            # nothing goes on yet: a yes is followed by a wait, or a result came before its yes
+            return _told(now, stop_reason=WAITING, pending=await _pending(farhand, now))
         return await _result(farhand, pause.run, Position(pause.run.last_seq))
 
     async def close(self) -> None:
@@ -162,24 +168,33 @@ async def _result(farhand: Farhand, run: Run, after: Position) -> RunResult:
             last = event
             if isinstance(event, TextAdded):
                 text.append(event.text)
-    told = RunResult(thread=run.thread_id, run_id=run.run_id, text="".join(text), stop_reason="end")
+    told = _told(run, text="".join(text))
     match last:
         case RunParked():
-            return replace(told, stop_reason="awaiting_frontend_tools", pending=await _pending(farhand, run))
+            return replace(told, stop_reason=WAITING, pending=await _pending(farhand, run))
         case RunFailed(message=message):
             return replace(told, stop_reason="failed", error=message)
         case RunFinished(reason=reason):
             return replace(told, stop_reason=reason or "end")
         case _:
-            return told
+            raise ShuttingDown("The agent was closed in mid-run.", hint="The run goes on from its store.")
+
+
+def _told(
+    run: Run, *, text: str = "", stop_reason: str = "end", pending: tuple[Pending, ...] = ()
+) -> RunResult:
+    return RunResult(
+        thread=run.thread_id, run_id=run.run_id, text=text, stop_reason=stop_reason, pending=pending
+    )
 
 
 async def _pending(farhand: Farhand, run: Run) -> tuple[Pending, ...]:
     pause = await farhand.pause(run.owner, run.thread_id)
-    return tuple(
-        Pending(call.call_id, call.tool, call.input, call.approval.approval_id if call.approval else None)
-        for call in pause.open
-    )
+    return tuple(Pending(call.call_id, call.tool, call.input, _question(call)) for call in pause.open)
+
+
+def _question(call: Call) -> str | None:
+    return call.approval.approval_id if call.approval and call.phase is Phase.ASKING else None
 
 
 async def _until_pause(reader: Reader) -> AsyncIterator[Event]:

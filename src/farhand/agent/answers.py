@@ -46,9 +46,13 @@ def pause_of(run: Run, calls: Sequence[Call]) -> Pause:
 
 async def answer_pause(desk: Desk, pause: Pause, reactions: Sequence[Reaction]) -> list[Receipt]:
     """One receipt for each reaction; a set of ids that does not fit raises, and nothing was applied."""
-    _check_ids(pause, [reaction.call_id for reaction in reactions])
+    got = [reaction.call_id for reaction in reactions]
+    _check_ids(pause, got)
     known = {call.call_id: call for call in pause.calls}
-    brought = [_brought(known.get(reaction.call_id), reaction) for reaction in reactions]
+    brought = [_brought(known[reaction.call_id], reaction) for reaction in reactions]
+    if not all(brought):
+        # a yes to a call that asked for none
+        raise ResultMismatch([call.call_id for call in pause.calls], got)
     receipts = iter(await desk.accept(pause.run.owner, *(item for items in brought for item in items)))
     # of a yes and a result for the same call, the result's receipt tells how it ended
     return [[next(receipts) for _ in items][-1] for items in brought]
@@ -63,12 +67,12 @@ def _check_ids(pause: Pause, got: list[str]) -> None:
         raise ResultMismatch([call.call_id for call in pause.calls], got, doubled=doubled)
 
 
-def _brought(call: Call | None, reaction: Reaction) -> list[Brought]:
+def _brought(call: Call, reaction: Reaction) -> list[Brought]:
     items: list[Brought] = []
-    if call is not None and call.approval is not None and reaction.answer is not None:
+    if call.approval is not None and reaction.answer is not None:
         items.append(Reply(call.approval.approval_id, reaction.answer))
     denied = reaction.answer is not None and not reaction.answer.approved
-    on_server = call is not None and call.executor is Executor.SERVER
+    on_server = call.executor is Executor.SERVER
     if reaction.outcome is not None and not (items and (denied or on_server)):
         items.append(Result(call_id=reaction.call_id, outcome=reaction.outcome))
     return items
@@ -80,10 +84,5 @@ def _was_asked_for(call: Call) -> bool:
         return False
     if call.executor is Executor.FRONTEND:
         return True
-    asked = call.approval is not None
-    return asked and not (call.approval is not None and _allowed_before(call))
-
-
-def _allowed_before(call: Call) -> bool:
     approval = call.approval
-    return approval is not None and approval.answer is not None and approval.answered_at == call.opened_at
+    return approval is not None and (approval.answer is None or approval.answered_at != call.opened_at)

@@ -90,6 +90,7 @@ class Farhand:
     async def close(self) -> None:
         """Stops working and closes the store. What was under way goes on with the next open."""
         self.worker.stop()
+        self.kit.store.hub.close()
         if self._serving is not None:
             await asyncio.wait([self._serving])
         await self.kit.store.close()
@@ -249,6 +250,10 @@ class Farhand:
     async def execute(self, wish: Direct) -> Call:
         """The same for a program elsewhere: the call, once it is settled. A bad wish is raised."""
         return await call_directly(self.kit, wish)
+
+    async def feed_span(self, owner: Owner) -> tuple[int, int]:
+        """The first and the last number that the owner's feed has."""
+        return await self.kit.store.feed_span(owner)
 
     def feed(self, owner: Owner, after: int) -> FeedReader:
         """What happens to this owner's runs, calls and clients, after this number."""
