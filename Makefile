@@ -21,8 +21,8 @@ covered := src/farhand/core/*,src/farhand/calls/*,src/farhand/tools/*
 export PYTHON VENV
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check check-format check-lint check-types check-imports check-sizes check-ts tests tests-ts \
-        format docs bench lock clean
+.PHONY: help demo test check check-format check-lint check-types check-imports check-sizes check-ts \
+        tests tests-ts format docs bench lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
@@ -90,7 +90,8 @@ lock: ## write requirements/*.txt from pyproject.toml (ARGS=--upgrade for the ne
 	@$(PYTHON) scripts/lock.py $(ARGS)
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) ts/node_modules .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.*
+	rm -rf $(VENV) ts/node_modules .coverage .coverage.*
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find src tests scripts -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(ready_to_run): requirements/run.txt $(set_up_inputs)
