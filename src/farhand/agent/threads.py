@@ -92,7 +92,7 @@ async def stop_run(kit: Kit, worker: Worker, run: Run, reason: str) -> bool:
 async def _begin(
     kit: Kit, worker: Worker, place: Place, message: UserMessage, writes: Sequence[Write], *, hold_for: float
 ) -> Started | Stale:
-    run = _new_run(kit, place)
+    run = _new_run(kit, place, hold_for)
     commit = await kit.store.commit(
         InsertThread(_thread(kit, place, message)),
         *writes,
@@ -135,13 +135,14 @@ def _first_to_go(messages: Sequence[Message], instead_of: str | None) -> int:
     raise NotFound("There is no such message in this thread.")
 
 
-def _new_run(kit: Kit, place: Place) -> Run:
+def _new_run(kit: Kit, place: Place, hold_for: float) -> Run:
     now = kit.store.now()
     return Run(
         run_id=kit.clock.fresh("run"),
         owner=place.owner,
         thread_id=place.thread_id,
         started_at=now,
+        hold_for=hold_for,
         lease_until=now + FOREVER,
     )
 

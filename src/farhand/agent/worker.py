@@ -117,7 +117,7 @@ class Worker:
         except StoreDown:
             self._orphans[run.run_id] = self._pen(run)
             raise
-        hold_for = self._preferred.pop(run.run_id, self._kit.settings.patience.hold_for)
+        hold_for = self._preferred.pop(run.run_id, run.hold_for)
         self.launch(run, hold_for=hold_for)
         return True
 

@@ -38,6 +38,8 @@ class Run(Struct, frozen=True, kw_only=True):
     last_seq: int = 0
     blockers: int = 0
     started_at: float
+    hold_for: float = 0.0
+    """How long it keeps its coroutine at a pause, as it was started; 0 if a pause ends the response."""
     ended_at: float | None = None
     error: str | None = None
 

@@ -66,8 +66,8 @@ def _flush_runs(db: sqlite3.Connection, draft: Draft) -> None:
     _many(
         db,
         "INSERT INTO runs (state, parked, step, fence, lease_until, last_seq, blockers, error,"
-        " stray_at, ended_at, run_no, run_id, thread_no, started_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " stray_at, ended_at, run_no, run_id, thread_no, started_at, hold_for)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [_whole_run(row) for _, row in draft.runs.added()],
     )
 
@@ -118,7 +118,7 @@ def _watched(run: Run) -> tuple[float | None, float | None]:
 
 def _whole_run(row: RunRow) -> tuple[Value, ...]:
     run = row.run
-    return *_counted(run), *_watched(run), row.run_no, run.run_id, row.thread_no, run.started_at
+    return *_counted(run), *_watched(run), row.run_no, run.run_id, row.thread_no, run.started_at, run.hold_for
 
 
 def _stays(old: CallRow, row: CallRow) -> bool:

@@ -19,14 +19,14 @@ from farhand.store.base import Due
 
 RUN = """
     SELECT run_no, thread_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until,
-           last_seq, blockers, started_at, ended_at, error
+           last_seq, blockers, started_at, ended_at, error, hold_for
     FROM runs JOIN threads USING (thread_no)
 """
 
 RUN_BY_ID = RUN + " WHERE run_id = ?"
 
 RunColumns: TypeAlias = tuple[
-    int, int, str, str, str, str, str, int, int, int, float, int, int, float, float | None, str | None
+    int, int, str, str, str, str, str, int, int, int, float, int, int, float, float | None, str | None, float
 ]
 
 Unknown: TypeAlias = dict[str, msgspec.Raw]
@@ -89,6 +89,7 @@ def run_of(row: RunColumns) -> Run:
         last_seq=row[11],
         blockers=row[12],
         started_at=row[13],
+        hold_for=row[16],
         ended_at=row[14],
         error=row[15],
     )

@@ -38,6 +38,7 @@ CREATE TABLE runs (
     last_seq     INTEGER NOT NULL,
     blockers     INTEGER NOT NULL,
     started_at   REAL NOT NULL,
+    hold_for     REAL NOT NULL,
     ended_at     REAL,
     error        TEXT,
     stray_at     REAL,
