@@ -14,7 +14,17 @@ from msgspec import UNSET, UnsetType
 from farhand.core.call import Call, Phase
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut, told_to_people
 from farhand.core.run import Run
-from farhand.core.thread import Asked, AssistantMessage, File, Message, Reasoning, Text, Thread, UserMessage
+from farhand.core.thread import (
+    Asked,
+    AssistantMessage,
+    File,
+    Message,
+    Reasoning,
+    Resolved,
+    Text,
+    Thread,
+    UserMessage,
+)
 from farhand.core.thread import Part as StoredPart
 from farhand.core.tool import Tool
 from farhand.errors import FarhandError
@@ -30,7 +40,7 @@ from farhand.faces.threads.shapes import (
 )
 from farhand.wire.json_out import encode
 
-Outcomes = Mapping[str, Outcome]
+Results = Mapping[str, Resolved]
 Calls = Mapping[str, Call]
 
 
@@ -88,16 +98,16 @@ def open_call(call: Call, title: str) -> OpenCall:
 
 
 def ui_messages(messages: Sequence[Message], calls: Calls) -> list[UIMessage]:
-    outcomes: dict[str, Outcome] = {}
+    results: dict[str, Resolved] = {}
     for message in messages:
         if not isinstance(message, UserMessage | AssistantMessage):
-            outcomes |= {resolved.call_id: resolved.outcome for resolved in message.results}
+            results |= {resolved.call_id: resolved for resolved in message.results}
     shown: list[UIMessage] = []
     for message in messages:
         if isinstance(message, UserMessage):
-            shown.append(UIMessage(message.message_id, "user", _parts(message.parts, outcomes, calls)))
+            shown.append(UIMessage(message.message_id, "user", _parts(message.parts, results, calls)))
         elif isinstance(message, AssistantMessage):
-            _add_step(shown, message, _parts(message.parts, outcomes, calls))
+            _add_step(shown, message, _parts(message.parts, results, calls))
     return shown
 
 
@@ -108,11 +118,11 @@ def _add_step(shown: list[UIMessage], step: AssistantMessage, parts: list[Part])
     shown[-1].parts.extend([Part(type="step-start"), *parts])
 
 
-def _parts(parts: Iterable[StoredPart], outcomes: Outcomes, calls: Calls) -> list[Part]:
-    return [_part(part, outcomes, calls) for part in parts]
+def _parts(parts: Iterable[StoredPart], results: Results, calls: Calls) -> list[Part]:
+    return [_part(part, results, calls) for part in parts]
 
 
-def _part(part: StoredPart, outcomes: Outcomes, calls: Calls) -> Part:
+def _part(part: StoredPart, results: Results, calls: Calls) -> Part:
     match part:
         case Text(text=text):
             return Part(type="text", text=text, state="done")
@@ -121,21 +131,21 @@ def _part(part: StoredPart, outcomes: Outcomes, calls: Calls) -> Part:
         case File(name=name):
             return Part(type="text", text=f"[{name}]", state="done")
         case Asked():
-            return _tool_part(part, outcomes, calls)
+            return _tool_part(part, results.get(part.call_id), calls.get(part.call_id))
     assert_never(part)
 
 
-def _tool_part(asked: Asked, outcomes: Outcomes, calls: Calls) -> Part:
-    call = calls.get(asked.call_id)
-    outcome = outcomes.get(asked.call_id) or (call.outcome if call is not None else None)
+def _tool_part(asked: Asked, result: Resolved | None, call: Call | None) -> Part:
+    """Calls are kept for a while and results with the thread: both know what ran, the wish does not."""
+    known = call or result
     shown = Part(
         type=f"tool-{asked.tool}",
         tool_call_id=asked.call_id,
-        input=call.input if call is not None else asked.input,
+        input=known.input if known is not None else asked.input,
         approval=_approval(call),
     )
-    if outcome is not None:
-        return _ended(shown, outcome)
+    if known is not None and known.outcome is not None:
+        return _ended(shown, known.outcome)
     shown.state = _open_state(call)
     return shown
 
@@ -144,8 +154,10 @@ def _ended(shown: Part, outcome: Outcome) -> Part:
     match outcome:
         case Success(output=output):
             shown.state, shown.output = "output-available", output
-        case Denied():
+        case Denied(reason=reason):
             shown.state = "output-denied"
+            # the client's type wants one, and of an older call only the answer is known
+            shown.approval = shown.approval or ApprovalShape(str(shown.tool_call_id), False, reason or UNSET)
         case Failure() | TimedOut() | Cancelled():
             shown.state, shown.error_text = "output-error", told_to_people(outcome)
         case _:
