@@ -11,6 +11,7 @@ import pytest
 from farhand.calls.wait import settled, unblocked
 from farhand.core.outcome import Success, TimedOut
 from farhand.core.run import Run
+from farhand.errors import ShuttingDown
 from farhand.store.base import Due
 from farhand.store.hub import Hub, freed
 from tests.requirement import requirement
@@ -119,10 +120,28 @@ async def test_a_server_tool_without_a_run_is_waited_for_until_its_yes(bench: Be
     assert wait.result() == await bench.stored(call)
 
 
+async def test_a_wait_for_a_call_ends_when_the_process_is_about_to_stop(bench: Bench) -> None:
+    call = await bench.open()
+    async with asyncio.TaskGroup() as group:
+        wait = group.create_task(_refused(bench, call.call_id))
+        await _sleeping(bench, call.call_id)
+        bench.store.hub.close()
+    assert isinstance(wait.result(), ShuttingDown)
+    assert await bench.stored(call) == call
+
+
 @requirement("calls:owner")
 async def test_nobody_waits_for_a_call_of_another_owner(bench: Bench) -> None:
     call = await bench.open()
     assert await _bounded(unblocked(bench.store, BOB, call.call_id)) is None
+
+
+async def _refused(bench: Bench, call_id: str) -> ShuttingDown | None:
+    try:
+        await _bounded(unblocked(bench.store, ANN, call_id))
+    except ShuttingDown as error:
+        return error
+    return None
 
 
 async def _settled(bench: Bench, run: Run) -> Run | None:

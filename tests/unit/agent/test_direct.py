@@ -1,0 +1,185 @@
+"""Calls without a run: a program puts one on the desk and waits for its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from farhand.core.approval import Answer
+from farhand.core.call import Call, Phase
+from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
+from farhand.core.principal import LOCAL, Owner
+from farhand.core.result import Accepted, Result
+from farhand.store.base import Committed
+from farhand.testing import FakeClock
+from farhand.tools.decorate import tool
+from tests.requirement import requirement
+from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.hands import add, ask_text, broken, open_url, take_photo
+from tests.unit.agent.stage import NO, PATIENCE_SEC, THREAD, YES, Stage, comes_true
+
+pytestmark = pytest.mark.timeout(PATIENCE_SEC)
+URL: dict[str, object] = {"url": "https://example.org"}
+VIEW = Success({"viewKey": "v1"})
+
+
+@tool(needs_approval=True)
+def delete_file(path: str) -> str:
+    """Delete a file.
+
+    Args:
+        path: Which.
+    """
+    return f"deleted {path}"
+
+
+async def _on(stage: MakeStage) -> Stage:
+    return await stage([], add, ask_text, broken, delete_file, open_url, take_photo)
+
+
+async def _opened(on: Stage) -> Call:
+    async def is_there() -> bool:
+        return bool(await on.store.open_calls(LOCAL, THREAD))
+
+    await comes_true(is_there)
+    return await on.open_call()
+
+
+async def _meanwhile(
+    on: Stage, name: str, input: dict[str, object], *acts: Callable[[Call], Awaitable[object]]
+) -> Outcome:
+    """The outcome of the call, while this is done to it."""
+    async with asyncio.TaskGroup() as group:
+        outcome = group.create_task(on.farhand.call(name, input, thread=THREAD))
+        call = await _opened(on)
+        for act in acts:
+            await act(call)
+    return outcome.result()
+
+
+@requirement("api:call")
+async def test_a_call_to_a_far_hand_returns_its_result(stage: MakeStage) -> None:
+    on = await _on(stage)
+    assert await _meanwhile(on, "open_url", URL, lambda call: on.answer(call, VIEW)) == VIEW
+
+
+@requirement("api:call")
+@pytest.mark.parametrize(
+    ("name", "input", "outcome"),
+    [
+        ("add", {"a": 1, "b": 2}, Success(3)),
+        ("broken", {"why": "no disk"}, Failure("ValueError: no disk")),
+    ],
+)
+async def test_a_call_to_a_server_tool_runs_it_here(
+    stage: MakeStage, name: str, input: dict[str, object], outcome: Outcome
+) -> None:
+    on = await _on(stage)
+    assert await on.farhand.call(name, input, thread=THREAD) == outcome
+    assert await on.store.open_calls(LOCAL, THREAD) == []
+
+
+@requirement("api:call")
+async def test_a_server_tool_behind_a_yes_runs_after_it(stage: MakeStage) -> None:
+    on = await _on(stage)
+    path: dict[str, object] = {"path": "a.txt"}
+    yes = await _meanwhile(on, "delete_file", path, lambda call: on.decide(call, YES))
+    no = await _meanwhile(on, "delete_file", path, lambda call: on.decide(call, NO))
+    assert (yes, no) == (Success("deleted a.txt"), Denied("too dear"))
+
+
+@requirement("calls:always-in-thread")
+async def test_a_yes_for_the_thread_counts_for_calls_without_a_run(stage: MakeStage) -> None:
+    on = await _on(stage)
+    always = Answer(approved=True, scope="thread")
+    await _meanwhile(on, "delete_file", {"path": "a.txt"}, lambda call: on.decide(call, always))
+    assert await on.farhand.call("delete_file", {"path": "b.txt"}, thread=THREAD) == Success("deleted b.txt")
+
+
+@requirement("api:call")
+async def test_a_far_hand_behind_a_yes_answers_after_it(stage: MakeStage) -> None:
+    on = await _on(stage)
+    outcome = await _meanwhile(
+        on,
+        "take_photo",
+        {"camera": "front"},
+        lambda call: on.decide(call, YES),
+        lambda call: on.answer(call, Success("a photo")),
+    )
+    assert outcome == Success("a photo")
+
+
+@requirement("api:call")
+async def test_a_call_that_nobody_answers_times_out(stage: MakeStage, clock: FakeClock) -> None:
+    on = await _on(stage)
+
+    async def wait_too_long(call: Call) -> None:
+        clock.advance(5)
+        await on.farhand.deadlines.sweep(on.farhand.desk)
+
+    assert await _meanwhile(on, "ask_text", {"question": "?"}, wait_too_long) == TimedOut(5.0)
+
+
+@requirement("api:call")
+async def test_a_call_may_bring_its_own_time(stage: MakeStage, clock: FakeClock) -> None:
+    on = await _on(stage)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(on.farhand.call("open_url", URL, thread=THREAD, timeout_sec=7))
+        call = await _opened(on)
+        assert call.deadline == clock.now() + 7
+        await on.answer(call, VIEW)
+
+
+@requirement("api:call")
+async def test_a_cancelled_call_returns_so(stage: MakeStage) -> None:
+    on = await _on(stage)
+
+    async def cancel(call: Call) -> None:
+        assert isinstance(await on.farhand.desk.cancel([call], "no longer needed"), Committed)
+
+    assert await _meanwhile(on, "open_url", URL, cancel) == Cancelled("no longer needed")
+
+
+@requirement("api:call")
+@pytest.mark.parametrize(
+    ("name", "input", "words"), [("open_file", {}, "open_file"), ("open_url", {"url": 5}, "url")]
+)
+async def test_an_unknown_tool_or_a_bad_input_is_a_failure_and_opens_nothing(
+    stage: MakeStage, name: str, input: dict[str, object], words: str
+) -> None:
+    on = await _on(stage)
+    outcome = await on.farhand.call(name, input, thread=THREAD)
+    assert isinstance(outcome, Failure)
+    assert words in outcome.error
+    assert await on.store.get_thread(LOCAL, THREAD) is None
+
+
+@requirement("calls:owner")
+async def test_a_call_belongs_to_its_owner(stage: MakeStage) -> None:
+    on = await _on(stage)
+    ann, bob = Owner("acme", "ann"), Owner("acme", "bob")
+    async with asyncio.TaskGroup() as group:
+        outcome = group.create_task(on.farhand.call("open_url", URL, thread=THREAD, owner=ann))
+
+        async def is_there() -> bool:
+            return bool(await on.store.open_calls(ann))
+
+        await comes_true(is_there)
+        [call] = await on.store.open_calls(ann)
+        result = Result(call_id=call.call_id, outcome=VIEW)
+        assert await on.farhand.desk.settle(bob, result) != Accepted()
+        assert await on.farhand.desk.settle(ann, result) == Accepted()
+    assert outcome.result() == VIEW
+
+
+@requirement("api:call")
+async def test_whoever_gives_up_waiting_leaves_the_call_to_its_deadline(stage: MakeStage) -> None:
+    on = await _on(stage)
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(on.farhand.call("open_url", URL, thread=THREAD))
+        call = await _opened(on)
+        waiting.cancel()
+    assert (await on.open_call()).phase is Phase.READY
+    await on.answer(call, VIEW)

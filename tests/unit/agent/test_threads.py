@@ -1,0 +1,210 @@
+"""Threads: another answer, an edited message, a drain, tools that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from farhand.agent.farhand import Farhand, Spec
+from farhand.core.event import CallOpened, RunFinished, RunParked, StepFinished, TextAdded
+from farhand.core.outcome import Cancelled, Success
+from farhand.core.principal import LOCAL, Owner
+from farhand.core.run import RunState
+from farhand.core.settings import Patience, Settings
+from farhand.core.thread import Text, UserMessage, text_of
+from farhand.core.tool import Executor, Tool
+from farhand.errors import Busy, NotFound
+from farhand.models.scripted import Ask, Moment, Say, Step
+from farhand.testing import FakeClock
+from farhand.tools.toolbox import toolbox_of
+from tests.requirement import requirement
+from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.hands import add, open_url
+from tests.unit.agent.stage import PATIENCE_SEC, THREAD, Stage, text_in, the
+
+pytestmark = pytest.mark.timeout(PATIENCE_SEC)
+OPEN = Ask("open_url", {"url": "https://example.org"})
+
+
+async def _texts(on: Stage) -> list[str]:
+    return [text_of(message) for message in await on.messages()]
+
+
+@requirement("runs:another-answer")
+async def test_another_answer_takes_the_place_of_the_last_one(stage: MakeStage) -> None:
+    on = await stage(["First.", "Second."])
+    await on.told(await on.say("hi"))
+    again = await on.farhand.start_again(LOCAL, THREAD, instead_of=None, hold_for=0.0)
+    assert text_in(await on.told(again.run)) == "Second."
+    assert await _texts(on) == ["hi", "Second."]
+    assert len(on.model.prompts[1].messages) == 1
+
+
+@requirement("runs:another-answer")
+@pytest.mark.parametrize("by", ["run", "message"])
+async def test_another_answer_to_an_earlier_message_cuts_what_came_after(stage: MakeStage, by: str) -> None:
+    on = await stage(["One.", "Two.", "Other."])
+    first = await on.say("1", message_id="m1")
+    await on.told(first)
+    await on.told(await on.say("2"))
+    instead_of = first.run_id if by == "run" else "m1"
+    again = await on.farhand.start_again(LOCAL, THREAD, instead_of=instead_of, hold_for=0.0)
+    await on.told(again.run)
+    assert await _texts(on) == ["1", "Other."]
+
+
+@requirement("runs:another-answer")
+async def test_another_answer_while_the_run_waits_leaves_it_behind(stage: MakeStage) -> None:
+    on = await stage([OPEN, "Other."], open_url)
+    first = await on.say("open it")
+    await on.told(first)
+    again = await on.farhand.start_again(LOCAL, THREAD, instead_of=None, hold_for=0.0)
+    assert text_in(await on.told(again.run)) == "Other."
+    assert await on.outcomes(first) == [Cancelled("the user moved on")]
+
+
+@requirement("runs:another-answer")
+async def test_another_answer_while_the_model_speaks_is_busy(stage: MakeStage) -> None:
+    on = await stage([[Say(["a"]), Say(["b"], delay=60)]])
+    await on.told(await on.say("speak"), TextAdded)
+    with pytest.raises(Busy):
+        await on.farhand.start_again(LOCAL, THREAD, instead_of=None, hold_for=0.0)
+    await on.farhand.stop(LOCAL, THREAD, "stopped by the user")
+
+
+@requirement("runs:another-answer")
+@pytest.mark.parametrize("instead_of", ["m9", None])
+async def test_another_answer_to_nothing_is_not_found(stage: MakeStage, instead_of: str | None) -> None:
+    on = await stage(["One."])
+    thread = THREAD if instead_of else "empty"
+    await on.told(await on.say("1"))
+    with pytest.raises(NotFound):
+        await on.farhand.start_again(LOCAL, thread, instead_of=instead_of, hold_for=0.0)
+    assert await _texts(on) == ["1", "One."]
+
+
+@requirement("runs:another-answer")
+async def test_an_edited_message_takes_the_place_of_the_old_one(stage: MakeStage) -> None:
+    on = await stage(["One.", "Two.", "Other."])
+    await on.told(await on.say("1", message_id="m1"))
+    await on.told(await on.say("2", message_id="m2"))
+    edited = UserMessage("m3", (Text("1, but better"),))
+    started = await on.farhand.start(LOCAL, THREAD, edited, hold_for=0.0, instead_of="m1")
+    await on.told(started.run)
+    assert await _texts(on) == ["1, but better", "Other."]
+
+
+@requirement("runs:another-answer")
+async def test_an_edit_of_a_message_that_is_not_there_is_not_found(stage: MakeStage) -> None:
+    on = await stage(["One."])
+    await on.told(await on.say("1"))
+    with pytest.raises(NotFound):
+        await on.farhand.start(LOCAL, THREAD, UserMessage("m3", (Text("x"),)), hold_for=0.0, instead_of="m9")
+    assert await _texts(on) == ["1", "One."]
+
+
+async def test_a_thread_is_named_after_its_first_words(stage: MakeStage) -> None:
+    on = await stage(["Hello.", "Again."])
+    await on.told(await on.say("  What is\nthe weather " + "x" * 100))
+    await on.told(await on.say("other"))
+    thread = await on.farhand.thread(LOCAL, THREAD)
+    assert thread is not None
+    assert thread.title.startswith("What is the weather xxx")
+    assert len(thread.title) == 80
+
+
+@requirement("runs:drain")
+async def test_a_drain_parks_what_is_held_and_loses_nothing(stage: MakeStage) -> None:
+    on = await stage([OPEN, _tell], open_url)
+    run = await on.say("open it", hold_for=600)
+    await on.told(run, StepFinished)
+    await on.farhand.drain(5.0)
+    stored = await on.stored(run)
+    assert (stored.state, stored.parked) == (RunState.WAITING, True)
+
+
+@requirement("runs:drain")
+async def test_a_drain_lets_what_works_come_to_its_end(stage: MakeStage) -> None:
+    on = await stage([Say(["a ", "b ", "c"], delay=0.01)])
+    run = await on.say("speak")
+    await on.told(run, TextAdded)
+    await on.farhand.drain(PATIENCE_SEC)
+    assert (await on.stored(run)).state is RunState.DONE
+    assert text_in(await on.journal(run)) == "a b c"
+
+
+@requirement("runs:drain")
+async def test_a_drain_waits_no_longer_than_it_is_told(stage: MakeStage) -> None:
+    on = await stage([[Say(["a"]), Say(["b"], delay=60)]])
+    run = await on.say("speak")
+    await on.told(run, TextAdded)
+    await on.farhand.drain(0.01)
+    assert (await on.stored(run)).active
+
+
+@requirement("runs:drain")
+async def test_after_a_drain_answers_are_still_taken(stage: MakeStage) -> None:
+    on = await stage([OPEN, _tell], open_url)
+    run = await on.say("open it", hold_for=600)
+    await on.told(run, StepFinished)
+    await on.farhand.drain(5.0)
+    await on.answer(await on.open_call(), Success({"viewKey": "v1"}))
+    assert await on.outcomes(run) == [Success({"viewKey": "v1"})]
+
+
+class Visitor:
+    """Tools of somebody who registered for one owner."""
+
+    def __init__(self, owner: Owner, *tools: Tool) -> None:
+        self._owner = owner
+        self._tools = tools
+
+    def tools(self, owner: Owner) -> Sequence[Tool]:
+        return self._tools if owner == self._owner else ()
+
+    def get(self, owner: Owner, name: str) -> Tool | None:
+        return next((tool for tool in self.tools(owner) if tool.name == name), None)
+
+    def asks(self, tool: Tool, input: dict[str, object]) -> bool:
+        return tool.may_ask
+
+
+PRINT = Tool(
+    name="print_page",
+    description="Print it.",
+    input_schema={"type": "object", "properties": {"page": {"type": "integer"}}},
+    executor=Executor.CLIENT,
+)
+
+
+@requirement("runs:visitors")
+async def test_tools_of_registered_clients_are_offered_to_their_owner_and_shadow_nothing(
+    clock: FakeClock, stage: MakeStage
+) -> None:
+    on = await stage([Ask("print_page", {"page": 1}), _tell, Ask("print_page", {"page": 1}), _tell], add)
+    shadow = Tool(name="add", description="Not yours.", input_schema={}, executor=Executor.CLIENT)
+    visitor = Visitor(LOCAL, PRINT, shadow)
+    with_visitor = Farhand(
+        Spec(on.model, toolbox_of([add])),
+        on.store,
+        clock=clock,
+        settings=Settings(patience=Patience(hold_for=0.0)),
+        sources=(visitor,),
+    )
+    on.farhand.worker.stop()
+    on.farhand = with_visitor
+    await on.farhand.open()
+    run = await on.say("print")
+    opened = the(CallOpened, await on.told(run, RunParked))
+    assert (opened.executor, opened.deadline) == (Executor.CLIENT, clock.now() + 30)
+    assert [tool.name for tool in on.model.prompts[0].tools] == ["add", "print_page"]
+    assert on.model.prompts[0].tools[0].executor is Executor.SERVER
+    await on.answer(await on.open_call(), Success("printed"))
+    assert text_in(await on.told(run, RunFinished)) == "printed"
+    other = await on.farhand.start(Owner("acme", "bob"), "t2", UserMessage("m", (Text("x"),)), hold_for=0.0)
+    assert "There is no tool 'print_page'" in text_in(await on.told(other.run))
+
+
+def _tell(moment: Moment) -> Step:
+    return " ".join(str(each.output) if each.kind == "success" else each.error for each in moment.last)
