@@ -16,7 +16,7 @@ from farhand.agent.reader import Reader
 from farhand.core.event import Entry
 from farhand.core.principal import Owner, Principal
 from farhand.core.settings import Settings
-from farhand.errors import FarhandError
+from farhand.errors import FarhandError, StoreDown
 from farhand.wire.http import Header, header, read_body, require_json, respond_json
 from farhand.wire.pull import End, send_frames
 from farhand.wire.websocket import Socket
@@ -136,6 +136,13 @@ class _Following:
     async def next(self, seconds: float) -> bytes | None:
         if self._encoder.ended:
             return None
+        try:
+            return await self._next(seconds)
+        except StoreDown:
+            # also then a response has its own last word, and the rest can be resumed
+            return self._encoder.close(cut=True)
+
+    async def _next(self, seconds: float) -> bytes:
         while not self._is_at_end():
             entries = await self._reader.next(seconds)
             if entries is None:
@@ -181,6 +188,7 @@ STATUS: Mapping[str, int] = {
     "wrong_method": 405,
     "too_slow": 408,
     "busy": 409,
+    "conflict": 409,
     "mismatch": 409,
     "too_large": 413,
     "wrong_type": 415,

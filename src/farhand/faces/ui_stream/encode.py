@@ -42,7 +42,7 @@ from farhand.errors import FarhandError
 from farhand.wire.json_out import encode
 from farhand.wire.sse import frame
 
-CUT = "The server is restarting. Nothing is lost: resume the stream in a moment."
+CUT = "The server cannot go on with this stream now. Nothing is lost: resume it in a moment."
 
 DONE = b"[DONE]"
 
