@@ -18,7 +18,7 @@ from farhand.core.thread import Thread
 from farhand.core.tool import Tool
 from farhand.errors import Malformed, NameTaken, NotFound, PeerFault
 from farhand.store.base import InsertThread, Stale
-from farhand.tools.check import complaint
+from farhand.tools.gate import complaint_about
 from farhand.tools.timeouts import chosen_timeout
 
 
@@ -45,7 +45,7 @@ def fault_in(kit: Kit, wish: Direct) -> PeerFault | None:
     tool = kit.tool(wish.owner, wish.tool)
     if tool is None:
         return NotFound(f"There is no tool '{wish.tool}'.")
-    wrong = complaint(tool.input_schema, wish.input)
+    wrong = complaint_about(tool, wish.input)
     return None if wrong is None else Malformed(wrong)
 
 

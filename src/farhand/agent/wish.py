@@ -19,7 +19,7 @@ from farhand.core.thread import Thread
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Malformed
 from farhand.models.base import Stop
-from farhand.tools.check import complaint
+from farhand.tools.gate import complaint_about
 from farhand.tools.timeouts import chosen_timeout
 from farhand.wire.guard import read_json
 
@@ -77,7 +77,7 @@ def _wrong(kit: Kit, wish: Wish, tool: Tool | None, understood: object, around: 
     if wish.tool in kit.toolbox:
         failure = kit.toolbox.check(wish.tool, understood)
         return None if failure is None else failure.error
-    return complaint(tool.input_schema, understood)
+    return complaint_about(tool, understood)
 
 
 def _opening(

@@ -38,6 +38,7 @@ from farhand.store.base import (
     Write,
 )
 from farhand.tools.check import complaint
+from farhand.tools.gate import complaint_about
 
 SERVER = "server"
 """Holder of the calls that this side executes itself."""
@@ -225,7 +226,7 @@ class Desk:
         if answer.input is None or not answer.approved:
             return
         tool = await self._store.get_tool(call.tool_version)
-        wrong = complaint(tool.input_schema, answer.input) if tool is not None else None
+        wrong = complaint_about(tool, answer.input) if tool is not None else None
         if wrong is not None:
             raise Malformed(
                 f"The edited input does not fit '{call.tool}': {wrong}", hint="Nothing was approved."

@@ -17,6 +17,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farhand.agent.agent import Agent
 from farhand.agent.farhand import Farhand
+from farhand.clients.attendance import Attendance
+from farhand.clients.keeper import Keeper
+from farhand.clients.roster import ClientTools, Roster
 from farhand.core.settings import Limits, Settings
 from farhand.errors import BadSetting, FarhandError
 from farhand.faces.base import Face
@@ -33,12 +36,17 @@ log = logging.getLogger("farhand.server")
 class App:
     """What `create_app` returns."""
 
-    def __init__(self, agent: Agent, store: str | Store, settings: Settings, door: Door) -> None:
+    def __init__(
+        self, agent: Agent, store: str | Store, settings: Settings, door: Door, client_tools: ClientTools
+    ) -> None:
         self.agent = agent
         self.settings = settings
         self.door = door
+        self.client_tools = client_tools
         self._store = store
         self._farhand: Farhand | None = None
+        self._attendance: Attendance | None = None
+        self._keeper: Keeper | None = None
         self._router: ASGIApp | None = None
         self._starting = asyncio.Lock()
 
@@ -53,7 +61,18 @@ class App:
 
     @property
     def faces(self) -> Sequence[Face]:
-        return faces_of(self.farhand)
+        return faces_of(self.farhand, self._clients)
+
+    @property
+    def roster(self) -> Roster:
+        """The registered clients and their tools; there once the app has started."""
+        return self._clients.roster
+
+    @property
+    def _clients(self) -> Attendance:
+        assert self.farhand is not None, "raises unless the app has started"
+        assert self._attendance is not None, "both are there, or none"
+        return self._attendance
 
     async def start(self) -> None:
         """Opens the store and begins to work. Once; later calls do nothing."""
@@ -61,9 +80,16 @@ class App:
             if self._farhand is not None:
                 return
             store = await open_store(self._store) if isinstance(self._store, str) else self._store
-            farhand = Farhand(self.agent.spec, store, settings=self.settings)
+            roster = Roster(store, self.client_tools)
+            farhand = Farhand(self.agent.spec, store, settings=self.settings, sources=(roster,))
+            attendance = Attendance(roster, farhand.desk, store, self.agent.spec.toolbox, self.settings)
+            self._keeper = Keeper(attendance, farhand.desk, store)
+            # first, since runs that go on are offered the tools of whoever was registered
+            await self._keeper.open()
             await farhand.open()
-            routes = [*self._sockets(farhand), *self._routes(farhand), *pages(farhand, self.door)]
+            self._attendance = attendance
+            faces = faces_of(farhand, attendance)
+            routes = [*self._sockets(faces), *self._routes(faces), *pages(farhand, self.door)]
             self._router = self.door.wrap(Router(routes, default=not_found, redirect_slashes=False))
             self._farhand = farhand
 
@@ -76,6 +102,8 @@ class App:
     async def stop(self) -> None:
         if self._farhand is not None:
             farhand, self._farhand = self._farhand, None
+            if self._keeper is not None:
+                await self._keeper.close()
             await farhand.close()
 
     @asynccontextmanager
@@ -100,17 +128,17 @@ class App:
         assert self._router is not None, "a started app has its routes"
         await self._router(scope, receive, send)
 
-    def _sockets(self, farhand: Farhand) -> list[WebSocketRoute]:
+    def _sockets(self, faces: Sequence[Face]) -> list[WebSocketRoute]:
         return [
             WebSocketRoute(route.path, GuardedSocket(route, self.door, self.settings))
-            for face in faces_of(farhand)
+            for face in faces
             for route in face.sockets
         ]
 
-    def _routes(self, farhand: Farhand) -> list[Route]:
+    def _routes(self, faces: Sequence[Face]) -> list[Route]:
         """One route per path: a method that a path does not take is refused in its face's own words."""
         paths: dict[str, Guarded] = {}
-        for face in faces_of(farhand):
+        for face in faces:
             for route in face.routes:
                 guarded = paths.setdefault(route.path, Guarded(face, self.door, self.settings))
                 guarded.add(route)
@@ -130,7 +158,8 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def create_app(
+# the knobs of an app, each of them a word that its user writes
+def create_app(  # noqa: PLR0913
     agent: Agent,
     *,
     store: str | Store = DEFAULT,
@@ -138,6 +167,7 @@ def create_app(
     allow_origins: Sequence[str] = (),
     allow_hosts: Sequence[str] = (),
     settings: Settings | None = None,
+    client_tools: ClientTools | None = None,
 ) -> App:
     """An app that serves this agent on every face.
 
@@ -145,7 +175,7 @@ def create_app(
     """
     merged = replace(settings or Settings(), limits=_limits(agent, settings))
     door = Door(authenticate=authenticate, allow_origins=tuple(allow_origins), allow_hosts=tuple(allow_hosts))
-    return App(agent, store, merged, door)
+    return App(agent, store, merged, door, client_tools or ClientTools())
 
 
 def _limits(agent: Agent, settings: Settings | None) -> Limits:

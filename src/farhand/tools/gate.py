@@ -53,7 +53,7 @@ def admitted(schema: object, what: str) -> Schema:
     return kept
 
 
-def complaint_about(tool: Tool, input: dict[str, object]) -> str | None:
+def complaint_about(tool: Tool, input: object) -> str | None:
     """What is wrong with an input of this tool, as a sentence without a full stop, or None if it fits.
 
     A tool from outside has its input weighed first: what would take too long to check is refused.

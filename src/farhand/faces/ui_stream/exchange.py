@@ -7,14 +7,14 @@ that it neither loses a part nor posts for ever.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from farhand.agent.farhand import Farhand
 from farhand.calls.change import Reply
 from farhand.calls.desk import Brought
-from farhand.core.call import Call
+from farhand.core.call import Call, Phase
 from farhand.core.event import START, Position
 from farhand.core.principal import Owner, Principal
 from farhand.core.result import Accepted, Receipt, Result
@@ -93,7 +93,7 @@ async def _replay(farhand: Farhand, run: Run) -> Exchange:
     """Everything that was said in this run. A parked one has nothing more to say for now."""
     known = {call.call_id: call for call in await farhand.calls(run)}
     chunks = Chunks(run.run_id, past=run.last_seq, known=known)
-    until = run.last_seq if _is_at_rest(run) else None
+    until = run.last_seq if _is_at_rest(run, known.values()) else None
     return Exchange(run, START, chunks, until, unheard=await farhand.is_unheard(run))
 
 
@@ -124,7 +124,7 @@ async def _go_on(
     told = await farhand.accept(run, bring.brought, hold_for=hold_for)
     calls = await farhand.calls(run)
     now = await farhand.last_run(owner, chat.thread_id)
-    if chat.held and not _is_at_rest(now):
+    if chat.held and not _is_at_rest(now, calls):
         known = {call.call_id: call for call in calls}
         return Exchange(run, after, Chunks(run.run_id, past=run.last_seq, known=known))
     yes = _first_yes(told, calls)
@@ -133,7 +133,7 @@ async def _go_on(
         await asyncio.sleep(SPLIT_HOLD_SEC)
         now = await farhand.last_run(owner, chat.thread_id)
     chunks = Chunks(run.run_id, past=now.last_seq)
-    if not _is_at_rest(now):
+    if not _is_at_rest(now, calls):
         return Exchange(run, after, chunks)
     if yes:
         return Exchange(run, Position(now.last_seq), chunks, now.last_seq, only_yes=True)
@@ -154,12 +154,23 @@ def _check_scopes(principal: Principal, bring: Bring, calls: Sequence[Call]) -> 
             raise NotAllowed(f"This credential may not {needs}.", hint="Nothing was applied.")
 
 
-def _is_at_rest(run: Run) -> bool:
-    """Parked with questions open: nothing more happens until somebody answers."""
-    return run.parked and run.blockers > 0
+def _is_at_rest(run: Run, calls: Iterable[Call]) -> bool:
+    """Parked with questions open: nothing more happens until a person or a page answers.
+
+    What a registered client runs is answered elsewhere: the response waits for it.
+    """
+    return run.parked and run.blockers > 0 and any(call.blocks and not _is_elsewhere(call) for call in calls)
+
+
+def _is_elsewhere(call: Call) -> bool:
+    return call.client_id is not None and call.phase is not Phase.ASKING
 
 
 def _first_yes(told: Told, calls: Sequence[Call]) -> bool:
     """Whether this post says yes to a frontend tool for the first time, and brings no output for it."""
     said = {item.approval_id for item, got in told if isinstance(item, Reply) and isinstance(got, Accepted)}
-    return any(call.approval and call.approval.approval_id in said for call in calls if may_run(call))
+    return any(
+        call.approval and call.approval.approval_id in said
+        for call in calls
+        if may_run(call) and not _is_elsewhere(call)
+    )

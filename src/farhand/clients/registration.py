@@ -1,0 +1,84 @@
+"""What a client says about itself, and the tools that follow from it. Pure; schemas take their time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from farhand.core.client import tool_id, tool_name
+from farhand.core.ids import is_client_id
+from farhand.core.tool import Executor, Tool
+from farhand.errors import BadTool, Malformed
+from farhand.tools.docstring import cleaned
+from farhand.tools.gate import admitted
+from farhand.tools.plain import shortened
+
+LONGEST_GRACE_SEC = 86_400.0
+
+
+class Offer(Struct, frozen=True):
+    """One tool as its client describes it; `parameters` is a schema from outside."""
+
+    tool_id: str
+    description: str
+    parameters: object
+
+
+class Registration(Struct, frozen=True):
+    """`grace_sec` is None where the client leaves it to the server."""
+
+    client_id: str
+    offers: tuple[Offer, ...]
+    grace_sec: float | None = None
+
+
+def check_registration(registration: Registration) -> None:
+    """`Malformed` for ids and times that can't be."""
+    check_client_id(registration.client_id)
+    ids = [offer.tool_id for offer in registration.offers]
+    for each in ids:
+        if not is_client_id(each):
+            raise Malformed(f"A tool can't have the id '{shortened(each)}'.", hint=_IDS)
+    if len(set(ids)) < len(ids):
+        raise Malformed("Two of the tools have the same id.", hint="Nothing was registered.")
+    grace = registration.grace_sec
+    if grace is not None and not 0 <= grace <= LONGEST_GRACE_SEC:
+        raise Malformed("graceSec must be a number of seconds from 0 to 86400.")
+
+
+def check_client_id(client_id: str) -> None:
+    if not is_client_id(client_id):
+        raise Malformed(f"A client can't have the id '{shortened(client_id)}'.", hint=_IDS)
+
+
+def tools_of(registration: Registration, *, may_ask: bool) -> list[Tool]:
+    """Each offer as a tool of this client; `Malformed` for one that can't be used."""
+    try:
+        return [_tool(registration.client_id, offer, may_ask=may_ask) for offer in registration.offers]
+    except BadTool as error:
+        raise Malformed(error.message, hint=f"{error.hint} Nothing was registered.".strip()) from error
+
+
+def named_in(tools: Sequence[Tool], client_id: str, ids: Sequence[str]) -> list[str]:
+    """The full names of those tools that are meant by these ids, short or full."""
+    wanted = set(ids)
+    return [tool.name for tool in tools if {tool.name, tool_id(client_id, tool.name)} & wanted]
+
+
+_IDS = "Choose 1 to 64 letters, digits, `_` or `-`."
+
+
+def _tool(client_id: str, offer: Offer, *, may_ask: bool) -> Tool:
+    what = f"tool '{offer.tool_id}'"
+    description = cleaned(offer.description, what)
+    if not description:
+        raise BadTool(f"The {what} has no description.", hint="Say what it does; the model reads it.")
+    return Tool(
+        name=tool_name(client_id, offer.tool_id),
+        description=description,
+        input_schema=admitted(offer.parameters, f"The schema of {what}"),
+        executor=Executor.CLIENT,
+        may_ask=may_ask,
+        client_id=client_id,
+    )

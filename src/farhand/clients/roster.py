@@ -1,0 +1,114 @@
+"""Who is here, with which tools: the store's record, at hand, since every step of every run asks for it.
+
+Owns the look-ups and nothing else: who comes and who leaves is the business of `attendance`.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from farhand.core.client import Client
+from farhand.core.principal import Owner
+from farhand.core.tool import Tool
+from farhand.errors import BadSetting
+from farhand.store.base import Store
+from farhand.tools.execute import Raised, attempt
+
+log = logging.getLogger("farhand.clients")
+
+Approval: TypeAlias = Literal["never", "always"] | Callable[[Tool, dict[str, object]], bool]
+"""Whether a person must say yes to the calls of registered clients; a function decides call by call."""
+
+
+class ClientTools(Struct, frozen=True):
+    """How a server deals with the tools of registered clients."""
+
+    approval: Approval = "never"
+
+    def __post_init__(self) -> None:
+        if self.approval not in ("never", "always") and not callable(self.approval):
+            raise BadSetting(
+                f"client_tools.approval is 'never', 'always' or a function, not {self.approval!r}."
+            )
+
+
+class Roster:
+    """A `ToolSource`. Every look-up names the owner: another's clients do not exist."""
+
+    def __init__(self, store: Store, rules: ClientTools | None = None) -> None:
+        self._store = store
+        self._approval = (rules or ClientTools()).approval
+        self._clients: dict[Owner, dict[str, Client]] = {}
+        self._tools: dict[Owner, dict[str, Tool]] = {}
+
+    @property
+    def may_ask(self) -> bool:
+        return self._approval != "never"
+
+    async def load(self) -> list[Client]:
+        """Everybody who is registered, of all owners."""
+        clients = await self._store.clients()
+        self._clients, self._tools = {}, {}
+        for client in clients:
+            self.keep(client)
+        return clients
+
+    def tools(self, owner: Owner) -> list[Tool]:
+        """All that the clients of this owner offer."""
+        return list(self._tools.get(owner, {}).values())
+
+    def get(self, owner: Owner, name: str) -> Tool | None:
+        return self._tools.get(owner, {}).get(name)
+
+    def is_client_tool(self, owner: Owner, name: str) -> bool:
+        return self.get(owner, name) is not None
+
+    def client_of(self, owner: Owner, name: str) -> str | None:
+        """Whose tool this is."""
+        tool = self.get(owner, name)
+        return None if tool is None else tool.client_id
+
+    def tools_of(self, owner: Owner, client_id: str) -> list[Tool]:
+        client = self.client(owner, client_id)
+        return [] if client is None else list(client.tools)
+
+    def client(self, owner: Owner, client_id: str) -> Client | None:
+        return self._clients.get(owner, {}).get(client_id)
+
+    def count(self, owner: Owner) -> int:
+        return len(self._clients.get(owner, ()))
+
+    def asks(self, tool: Tool, input: dict[str, object]) -> bool:
+        """In doubt (the function raises, or gives no bool): yes."""
+        if isinstance(self._approval, str):
+            return self._approval == "always"
+        decide = self._approval
+        # a copy: what is decided on must be what runs
+        answer: object = attempt(lambda: decide(tool, copy.deepcopy(input)))
+        if isinstance(answer, bool):
+            return answer
+        what = type(answer.error if isinstance(answer, Raised) else answer).__name__
+        log.warning("the approval policy gave %s for tool %s: asking", what, tool.name)
+        return True
+
+    def keep(self, client: Client) -> None:
+        """The client as it is stored now."""
+        self._clients.setdefault(client.owner, {})[client.client_id] = client
+        self._gather(client.owner)
+
+    def forget(self, client: Client) -> None:
+        self._clients.get(client.owner, {}).pop(client.client_id, None)
+        self._gather(client.owner)
+
+    def _gather(self, owner: Owner) -> None:
+        clients = self._clients.get(owner, {})
+        if not clients:
+            self._clients.pop(owner, None)
+            self._tools.pop(owner, None)
+            return
+        self._tools[owner] = {tool.name: tool for client in clients.values() for tool in client.tools}

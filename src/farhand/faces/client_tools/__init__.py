@@ -1,0 +1,1 @@
+"""Outside programs register tools, are asked to run them, and bring results."""

@@ -1,0 +1,128 @@
+"""Bytes of the client-tools wire become our nouns."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from math import isfinite
+
+from msgspec import UNSET
+
+from farhand.agent.direct import Direct
+from farhand.clients.inbox import Listener
+from farhand.clients.registration import Offer, Registration, check_client_id
+from farhand.core.call import Request
+from farhand.core.ids import is_chosen_id
+from farhand.core.outcome import Failure, Outcome, Success, canonical
+from farhand.core.principal import Owner
+from farhand.core.result import Result
+from farhand.core.settings import Limits
+from farhand.errors import Malformed, TooLarge
+from farhand.faces.client_tools.shapes import Execute, Register, Response, ResultBody, Unregister
+from farhand.wire.guard import read_as
+
+DIRECT_THREAD = "direct-calls"
+"""Where calls stand that name no session."""
+LONGEST_MS = 86_400_000
+
+
+class Dialect(Enum):
+    """How a result is written, and its receipt."""
+
+    FLAT = "flat"
+    NESTED = "nested"
+
+
+def decode_registration(body: bytes) -> Registration:
+    register = read_as(body, Register)
+    offers = tuple(Offer(tool.id, tool.description, tool.parameters) for tool in register.tools)
+    return Registration(register.client_id, offers, register.grace_sec)
+
+
+def decode_unregister(body: bytes) -> Unregister:
+    unregister = read_as(body, Unregister)
+    check_client_id(unregister.client_id)
+    return unregister
+
+
+def decode_client_id(text: str) -> str:
+    check_client_id(text)
+    return text
+
+
+def decode_listener(owner: Owner, client_id: str, query: dict[str, str]) -> Listener:
+    """`holder` tells programs apart that listen as the same client one after the other."""
+    check_client_id(client_id)
+    holder = query.get("holder", client_id)
+    if holder != client_id and not _SUFFIXED.fullmatch(holder.removeprefix(client_id)):
+        raise Malformed("holder must be the client's id, or that and a suffix.", hint=f"{client_id}.1f3c")
+    return Listener(owner, client_id, holder)
+
+
+def decode_execute(body: bytes, owner: Owner) -> Direct:
+    execute = read_as(body, Execute)
+    chosen = (execute.request_id, execute.session_id, execute.message_id)
+    if any(each is not None and not is_chosen_id(each) for each in chosen):
+        raise Malformed("An id has characters that ids don't have, or is too long.", hint=_IDS)
+    return Direct(
+        owner=owner,
+        thread_id=execute.session_id or DIRECT_THREAD,
+        tool=execute.tool_id,
+        input=execute.input,
+        timeout_sec=_seconds(execute.timeout),
+        model_call_id=execute.call_id,
+        request=Request(execute.request_id, execute.message_id),
+        title="" if execute.session_id else "Direct calls",
+    )
+
+
+def decode_result(body: bytes, limits: Limits) -> tuple[Result, Dialect]:
+    read = read_as(body, ResultBody)
+    dialect = Dialect.FLAT if read.result is UNSET else Dialect.NESTED
+    response = _response(read)
+    _check_sizes(response, limits)
+    outcome = _outcome(response, dialect)
+    metadata = response.metadata
+    return Result(call_id=read.request_id, outcome=outcome, title=response.title, metadata=metadata), dialect
+
+
+_IDS = "Use 1 to 128 letters, digits, `_`, `.`, `:` or `-`."
+_SUFFIXED = re.compile(r"\.[A-Za-z0-9_-]{1,60}")
+
+
+def _seconds(timeout: float | None) -> float | None:
+    if timeout is None:
+        return None
+    if not isfinite(timeout) or not 0 < timeout <= LONGEST_MS:
+        raise Malformed(f"timeout must be a number of milliseconds from 1 to {LONGEST_MS}.")
+    return timeout / 1000
+
+
+def _response(read: ResultBody) -> Response:
+    if read.result is not UNSET:
+        if read.status is not UNSET:
+            raise Malformed("A result is flat or nested, not both.", hint="Nothing was applied.")
+        return read.result
+    if read.status is UNSET:
+        raise Malformed("The result has no status.", hint="Nothing was applied.")
+    return Response(read.status, read.title, read.output, read.metadata, read.error)
+
+
+def _check_sizes(response: Response, limits: Limits) -> None:
+    for name, size, limit in (
+        ("title", len((response.title or "").encode()), limits.title),
+        ("error", len((response.error or "").encode()), limits.error_text),
+        ("metadata", len(canonical(response.metadata or {})), limits.metadata),
+    ):
+        if size > limit:
+            raise TooLarge(f"{name} is larger than {limit} bytes.", hint="Nothing was applied.")
+
+
+def _outcome(response: Response, dialect: Dialect) -> Outcome:
+    if response.status == "success":
+        if response.output is UNSET and dialect is Dialect.NESTED:
+            raise Malformed("A success needs an output.", hint="Nothing was applied.")
+        return Success(None if response.output is UNSET else response.output)
+    if response.error is None and dialect is Dialect.NESTED:
+        raise Malformed("An error needs its text in `error`.", hint="Nothing was applied.")
+    return Failure(response.error or "failed")

@@ -1,0 +1,100 @@
+"""The words of the client-tools wire, spelled as it spells them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+
+class ToolShape(Struct):
+    """A tool as a client offers it, with its short id, and as it is listed, with its full one."""
+
+    id: str
+    description: str
+    parameters: object
+
+
+class Register(Struct):
+    client_id: str = field(name="clientID")
+    tools: list[ToolShape]
+    grace_sec: float | None = field(name="graceSec", default=None)
+
+
+class Unregister(Struct):
+    """`tool_ids` absent (or null) means all of them, an empty list none."""
+
+    client_id: str = field(name="clientID")
+    tool_ids: list[str] | None = field(name="toolIDs", default=None)
+
+
+class Execute(Struct):
+    """`timeout` is in milliseconds."""
+
+    tool_id: str = field(name="toolID")
+    input: dict[str, object]
+    request_id: str | None = field(name="requestID", default=None)
+    session_id: str | None = field(name="sessionID", default=None)
+    message_id: str | None = field(name="messageID", default=None)
+    call_id: str | None = field(name="callID", default=None)
+    timeout: float | None = None
+
+
+class Response(Struct):
+    """What a tool brought."""
+
+    status: Literal["success", "error"]
+    title: str | None = None
+    output: object = UNSET
+    metadata: dict[str, object] | None = None
+    error: str | None = None
+
+
+class ResultBody(Struct):
+    """Flat: the response's own fields beside `requestID`. Nested: the same under `result`."""
+
+    request_id: str = field(name="requestID")
+    result: Response | UnsetType = UNSET
+    status: Literal["success", "error"] | UnsetType = UNSET
+    title: str | None = None
+    output: object = UNSET
+    metadata: dict[str, object] | None = None
+    error: str | None = None
+
+
+class ToolRequest(Struct, rename={"request_id": "requestID", "session_id": "sessionID"}, omit_defaults=True):
+    """The data of a `tool-request`; `again` is ours: another program of this client had it before."""
+
+    type: str
+    request_id: str
+    session_id: str
+    message_id: str = field(name="messageID")
+    call_id: str = field(name="callID")
+    tool: str
+    input: dict[str, object]
+    again: bool | UnsetType = UNSET
+
+
+class ToolSettled(Struct):
+    """The data of a `tool-settled`, which is ours: a request that was sent on this stream has its outcome."""
+
+    type: str
+    request_id: str = field(name="requestID")
+    outcome: str
+
+
+class Executed(Struct, omit_defaults=True):
+    status: str
+    title: str | UnsetType = UNSET
+    output: object = UNSET
+    metadata: dict[str, object] | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+
+
+class Fault(Struct):
+    code: str
+    message: str
+
+
+class Refusal(Struct):
+    error: Fault

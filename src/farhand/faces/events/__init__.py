@@ -1,0 +1,1 @@
+"""What happens to an owner's runs, calls and clients, as one stream."""

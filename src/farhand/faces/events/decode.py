@@ -1,0 +1,27 @@
+"""Where a reader of the events wire stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from farhand.core.event import Position, parse_position
+
+
+def decode_position(last_event_id: bytes | None, query: Mapping[str, str]) -> str | None:
+    """What the reader says of itself: a browser that reconnects says it in a header, over what its address
+    said when it first came. None for one that has no position yet."""
+    if last_event_id:
+        return last_event_id.decode("latin-1")
+    return query.get("after")
+
+
+def read_position(text: str, span: tuple[int, int]) -> Position | None:
+    """The position, if what follows on it is still kept; else None.
+
+    `seq` counts entries of which everything was told, `offset` frames of the next one.
+    """
+    position = parse_position(text)
+    first, last = span
+    if position is None or not first - 1 <= position.seq <= last:
+        return None
+    return position

@@ -1,0 +1,150 @@
+"""Entries of a feed become frames: the event itself, then what it means for a registered client."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from farhand.core.call import Call, Phase
+from farhand.core.client import tool_id
+from farhand.core.event import (
+    ApprovalAnswered,
+    CallOpened,
+    CallSettled,
+    CallTaken,
+    ClientRegistered,
+    ClientUnregistered,
+    Event,
+    News,
+    Position,
+)
+from farhand.core.outcome import Success, told_to_people
+from farhand.core.tool import Executor
+from farhand.errors import FarhandError
+from farhand.faces.events.shapes import ClientTools, Gap, RequestShape, ToolRequest, ToolStatus
+from farhand.wire.json_out import encode
+from farhand.wire.sse import frame
+
+Told: TypeAlias = dict[str, object] | ClientTools | ToolRequest | ToolStatus
+
+
+def call_in(news: News) -> str | None:
+    """The call that has to be known for this entry to be told: one that a registered client may run."""
+    event = news.event
+    if isinstance(event, CallTaken):
+        return event.call_id
+    if isinstance(event, CallOpened | CallSettled | ApprovalAnswered) and event.executor is Executor.CLIENT:
+        return event.call_id
+    return None
+
+
+def encode_news(news: News, call: Call | None, *, skip: int = 0) -> bytes:
+    """Its frames but the first few. Each has the reader's position behind it."""
+    told = _told(news, call)
+    frames = [_frame(each, _position(news, number, len(told))) for number, each in enumerate(told, 1)]
+    return b"".join(frames[skip:])
+
+
+def encode_start(position: Position) -> bytes:
+    """Where the reader stands before the first event; a reader takes note of it, and shows nothing."""
+    return f"id: {position}\n\n".encode()
+
+
+def encode_gap(after: str, position: Position) -> bytes:
+    return frame(encode(Gap("gap", after[:64])), event="gap", id=str(position))
+
+
+def encode_error(error: FarhandError, status: int) -> bytes:
+    return encode({"error": {"code": error.code, "message": str(error)}})
+
+
+def _position(news: News, number: int, of: int) -> Position:
+    """After the last frame the entry is done; until then the one before it is."""
+    return Position(news.no) if number == of else Position(news.no - 1, number)
+
+
+def _frame(told: Told, position: Position) -> bytes:
+    kind = told["type"] if isinstance(told, dict) else told.type
+    return frame(encode(told), event=str(kind), id=str(position))
+
+
+def _told(news: News, call: Call | None) -> list[Told]:
+    event = news.event
+    if isinstance(event, ClientRegistered):
+        return [ClientTools("client-tool.registered", event.client_id, list(event.tools))]
+    if isinstance(event, ClientUnregistered):
+        return [ClientTools("client-tool.unregistered", event.client_id, list(event.tools))]
+    own: Told = {
+        "type": event.__struct_config__.tag,
+        "at": news.at,
+        "threadId": news.thread_id,
+        "runId": news.run_id,
+        **_in_camel_case(event),
+    }
+    meant = None if call is None or call.client_id is None else _for_client(event, call, call.client_id)
+    return [own] if meant is None else [own, meant]
+
+
+def _for_client(event: Event, call: Call, client_id: str) -> Told | None:
+    match event:
+        case CallOpened(phase=Phase.READY) | ApprovalAnswered(approved=True):
+            return ToolRequest("client-tool.request", client_id, _request(call, client_id))
+        case CallTaken(holder=holder) if holder.partition(".")[0] == client_id:
+            return _status("client-tool.executing", call, client_id)
+        case CallSettled(outcome=Success()):
+            completed = _status("client-tool.completed", call, client_id)
+            return msgspec.structs.replace(completed, success=True)
+        case CallSettled(outcome=outcome):
+            failed = _status("client-tool.failed", call, client_id)
+            return msgspec.structs.replace(failed, error=told_to_people(outcome), success=False)
+        case _:
+            return None
+
+
+def _request(call: Call, client_id: str) -> RequestShape:
+    return RequestShape(
+        type="client-tool-request",
+        request_id=call.call_id,
+        session_id=call.thread_id,
+        message_id=_message_id(call),
+        call_id=call.model_call_id or "",
+        tool=tool_id(client_id, call.tool),
+        input=call.input,
+    )
+
+
+def _status(kind: str, call: Call, client_id: str) -> ToolStatus:
+    return ToolStatus(
+        type=kind,
+        request_id=call.call_id,
+        session_id=call.thread_id,
+        message_id=_message_id(call),
+        call_id=call.model_call_id or "",
+        tool=tool_id(client_id, call.tool),
+        client_id=client_id,
+    )
+
+
+def _message_id(call: Call) -> str:
+    asked = call.request.message_id if call.request is not None else None
+    return asked or (f"{call.run_id}:{call.step}" if call.run_id is not None else "")
+
+
+def _in_camel_case(record: Struct) -> dict[str, object]:
+    """Our own field names; what a model or a tool wrote is left as it is."""
+    return {_camel(name): _plain(getattr(record, name)) for name in record.__struct_fields__}
+
+
+def _plain(value: object) -> object:
+    if not isinstance(value, Struct):
+        return value
+    tag = value.__struct_config__.tag
+    named: dict[str, object] = {} if tag is None else {value.__struct_config__.tag_field or "type": tag}
+    return named | _in_camel_case(value)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
