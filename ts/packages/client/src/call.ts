@@ -76,7 +76,7 @@ export function reduce(talk: Talk, chunk: Chunk): Talk {
     case "error":
       return { ...talk, course: { state: "failed", error: chunk.errorText } };
     case "finish":
-      return { ...talk, course: { state: COURSES[chunk.finishReason] ?? "done" } };
+      return end(talk, { state: COURSES[chunk.finishReason] ?? "done" });
     default:
       return unreachable(chunk);
   }
@@ -98,18 +98,16 @@ export function say(talk: Talk, id: string, text: string): Talk {
 
 const COURSES: Readonly<Record<string, "parked" | "stopped">> = { "tool-calls": "parked", other: "stopped" };
 
-/** A `start` of a message that is there already is a replay of all of it. */
+/** A `start` of a message that is there already is a replay of all of it; its calls stay what they were till then. */
 function begin(talk: Talk, id: string): Talk {
-  const gone = talk.messages.find((message) => message.id === id)?.parts.flatMap(callIdOf) ?? [];
-  const calls = new Map([...talk.calls].filter(([callId]) => !gone.includes(callId)));
-  const empty: Message = { id, role: "assistant", parts: [] };
-  const at = talk.messages.findIndex((message) => message.id === id);
-  const messages = at === -1 ? [...talk.messages, empty] : talk.messages.with(at, empty);
-  return { messages, calls, course: { state: "running" } };
+  const others = talk.messages.filter((message) => message.id !== id);
+  return { ...talk, messages: [...others, { id, role: "assistant", parts: [] }], course: { state: "running" } };
 }
 
-function callIdOf(part: Part): string[] {
-  return part.type === "call" ? [part.callId] : [];
+/** Calls of a step that was discarded are in no message any more. */
+function end(talk: Talk, course: Course): Talk {
+  const shown = new Set(talk.messages.flatMap(({ parts }) => parts.map((part) => part.type === "call" && part.callId)));
+  return { ...talk, course, calls: new Map([...talk.calls].filter(([id]) => shown.has(id))) };
 }
 
 function addPart(talk: Talk, part: Part): Talk {
@@ -131,14 +129,18 @@ function addText(talk: Talk, id: string, delta: string): Talk {
   return { ...talk, messages: talk.messages.with(-1, { ...last, parts }) };
 }
 
+const RANKS = { writing: 0, asking: 1, ready: 1, settled: 2 } as const;
+
 function show(talk: Talk, call: Call): Talk {
   // without an id there is nothing that an answer could be addressed to
-  if (call.id === "" || talk.calls.get(call.id)?.phase === "settled") {
+  if (call.id === "") {
     return talk;
   }
-  const known = talk.calls.has(call.id);
-  const next = { ...talk, calls: new Map(talk.calls).set(call.id, call) };
-  return known ? next : addPart(next, { type: "call", callId: call.id });
+  const known = talk.calls.get(call.id);
+  const isOlder = known !== undefined && RANKS[known.phase] > RANKS[call.phase];
+  const next = isOlder ? talk : { ...talk, calls: new Map(talk.calls).set(call.id, call) };
+  const shown = talk.messages.at(-1)?.parts.some((part) => part.type === "call" && part.callId === call.id);
+  return shown === true ? next : addPart(next, { type: "call", callId: call.id });
 }
 
 function write(talk: Talk, id: string, delta: string): Talk {

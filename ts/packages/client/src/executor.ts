@@ -11,9 +11,8 @@ export interface HandlerContext {
   readonly signal: AbortSignal;
 }
 
-// a handler takes the input of its own tool: only `farhand types` knows which, and the server has checked it
-// biome-ignore lint/suspicious/noExplicitAny: as above
-export type Handler = (input: any, context: HandlerContext) => unknown;
+/** Takes the input of its own tool, which the server has checked: `farhand types` knows which one that is. */
+export type Handler = (input: never, context: HandlerContext) => unknown;
 
 export type HandlerMap = Readonly<Record<string, Handler>>;
 
@@ -36,14 +35,15 @@ const RENEW_MS = 10_000;
 
 export class Executor {
   readonly #seen = new Set<string>();
-  readonly #running = new Map<string, AbortController>();
+  readonly #open = new Map<string, AbortController>();
+  readonly #running = new Set<string>();
   readonly #timers = new Timers();
 
   constructor(private readonly options: ExecutorOptions) {}
 
   /** The calls that run in this page now. */
   get running(): ReadonlySet<string> {
-    return new Set(this.#running.keys());
+    return this.#running;
   }
 
   handles(tool: string): boolean {
@@ -68,7 +68,7 @@ export class Executor {
 
   close(): void {
     this.#timers.close();
-    for (const id of [...this.#running.keys()]) {
+    for (const id of [...this.#open.keys()]) {
       this.#end(id);
     }
   }
@@ -82,9 +82,9 @@ export class Executor {
 
   async #execute(call: Call, input: Input, handler: Handler, attempt: number): Promise<void> {
     if (attempt === 0) {
-      this.#running.set(call.id, new AbortController());
+      this.#open.set(call.id, new AbortController());
     }
-    const abort = this.#running.get(call.id);
+    const abort = this.#open.get(call.id);
     if (abort === undefined) {
       return;
     }
@@ -100,9 +100,10 @@ export class Executor {
   }
 
   async #run(call: Call, input: Input, handler: Handler, signal: AbortSignal): Promise<void> {
+    this.#running.add(call.id);
     this.options.onChange();
     this.#renew(call.id);
-    const outcome = await outcomeOf(() => handler(input, { callId: call.id, signal }));
+    const outcome = await outcomeOf(() => handler(input as never, { callId: call.id, signal }));
     // aborted: the call has its outcome, or the page is closed
     if (!signal.aborted) {
       this.options.settle(call, outcome);
@@ -133,7 +134,8 @@ export class Executor {
 
   #end(id: string): void {
     this.#timers.clear(id);
-    this.#running.get(id)?.abort();
+    this.#open.get(id)?.abort();
+    this.#open.delete(id);
     if (this.#running.delete(id)) {
       this.options.onChange();
     }

@@ -1,0 +1,67 @@
+// What the server keeps of a thread, as a page's own picture of it.
+import type { OpenCall, Outcome, Thread, UIPart } from "@farhand/protocol";
+import type { Call, Course, Input, Message, Part, Talk } from "./call.ts";
+
+type Facts = ReadonlyMap<string, OpenCall>;
+
+export function talkOf(thread: Thread, facts: Facts): Talk {
+  const parts = thread.messages.flatMap((message) => message.parts);
+  const calls = new Map(parts.flatMap((part) => entryOf(part, facts)));
+  const messages = thread.messages.map((message) => ({
+    id: message.id,
+    role: message.role === "user" ? ("user" as const) : ("assistant" as const),
+    parts: message.parts.flatMap((part, index) => partOf(part, `${message.id}-${index}`)),
+  })) satisfies Message[];
+  return { messages, calls, course: courseOf(thread.state) };
+}
+
+function partOf(part: UIPart, id: string): Part[] {
+  if (part.type === "text" || part.type === "reasoning") {
+    return [{ type: part.type, id, text: part.text ?? "" }];
+  }
+  return part.toolCallId === undefined ? [] : [{ type: "call", callId: part.toolCallId }];
+}
+
+function entryOf(part: UIPart, facts: Facts): [string, Call][] {
+  const id = part.toolCallId;
+  return id === undefined ? [] : [[id, callOf(part, id, facts)]];
+}
+
+function callOf(part: UIPart, id: string, facts: Facts): Call {
+  const named = { id, tool: part.type.replace(/^tool-/, "") };
+  const input = (part.input ?? {}) as Input;
+  const outcome = outcomeOf(part);
+  if (outcome !== undefined) {
+    return { ...named, phase: "settled", input, outcome };
+  }
+  const approvalId = facts.get(id)?.approvalId;
+  return approvalId === undefined ? { ...named, phase: "ready", input } : { ...named, phase: "asking", input, approvalId };
+}
+
+function outcomeOf(part: UIPart): Outcome | undefined {
+  switch (part.state) {
+    case "output-available":
+      return { kind: "success", output: part.output };
+    case "output-error":
+      return { kind: "failure", error: part.errorText ?? "" };
+    case "output-denied":
+      return { kind: "denied", ...(part.approval?.reason === undefined ? {} : { reason: part.approval.reason }) };
+    default:
+      return undefined;
+  }
+}
+
+function courseOf(state: string): Course {
+  switch (state) {
+    case "running":
+    case "done":
+    case "stopped":
+      return { state };
+    case "waiting":
+      return { state: "parked" };
+    case "failed":
+      return { state: "failed", error: "The last answer failed." };
+    default:
+      return { state: "idle" };
+  }
+}

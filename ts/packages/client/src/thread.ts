@@ -1,0 +1,371 @@
+// A thread that is open in this page: reads its stream, runs its calls, brings its answers. Joins the parts and owns
+// what is asked when; each part's own rules stand in its own file.
+import type { Ack, ApproveRequest, OpenCall, Outcome, Thread } from "@farhand/protocol";
+import { isOpenCall, isThread } from "@farhand/protocol";
+import { isOpen, reduce, say, SILENCE, type Talk } from "./call.ts";
+import { Executor, type HandlerMap, type OnUnknown } from "./executor.ts";
+import { ask, type Http, httpOf, type HttpOptions } from "./http.ts";
+import { type Delivery, type Keep, Outbox } from "./outbox.ts";
+import { sseTransport } from "./sse.ts";
+import { talkOf } from "./stored.ts";
+import { Cut, type Frames, Refused, START, type Transport } from "./transport.ts";
+import { backOff, Timers } from "./wait.ts";
+
+export interface ThreadOptions extends HttpOptions {
+  readonly threadId: string;
+  readonly handlers?: HandlerMap;
+  readonly onUnknown?: OnUnknown;
+  /** Server-sent events, unless told otherwise. */
+  readonly transport?: Transport;
+  /** Where answers outlive a reload: the page's session, unless told otherwise; null for nowhere. */
+  readonly storage?: Keep | null;
+  readonly backOff?: (attempt: number) => number;
+  readonly askAgainMs?: number;
+}
+
+export type Connection =
+  | { readonly state: "closed" | "open" }
+  | { readonly state: "lost"; readonly retryAt: number }
+  | { readonly state: "refused"; readonly status: number; readonly reason: string };
+
+export interface ThreadState extends Talk {
+  /** What the server says of open calls: card, deadline, executor. */
+  readonly facts: ReadonlyMap<string, OpenCall>;
+  /** Calls that run in this page now. */
+  readonly running: ReadonlySet<string>;
+  /** Answers by the id of their call or approval. */
+  readonly deliveries: ReadonlyMap<string, Delivery>;
+  readonly connection: Connection;
+}
+
+export interface Decision {
+  readonly approved: boolean;
+  readonly reason?: string;
+  readonly input?: Readonly<Record<string, unknown>>;
+  readonly scope?: "once" | "thread";
+}
+
+const DEADLINE_GRACE_MS = 1_000;
+const A_DAY_MS = 86_400_000;
+
+type Opening = (signal: AbortSignal) => Promise<Frames | undefined>;
+
+type Ending = "ended" | "nothing" | "refused" | Cut;
+
+export class LiveThread {
+  readonly id: string;
+  readonly http: Http;
+  readonly #transport: Transport;
+  readonly #executor: Executor;
+  readonly #outbox: Outbox;
+  readonly #listeners = new Set<() => void>();
+  readonly #end = new AbortController();
+  readonly #backOff: (attempt: number) => number;
+  #talk: Talk = SILENCE;
+  #facts: ReadonlyMap<string, OpenCall> = new Map();
+  #connection: Connection = { state: "closed" };
+  #state: ThreadState | undefined;
+  #position = START;
+  /** Ends the reading that is under way; a new message takes its place. */
+  #reading: AbortController | undefined;
+  #again = false;
+  #wake: (() => void) | undefined;
+  #learning = false;
+  readonly #learned = new Set<string>();
+  readonly #timers = new Timers();
+
+  constructor(options: ThreadOptions) {
+    this.id = options.threadId;
+    this.http = httpOf(options);
+    this.#transport = options.transport ?? sseTransport(this.http);
+    this.#backOff = options.backOff ?? backOff;
+    const http = this.http;
+    this.#outbox = new Outbox({
+      http,
+      storage: storageOf(options),
+      backOff: this.#backOff,
+      onChange: (id) => this.#delivered(id),
+    });
+    this.#executor = new Executor({
+      http,
+      handlers: options.handlers ?? {},
+      onUnknown: options.onUnknown ?? "fail",
+      clientId: `page_${crypto.randomUUID()}`,
+      settle: (call, outcome) => void this.answer(call.id, outcome),
+      onChange: () => this.#changed(),
+      ...(options.askAgainMs === undefined ? {} : { askAgainMs: options.askAgainMs }),
+    });
+    const { signal } = this.#end;
+    globalThis.addEventListener?.("online", () => this.retryNow(), { signal });
+    // nobody tells a page that does not listen what was answered elsewhere
+    globalThis.addEventListener?.("focus", () => this.#talk.course.state === "parked" && this.resume(), { signal });
+  }
+
+  /** The same object until something changes. */
+  get state(): ThreadState {
+    this.#state ??= {
+      ...this.#talk,
+      facts: this.#facts,
+      running: new Set(this.#executor.running),
+      deliveries: new Map(this.#outbox.deliveries),
+      connection: this.#connection,
+    };
+    return this.#state;
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  /** After a reload: what the server keeps, answers that were not delivered yet, and the stream if it goes on. */
+  async open(): Promise<void> {
+    this.#outbox.recover();
+    await this.#load();
+    this.resume();
+  }
+
+  send(text: string): void {
+    const id = crypto.randomUUID();
+    this.#talk = say(this.#talk, id, text);
+    this.#position = START;
+    this.#changed();
+    const message = { id, role: "user", parts: [{ type: "text", text }] } as const;
+    const request = { id: this.id, messages: [message], trigger: "submit-message" } as const;
+    this.#reading?.abort();
+    void this.#follow(async (signal) => this.#transport.send(request, signal));
+  }
+
+  /** Follows the current answer from where this page stands; also by hand, after a cut. */
+  resume(): void {
+    if (this.#reading !== undefined) {
+      this.#again = true;
+      this.#wake?.();
+      return;
+    }
+    void this.#follow(this.#rest);
+  }
+
+  retryNow(): void {
+    this.#outbox.retryAll();
+    this.#wake?.();
+  }
+
+  /** The first answer to a call goes out; false if it has one. */
+  answer(callId: string, outcome: Extract<Outcome, { kind: "success" | "failure" }>): boolean {
+    const ack: Ack =
+      outcome.kind === "success"
+        ? { toolCallId: callId, status: "success", output: outcome.output ?? null }
+        : { toolCallId: callId, status: "failed", errorText: outcome.error };
+    return this.#outbox.put({ id: callId, path: "/api/tools/ack", body: JSON.stringify(ack) });
+  }
+
+  approve(approvalId: string, decision: Decision): boolean {
+    const request: ApproveRequest = { approvalId, ...decision };
+    return this.#outbox.put({ id: approvalId, path: "/api/tools/approve", body: JSON.stringify(request) });
+  }
+
+  /** For an answer that is not delivered: try at once, or take it back and change it. */
+  retry(id: string): void {
+    this.#outbox.retry(id);
+  }
+
+  discard(id: string): boolean {
+    return this.#outbox.discard(id);
+  }
+
+  /** Ends the run; the server settles its open calls. */
+  async stop(): Promise<boolean> {
+    const answer = await ask(this.http, `/api/chat/${encodeURIComponent(this.id)}/stop`, "{}");
+    this.resume();
+    return answer.kind === "answered" && answer.status === 200;
+  }
+
+  /** Lets go of the connection and of what runs here. The run goes on without this page. */
+  close(): void {
+    this.#end.abort();
+    this.#reading?.abort();
+    this.#executor.close();
+    this.#outbox.close();
+    this.#timers.close();
+  }
+
+  async #follow(first: Opening): Promise<void> {
+    const reading = new AbortController();
+    this.#reading = reading;
+    let doubted = false;
+    let attempt = 0;
+    for (let opening: Opening | undefined = first; opening !== undefined && !reading.signal.aborted; ) {
+      const before = this.#position;
+      const how: Ending = await this.#read(opening, reading.signal);
+      if (how instanceof Cut) {
+        attempt = before === this.#position ? attempt + 1 : 0;
+        await this.#pause(Math.max(this.#backOff(attempt), how.retryAfterMs), reading.signal);
+        // a post that was never answered is posted again, under the same id; one that was is read on
+        opening = this.#talk.messages.at(-1)?.role === "user" ? opening : this.#rest;
+        continue;
+      }
+      // a server that restarts says so in an error, and the run goes on elsewhere: look once before believing it
+      const doubtful: boolean = how === "ended" && this.#talk.course.state === "failed" && !doubted;
+      doubted ||= doubtful;
+      opening = doubtful || (this.#again && how !== "refused") ? this.#rest : undefined;
+      this.#again = false;
+    }
+    if (this.#reading === reading) {
+      this.#reading = undefined;
+    }
+  }
+
+  async #read(opening: Opening, signal: AbortSignal): Promise<Ending> {
+    try {
+      const frames = await opening(signal);
+      if (frames === undefined) {
+        await this.#load();
+        return this.#closed("nothing");
+      }
+      this.#connect({ state: "open" });
+      for await (const { chunk, position } of frames) {
+        if (signal.aborted) {
+          return "refused";
+        }
+        this.#talk = reduce(this.#talk, chunk);
+        this.#position = position ?? this.#position;
+        this.#look();
+      }
+      return this.#closed("ended");
+    } catch (error) {
+      return signal.aborted ? "refused" : this.#failed(error);
+    }
+  }
+
+  #closed<T>(how: T): T {
+    this.#connect({ state: "closed" });
+    return how;
+  }
+
+  #failed(error: unknown): "refused" | Cut {
+    if (error instanceof Cut) {
+      return error;
+    }
+    const status = error instanceof Refused ? error.status : 0;
+    this.#talk = { ...this.#talk, course: { state: "failed", error: String((error as Error).message) } };
+    this.#connect({ state: "refused", status, reason: String((error as Error).message) });
+    return "refused";
+  }
+
+  readonly #rest: Opening = (signal) => this.#transport.resume(this.id, this.#position, signal);
+
+  async #pause(delay: number, signal: AbortSignal): Promise<void> {
+    this.#connect({ state: "lost", retryAt: Date.now() + delay });
+    await new Promise<void>((wake) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", done);
+        wake();
+      };
+      const timer = setTimeout(done, delay);
+      signal.addEventListener("abort", done);
+      this.#wake = done;
+    });
+    this.#wake = undefined;
+  }
+
+  #connect(connection: Connection): void {
+    this.#connection = connection;
+    this.#changed();
+  }
+
+  /** What changed may be for the executor; of calls without a handler the server says who they are for. */
+  #look(): void {
+    for (const call of this.#talk.calls.values()) {
+      if (!this.#outbox.deliveries.has(call.id)) {
+        this.#executor.see(call, { frontend: this.#facts.get(call.id)?.executor === "frontend" });
+      }
+      if (call.phase === "settled") {
+        this.#executor.see(call, { frontend: false });
+      }
+    }
+    this.#changed();
+    if (this.#news().length > 0) {
+      void this.#learn();
+    }
+  }
+
+  /** Open calls, in their phase, of which the server was not asked yet who they are for. */
+  #news(): string[] {
+    const open = [...this.#talk.calls.values()].filter((call) => isOpen(call) && !this.#executor.handles(call.tool));
+    return open.map((call) => `${call.phase} ${call.id}`).filter((name) => !this.#learned.has(name));
+  }
+
+  async #learn(): Promise<void> {
+    if (this.#learning) {
+      return;
+    }
+    this.#learning = true;
+    const news = this.#news();
+    const answer = await this.#stored();
+    this.#learning = false;
+    if (answer === undefined) {
+      this.#timers.set("learn", this.#backOff(2), () => void this.#learn());
+      return;
+    }
+    news.forEach((name) => this.#learned.add(name));
+    this.#know(answer);
+    this.#look();
+  }
+
+  async #load(): Promise<void> {
+    const thread = await this.#stored();
+    if (thread === undefined) {
+      return;
+    }
+    this.#know(thread);
+    const { course } = this.#talk;
+    const talk = talkOf(thread, this.#facts);
+    // the page may have heard why
+    this.#talk = talk.course.state === "failed" && course.state === "failed" ? { ...talk, course } : talk;
+    this.#changed();
+  }
+
+  async #stored(): Promise<Thread | undefined> {
+    const answer = await ask(this.http, `/api/chat/${encodeURIComponent(this.id)}`);
+    return answer.kind === "answered" && isThread(answer.body) ? answer.body : undefined;
+  }
+
+  #know(thread: Thread): void {
+    const open = thread.openCalls.filter(isOpenCall);
+    this.#facts = new Map(open.map((call) => [call.callId, call]));
+    const first = Math.min(...open.map(({ deadline }) => Date.parse(deadline ?? "") || Number.POSITIVE_INFINITY));
+    const delay = first - Date.now() + DEADLINE_GRACE_MS;
+    // longer than a timer can count, and longer than a page stays
+    if (delay < A_DAY_MS) {
+      this.#timers.set("deadline", Math.max(delay, DEADLINE_GRACE_MS), () => this.#connection.state === "closed" && this.resume());
+    }
+  }
+
+  /** A receipt wakes a run that was parked: then its stream is to be read again. */
+  #delivered(id: string): void {
+    this.#changed();
+    const { state } = this.#talk.course;
+    const isOver = this.#connection.state === "open" || state === "done" || state === "stopped";
+    if (this.#outbox.deliveries.get(id)?.state === "settled" && !isOver) {
+      this.resume();
+    }
+  }
+
+  #changed(): void {
+    this.#state = undefined;
+    for (const listener of this.#listeners) {
+      listener();
+    }
+  }
+}
+
+function storageOf({ storage }: ThreadOptions): Keep | undefined {
+  try {
+    return storage === null ? undefined : (storage ?? globalThis.sessionStorage);
+  } catch {
+    // pages without an origin of their own may not even look at it
+    return undefined;
+  }
+}

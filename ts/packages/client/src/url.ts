@@ -1,0 +1,9 @@
+/** The address if a page may open it: absolute, `http:` or `https:`, without a name and password in it. */
+export function openable(text: string): URL | undefined {
+  if (!URL.canParse(text)) {
+    return undefined;
+  }
+  const url = new URL(text);
+  const plain = url.username === "" && url.password === "";
+  return plain && (url.protocol === "http:" || url.protocol === "https:") ? url : undefined;
+}

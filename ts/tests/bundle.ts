@@ -1,0 +1,17 @@
+// What a page downloads of an entry: bundled, minified, gzipped.
+import { gzipSync } from "node:zlib";
+import { rolldown } from "rolldown";
+
+export interface Bundle {
+  /** Gzipped. */
+  readonly bytes: number;
+  readonly code: string;
+}
+
+export async function bundled(input: string, { external = [] }: { external?: (string | RegExp)[] } = {}): Promise<Bundle> {
+  const bundle = await rolldown({ input, external, platform: "browser", logLevel: "silent" });
+  const { output } = await bundle.generate({ format: "es", minify: true });
+  await bundle.close();
+  const code = output.map((file) => (file.type === "chunk" ? file.code : "")).join("\n");
+  return { bytes: gzipSync(code).length, code };
+}
