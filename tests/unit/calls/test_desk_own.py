@@ -144,6 +144,19 @@ async def test_a_cancel_of_nothing_is_committed(bench: Bench) -> None:
     assert isinstance(await bench.desk.cancel([], "stopped"), Committed)
 
 
+@requirement("calls:cancel")
+async def test_calls_whose_hand_is_gone_fail_and_what_was_not_approved_is_cancelled(bench: Bench) -> None:
+    run = await bench.start_run()
+    asking = await bench.open(BY_CLIENT, asks=True, run=run)
+    ready, done = await bench.open(BY_CLIENT, run=run), await bench.open(BY_CLIENT, run=run)
+    await bench.settle(done, Success(1))
+    calls = await bench.store.calls_of(ANN, run.run_id)
+    assert isinstance(await bench.desk.give_up(calls, "the client left"), Committed)
+    outcomes = [(await bench.stored(call)).outcome for call in (asking, ready, done)]
+    assert outcomes == [Cancelled("the client left"), Failure("the client left"), Success(1)]
+    assert (await bench.stored_run(run)).blockers == 0
+
+
 def _due(call: Call) -> Due:
     return Due(call.deadline or 0.0, call.owner, call.call_id)
 

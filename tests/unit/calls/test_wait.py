@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from farhand.calls.wait import settled, unblocked
+from farhand.calls.wait import answered, settled, unblocked
 from farhand.core.outcome import Success, TimedOut
 from farhand.core.run import Run
 from farhand.errors import ShuttingDown
@@ -118,6 +118,27 @@ async def test_a_server_tool_without_a_run_is_waited_for_until_its_yes(bench: Be
         await _sleeping(bench, call.call_id)
         await bench.answer(call, YES)
     assert wait.result() == await bench.stored(call)
+
+
+@requirement("calls:wakes")
+async def test_some_calls_of_a_run_are_waited_for_whatever_else_is_open(bench: Bench) -> None:
+    run = await bench.start_run()
+    await bench.open(run=run)
+    awaited = [await bench.open(run=run), await bench.open(run=run)]
+    async with asyncio.TaskGroup() as group:
+        wait = group.create_task(_bounded(answered(bench.store, run, awaited, patient=lambda: 60.0)))
+        await _sleeping(bench, awaited[0].call_id)
+        for call in awaited:
+            assert not wait.done()
+            await bench.settle(call, Success(1))
+    assert wait.result()
+
+
+async def test_a_wait_for_some_calls_is_over_when_patience_is(bench: Bench) -> None:
+    run = await bench.start_run()
+    call = await bench.open(run=run)
+    left = iter([0.01, 0.0])
+    assert not await _bounded(answered(bench.store, run, [call], patient=lambda: next(left)))
 
 
 async def test_a_wait_for_a_call_ends_when_the_process_is_about_to_stop(bench: Bench) -> None:

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from farhand.clock import SystemClock
-from farhand.core.ids import Kind, is_chosen_id, is_ours, is_tool_name
+from farhand.core.client import Client, tool_id, tool_name, with_tools, without_tools
+from farhand.core.ids import Kind, is_chosen_id, is_client_id, is_ours, is_tool_name
 from farhand.core.outcome import Success
 from farhand.core.principal import Owner, Principal
 from farhand.core.run import Run, RunState
@@ -68,6 +69,25 @@ def test_a_peer_may_not_choose_such_an_id(text: str) -> None:
 def test_a_tool_name_has_letters_digits_and_dashes_only() -> None:
     assert is_tool_name("open_url-2")
     assert not any(map(is_tool_name, ("", "a.b", "a b", "x" * 65, "a\n")))
+
+
+def test_a_client_chooses_short_plain_ids() -> None:
+    assert is_client_id("my-editor_2")
+    assert not any(map(is_client_id, ("", "a.b", "a:b", "x" * 65)))
+
+
+def test_a_clients_tool_carries_the_name_of_its_client() -> None:
+    assert tool_name("editor", "open_file") == "client_editor_open_file"
+    assert tool_id("editor", "client_editor_open_file") == "open_file"
+
+
+def test_a_client_that_registers_again_keeps_its_other_tools() -> None:
+    client = Client(owner=OWNER, client_id="editor", tools=(TOOL,), grace_sec=5.0, registered_at=0.0)
+    newer, other = replace(TOOL, description="Newer."), replace(TOOL, name="other")
+    more = with_tools(client, [newer, other])
+    assert (more.tools, more.version) == ((newer, other), 2)
+    fewer = without_tools(more, {"open_url"})
+    assert (fewer.tools, fewer.version) == ((other,), 3)
 
 
 def test_a_principal_owns_what_its_tenant_and_subject_own() -> None:
