@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from farhand.agent.agent import Agent, Pending, RunResult
+    from farhand.clients.roster import ClientTools
     from farhand.core.approval import Answer
     from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
     from farhand.core.principal import Owner, Principal
@@ -24,6 +25,7 @@ __all__ = [
     "Agent",
     "Answer",
     "Cancelled",
+    "ClientTools",
     "Denied",
     "Failure",
     "FarhandError",
@@ -45,6 +47,7 @@ __all__ = [
 
 _HOMES = {
     "farhand.agent.agent": ("Agent", "Pending", "RunResult"),
+    "farhand.clients.roster": ("ClientTools",),
     "farhand.core.approval": ("Answer",),
     "farhand.core.outcome": ("Cancelled", "Denied", "Failure", "Outcome", "Success", "TimedOut"),
     "farhand.core.principal": ("Owner", "Principal"),

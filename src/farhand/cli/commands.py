@@ -96,6 +96,7 @@ def _app(agent: Agent, settings: ServerSettings, store: str) -> App:
         allow_origins=settings.allow_origin,
         allow_hosts=settings.allow_host,
         settings=settings.settings,
+        client_tools=settings.client_tools,
     )
 
 

@@ -16,10 +16,11 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource, SettingsError
 
+from farhand.clients.roster import ClientTools
 from farhand.core.settings import Limits, Patience, Settings
 from farhand.errors import BadSetting
 from farhand.server.config_file import find_file, read_file
-from farhand.server.settings_shape import PREFIX, Shape, known_settings
+from farhand.server.settings_shape import PREFIX, ROOMS, Shape, known_settings
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
@@ -34,6 +35,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     allow_origin: tuple[str, ...]
     allow_host: tuple[str, ...]
     settings: Settings
+    client_tools: ClientTools
 
 
 def load_settings(arguments: Mapping[str, object], *, config: str | None = None) -> ServerSettings:
@@ -86,12 +88,13 @@ _EXPECTED = {
 
 
 def _settings_of(read: dict[str, object]) -> ServerSettings:
-    patience, limits, _ = (read.pop(name) for name in ("patience", "limits", "hold_for"))
+    patience, limits, client_tools, _ = (read.pop(name) for name in (*ROOMS, "hold_for"))
     assert isinstance(patience, dict), "the shape has been checked"
     assert isinstance(limits, dict), "the shape has been checked"
+    assert isinstance(client_tools, dict), "the shape has been checked"
     settings = Settings(patience=Patience(**patience), limits=Limits(**limits))
     # each value was checked against the field it goes into
-    return ServerSettings(**read, settings=settings)  # type: ignore[arg-type]
+    return ServerSettings(**read, settings=settings, client_tools=ClientTools(**client_tools))  # type: ignore[arg-type]
 
 
 def _read_variables() -> dict[str, object]:
@@ -111,7 +114,7 @@ def _read_variables() -> dict[str, object]:
 
 def _refuse_unknown_variables() -> None:
     """A variable that nobody reads is a typing error that nobody notices."""
-    rooms = {f"{PREFIX}PATIENCE", f"{PREFIX}LIMITS"}
+    rooms = {f"{PREFIX}{room.upper()}" for room in ROOMS}
     known = {setting.variable for setting in known_settings()} | rooms
     for variable in sorted(name.upper() for name in os.environ if name.upper().startswith(PREFIX)):
         if variable not in known and not _NOT_OURS.fullmatch(variable.removeprefix(PREFIX)):
@@ -145,7 +148,7 @@ def _merge(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str
 
 def _complaint(error: ErrorDetails, sources: list[_Source]) -> BadSetting:
     path = [str(part) for part in error["loc"]]
-    name = ".".join(path[:2] if path[0] in {"patience", "limits"} else path[:1])
+    name = ".".join(path[:2] if path[0] in ROOMS else path[:1])
     place = next((source.place for source in sources if _says(source.values, path)), "")
     if error["type"] == "extra_forbidden":
         known = [setting.name for setting in known_settings()]

@@ -4,7 +4,7 @@ Every value of `core.settings` is a setting by itself: none can be forgotten.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import fields
@@ -27,7 +27,7 @@ class Known(NamedTuple):
 def known_settings() -> Iterator[Known]:
     """All of them, as the reference lists them."""
     for name, field in Shape.model_fields.items():
-        room = _ROOMS.get(name)
+        room = ROOMS.get(name)
         if room is None:
             yield Known(name, f"{PREFIX}{name.upper()}", field.default)
             continue
@@ -37,7 +37,7 @@ def known_settings() -> Iterator[Known]:
 
 _TEN_YEARS = 10 * 366 * 24 * 3600
 # 0 means at once; with any other duration of 0 a server could not work
-_MAY_BE_ZERO = frozenset({"hold_for", "unread_for"})
+_MAY_BE_ZERO = frozenset({"hold_for", "unread_for", "client_grace"})
 
 
 def _no_bool(value: object) -> object:
@@ -97,8 +97,18 @@ def _room(struct: type[Struct]) -> type[BaseModel]:
     return create_model(struct.__name__, __config__=ConfigDict(extra="forbid"), **checked)
 
 
-_ROOMS = {"patience": _room(Patience), "limits": _room(Limits)}
+class _ClientTools(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    approval: Literal["never", "always"] = "never"
+
+
+ROOMS: dict[str, type[BaseModel]] = {
+    "patience": _room(Patience),
+    "limits": _room(Limits),
+    "client_tools": _ClientTools,
+}
 
 # as in a room
-_fields: dict[str, Any] = {name: (room, Field(default_factory=room)) for name, room in _ROOMS.items()}
+_fields: dict[str, Any] = {name: (room, Field(default_factory=room)) for name, room in ROOMS.items()}
 Shape: type[BaseSettings] = create_model("Shape", __base__=_Plain, **_fields)

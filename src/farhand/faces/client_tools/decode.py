@@ -59,8 +59,10 @@ def decode_listener(owner: Owner, client_id: str, query: dict[str, str]) -> List
     return Listener(owner, client_id, holder)
 
 
-def decode_execute(body: bytes, owner: Owner) -> Direct:
+def decode_execute(body: bytes, owner: Owner, limits: Limits) -> Direct:
     execute = read_as(body, Execute)
+    if len(canonical(execute.input)) > limits.call_input:
+        raise TooLarge(f"The input is larger than {limits.call_input} bytes.")
     chosen = (execute.request_id, execute.session_id, execute.message_id)
     if any(each is not None and not is_chosen_id(each) for each in chosen):
         raise Malformed("An id has characters that ids don't have, or is too long.", hint=_IDS)

@@ -95,7 +95,7 @@ class _Endpoints:
             await send_frames(request.receive, request.send, source, headers=HEADERS, keep_alive=every)
 
     async def execute(self, request: Request) -> None:
-        wish = decode_execute(await request.json(), request.owner)
+        wish = decode_execute(await request.json(), request.owner, self._settings.limits)
         await request.reply(*encode_executed(await self._farhand.execute(wish)))
 
     async def result(self, request: Request) -> None:
