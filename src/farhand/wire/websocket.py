@@ -6,6 +6,8 @@ Close codes: 1009 too large, 4401 no credential, 4403 not allowed, 4408 idle, 44
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from starlette.types import Receive, Send
 
@@ -39,6 +41,16 @@ class Socket:
         self._idle_after = idle_after
         self._allowance = float(per_second)
         self._asked_at = 0.0
+        self._uses = 0
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """While something is under way for the peer, its silence is patience."""
+        self._uses += 1
+        try:
+            yield
+        finally:
+            self._uses -= 1
 
     async def accept(self) -> None:
         await self._receive()
@@ -53,6 +65,8 @@ class Socket:
                 async with asyncio.timeout(self._idle_after):
                     message = await self._receive()
             except TimeoutError:
+                if self._uses:
+                    continue
                 await self.close(IDLE)
                 return None
             if message["type"] == "websocket.disconnect":

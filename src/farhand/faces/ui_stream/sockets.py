@@ -74,7 +74,8 @@ class MultiplexedSocket:
 
     async def _guarded(self, request_id: str, work: Coroutine[None, None, None]) -> None:
         try:
-            await work
+            with self._socket.in_use():
+                await work
         except FarhandError as error:
             await self._socket.write(socket_frame("error", request_id, str(error)))
         finally:
@@ -154,12 +155,15 @@ class LiveSocket:
 
     async def _guarded(self, work: Coroutine[None, None, Exchange | None]) -> None:
         try:
-            exchange = await work
-            if exchange is not None:
-                await show(self._farhand, exchange, lambda chunk: self._socket.write(frame(chunk)))
+            with self._socket.in_use():
+                await self._show(await work)
         except FarhandError as error:
             await self._socket.write(live_error(str(error)))
             await self._socket.write(frame(DONE))
+
+    async def _show(self, exchange: Exchange | None) -> None:
+        if exchange is not None:
+            await show(self._farhand, exchange, lambda chunk: self._socket.write(frame(chunk)))
 
     async def _message(self, told: MessageFrame) -> Exchange | None:
         self._thread_id = told.id
