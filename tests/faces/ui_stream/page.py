@@ -179,6 +179,12 @@ class Page:
         wait = {} if self.wait is None else {"wait": self.wait}
         return {"id": self.id, "messages": self.messages, "trigger": "submit-message", **wait, **more}
 
+    @property
+    def known(self) -> set[str]:
+        """The calls that the last message shows."""
+        parts = self.messages[-1]["parts"] if self.messages else []
+        return {part["toolCallId"] for part in parts if "toolCallId" in part}
+
     def part(self, call_id: str) -> Json:
         [part] = [each for each in self.messages[-1]["parts"] if each.get("toolCallId") == call_id]
         return part
@@ -199,11 +205,10 @@ class Page:
     async def _live(self, response: httpx2.Response) -> Live:
         if response.headers["content-type"] != "text/event-stream":
             raise AssertionError(f"{response.status_code}: {(await response.aread()).decode()}")
-        last = self.messages[-1] if self.messages else None
-        parts = last["parts"] if last is not None and last["role"] == "assistant" else []
-        return Live(response, {part["toolCallId"] for part in parts if "toolCallId" in part}, self._hear)
+        return Live(response, self.known, self.hear)
 
-    def _hear(self, chunk: Chunk) -> None:
+    def hear(self, chunk: Chunk) -> None:
+        """What the page makes of one chunk: its last message grows."""
         if chunk["type"] == "start" and (not self.messages or self.messages[-1]["role"] != "assistant"):
             self.messages.append({"id": chunk["messageId"], "role": "assistant", "parts": []})
         if self.messages and self.messages[-1]["role"] == "assistant":
