@@ -56,6 +56,8 @@ export class Server {
     started.stdout.on("data", (bytes) => (this.#log += String(bytes)));
     started.stderr.on("data", (bytes) => (this.#log += String(bytes)));
     this.#process = started;
+    // tests that are given up in the middle leave no server behind
+    process.once("exit", () => started.kill("SIGKILL"));
     await until(() => ADDRESS.test(this.#log) || started.exitCode !== null, "the server's address", 45_000);
     const address = ADDRESS.exec(this.#log);
     if (address?.[1] === undefined || started.exitCode !== null) {
