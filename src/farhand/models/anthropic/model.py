@@ -5,7 +5,7 @@ Retries and time limits are the library's. What goes wrong becomes a `ModelFault
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -63,8 +63,7 @@ class Anthropic:
         def client() -> anthropic.AsyncAnthropic:
             return anthropic.AsyncAnthropic(api_key=api_key, base_url=base_url, max_retries=max_retries)
 
-        self._connection = Connection(client, anthropic.AsyncAnthropic.close)
-        _check_credentials(self._connection.first)
+        self._connection = _connected(client)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
         telling = Telling(prompt, longest_id=LONGEST_ID, longest_name=LONGEST_NAME)
@@ -73,7 +72,7 @@ class Anthropic:
             async with aclosing(self._ask(telling, answer)) as events:
                 async for event in events:
                     yield event
-        except anthropic.APIError as error:
+        except anthropic.AnthropicError as error:
             raise self._fault(error) from error
         except httpx2.HTTPError as error:
             raise broke_off("Anthropic", str(error)) from error
@@ -110,16 +109,25 @@ class Anthropic:
         gone = gone_tools_of(telling)
         return {**request, "tools": gone, "tool_choice": {"type": "none"}} if gone else request
 
-    def _fault(self, error: anthropic.APIError) -> ModelFault:
-        trouble = Trouble(provider="Anthropic", model=self._model, key_setting=KEY, words=error.message)
+    def _fault(self, error: anthropic.AnthropicError) -> ModelFault:
+        trouble = Trouble(provider="Anthropic", model=self._model, key_setting=KEY, words=str(error))
+        if isinstance(error, anthropic.CredentialsError):
+            trouble = replace(trouble, status=401)
         if isinstance(error, anthropic.APIStatusError):
             trouble = replace(trouble, status=_status(error), words=error.api_message or error.message)
         return fault_of(trouble)
 
 
-def _check_credentials(client: anthropic.AsyncAnthropic) -> None:
-    if client.api_key is None and client.auth_token is None and client.credentials is None:
+def _connected(client: Callable[[], anthropic.AsyncAnthropic]) -> Connection[anthropic.AsyncAnthropic]:
+    """The library finds keys, tokens and profiles by itself; it must have found one."""
+    try:
+        connection = Connection(client, anthropic.AsyncAnthropic.close)
+    except (anthropic.AnthropicError, ValueError) as error:
+        raise BadSetting(f"Anthropic's library has no way in: {error}", hint=f"Or set {KEY}.") from error
+    first = connection.first
+    if first.api_key is None and first.auth_token is None and first.credentials is None:
         raise BadSetting("Anthropic needs a key.", hint=f"Set {KEY}.")
+    return connection
 
 
 def _status(error: anthropic.APIStatusError) -> int:

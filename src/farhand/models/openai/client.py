@@ -96,6 +96,9 @@ class Asking(Struct, frozen=True):
             raise broke_off(self.who, why) if begun else self._fault("", why, None) from error
         except openai.APIError as error:
             raise self._fault_of(error) from error
+        except openai.OpenAIError as error:
+            # no answer at all: the library could not make up a credential
+            raise self._fault("", str(error), 401) from error
         except AnswerFailed as error:
             raise self._fault(error.code, error.words, _STATUS_OF.get(error.code, 500)) from error
 

@@ -1,0 +1,128 @@
+"""What comes out of a model's stream, asked directly: names, deltas, usage, and an early end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from farhand.core.outcome import Success
+from farhand.core.thread import (
+    Asked,
+    AssistantMessage,
+    Message,
+    Reasoning,
+    Resolved,
+    ResultsMessage,
+    Text,
+    UserMessage,
+)
+from farhand.core.tool import Tool
+from farhand.models.base import (
+    CallDone,
+    CallStart,
+    Connected,
+    InputDelta,
+    Model,
+    ModelEvent,
+    Prompt,
+    ReasoningDelta,
+    ReasoningDone,
+    Stop,
+    TextDelta,
+)
+from farhand.models.scripted import Ask, Moment, Say, Step, Think
+from tests.models.stage import Provider
+from tests.requirement import requirement
+
+HELLO = UserMessage("m1", (Text("hello"),))
+
+
+async def said(model: Model, prompt: Prompt) -> list[ModelEvent]:
+    assert isinstance(model, Connected)
+    try:
+        async with aclosing(model.stream(prompt)) as events:
+            return [event async for event in events]
+    finally:
+        await model.close()
+
+
+@requirement("models:deltas")
+async def test_text_reasoning_and_inputs_come_piece_by_piece_and_the_stop_comes_last(
+    provider: Provider,
+) -> None:
+    def script(moment: Moment) -> Step:
+        return [Think(["hm", " so"]), Say(["Let ", "me ", "see."]), Ask("look", {"at": "the sea"})]
+
+    async with provider.fake(script) as fake:
+        tool = Tool(name="look", description="", input_schema={})
+        events = await said(provider.model(fake), Prompt([HELLO], [tool]))
+        told = [event for event in events if not isinstance(event, ReasoningDone)]
+        assert "".join(event.text for event in told if isinstance(event, ReasoningDelta)) == "hm so"
+        assert "".join(event.text for event in told if isinstance(event, TextDelta)) == "Let me see."
+        assert "".join(event.text for event in told if isinstance(event, InputDelta)) == '{"at": "the sea"}'
+        (done,) = (event for event in told if isinstance(event, CallDone))
+        assert done.input == '{"at": "the sea"}'
+        assert isinstance(events[-1], Stop)
+        assert events[-1].reason == "calls"
+        assert [type(event) for event in told].count(Stop) == 1
+
+
+@requirement("models:deltas")
+async def test_usage_is_told_with_the_stop(provider: Provider) -> None:
+    async with provider.fake(lambda moment: "Hi.") as fake:
+        stop = (await said(provider.model(fake), Prompt([HELLO])))[-1]
+        assert isinstance(stop, Stop)
+        assert stop.usage.input_tokens > 0
+        assert stop.usage.output_tokens > 0
+
+
+@requirement("models:aliases")
+async def test_a_name_that_the_provider_refuses_goes_out_as_an_alias_and_comes_back_as_itself(
+    provider: Provider,
+) -> None:
+    name = "client_desk.top:7_" + "open file " * 12
+    offered = Tool(name=name, description="Open.", input_schema={})
+
+    def script(moment: Moment) -> Step:
+        begins = moment.text == "hello" and not moment.results
+        return Ask(moment.tools[0], {}) if begins else "Done."
+
+    async with provider.fake(script) as fake:
+        events = await said(provider.model(fake), Prompt([HELLO], [offered]))
+        (start,) = (event for event in events if isinstance(event, CallStart))
+        assert start.tool == name
+        asked = Asked("call_1", name, {}, start.model_call_id)
+        kept = tuple(Reasoning("", event.echo) for event in events if isinstance(event, ReasoningDone))
+        history: list[Message] = [
+            HELLO,
+            AssistantMessage("run_1", 1, (*kept, asked)),
+            ResultsMessage("run_1", 1, (Resolved("call_1", name, {}, Success("ok"), start.model_call_id),)),
+        ]
+        assert isinstance((await said(provider.model(fake), Prompt(history, [offered])))[-1], Stop)
+        # the tool may be gone by the time the history is told again
+        gone = await said(provider.model(fake), Prompt([*history, UserMessage("m2", (Text("and?"),))]))
+        assert isinstance(gone[-1], Stop)
+        assert fake.refused == []
+
+
+@requirement("models:early-end")
+async def test_a_stream_that_is_left_early_leaves_no_connection_behind(provider: Provider) -> None:
+    left: list[str] = []
+
+    async def endless(moment: Moment) -> AsyncGenerator[Step, None]:
+        try:
+            while True:
+                yield "word "
+        finally:
+            left.append("left")
+
+    async with provider.fake(endless) as fake:
+        model = provider.model(fake)
+        events = model.stream(Prompt([HELLO]))
+        async for event in events:
+            if isinstance(event, TextDelta):
+                break
+        await events.aclose()
+        assert isinstance(model, Connected)
+        await model.close()
+    assert left == ["left"]

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import pytest
+from anthropic.types import RawMessageStreamEvent
+from pydantic import TypeAdapter
+
+from farhand.core.run import Usage
+from farhand.models.anthropic.answer import Answer
+from farhand.models.base import (
+    CallDone,
+    CallStart,
+    InputDelta,
+    ModelEvent,
+    ReasoningDelta,
+    ReasoningDone,
+    Stop,
+    StopReason,
+    TextDelta,
+)
+from farhand.models.calling import Names
+from tests.requirement import requirement
+
+EVENT: TypeAdapter[RawMessageStreamEvent] = TypeAdapter(RawMessageStreamEvent)
+
+
+def start(index: int, **block: object) -> dict[str, object]:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def delta(index: int, kind: str, **fields: object) -> dict[str, object]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **fields}}
+
+
+def end(index: int) -> dict[str, object]:
+    return {"type": "content_block_stop", "index": index}
+
+
+def stopped(reason: str | None) -> list[dict[str, object]]:
+    ending = {"stop_reason": reason, "stop_sequence": None}
+    return [
+        {"type": "message_delta", "delta": ending, "usage": {"output_tokens": 7, "input_tokens": 5}},
+        {"type": "message_stop"},
+    ]
+
+
+def heard(answer: Answer, *events: dict[str, object]) -> list[ModelEvent]:
+    return [said for event in events for said in answer.hear(EVENT.validate_python(event))]
+
+
+def fresh() -> Answer:
+    return Answer(Names(["look", "open file"]))
+
+
+@requirement("models:anthropic-answer")
+def test_a_call_is_told_by_its_own_name_with_its_input_as_it_was_written() -> None:
+    alias = Names(["look", "open file"]).alias("open file")
+    assert heard(
+        fresh(),
+        start(0, type="tool_use", id="toolu_1", name=alias, input={}),
+        delta(0, "input_json_delta", partial_json='{"path"'),
+        delta(0, "input_json_delta", partial_json=': "a"}'),
+        end(0),
+    ) == [
+        CallStart(0, "open file", "toolu_1"),
+        InputDelta(0, '{"path"'),
+        InputDelta(0, ': "a"}'),
+        CallDone(0, '{"path": "a"}'),
+    ]
+
+
+@requirement("models:reasoning-kept")
+def test_a_thought_is_kept_with_its_seal_and_one_that_was_cut_is_not() -> None:
+    thought = {"type": "thinking", "thinking": "", "signature": ""}
+    begun = [start(0, **thought), delta(0, "thinking_delta", thinking="hm")]
+    sealed = delta(0, "signature_delta", signature="seal")
+    echo = {"anthropic": {"type": "thinking", "thinking": "hm", "signature": "seal"}}
+    assert heard(fresh(), *begun, sealed, end(0)) == [ReasoningDelta("hm"), ReasoningDone(echo)]
+    assert heard(fresh(), *begun, end(0)) == [ReasoningDelta("hm")]
+
+
+@requirement("models:reasoning-kept")
+def test_a_hidden_thought_is_kept_as_it_is() -> None:
+    hidden = {"type": "redacted_thinking", "data": "xyz"}
+    assert heard(fresh(), start(0, **hidden), end(0)) == [ReasoningDone({"anthropic": hidden})]
+
+
+@requirement("models:pause-turn")
+def test_the_providers_own_tools_are_kept_with_their_input() -> None:
+    search = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
+    written = delta(0, "input_json_delta", partial_json='{"query": "oslo"}')
+    told = heard(fresh(), start(0, **search), written, end(0))
+    assert told == [ReasoningDone({"anthropic": {**search, "input": {"query": "oslo"}}})]
+    cut = delta(0, "input_json_delta", partial_json='{"que')
+    assert heard(fresh(), start(0, **search), cut, end(0)) == [ReasoningDone({"anthropic": search})]
+
+
+@requirement("models:pause-turn")
+def test_a_text_with_sources_is_kept_whole_and_two_texts_stay_two() -> None:
+    place = {"type": "char_location", "cited_text": "x", "document_index": 0, "document_title": "t"}
+    place |= {"start_char_index": 0, "end_char_index": 1, "file_id": None}
+    told = heard(
+        fresh(),
+        start(0, type="text", text="", citations=None),
+        delta(0, "text_delta", text="one"),
+        end(0),
+        start(1, type="text", text="", citations=None),
+        delta(1, "citations_delta", citation=place),
+        delta(1, "text_delta", text="two"),
+        end(1),
+    )
+    first, second = (event.echo for event in told if isinstance(event, ReasoningDone))
+    assert first == {"anthropic": {"type": "text", "text": "one", "citations": None}}
+    assert second == {"anthropic": {"type": "text", "text": "two", "citations": [place]}}
+    assert [event.text for event in told if isinstance(event, TextDelta)] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "stop"),
+    [
+        ("end_turn", "end"),
+        ("stop_sequence", "end"),
+        ("tool_use", "calls"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("pause_turn", "pause"),
+        ("refusal", "refusal"),
+    ],
+)
+@requirement("models:anthropic-answer")
+def test_each_stop_reason_has_its_meaning(reason: str, stop: StopReason) -> None:
+    answer = fresh()
+    heard(answer, *stopped(reason))
+    assert answer.stop == Stop(stop, Usage(5, 7))
+
+
+@requirement("models:anthropic-answer")
+def test_an_answer_without_its_end_has_no_stop() -> None:
+    answer = fresh()
+    heard(answer, start(0, type="text", text="", citations=None), delta(0, "text_delta", text="On"))
+    assert answer.stop is None
+    heard(answer, {"type": "message_stop"})
+    assert answer.stop is None, "the reason is missing"

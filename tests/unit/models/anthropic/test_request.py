@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from farhand.core.outcome import Failure, Success
+from farhand.core.thread import (
+    Asked,
+    AssistantMessage,
+    File,
+    Message,
+    Reasoning,
+    Resolved,
+    ResultsMessage,
+    Text,
+    UserMessage,
+)
+from farhand.core.tool import Tool
+from farhand.models.anthropic.request import gone_tools_of, messages_of, tools_of
+from farhand.models.base import Image, Prompt
+from farhand.models.telling import Telling
+from tests.requirement import requirement
+
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
+
+
+def user(text: str) -> UserMessage:
+    return UserMessage(text, (Text(text),))
+
+
+def said(*parts: Text | Reasoning | Asked) -> AssistantMessage:
+    return AssistantMessage("run_1", 1, parts)
+
+
+def results(*resolved: Resolved) -> ResultsMessage:
+    return ResultsMessage("run_1", 1, resolved)
+
+
+def told(*messages: Message) -> list[dict[str, object]]:
+    return messages_of(Telling(Prompt(messages)))
+
+
+ASKED = Asked("call_1", "look", {"at": "sea"}, "toolu_1")
+FOUND = Resolved("call_1", "look", {"at": "sea"}, Success("blue"), "toolu_1")
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "blue"}
+CALL = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"at": "sea"}}
+
+
+@requirement("models:anthropic-request")
+def test_results_come_first_in_the_user_message_that_follows() -> None:
+    assert told(user("go"), said(Text("ok"), ASKED), results(FOUND), user("and?"))[2] == {
+        "role": "user",
+        "content": [RESULT, {"type": "text", "text": "and?"}],
+    }
+
+
+@requirement("models:anthropic-request")
+def test_a_failure_is_marked_as_an_error() -> None:
+    failed = Resolved("call_1", "look", {"at": "sea"}, Failure("fog"), "toolu_1")
+    marked = {**RESULT, "content": '{"status":"failed","errorText":"fog"}', "is_error": True}
+    assert told(user("go"), said(ASKED), results(failed))[2]["content"] == [marked]
+
+
+@requirement("models:anthropic-request")
+def test_messages_of_one_role_become_one() -> None:
+    assert told(user("one"), user("two"), said(Text("a")), said(Text("b"))) == [
+        {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+    ]
+
+
+@requirement("models:anthropic-request")
+def test_blanks_and_empty_answers_are_left_out() -> None:
+    assert told(user("one"), said(Text("\n")), user("two")) == [
+        {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]}
+    ]
+
+
+@requirement("models:reasoning-kept")
+def test_thoughts_go_back_as_they_came_and_those_of_others_do_not() -> None:
+    message = said(
+        Reasoning("hm", {"anthropic": THOUGHT}),
+        Reasoning("so", {"openai": {"type": "reasoning"}}),
+        Reasoning("cut off"),
+        ASKED,
+    )
+    assert told(user("go"), message, results(FOUND))[1]["content"] == [THOUGHT, CALL]
+
+
+@requirement("models:anthropic-request")
+def test_a_text_that_was_kept_whole_stands_for_itself() -> None:
+    cited = {"type": "text", "text": "blue", "citations": [{"type": "char_location"}]}
+    message = said(Text("blue"), Reasoning("", {"anthropic": cited}), Text(" sea"))
+    assert told(user("go"), message)[1]["content"] == [cited, {"type": "text", "text": " sea"}]
+
+
+@requirement("models:anthropic-request")
+def test_an_empty_output_has_no_content() -> None:
+    nothing = Resolved("call_1", "look", {"at": "sea"}, Success(""), "toolu_1")
+    assert told(user("go"), said(ASKED), results(nothing))[2]["content"] == [
+        {"type": "tool_result", "tool_use_id": "toolu_1"}
+    ]
+
+
+@requirement("models:images")
+def test_images_stand_in_messages_and_in_results() -> None:
+    photo = Image("image/png", b"png")
+    source = {"type": "base64", "media_type": "image/png", "data": "cG5n"}
+    brought = Resolved("call_1", "look", {"at": "sea"}, Success({"ref": "blob_1"}), "toolu_1")
+    sent = UserMessage("m1", (File("blob_1", "a.png", "image/png", 3),))
+    prompt = Prompt((sent, said(ASKED), results(brought)), images={"blob_1": photo})
+    first, _, last = messages_of(Telling(prompt))
+    assert first["content"] == [{"type": "image", "source": source}]
+    assert last["content"] == [
+        {
+            "type": "tool_result",
+            "tool_use_id": "toolu_1",
+            "content": [{"type": "text", "text": '{"ref":"blob_1"}'}, {"type": "image", "source": source}],
+        }
+    ]
+
+
+@requirement("models:anthropic-request")
+def test_a_tool_without_a_schema_takes_an_object() -> None:
+    telling = Telling(Prompt((user("go"),), [Tool(name="look", description="Look.", input_schema={})]))
+    assert tools_of(telling) == [{"name": "look", "description": "Look.", "input_schema": {"type": "object"}}]
+
+
+@requirement("models:anthropic-request")
+def test_tools_that_are_gone_are_named_as_long_as_the_history_tells_of_them() -> None:
+    telling = Telling(Prompt((user("go"), said(ASKED), results(FOUND))))
+    assert [tool["name"] for tool in gone_tools_of(telling)] == ["look"]

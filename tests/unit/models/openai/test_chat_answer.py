@@ -1,0 +1,147 @@
+"""Servers that call themselves compatible, and what they send."""
+
+from __future__ import annotations
+
+from openai.types.chat import ChatCompletionChunk
+
+from farhand.core.run import Usage
+from farhand.models.base import (
+    CallDone,
+    CallStart,
+    InputDelta,
+    ModelEvent,
+    ReasoningDelta,
+    Stop,
+    TextDelta,
+)
+from farhand.models.calling import Names
+from farhand.models.openai.chat_answer import Answer
+from tests.requirement import requirement
+
+pytestmark = requirement("models:chat-answer")
+
+
+def chunk(finish: str | None = None, **delta: object) -> ChatCompletionChunk:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return ChatCompletionChunk.model_validate({**head, "choices": [choice]})
+
+
+def piece(
+    index: int, text: str = "", name: str | None = None, theirs: str | None = None
+) -> dict[str, object]:
+    return {"index": index, "id": theirs, "function": {"name": name, "arguments": text}}
+
+
+def heard(answer: Answer, *chunks: ChatCompletionChunk) -> list[ModelEvent]:
+    return [said for each in chunks for said in answer.hear(each)]
+
+
+def fresh() -> Answer:
+    return Answer(Names(["look"]))
+
+
+def test_pieces_are_told_apart_by_their_index() -> None:
+    answer = fresh()
+    told = heard(
+        answer,
+        chunk(tool_calls=[piece(0, name="look", theirs="a"), piece(1, name="look", theirs="b")]),
+        chunk(tool_calls=[piece(1, "{}")]),
+        chunk(tool_calls=[piece(0, '{"at"')]),
+        chunk(tool_calls=[piece(0, ":1}")]),
+        chunk("tool_calls"),
+    )
+    assert told == [
+        CallStart(0, "look", "a"),
+        CallStart(1, "look", "b"),
+        InputDelta(1, "{}"),
+        InputDelta(0, '{"at"'),
+        InputDelta(0, ":1}"),
+        CallDone(0, '{"at":1}'),
+        CallDone(1, "{}"),
+    ]
+    assert answer.stop == Stop("calls")
+
+
+def test_calls_that_share_an_index_are_told_apart_by_their_ids() -> None:
+    told = heard(
+        fresh(),
+        chunk(tool_calls=[piece(0, "{}", name="look", theirs="a")]),
+        chunk(tool_calls=[piece(0, '{"at":1}', name="look", theirs="b")]),
+        chunk("tool_calls"),
+    )
+    assert told[-2:] == [CallDone(0, "{}"), CallDone(1, '{"at":1}')]
+
+
+def test_an_id_that_comes_again_with_every_piece_is_the_same_call() -> None:
+    told = heard(
+        fresh(),
+        chunk(tool_calls=[piece(0, "{", name="look", theirs="a")]),
+        chunk(tool_calls=[piece(0, "}", theirs="a")]),
+        chunk("tool_calls"),
+    )
+    assert told[-1] == CallDone(0, "{}")
+    assert sum(isinstance(event, CallStart) for event in told) == 1
+
+
+def test_a_call_begins_when_its_name_is_known() -> None:
+    told = heard(
+        fresh(),
+        chunk(tool_calls=[piece(0, "{")]),
+        chunk(tool_calls=[piece(0, "}", name="look")]),
+        chunk("stop"),
+    )
+    assert told == [CallStart(0, "look", None), InputDelta(0, "{"), InputDelta(0, "}"), CallDone(0, "{}")]
+
+
+def test_a_call_that_never_gets_a_name_is_still_a_call() -> None:
+    told = heard(fresh(), chunk(tool_calls=[piece(0, "{}")]), chunk("tool_calls"))
+    assert told == [CallStart(0, "", None), InputDelta(0, "{}"), CallDone(0, "{}")]
+
+
+def test_a_server_that_says_stop_though_it_asks_is_understood() -> None:
+    answer = fresh()
+    heard(answer, chunk(tool_calls=[piece(0, "{}", name="look")]), chunk("stop"))
+    assert answer.stop == Stop("calls")
+
+
+def test_of_an_answer_that_was_cut_the_last_call_is_not_whole() -> None:
+    answer = fresh()
+    told = heard(
+        answer,
+        chunk(tool_calls=[piece(0, "{}", name="look")]),
+        chunk(tool_calls=[piece(1, '{"a', name="look")]),
+        chunk("length"),
+    )
+    assert [event for event in told if isinstance(event, CallDone)] == [CallDone(0, "{}")]
+    assert answer.stop == Stop("length")
+
+
+def test_reasoning_is_heard_under_either_of_its_names() -> None:
+    told = heard(fresh(), chunk(reasoning_content="hm"), chunk(reasoning="so"), chunk(content="Yes."))
+    assert told == [ReasoningDelta("hm"), ReasoningDelta("so"), TextDelta("Yes.")]
+
+
+def test_a_refusal_is_told_and_is_one() -> None:
+    answer = fresh()
+    assert heard(answer, chunk(refusal="No."), chunk("stop")) == [TextDelta("No.")]
+    assert answer.stop == Stop("refusal")
+    filtered = fresh()
+    heard(filtered, chunk("content_filter"))
+    assert filtered.stop == Stop("refusal")
+
+
+def test_usage_comes_after_the_end() -> None:
+    answer = fresh()
+    heard(answer, chunk(content="Hi."), chunk("stop"))
+    last = chunk()
+    last.choices = []
+    used = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+    heard(answer, ChatCompletionChunk.model_validate({**last.to_dict(), "usage": used}))
+    assert answer.stop == Stop("end", Usage(3, 4))
+
+
+def test_an_answer_without_its_end_has_no_stop() -> None:
+    answer = fresh()
+    heard(answer, chunk(content="On"))
+    assert answer.stop is None

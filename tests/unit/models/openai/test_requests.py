@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from farhand.core.outcome import Success
+from farhand.core.thread import (
+    Asked,
+    AssistantMessage,
+    File,
+    Reasoning,
+    Resolved,
+    ResultsMessage,
+    Text,
+    UserMessage,
+)
+from farhand.core.tool import Tool
+from farhand.models.base import Image, Prompt
+from farhand.models.openai import chat_messages, responses_input
+from farhand.models.telling import Telling
+from tests.requirement import requirement
+
+THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+HELLO = UserMessage("m1", (Text("hello"),))
+ASKED = Asked("call_1", "look", {"at": "sea"}, "c1")
+PHOTO = {"blob_1": Image("image/png", b"png")}
+URL = "data:image/png;base64,cG5n"
+
+
+def said(*parts: Text | Reasoning | Asked) -> AssistantMessage:
+    return AssistantMessage("run_1", 1, parts)
+
+
+def found(output: object) -> ResultsMessage:
+    return ResultsMessage("run_1", 1, (Resolved("call_1", "look", {"at": "sea"}, Success(output), "c1"),))
+
+
+@requirement("models:reasoning-kept")
+def test_reasoning_goes_back_before_what_it_led_to() -> None:
+    message = said(Reasoning("hm", {"openai": THOUGHT}), Text("Look:"), ASKED)
+    items = responses_input.input_of(Telling(Prompt((HELLO, message, found("blue")))))
+    assert items[1:] == [
+        THOUGHT,
+        {"role": "assistant", "content": "Look:"},
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"at":"sea"}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "blue"},
+    ]
+
+
+@requirement("models:reasoning-kept")
+def test_reasoning_that_led_to_nothing_and_that_of_others_stays_away() -> None:
+    message = said(
+        Reasoning("", {"anthropic": {"type": "thinking"}}),
+        Text("Well."),
+        Reasoning("hm", {"openai": THOUGHT}),
+    )
+    items = responses_input.input_of(Telling(Prompt((HELLO, message, HELLO))))
+    assert items[1:2] == [{"role": "assistant", "content": "Well."}]
+    assert len(items) == 3
+
+
+@requirement("models:openai-request")
+def test_the_phase_of_a_text_goes_back_with_it() -> None:
+    phase = Reasoning("", {"openai": {"type": "phase", "phase": "commentary"}})
+    items = responses_input.input_of(
+        Telling(Prompt((HELLO, said(phase, Text("First"), phase, Text("Then")))))
+    )
+    assert items[1:] == [
+        {"role": "assistant", "content": "First", "phase": "commentary"},
+        {"role": "assistant", "content": "Then"},
+    ]
+
+
+@requirement("models:images")
+def test_images_stand_in_messages_and_in_results_of_a_response() -> None:
+    sent = UserMessage("m1", (Text("See"), File("blob_1", "a.png", "image/png", 3)))
+    prompt = Prompt((sent, said(ASKED), found({"ref": "blob_1"})), images=PHOTO)
+    first, _, last = responses_input.input_of(Telling(prompt))
+    image = {"type": "input_image", "image_url": URL, "detail": "auto"}
+    assert first["content"] == [{"type": "input_text", "text": "See"}, image]
+    assert last["output"] == [{"type": "input_text", "text": '{"ref":"blob_1"}'}, image]
+
+
+@requirement("models:images")
+def test_images_stand_in_messages_of_a_chat_and_are_told_in_results() -> None:
+    sent = UserMessage("m1", (Text("See"), File("blob_1", "a.png", "image/png", 3)))
+    prompt = Prompt((sent, said(ASKED), found({"ref": "blob_1"})), images=PHOTO)
+    first, _, last = chat_messages.messages_of(Telling(prompt))
+    image = {"type": "image_url", "image_url": {"url": URL}}
+    assert first["content"] == [{"type": "text", "text": "See"}, image]
+    assert last["content"] == '{"ref":"blob_1"}\n\n[an image: image/png]'
+
+
+@requirement("models:openai-request")
+def test_a_chat_has_one_tool_message_for_each_call_and_no_empty_content() -> None:
+    prompt = Prompt(
+        (HELLO, said(Text(" "), ASKED), found("blue"), said(Text("\n"))), instructions="Be brief."
+    )
+    told = chat_messages.messages_of(Telling(prompt))
+    function = {"name": "look", "arguments": '{"at":"sea"}'}
+    assert told == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "hello"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "blue"},
+    ]
+
+
+@requirement("models:openai-request")
+def test_a_tool_without_a_schema_takes_an_object() -> None:
+    telling = Telling(Prompt((HELLO,), [Tool(name="look", description="Look.", input_schema={})]))
+    schema = {"type": "object", "properties": {}}
+    assert responses_input.tools_of(telling)[0]["parameters"] == schema
+    assert chat_messages.tools_of(telling)[0]["function"] == {
+        "name": "look",
+        "description": "Look.",
+        "parameters": schema,
+    }
