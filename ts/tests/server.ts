@@ -27,7 +27,10 @@ export class Server {
   static async start(): Promise<Server> {
     const server = new Server();
     mkdirSync(join(server.#room, "gates"));
-    await server.start();
+    await server.start().catch(async (error: unknown) => {
+      await server.close();
+      throw error;
+    });
     return server;
   }
 
