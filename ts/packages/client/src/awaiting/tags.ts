@@ -1,0 +1,61 @@
+// The tags of the awaiting wire, one frame at a time. A tag of ours is always whole and alone in its frame.
+import { type AwaitedTool, isAwaitedTool, isMetaInit, type MetaInit } from "@farhand/protocol";
+
+export type AwaitingEvent =
+  | { readonly type: "meta"; readonly meta: MetaInit }
+  | { readonly type: "pause"; readonly calls: readonly AwaitedTool[] }
+  /** A pause tag that cannot be read: show it, and ask for the stream again. Nothing was executed. */
+  | { readonly type: "unreadable"; readonly text: string }
+  | { readonly type: "ignored"; readonly callIds: readonly string[] }
+  | { readonly type: "gap" }
+  | { readonly type: "error"; readonly code: string; readonly message: string }
+  /** What the model says, in the format of the stream, as it came. */
+  | { readonly type: "content"; readonly text: string };
+
+const TAG = /^<(meta_init|awaiting_frontend_tools|ignored_tool_results|stream_gap|stream_error)\b/;
+const WHOLE = /^<(\w+) data="([^"]*)"><\/\1>$/;
+
+export function readTag(frame: string): AwaitingEvent {
+  const name = TAG.exec(frame)?.[1];
+  if (name === undefined) {
+    return { type: "content", text: frame };
+  }
+  const data = dataOf(frame);
+  switch (name) {
+    case "meta_init":
+      return isMetaInit(data) ? { type: "meta", meta: data } : { type: "unreadable", text: frame };
+    case "awaiting_frontend_tools":
+      return isPause(data) ? { type: "pause", calls: data } : { type: "unreadable", text: frame };
+    case "ignored_tool_results":
+      return { type: "ignored", callIds: Array.isArray(data) ? data.map(String) : [] };
+    case "stream_gap":
+      return { type: "gap" };
+    default:
+      return errorOf(data);
+  }
+}
+
+/** Ids must be there and be unlike: an answer is addressed to nothing else. */
+function isPause(data: unknown): data is AwaitedTool[] {
+  if (!Array.isArray(data) || data.length === 0 || !data.every(isAwaitedTool)) {
+    return false;
+  }
+  const ids = new Set(data.map((call) => call.tool_use_id));
+  return ids.size === data.length && !ids.has("");
+}
+
+function errorOf(data: unknown): AwaitingEvent {
+  const { code, message } = (data ?? {}) as { code?: unknown; message?: unknown };
+  return { type: "error", code: String(code ?? "unknown"), message: String(message ?? "The run failed.") };
+}
+
+function dataOf(frame: string): unknown {
+  const value = WHOLE.exec(frame)?.[2];
+  try {
+    return value === undefined ? undefined : JSON.parse(value.replace(/&(quot|lt|gt|amp|#x27);/g, (_, name) => SIGNS[name] ?? ""));
+  } catch {
+    return undefined;
+  }
+}
+
+const SIGNS: Readonly<Record<string, string>> = { quot: '"', lt: "<", gt: ">", amp: "&", "#x27": "'" };

@@ -1,0 +1,150 @@
+// A thread on the awaiting wire: the response ends at a pause, and goes on when every call of it is answered.
+import type { AwaitedTool, ToolResultsRequest } from "@farhand/protocol";
+import type { HandlerMap } from "../executor.ts";
+import { type Http, httpOf, type HttpOptions } from "../http.ts";
+import { accepted, events, reached } from "../sse.ts";
+import { Cut, Refused } from "../transport.ts";
+import { backOff } from "../wait.ts";
+import { type AwaitingEvent, readTag } from "./tags.ts";
+
+export interface AwaitingOptions extends HttpOptions {
+  readonly handlers: HandlerMap;
+  /** Asks a person about a call that needs a yes; without it every such call is denied. */
+  readonly approve?: (call: AwaitedTool) => boolean | Promise<boolean>;
+  /** The thread to go on with; a new one otherwise. */
+  readonly threadId?: string;
+  readonly backOff?: (attempt: number) => number;
+}
+
+type ToolResult = ToolResultsRequest["tool_results"][number];
+
+type Request = { readonly path: string; readonly body?: string };
+
+export class AwaitingThread {
+  readonly #http: Http;
+  readonly #done = new Map<string, ToolResult>();
+  #threadId: string | undefined;
+  #position: string | undefined;
+
+  constructor(private readonly options: AwaitingOptions) {
+    this.#http = httpOf(options);
+    this.#threadId = options.threadId;
+  }
+
+  get threadId(): string | undefined {
+    return this.#threadId;
+  }
+
+  /** Everything that is said until the answer ends, over all its pauses. A pause that cannot be read ends it, too. */
+  run(prompt: string): AsyncGenerator<AwaitingEvent, void> {
+    const named = this.#threadId === undefined ? {} : { agent_uuid: this.#threadId };
+    return this.#follow({ path: "/agent/run", body: JSON.stringify({ user_prompt: prompt, ...named }) });
+  }
+
+  /** Reads the current run once more from its start, and goes on: after a reload, or a pause that could not be read. */
+  retry(): AsyncGenerator<AwaitingEvent, void> {
+    this.#position = undefined;
+    return this.#follow(this.#rest());
+  }
+
+  async *#follow(first: Request): AsyncGenerator<AwaitingEvent, void> {
+    for (let request: Request | undefined = first; request !== undefined; ) {
+      let paused: readonly AwaitedTool[] | undefined;
+      for await (const event of this.#frames(request)) {
+        paused = event.type === "pause" ? event.calls : event.type === "unreadable" ? undefined : paused;
+        yield event;
+      }
+      request = paused === undefined ? undefined : await this.#answers(paused);
+    }
+  }
+
+  /** The frames of one response; a cut is read on from its position. */
+  async *#frames(first: Request): AsyncGenerator<AwaitingEvent, void> {
+    let request = first;
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        yield* this.#read(request);
+        return;
+      } catch (error) {
+        const next = this.#after(error, request);
+        if (next === undefined) {
+          throw error;
+        }
+        request = next;
+      }
+      await new Promise((wake) => setTimeout(wake, (this.options.backOff ?? backOff)(attempt)));
+    }
+  }
+
+  async *#read({ path, body }: Request): AsyncGenerator<AwaitingEvent, void> {
+    const posted = { method: "POST", body, headers: { ...this.#http.headers, "content-type": "application/json" } };
+    const position = this.#position === undefined ? {} : { "last-event-id": this.#position };
+    const init = body === undefined ? { headers: { ...this.#http.headers, ...position } } : { ...posted, body };
+    const response = await reached(this.#http.fetch(this.#http.url + path, init));
+    if (response.status === 204) {
+      return;
+    }
+    for await (const { data, id } of events(await accepted(response))) {
+      this.#position = id ?? this.#position;
+      if (data === "[DONE]") {
+        return;
+      }
+      const event = readTag(data);
+      this.#threadId = event.type === "meta" ? event.meta.agent_uuid : this.#threadId;
+      yield event;
+    }
+    throw new Cut();
+  }
+
+  /** What to ask for after a failure; undefined if it is final. A new thread that was never named cannot be read on. */
+  #after(error: unknown, request: Request): Request | undefined {
+    const isResult = request.path === "/agent/tool_results";
+    const isRepeated = isResult && error instanceof Refused && error.status === 409 && /repeated/i.test(error.message);
+    if (isRepeated) {
+      return this.#rest();
+    }
+    if (!(error instanceof Cut)) {
+      return undefined;
+    }
+    // equal results are applied once, so they may be posted again; a message may not
+    return isResult ? request : this.#threadId === undefined || this.#position === undefined ? undefined : this.#rest();
+  }
+
+  #rest(): Request {
+    return { path: `/agent/${encodeURIComponent(this.#threadId ?? "")}/stream` };
+  }
+
+  async #answers(calls: readonly AwaitedTool[]): Promise<Request> {
+    const results = await Promise.all(calls.map((call) => this.#answer(call)));
+    const body = JSON.stringify({ agent_uuid: this.#threadId, tool_results: results });
+    return { path: "/agent/tool_results", body };
+  }
+
+  /** Once in the life of the page, also when the pause is read again. */
+  async #answer(call: AwaitedTool): Promise<ToolResult> {
+    const known = this.#done.get(call.tool_use_id);
+    const result = known ?? (await this.#result(call));
+    this.#done.set(call.tool_use_id, result);
+    return result;
+  }
+
+  async #result(call: AwaitedTool): Promise<ToolResult> {
+    const id = { tool_use_id: call.tool_use_id };
+    if (call.needs_approval === true && (await this.options.approve?.(call)) !== true) {
+      return { ...id, approved: false };
+    }
+    const yes = call.needs_approval === true ? { approved: true } : {};
+    const handler = Object.hasOwn(this.options.handlers, call.name) ? this.options.handlers[call.name] : undefined;
+    if (typeof handler !== "function") {
+      // a server tool behind an approval needs the yes alone
+      return call.needs_approval === true ? { ...id, ...yes } : { ...id, content: `This page has no handler for "${call.name}".`, is_error: true };
+    }
+    try {
+      const context = { callId: call.tool_use_id, signal: new AbortController().signal };
+      const output: unknown = await handler(call.input as never, context);
+      return { ...id, ...yes, content: typeof output === "string" ? output : JSON.stringify(output ?? null) };
+    } catch (error) {
+      return { ...id, ...yes, content: error instanceof Error ? error.message : String(error), is_error: true };
+    }
+  }
+}
