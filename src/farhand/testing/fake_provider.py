@@ -25,7 +25,7 @@ from farhand.models.base import ModelEvent, Prompt
 from farhand.models.scripted import ScriptedModel
 from farhand.models.scripted.model import Script
 from farhand.models.scripted.step import Step
-from farhand.testing.loopback import served
+from farhand.testing.fake_server import served
 
 # Any: what a client sends is JSON of any shape until a rule has looked at it
 Json: TypeAlias = dict[str, Any]
