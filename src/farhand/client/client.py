@@ -1,0 +1,205 @@
+"""The public Client: its handlers, and a run that registers them, listens, reconnects and leaves cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from typing import ParamSpec, TypeVar, overload
+
+import anyio
+import msgspec
+
+from farhand.client.link import Away, Link
+from farhand.client.retry import until_reached
+from farhand.client.work import Asked, Work
+from farhand.clock import SystemClock
+from farhand.core.client import tool_name
+from farhand.core.ids import is_client_id
+from farhand.errors import BadSetting, FarhandError, Rejected, Superseded
+from farhand.tools.declared import DeclaredTool
+from farhand.tools.toolbox import AnyTool, Toolbox
+from farhand.wire.sse import Event
+
+log = logging.getLogger("farhand.client")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+LEAVE_WITHIN_SEC = 5.0
+BRIEF_SEC = 1.0
+
+
+class Client:
+    """An outside party that runs tools.
+
+    Args:
+        url: Address of the farhand server.
+        client_id: The name of this party, chosen by you: the same one after a restart.
+        token: What lets it in.
+        grace_sec: How long the server keeps the tools while the connection is lost; its default is 5 s.
+        at_once: How many handlers run at a time.
+        finish_within: Seconds that handlers get to finish when the client stops.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        client_id: str,
+        *,
+        token: str | None = None,
+        grace_sec: float | None = None,
+        at_once: int = 16,
+        finish_within: float = 5.0,
+    ) -> None:
+        if not is_client_id(client_id):
+            raise BadSetting(
+                f"A client can't be called {client_id!r}.", hint="Choose 1 to 64 letters, digits, `_` or `-`."
+            )
+        if at_once < 1:
+            raise BadSetting(f"at_once is a number from 1 on, not {at_once}.")
+        self.url = url
+        self.client_id = client_id
+        self.connected = asyncio.Event()
+        """Set while the server can reach this client."""
+        self._token = token
+        self._grace_sec = grace_sec
+        self._at_once = at_once
+        self._finish_within = finish_within
+        self._toolbox = Toolbox()
+        self._stopped = asyncio.Event()
+        self._tidied = False
+
+    @overload
+    def tool(self, function: Callable[P, R], /) -> DeclaredTool[P, R]: ...
+    @overload
+    def tool(self, /, *, name: str | None = None) -> Callable[[Callable[P, R]], DeclaredTool[P, R]]: ...
+    def tool(
+        self, function: Callable[P, R] | None = None, /, *, name: str | None = None
+    ) -> DeclaredTool[P, R] | Callable[[Callable[P, R]], DeclaredTool[P, R]]:
+        """Offers this function; its schema comes from hints and docstring, as for any tool.
+
+        An async function runs on the loop, any other in a thread. What it raises is told to the model.
+        """
+        if function is not None:
+            return self._toolbox.tool(function)
+        return self._toolbox.tool(name=name)
+
+    def add(
+        self, name: str, description: str, parameters: Mapping[str, object], function: Callable[..., object]
+    ) -> AnyTool:
+        """Offers a function with a schema of its own; it gets the members of the input as arguments."""
+        return self._toolbox.add(name, description, parameters, function)
+
+    async def run(self) -> None:
+        """Until it is stopped or cancelled; then the tools are withdrawn.
+
+        However often the connection is lost, it comes back. `Rejected` if the server says no, `Superseded` if
+        another program took over as this client.
+        """
+        holder = SystemClock().fresh(f"{self.client_id}.p")
+        async with Link(self.url, self.client_id, holder, token=self._token) as link:
+            fault = await self._work(link)
+        if fault is not None:
+            raise fault
+
+    def stop(self) -> None:
+        """Ends `run()`, cleanly: what is under way may finish."""
+        self._stopped.set()
+
+    async def _work(self, link: Link) -> FarhandError | None:
+        async with asyncio.TaskGroup() as group:
+            work = Work(link, self._toolbox, group, at_once=self._at_once)
+            serving = group.create_task(self._serve(link, work))
+            others = [group.create_task(work.keep_alive()), group.create_task(self._stopped.wait())]
+            try:
+                await asyncio.wait([serving, others[1]], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                # with the stream still open: a server that lost it would give up what is under way
+                await work.close(self._finish_within)
+                for task in (serving, *others):
+                    task.cancel()
+                await asyncio.wait([serving])
+                self._stopped.clear()
+                fault = None if serving.cancelled() else serving.result()
+                if not isinstance(fault, Superseded):
+                    await self._withdraw(link)
+        return fault
+
+    async def _serve(self, link: Link, work: Work) -> FarhandError:
+        """For ever; returns why it can't go on."""
+        try:
+            while True:
+                await until_reached(lambda: self._attend(link, work))
+        except (Rejected, Superseded) as fault:
+            return fault
+
+    async def _attend(self, link: Link, work: Work) -> None:
+        """One connection, from registration to its loss. `Away` if it brought nothing: then wait a little."""
+        await self._register(link)
+        async with link.requests() as events, aclosing(events):
+            self.connected.set()
+            log.info("client %s is connected to %s", self.client_id, self.url)
+            begun = anyio.current_time()
+            try:
+                heard = await _hear(events, work)
+            finally:
+                self.connected.clear()
+        log.info("client %s lost its connection", self.client_id)
+        if not heard and anyio.current_time() - begun < BRIEF_SEC:
+            raise Away("The server ended the stream at once.")
+
+    async def _register(self, link: Link) -> None:
+        offers: list[dict[str, object]] = [
+            {"id": tool.name, "description": tool.description, "parameters": tool.input_schema}
+            for tool in self._toolbox
+        ]
+        await link.register(offers, self._grace_sec)
+        if not self._tidied:
+            await self._tidy(link)
+
+    async def _tidy(self, link: Link) -> None:
+        """A program that was this client before may have left tools that this one does not have."""
+        own = {tool_name(self.client_id, tool.name) for tool in self._toolbox}
+        left = [name for name in await link.registered() if name not in own]
+        if left:
+            await link.unregister(left)
+        self._tidied = True
+
+    async def _withdraw(self, link: Link) -> None:
+        try:
+            await until_reached(link.unregister, within=LEAVE_WITHIN_SEC)
+        except (Away, Rejected) as error:
+            # the server does it itself after the grace
+            log.info("client %s could not unregister: %s", self.client_id, error)
+
+
+async def _hear(events: AsyncIterator[Event], work: Work) -> bool:
+    """Until the stream ends, however it does; whether anything was heard on it."""
+    heard = False
+    try:
+        async for event in events:
+            heard = True
+            _react(event, work)
+    except Away as error:
+        log.info("%s", error)
+    return heard
+
+
+def _react(event: Event, work: Work) -> None:
+    try:
+        _do(event, work)
+    except (msgspec.DecodeError, KeyError) as error:
+        log.warning("the server said something that is not understood: %s", error)
+
+
+def _do(event: Event, work: Work) -> None:
+    if event.event == "tool-request":
+        work.take(msgspec.json.decode(event.data, type=Asked))
+    elif event.event == "tool-settled":
+        work.drop(msgspec.json.decode(event.data, type=dict[str, str])["requestID"])
+    elif event.event == "superseded":
+        raise Superseded(
+            "Another program listens as this client now.", hint="Give each program an id of its own."
+        )

@@ -1,0 +1,133 @@
+"""HTTP to a farhand server: one request, one answer. The only module that knows the HTTP library.
+
+What may get better by itself (no connection, a server that is busy or restarting) is `Away`; what will not is
+`Rejected`. Must not know handlers, or how often something is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import NoReturn, Self
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+
+from farhand.errors import FarhandError, Rejected, TooLarge
+from farhand.wire.sse import Event, Parser
+
+ANSWER_WITHIN_SEC = 30.0
+SILENCE_SEC = 90.0
+"""A stream that says nothing for so long is dead: the server sends a ping every 30 s."""
+
+
+class Away(FarhandError):
+    """Not to be reached now; worth another try."""
+
+    code = "away"
+
+
+class Link:
+    """`holder` is the name of this very program: another one may have been the same client before it."""
+
+    def __init__(self, url: str, client_id: str, holder: str, *, token: str | None) -> None:
+        self._client_id = client_id
+        self._holder = holder
+        self._http = httpx2.AsyncClient(
+            base_url=url.rstrip("/"),
+            headers={"authorization": f"Bearer {token}"} if token else {},
+            timeout=httpx2.Timeout(ANSWER_WITHIN_SEC),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+
+    async def register(self, tools: list[dict[str, object]], grace_sec: float | None) -> None:
+        grace = {} if grace_sec is None else {"graceSec": grace_sec}
+        body = {"clientID": self._client_id, "tools": tools, **grace}
+        await self._send("POST", "/client-tools/register", body)
+
+    async def unregister(self, tool_ids: list[str] | None = None) -> None:
+        """Some tools, or all of them."""
+        some = {} if tool_ids is None else {"toolIDs": tool_ids}
+        await self._send("DELETE", "/client-tools/unregister", {"clientID": self._client_id, **some})
+
+    async def registered(self) -> list[str]:
+        """The full ids of what the server has of this client."""
+        path = f"/client-tools/tools/{quote(self._client_id)}"
+        listed = msgspec.json.decode(await self._send("GET", path), type=list[dict[str, object]])
+        return [str(tool["id"]) for tool in listed]
+
+    async def result(self, body: dict[str, object]) -> None:
+        await self._send("POST", "/client-tools/result", body)
+
+    async def renew(self, call_id: str) -> None:
+        """Says that the call is still worked on."""
+        await self._send("POST", "/api/tools/take", {"toolCallId": call_id, "clientId": self._holder})
+
+    @asynccontextmanager
+    async def requests(self) -> AsyncIterator[AsyncGenerator[Event, None]]:
+        """The stream of this client, once the server has opened it."""
+        path = f"/client-tools/pending/{quote(self._client_id)}"
+        limit = httpx2.Timeout(ANSWER_WITHIN_SEC, read=SILENCE_SEC)
+        try:
+            async with self._http.stream(
+                "GET", path, params={"holder": self._holder}, timeout=limit
+            ) as response:
+                if response.status_code != 200:
+                    _refuse(response.status_code, await response.aread())
+                yield _events(response)
+        except httpx2.TransportError as error:
+            raise Away(_why(error)) from error
+
+    async def _send(self, method: str, path: str, body: dict[str, object] | None = None) -> bytes:
+        content = None if body is None else msgspec.json.encode(body)
+        headers = {} if body is None else {"content-type": "application/json"}
+        try:
+            response = await self._http.request(method, path, content=content, headers=headers)
+        except httpx2.TransportError as error:
+            raise Away(_why(error)) from error
+        if response.status_code != 200:
+            _refuse(response.status_code, response.content)
+        return response.content
+
+
+async def _events(response: httpx2.Response) -> AsyncGenerator[Event, None]:
+    parser = Parser()
+    try:
+        async for chunk in response.aiter_bytes():
+            for event in parser.feed(chunk):
+                yield event
+    except (httpx2.TransportError, TooLarge) as error:
+        raise Away(_why(error)) from error
+
+
+def _refuse(status: int, body: bytes) -> NoReturn:
+    code, message = _said(body)
+    if status >= 500 or status in {408, 429}:
+        raise Away(f"The server answered {status}: {message}")
+    raise Rejected(f"The server refused ({status}): {message}", status=status, answered=code)
+
+
+def _said(body: bytes) -> tuple[str, str]:
+    """Code and message of a refusal, whichever dialect it is in."""
+    try:
+        read: object = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return "", body[:200].decode(errors="replace")
+    fault = read.get("error", read) if isinstance(read, dict) else read
+    if not isinstance(fault, dict):
+        return "", str(fault)[:200]
+    code, message = fault.get("code", fault.get("reason", "")), fault.get("message", fault.get("detail", ""))
+    return str(code), str(message)[:500]
+
+
+def _why(error: Exception) -> str:
+    return f"The server can not be reached: {str(error) or type(error).__name__}"
