@@ -42,6 +42,7 @@ from farhand.errors import FarhandError
 from farhand.wire.json_out import encode
 from farhand.wire.sse import frame
 
+OVER = "This answer has ended and takes no more results. Send a new message to go on."
 CUT = "The server cannot go on with this stream now. Nothing is lost: resume it in a moment."
 
 DONE = b"[DONE]"
@@ -54,10 +55,20 @@ class Chunks:
 
     `past` events were there before the response: a pause in them does not end it. `known` has the calls as
     they are now: of what is replayed, only open calls that may run are shown so that a client runs them.
+    A `dead_end` brought results to an answer that ended with its calls: a proper finish would make a client
+    that sees them all complete post them again, for ever.
     """
 
-    def __init__(self, message_id: str, *, past: int = 0, known: Mapping[str, Call] | None = None) -> None:
+    def __init__(
+        self,
+        message_id: str,
+        *,
+        past: int = 0,
+        known: Mapping[str, Call] | None = None,
+        dead_end: bool = False,
+    ) -> None:
         self.ended = False
+        self._dead_end = dead_end
         self._message_id = message_id
         self._past = past
         self._known = known or {}
@@ -84,10 +95,17 @@ class Chunks:
         chunks = self._begin()
         for call in calls:
             if call.phase is Phase.ASKING and call.approval is not None:
+                chunks += self._stored_input(call) if call.call_id in dispatch else []
                 chunks.append(_ask(call.approval.approval_id, call.call_id))
             elif call.call_id in dispatch and may_run(call):
                 chunks.append(_available(call.call_id, call.tool, call.input))
         return chunks
+
+    def _stored_input(self, call: Call) -> list[bytes]:
+        """What the yes would be said to, whatever the client shows."""
+        if call.executor is Executor.SERVER:
+            return [_available(call.call_id, call.tool, call.input)]
+        return self._written_out(call.call_id, call.tool, call.input)
 
     def gap(self) -> list[bytes]:
         """Told to a reader whose position the journal does not know; the whole answer follows."""
@@ -152,13 +170,13 @@ class Chunks:
         if now is not None and now.phase is Phase.SETTLED:
             # a client runs whatever becomes available, also in a replay
             return self._written_out(event.call_id, event.tool, event.input)
-        if event.phase is not Phase.ASKING:
+        if event.phase is not Phase.ASKING and event.executor is not Executor.CLIENT:
             return [_available(event.call_id, event.tool, event.input)]
         asks = now is None or now.phase is Phase.ASKING
         ask = [_ask(event.approval_id, event.call_id)] if asks and event.approval_id else []
         if event.executor is Executor.SERVER:
             return [_available(event.call_id, event.tool, event.input), *ask]
-        # before the yes nobody gets `tool-input-available`
+        # before the yes nobody gets `tool-input-available`, and no page what a registered client runs
         return [*self._written_out(event.call_id, event.tool, event.input), *ask]
 
     def _written_out(self, call_id: str, tool: str, input: object) -> list[bytes]:
@@ -177,7 +195,7 @@ class Chunks:
     ) -> list[bytes]:
         if isinstance(event, CallSettled):
             return [*self._close_block(), _settled(event.call_id, event.outcome)]
-        if isinstance(event, ApprovalAnswered) and event.approved and event.executor is not Executor.SERVER:
+        if isinstance(event, ApprovalAnswered) and event.approved and event.executor is Executor.FRONTEND:
             now = self._known.get(event.call_id)
             may_run = not in_the_past if now is None else now.phase is not Phase.SETTLED
             return [_available(event.call_id, event.tool, event.input)] if may_run else []
@@ -196,6 +214,8 @@ class Chunks:
                 return []
             case RunParked():
                 return self._finish("tool-calls")
+            case RunFinished() if self._dead_end:
+                return self._fail(OVER)
             case RunFinished(state=state, reason=reason):
                 done = state is RunState.DONE
                 return self._finish(_FINISH_REASON.get(reason, "other") if done else "other")
@@ -224,8 +244,8 @@ class Chunks:
 
 
 def may_run(call: Call) -> bool:
-    """Whether a far hand may execute it now: allowed, and without an outcome."""
-    return call.executor is not Executor.SERVER and call.phase in (Phase.READY, Phase.TAKEN)
+    """Whether a page may execute it now: allowed, and without an outcome."""
+    return call.executor is Executor.FRONTEND and call.phase in (Phase.READY, Phase.TAKEN)
 
 
 class Encoder:

@@ -16,6 +16,7 @@ from farhand.calls.change import Reply
 from farhand.calls.desk import Brought
 from farhand.core.call import Call, Phase
 from farhand.core.event import START, Position
+from farhand.core.outcome import canonical
 from farhand.core.principal import Owner, Principal
 from farhand.core.result import Accepted, Receipt, Result
 from farhand.core.run import Run
@@ -121,7 +122,7 @@ async def _go_on(
     after = await farhand.end_of_step(run, bring.call_ids)
     _check_scopes(principal, bring, await farhand.calls(run))
     hold_for = farhand.settings.patience.hold_for if chat.held else 0.0
-    told = await farhand.accept(run, bring.brought, hold_for=hold_for)
+    told = await farhand.accept(run, _unaltered(bring, await farhand.calls(run)), hold_for=hold_for)
     calls = await farhand.calls(run)
     now = await farhand.last_run(owner, chat.thread_id)
     if chat.held and not _is_at_rest(now, calls):
@@ -132,7 +133,8 @@ async def _go_on(
         # the one untouched answer, once for each approval: a client about to add its output would lose it
         await asyncio.sleep(SPLIT_HOLD_SEC)
         now = await farhand.last_run(owner, chat.thread_id)
-    chunks = Chunks(run.run_id, past=now.last_seq)
+    dead_end = not now.active and any(call.step == now.step for call in calls)
+    chunks = Chunks(run.run_id, past=now.last_seq, dead_end=dead_end)
     if not _is_at_rest(now, calls):
         return Exchange(run, after, chunks)
     if yes:
@@ -154,6 +156,30 @@ def _check_scopes(principal: Principal, bring: Bring, calls: Sequence[Call]) -> 
             raise NotAllowed(f"This credential may not {needs}.", hint="Nothing was applied.")
 
 
+def _unaltered(bring: Bring, calls: Sequence[Call]) -> list[Brought]:
+    """What is brought for calls as they are stored: an answer to another input is none."""
+    return [
+        item
+        for item in bring.brought
+        if not any(_concerns(item, call) and _is_altered(bring, call) for call in calls)
+    ]
+
+
+def _concerns(item: Brought, call: Call) -> bool:
+    if isinstance(item, Result):
+        return item.call_id == call.call_id
+    return call.approval is not None and item.approval_id == call.approval.approval_id
+
+
+def _is_altered(bring: Bring, call: Call) -> bool:
+    shown = bring.inputs.get(call.call_id)
+    if shown is None:
+        return False
+    asked = call.approval.asked_input if call.approval is not None else None
+    # a client may still show what the model wrote when the person has edited it since
+    return all(canonical(shown) != canonical(stored) for stored in (call.input, asked or call.input))
+
+
 def _is_at_rest(run: Run, calls: Iterable[Call]) -> bool:
     """Parked with questions open: nothing more happens until a person or a page answers.
 
@@ -169,8 +195,4 @@ def _is_elsewhere(call: Call) -> bool:
 def _first_yes(told: Told, calls: Sequence[Call]) -> bool:
     """Whether this post says yes to a frontend tool for the first time, and brings no output for it."""
     said = {item.approval_id for item, got in told if isinstance(item, Reply) and isinstance(got, Accepted)}
-    return any(
-        call.approval and call.approval.approval_id in said
-        for call in calls
-        if may_run(call) and not _is_elsewhere(call)
-    )
+    return any(call.approval and call.approval.approval_id in said for call in calls if may_run(call))
