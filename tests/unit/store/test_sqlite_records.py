@@ -26,7 +26,7 @@ NEWER = {"shape": {"of": "a newer farhand"}, "number": 1.0}
 READS = {
     name: sql
     for name, sql in vars(reads).items()
-    if name.isupper() and isinstance(sql, str) and "WHERE" in sql
+    if name.isupper() and name != "RUN" and isinstance(sql, str) and "WHERE" in sql
 } | {"RUN_BY_ID": rows.RUN_BY_ID}
 
 

@@ -45,7 +45,7 @@ from farhand.store.sqlite.told import Told
 
 def draft_commit(draft: Draft, told: Told, writes: tuple[Write, ...]) -> Commit:
     """All of the writes are in the draft now, or none of them."""
-    if any(isinstance(write, _DIRECT) for write in writes):
+    if not _DIRECT.isdisjoint(map(type, writes)):
         return _commit_directly(draft, told, writes)
     try:
         stale = _draft_all(draft, told, writes)
@@ -59,7 +59,7 @@ def draft_commit(draft: Draft, told: Told, writes: tuple[Write, ...]) -> Commit:
     return Committed(told.at, told.runs)
 
 
-_DIRECT = (CutThread, DeleteThread, PutClient, DropClient)
+_DIRECT = frozenset({CutThread, DeleteThread, PutClient, DropClient})
 """Rare writes, made by the database itself and not by the draft."""
 
 
@@ -95,14 +95,19 @@ def _draft_all(draft: Draft, told: Told, writes: tuple[Write, ...]) -> Stale | N
 
 
 def _draft(draft: Draft, told: Told, write: Write) -> Why | None:
+    # the most frequent ones first
     match write:
+        case WriteRun():
+            return write_run(draft, told, write)
+        case InsertMessage():
+            return insert_message(draft, write)
         case SwapCall():
             return swap_call(draft, told, write)
         case InsertCall():
             return insert_call(draft, told, write)
-        case InsertThread() | AllowTool() | RenameThread() | InsertMessage():
+        case InsertThread() | AllowTool() | RenameThread():
             return _draft_thread(draft, write)
-        case InsertRun() | ClaimRun() | WriteRun() | ParkRun():
+        case InsertRun() | ClaimRun() | ParkRun():
             return _draft_run(draft, told, write)
         case _:
             return _write_directly(draft, told, write)
@@ -126,7 +131,7 @@ def _write_directly(
     assert_never(write)
 
 
-def _draft_thread(draft: Draft, write: InsertThread | AllowTool | RenameThread | InsertMessage) -> Why | None:
+def _draft_thread(draft: Draft, write: InsertThread | AllowTool | RenameThread) -> Why | None:
     match write:
         case InsertThread():
             insert_thread(draft, write)
@@ -135,15 +140,11 @@ def _draft_thread(draft: Draft, write: InsertThread | AllowTool | RenameThread |
             return allow_tool(draft, write)
         case RenameThread():
             return rename_thread(draft, write)
-        case InsertMessage():
-            return insert_message(draft, write)
     assert_never(write)
 
 
-def _draft_run(draft: Draft, told: Told, write: InsertRun | ClaimRun | WriteRun | ParkRun) -> Why | None:
+def _draft_run(draft: Draft, told: Told, write: InsertRun | ClaimRun | ParkRun) -> Why | None:
     match write:
-        case WriteRun():
-            return write_run(draft, told, write)
         case InsertRun():
             return insert_run(draft, told, write)
         case ClaimRun():

@@ -18,7 +18,7 @@ from farhand.core.event import Entry
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.thread import Thread
-from farhand.store.sqlite.overlay import Overlay
+from farhand.store.sqlite.overlay import Overlay, Undo
 from farhand.store.sqlite.rows import (
     RUN_BY_ID,
     RunColumns,
@@ -64,26 +64,32 @@ ThreadKey: TypeAlias = tuple[Owner, str]
 MessageKey: TypeAlias = tuple[int, str]
 RequestKey: TypeAlias = tuple[str, str, str]
 EventRow: TypeAlias = tuple[int, int, float, bytes]
-FeedRow: TypeAlias = tuple[str, str, int, float, int | None, int | None, str | None, bytes | None]
+PointerRow: TypeAlias = tuple[str, str, int, float, int, int]
+NewsRow: TypeAlias = tuple[str, str, int, float, str | None, bytes]
+"""An entry of a feed: one that points into a journal, or one with a body of its own."""
 
 
 class Draft:
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
-        self.threads: Overlay[ThreadKey, ThreadRow] = Overlay(self._find_thread, remember=SMALL_ROWS)
-        self.runs: Overlay[str, RunRow] = Overlay(self._find_run, remember=SMALL_ROWS)
-        self.active: Overlay[int, str] = Overlay(self._find_active, remember=SMALL_ROWS)
         self.careful = False
         """True: look whether an id of ours is taken. Else that is left to the table, since they are fresh."""
-        self.calls: Overlay[str, CallRow] = Overlay(
-            self._find_call, remember=SMALL_ROWS, slim=_without_record
+        self._undo: Undo = []
+        self.threads: Overlay[ThreadKey, ThreadRow] = Overlay(
+            self._find_thread, self._undo, remember=SMALL_ROWS
         )
-        self.tools: Overlay[str, bytes] = Overlay(self._find_tool, remember=TOOL_ROWS)
-        self.messages: Overlay[MessageKey, bytes] = Overlay(self._find_message)
-        self.requests: Overlay[RequestKey, str] = Overlay(self._find_request)
-        self.feed_ends: Overlay[Owner, int] = Overlay(self._find_feed_end, remember=SMALL_ROWS)
+        self.runs: Overlay[str, RunRow] = Overlay(self._find_run, self._undo, remember=SMALL_ROWS)
+        self.active: Overlay[int, str] = Overlay(self._find_active, self._undo, remember=SMALL_ROWS)
+        self.calls: Overlay[str, CallRow] = Overlay(
+            self._find_call, self._undo, remember=SMALL_ROWS, slim=_without_record
+        )
+        self.tools: Overlay[str, bytes] = Overlay(self._find_tool, self._undo, remember=TOOL_ROWS)
+        self.messages: Overlay[MessageKey, bytes] = Overlay(self._find_message, self._undo)
+        self.requests: Overlay[RequestKey, str] = Overlay(self._find_request, self._undo)
+        self.feed_ends: Overlay[Owner, int] = Overlay(self._find_feed_end, self._undo, remember=SMALL_ROWS)
         self.events: list[EventRow] = []
-        self.feed: list[FeedRow] = []
+        self.pointers: list[PointerRow] = []
+        self.news: list[NewsRow] = []
         self._tables = (
             self.threads,
             self.runs,
@@ -94,7 +100,7 @@ class Draft:
             self.requests,
             self.feed_ends,
         )
-        self._events_kept = self._feed_kept = 0
+        self._kept = (0, 0, 0)
         # only this process writes, so it may number the rows on its own
         self._last_thread_no = _highest(db, "SELECT max(thread_no) FROM threads")
         self._last_run_no = _highest(db, "SELECT max(run_no) FROM runs")
@@ -118,6 +124,10 @@ class Draft:
     def known_call(self, call_id: str) -> bool:
         return (self.calls.get(call_id) if self.careful else self.calls.peek(call_id)) is not None
 
+    def known_message(self, key: MessageKey, *, is_fresh: bool) -> bool:
+        look = self.messages.peek if is_fresh and not self.careful else self.messages.get
+        return look(key) is not None
+
     def append(self, run_no: int, entries: list[Entry]) -> None:
         self.events += [(run_no, entry.seq, entry.at, encode(entry.event)) for entry in entries]
 
@@ -129,17 +139,16 @@ class Draft:
 
     def keep(self) -> None:
         """What was drafted since the last commit is one that holds."""
-        for table in self._tables:
-            table.keep()
-        self._events_kept = len(self.events)
-        self._feed_kept = len(self.feed)
+        self._undo.clear()
+        self._kept = (len(self.events), len(self.pointers), len(self.news))
 
     def take_back(self) -> None:
         """What was drafted since the last commit is one that does not hold."""
-        for table in self._tables:
-            table.take_back()
-        del self.events[self._events_kept :]
-        del self.feed[self._feed_kept :]
+        for restore, key, old in reversed(self._undo):
+            restore(key, old)
+        self._undo.clear()
+        events, pointers, news = self._kept
+        del self.events[events:], self.pointers[pointers:], self.news[news:]
 
     def flushed(self) -> None:
         """All of it is in the transaction."""
@@ -154,9 +163,11 @@ class Draft:
         self._clear_lists()
 
     def _clear_lists(self) -> None:
+        self._undo.clear()
         self.events.clear()
-        self.feed.clear()
-        self._events_kept = self._feed_kept = 0
+        self.pointers.clear()
+        self.news.clear()
+        self._kept = (0, 0, 0)
 
     def _find_thread(self, key: ThreadKey) -> ThreadRow | None:
         owner, thread_id = key

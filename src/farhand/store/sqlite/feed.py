@@ -28,8 +28,8 @@ def tell(draft: Draft, told: Told, write: Tell) -> None:
     """Has no guard."""
     owner = write.owner
     first = draft.next_feed_no(owner, len(write.events))
-    draft.feed += [
-        (owner.tenant, owner.subject, no, told.at, None, None, write.thread_id, encode(event))
+    draft.news += [
+        (owner.tenant, owner.subject, no, told.at, write.thread_id, encode(event))
         for no, event in enumerate(write.events, first)
     ]
     told.feeds.add(owner)

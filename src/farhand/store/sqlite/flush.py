@@ -10,6 +10,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from farhand.core.call import Call
 from farhand.core.run import Run
 from farhand.store.sqlite.draft import CallRow, Draft, RunRow
@@ -21,14 +23,23 @@ def flush(draft: Draft) -> None:
     _flush_threads(draft.db, draft)
     _flush_runs(draft.db, draft)
     _flush_calls(draft.db, draft)
-    _many(draft.db, "INSERT INTO events (run_no, seq, at, body) VALUES (?, ?, ?, ?)", draft.events)
-    _many(
-        draft.db,
-        "INSERT INTO feed (tenant, subject, feed_no, at, run_no, seq, thread_id, body)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        draft.feed,
-    )
+    _flush_events(draft.db, draft)
     draft.flushed()
+
+
+def _flush_events(db: sqlite3.Connection, draft: Draft) -> None:
+    _many(db, "INSERT INTO events (run_no, seq, at, body) VALUES (?, ?, ?, ?)", draft.events)
+    # two statements: a NULL that is bound costs as much as a number that is inserted
+    _many(
+        db,
+        "INSERT INTO feed (tenant, subject, feed_no, at, run_no, seq) VALUES (?, ?, ?, ?, ?, ?)",
+        draft.pointers,
+    )
+    _many(
+        db,
+        "INSERT INTO feed (tenant, subject, feed_no, at, thread_id, body) VALUES (?, ?, ?, ?, ?, ?)",
+        draft.news,
+    )
 
 
 def _flush_threads(db: sqlite3.Connection, draft: Draft) -> None:
@@ -50,23 +61,23 @@ def _flush_threads(db: sqlite3.Connection, draft: Draft) -> None:
 
 def _flush_runs(db: sqlite3.Connection, draft: Draft) -> None:
     # updates first: a thread's old run must have ended before the new one is there
-    updated = draft.runs.updated()
+    updated = [(old, row) for old, row in draft.runs.updated() if _changed(old.run, row.run)]
     _many(
         db,
         "UPDATE runs SET state = ?, parked = ?, step = ?, fence = ?, lease_until = ?, last_seq = ?,"
-        " blockers = ?, error = ? WHERE run_no = ?",
+        " blockers = ? WHERE run_no = ?",
         [(*_counted(row.run), row.run_no) for _, row in updated],
     )
     watched = [(row.run_no, _watched(old.run), _watched(row.run)) for old, row in updated]
     _many(
         db,
-        "UPDATE runs SET stray_at = ?, ended_at = ? WHERE run_no = ?",
+        "UPDATE runs SET stray_at = ?, ended_at = ?, error = ? WHERE run_no = ?",
         [(*now, run_no) for run_no, before, now in watched if now != before],
     )
     _many(
         db,
-        "INSERT INTO runs (state, parked, step, fence, lease_until, last_seq, blockers, error,"
-        " stray_at, ended_at, run_no, run_id, thread_no, started_at, hold_for)"
+        "INSERT INTO runs (state, parked, step, fence, lease_until, last_seq, blockers,"
+        " stray_at, ended_at, error, run_no, run_id, thread_no, started_at, hold_for)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [_whole_run(row) for _, row in draft.runs.added()],
     )
@@ -94,6 +105,11 @@ def _flush_calls(db: sqlite3.Connection, draft: Draft) -> None:
     _many(db, "INSERT INTO tools (version, body) VALUES (?, ?)", draft.tools.added())
 
 
+def _changed(old: Run, run: Run) -> bool:
+    """An event more is no change: the journal itself tells how long it is."""
+    return old != replace(run, last_seq=old.last_seq)
+
+
 def _counted(run: Run) -> tuple[Value, ...]:
     return (
         str(run.state),
@@ -103,17 +119,16 @@ def _counted(run: Run) -> tuple[Value, ...]:
         run.lease_until,
         run.last_seq,
         run.blockers,
-        run.error,
     )
 
 
-def _watched(run: Run) -> tuple[float | None, float | None]:
-    """What indexes hold of a run: from when on it is a stray, and when it ended."""
+def _watched(run: Run) -> tuple[float | None, float | None, str | None]:
+    """What changes seldom and indexes hold: from when on the run is a stray, and how it ended."""
     if run.ended_at is not None:
-        return None, run.ended_at
+        return None, run.ended_at, run.error
     if run.parked:
-        return (0.0 if run.could_go_on else None), None
-    return run.lease_until, None
+        return (0.0 if run.could_go_on else None), None, run.error
+    return run.lease_until, None, run.error
 
 
 def _whole_run(row: RunRow) -> tuple[Value, ...]:

@@ -7,24 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
+
+
+Undo: TypeAlias = list[tuple[Callable[..., None], object, object]]
+"""What the commit under way has changed, oldest first: how to restore it, its key, and what it was."""
 
 
 class Overlay(Generic[K, R]):
     """`find` reads a stored row; up to `remember` of them stay at hand between transactions, made `slim`."""
 
     def __init__(
-        self, find: Callable[[K], R | None], *, remember: int = 0, slim: Callable[[R], R] | None = None
+        self,
+        find: Callable[[K], R | None],
+        undo: Undo,
+        *,
+        remember: int = 0,
+        slim: Callable[[R], R] | None = None,
     ) -> None:
         self._find = find
+        self._undo = undo
         self._remember = remember
         self._slim = slim
         self._stored: dict[K, R | None] = {}
         self._changed: dict[K, R] = {}
-        self._undo: list[tuple[K, R | None]] = []
 
     def get(self, key: K) -> R | None:
         row = self._changed.get(key)
@@ -35,33 +44,26 @@ class Overlay(Generic[K, R]):
         return self._stored[key]
 
     def peek(self, key: K) -> R | None:
-        """Without a look at the table: for a key that should be new."""
-        return self._changed.get(key) or self._stored.setdefault(key, None)
+        """Without a look at the table, for a key that should be new: if it is not, the table refuses it."""
+        row = self._changed.get(key)
+        return self._stored.get(key) if row is None else row
+
+    def is_new(self, key: K) -> bool:
+        return key in self._changed and self._stored.get(key) is None
 
     def put(self, key: K, row: R) -> None:
-        """For a key that was looked up before: that is how an insert is told from an update."""
-        self._undo.append((key, self._changed.get(key)))
+        """For a key that was looked up or is new: that is how an insert is told from an update."""
+        self._undo.append((self._restore, key, self._changed.get(key)))
         self._changed[key] = row
 
     def added(self) -> list[tuple[K, R]]:
-        return [(key, row) for key, row in self._changed.items() if self._stored[key] is None]
+        stored = self._stored
+        return [(key, row) for key, row in self._changed.items() if stored.get(key) is None]
 
     def updated(self) -> list[tuple[R, R]]:
         """As it is stored, and as it shall be."""
-        pairs = [(self._stored[key], row) for key, row in self._changed.items()]
+        pairs = [(self._stored.get(key), row) for key, row in self._changed.items()]
         return [(old, row) for old, row in pairs if old is not None]
-
-    def keep(self) -> None:
-        """The commit holds: it can no longer be taken back alone."""
-        self._undo.clear()
-
-    def take_back(self) -> None:
-        for key, old in reversed(self._undo):
-            if old is None:
-                del self._changed[key]
-            else:
-                self._changed[key] = old
-        self._undo.clear()
 
     def flushed(self) -> None:
         """What was changed is in the table."""
@@ -70,7 +72,6 @@ class Overlay(Generic[K, R]):
             self._changed if slim is None else {key: slim(row) for key, row in self._changed.items()}
         )
         self._changed.clear()
-        self._undo.clear()
         if len(self._stored) > self._remember:
             # the older half goes; a row that is needed again is read again
             for key in list(islice(self._stored, len(self._stored) - self._remember // 2)):
@@ -79,4 +80,9 @@ class Overlay(Generic[K, R]):
     def forget(self) -> None:
         self._stored.clear()
         self._changed.clear()
-        self._undo.clear()
+
+    def _restore(self, key: K, old: R | None) -> None:
+        if old is None:
+            del self._changed[key]
+        else:
+            self._changed[key] = old

@@ -25,8 +25,13 @@ def purge_journals(db: sqlite3.Connection, ended_before: float) -> int:
     runs: list[tuple[int]] = db.execute(
         "SELECT run_no FROM runs WHERE ended_at < ? AND has_journal = 1 LIMIT ?", (ended_before, JOURNALS)
     ).fetchall()
+    # what the journal told is kept in the run: new events are numbered after it
+    db.executemany(
+        "UPDATE runs SET has_journal = 0, last_seq = max(last_seq, coalesce("
+        " (SELECT max(seq) FROM events WHERE events.run_no = runs.run_no), 0)) WHERE run_no = ?",
+        runs,
+    )
     db.executemany("DELETE FROM events WHERE run_no = ?", runs)
-    db.executemany("UPDATE runs SET has_journal = 0 WHERE run_no = ?", runs)
     return len(runs)
 
 

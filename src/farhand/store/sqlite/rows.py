@@ -19,7 +19,8 @@ from farhand.store.base import Due
 
 RUN = """
     SELECT run_no, thread_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until,
-           last_seq, blockers, started_at, ended_at, error, hold_for
+           max(last_seq, coalesce((SELECT max(seq) FROM events WHERE events.run_no = runs.run_no), 0)),
+           blockers, started_at, ended_at, error, hold_for
     FROM runs JOIN threads USING (thread_no)
 """
 

@@ -13,15 +13,19 @@ from farhand.store.rules import changed, claimed, parked
 from farhand.store.sqlite.draft import Draft, RunRow
 from farhand.store.sqlite.told import Told
 
+_TOLD = frozenset(TOLD)
+
 
 def insert_run(draft: Draft, told: Told, write: InsertRun) -> Why | None:
     run = write.run
     if draft.known_run(run.run_id):
         return "exists"
-    thread = draft.threads.get((run.owner, run.thread_id))
+    key = (run.owner, run.thread_id)
+    thread = draft.threads.get(key)
     if thread is None:
         return "missing"
-    last = draft.active.get(thread.thread_no)
+    active_in = draft.active.peek if draft.threads.is_new(key) else draft.active.get
+    last = active_in(thread.thread_no)
     active = None if last is None else draft.runs.get(last)
     if active is not None and active.run.active:
         return "active"
@@ -79,7 +83,7 @@ def _append(draft: Draft, told: Told, row: RunRow, events: tuple[Event, ...]) ->
     if events:
         added = [Entry(seq, event, told.at) for seq, event in enumerate(events, run.last_seq + 1)]
         draft.append(row.run_no, added)
-        _tell(draft, told, row, [entry for entry in added if isinstance(entry.event, TOLD)])
+        _tell(draft, told, row, [entry for entry in added if type(entry.event) in _TOLD])
         told.entries.setdefault(run.run_id, []).extend(added)
         run = replace(run, last_seq=run.last_seq + len(added))
     _put_run(draft, told, RunRow(row.run_no, row.thread_no, run))
@@ -91,8 +95,8 @@ def _tell(draft: Draft, told: Told, row: RunRow, entries: list[Entry]) -> None:
         return
     owner = row.run.owner
     first = draft.next_feed_no(owner, len(entries))
-    draft.feed += [
-        (owner.tenant, owner.subject, no, told.at, row.run_no, entry.seq, None, None)
+    draft.pointers += [
+        (owner.tenant, owner.subject, no, told.at, row.run_no, entry.seq)
         for no, entry in enumerate(entries, first)
     ]
     told.feeds.add(owner)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from farhand.core.thread import Thread
+from farhand.core.thread import Thread, UserMessage
 from farhand.store.base import (
     AllowTool,
     CutThread,
@@ -53,11 +53,14 @@ def rename_thread(draft: Draft, write: RenameThread) -> Why | None:
 
 
 def insert_message(draft: Draft, write: InsertMessage) -> Why | None:
-    thread = draft.threads.get((write.owner, write.thread_id))
+    thread_key = (write.owner, write.thread_id)
+    thread = draft.threads.get(thread_key)
     if thread is None:
         return "missing"
     key = (thread.thread_no, write.message.message_id)
-    if draft.messages.get(key) is not None:
+    # a user's message is named by its sender, who may send it twice; the others have names of ours
+    is_fresh = not isinstance(write.message, UserMessage) or draft.threads.is_new(thread_key)
+    if draft.known_message(key, is_fresh=is_fresh):
         return "exists"
     draft.messages.put(key, encode(write.message))
     return None
