@@ -125,7 +125,7 @@ def _connected(client: Callable[[], anthropic.AsyncAnthropic]) -> Connection[ant
     except (anthropic.AnthropicError, ValueError) as error:
         raise BadSetting(f"Anthropic's library has no way in: {error}", hint=f"Or set {KEY}.") from error
     first = connection.first
-    if first.api_key is None and first.auth_token is None and first.credentials is None:
+    if not first.api_key and not first.auth_token and first.credentials is None:
         raise BadSetting("Anthropic needs a key.", hint=f"Set {KEY}.")
     return connection
 
