@@ -57,6 +57,8 @@ async def served(agent: Agent, options: Options) -> AsyncIterator[Served]:
     app = create_app(agent, store=options.store, settings=options.settings, authenticate=options.authenticate)
     await app.start()
     listener = socket.create_server(("127.0.0.1", 0))
+    # the loop sets it only on sockets that name their protocol, and without it each answer waits 40 ms
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     server = await _listen(app, listener)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     token = app.door.token or ""
