@@ -1,6 +1,3 @@
-export {
-  type AnswerableMessage,
-  type AnswerablePart,
-  type AnsweredOptions,
-  sendWhenAnswered,
-} from "./auto-send.ts";
+export { type AnswerableMessage, type AnswerablePart, type AnsweredOptions, sendWhenAnswered } from "./auto-send.ts";
+export { FarHands, type HandsOptions, type ToolCall } from "./hands.ts";
+export { farhandTransport, type TransportOptions } from "./transport.ts";

@@ -1,0 +1,29 @@
+// AI SDK's own HTTP transport, told how to speak with farhand: the server has the history, so only the last message goes.
+import { type ChatTransport, DefaultChatTransport, type UIMessage } from "ai";
+
+export interface TransportOptions {
+  /** Where the server is; the page's own otherwise. */
+  readonly url?: string;
+  readonly fetch?: typeof fetch;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly credentials?: RequestCredentials;
+  /**
+   * `turn`: the response ends when the page has to answer, and the next post brings the answers.
+   * `hold`: the response stays open, and answers go beside it (see `FarHands`).
+   */
+  readonly wait?: "turn" | "hold";
+}
+
+export function farhandTransport<Message extends UIMessage = UIMessage>({
+  url = "",
+  wait = "turn",
+  ...options
+}: TransportOptions = {}): ChatTransport<Message> {
+  return new DefaultChatTransport<Message>({
+    ...options,
+    api: `${url.replace(/\/$/, "")}/api/chat`,
+    prepareSendMessagesRequest: ({ id, messages, trigger, messageId, body }) => ({
+      body: { ...body, id, trigger, messageId, messages: messages.slice(-1), wait },
+    }),
+  });
+}
