@@ -11,14 +11,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from farhand.models.scripted import ScriptedModel
     from farhand.testing.clock import FakeClock
+    from farhand.testing.fake_anthropic import FakeAnthropic
+    from farhand.testing.fake_backboard import FakeBackboard
+    from farhand.testing.fake_openai import FakeOpenAI
     from farhand.testing.store_laws import DurableStoreLaws, StoreLaws
     from farhand.testing.ui_stream import StreamChecker
 
-__all__ = ["DurableStoreLaws", "FakeClock", "ScriptedModel", "StoreLaws", "StreamChecker"]
+__all__ = [
+    "DurableStoreLaws",
+    "FakeAnthropic",
+    "FakeBackboard",
+    "FakeClock",
+    "FakeOpenAI",
+    "ScriptedModel",
+    "StoreLaws",
+    "StreamChecker",
+]
 
 _HOMES = {
     "farhand.models.scripted": ("ScriptedModel",),
     "farhand.testing.clock": ("FakeClock",),
+    "farhand.testing.fake_anthropic": ("FakeAnthropic",),
+    "farhand.testing.fake_backboard": ("FakeBackboard",),
+    "farhand.testing.fake_openai": ("FakeOpenAI",),
     "farhand.testing.far_client": ("FarClient",),
     "farhand.testing.store_laws": ("DurableStoreLaws", "StoreLaws"),
     "farhand.testing.ui_stream": ("StreamChecker",),
