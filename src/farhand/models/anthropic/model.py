@@ -16,6 +16,7 @@ from farhand.models.anthropic.answer import Answer
 from farhand.models.anthropic.request import LONGEST_ID, LONGEST_NAME, gone_tools_of, messages_of, tools_of
 from farhand.models.base import ModelEvent, Prompt
 from farhand.models.connection import Connection
+from farhand.models.delays import watch
 from farhand.models.faults import Trouble, broke_off, fault_of
 from farhand.models.telling import Telling
 
@@ -61,7 +62,13 @@ class Anthropic:
         self._options = dict(options or {})
 
         def client() -> anthropic.AsyncAnthropic:
-            return anthropic.AsyncAnthropic(api_key=api_key, base_url=base_url, max_retries=max_retries)
+            hooks = {"response": [watch("Anthropic", max_retries)]}
+            return anthropic.AsyncAnthropic(
+                api_key=api_key,
+                base_url=base_url,
+                max_retries=max_retries,
+                http_client=anthropic.DefaultAsyncHttpxClient(event_hooks=hooks),
+            )
 
         self._connection = _connected(client)
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from farhand.errors import BadSetting, ModelFault
 from farhand.models.base import ModelEvent
 from farhand.models.connection import Connection
+from farhand.models.delays import watch
 from farhand.models.faults import Trouble, broke_off, fault_of
 
 try:
@@ -48,10 +49,12 @@ class Server(Struct, frozen=True):
             )
 
         def make() -> openai.AsyncOpenAI:
+            hooks = {"response": [watch(self.who, self.max_retries)]}
             return openai.AsyncOpenAI(
                 api_key=key or _NO_KEY,
                 base_url=elsewhere or None,
                 max_retries=self.max_retries,
+                http_client=openai.DefaultAsyncHttpxClient(event_hooks=hooks),
             )
 
         return Connection(make, openai.AsyncOpenAI.close)
