@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from farhand import Success
-from farhand.core.event import RunFailed
+from farhand.core.event import ModelDelayed, RunFailed, RunFinished
 from farhand.models.scripted import Ask, Fail, Moment, Say, Step
 from tests.models.stage import PROVIDERS, Provider, stage
 from tests.requirement import requirement
@@ -25,6 +27,20 @@ async def test_passing_trouble_is_retried_by_the_library(provider: Provider, sta
         at.fake.refuse(status, "busy", times=2)
         assert (await at.agent.run("Hello", thread="t")).text == "Here I am."
         assert [request.status for request in at.fake.requests] == [status, status, 200]
+        events = await at.until("t", RunFinished)
+        delays = [event.message for event in events if isinstance(event, ModelDelayed)]
+        assert len(delays) == 2
+        assert f"is busy ({status}); it is asked again in 0.01 s." in delays[0]
+
+
+@pytest.mark.parametrize("provider", RETRYING, ids=lambda provider: provider.name)
+@requirement("models:retries")
+async def test_a_delay_is_told_only_if_the_model_is_asked_again(provider: Provider) -> None:
+    async with stage(provider, well) as at:
+        at.fake.refuse(500, times=3)
+        await at.agent.run("Hello", thread="t")
+        events = await at.until("t", RunFailed)
+        assert sum(isinstance(event, ModelDelayed) for event in events) == 2
 
 
 @pytest.mark.parametrize("provider", RETRYING, ids=lambda provider: provider.name)
@@ -63,9 +79,10 @@ async def test_trouble_of_backboard_ends_the_run_with_a_sentence(status: int) ->
         assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
 
 
+@pytest.mark.parametrize("how", ["drop", "end"])
 @requirement("models:cut-stream")
 async def test_a_stream_that_is_cut_in_mid_answer_ends_the_run_and_the_thread_goes_on(
-    provider: Provider,
+    provider: Provider, how: Literal["drop", "end"]
 ) -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("a story"):
@@ -73,7 +90,7 @@ async def test_a_stream_that_is_cut_in_mid_answer_ends_the_run_and_the_thread_go
         return "Here I am."
 
     async with stage(provider, script) as at:
-        at.fake.cut(after=2)
+        at.fake.cut(after=2, how=how)
         failed = await at.agent.run("Tell me a story", thread="t")
         assert failed.stop_reason == "failed"
         assert "broke off" in (failed.error or "")

@@ -16,6 +16,7 @@ from farhand.core.event import (
     Entry,
     Event,
     InputAdded,
+    ModelDelayed,
     ReasoningAdded,
     StepStarted,
     TextAdded,
@@ -29,7 +30,7 @@ JOIN_FOR_SEC = 0.05
 
 Committer = Callable[..., Awaitable[Commit]]
 
-Spoken = StepStarted | TextAdded | ReasoningAdded | CallBegun | InputAdded
+Spoken = StepStarted | ModelDelayed | TextAdded | ReasoningAdded | CallBegun | InputAdded
 """Reveals nothing stored: the model is asked, the model writes. What is lost of it is asked again."""
 
 

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from farhand.agent.journal import RunLog
 from farhand.clock import Clock
-from farhand.core.event import CallBegun, InputAdded, ReasoningAdded, TextAdded
+from farhand.core.event import CallBegun, InputAdded, ModelDelayed, ReasoningAdded, TextAdded
 from farhand.core.thread import Asked, Part, Reasoning, Text
 from farhand.errors import ModelFault
 from farhand.models.base import (
@@ -22,6 +22,7 @@ from farhand.models.base import (
     Stop,
     TextDelta,
 )
+from farhand.models.delays import hearing_delays
 
 
 class Wish:
@@ -55,9 +56,10 @@ class Listener:
         self._stop: Stop | None = None
 
     async def listen(self, model: Model, prompt: Prompt) -> Stop:
-        async with aclosing(model.stream(prompt)) as stream:
-            async for event in stream:
-                self._hear(event)
+        with hearing_delays(self._hear_delay):
+            async with aclosing(model.stream(prompt)) as stream:
+                async for event in stream:
+                    self._hear(event)
         if self._stop is None:
             raise ModelFault("The model's answer broke off.", hint="Send the message again.")
         return self._stop
@@ -65,6 +67,9 @@ class Listener:
     def parts(self, inputs: dict[str, object]) -> tuple[Part, ...]:
         """What was said, in its order; `inputs` has the calls' inputs as they were understood."""
         return tuple(_part(block, inputs) for block in self._blocks)
+
+    def _hear_delay(self, sentence: str) -> None:
+        self._log.say(ModelDelayed(sentence))
 
     def _hear(self, event: ModelEvent) -> None:
         match event:

@@ -27,6 +27,12 @@ class StepStarted(Struct, frozen=True, tag_field="type", tag="step-started"):
     step: int
 
 
+class ModelDelayed(Struct, frozen=True, tag_field="type", tag="model-delayed"):
+    """The provider is busy and is asked again by itself; `message` says so to whoever watches."""
+
+    message: str
+
+
 class TextAdded(Struct, frozen=True, tag_field="type", tag="text-added"):
     """`part` tells blocks of text of one step apart."""
 
@@ -144,6 +150,7 @@ Delta: TypeAlias = TextAdded | ReasoningAdded | InputAdded
 Event: TypeAlias = (
     RunStarted
     | StepStarted
+    | ModelDelayed
     | TextAdded
     | ReasoningAdded
     | CallBegun

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -79,7 +79,7 @@ class FakeProvider:
         self._model = ScriptedModel(script)
         self._key = key
         self._planned: deque[Refusal] = deque()
-        self._cut_after: int | None = None
+        self._cut: _Cut | None = None
         self._open = AsyncExitStack()
         self._news = asyncio.Event()
 
@@ -111,9 +111,12 @@ class FakeProvider:
             refusal.retry_after = retry_after
             self._planned.append(refusal)
 
-    def cut(self, *, after: int) -> None:
-        """Breaks the connection of the next answer after so many events of it."""
-        self._cut_after = after
+    def cut(self, *, after: int, how: Literal["drop", "end"] = "drop") -> None:
+        """Lets the next answer break off after so many events of it.
+
+        The connection is dropped, or the response ends as if all had been said.
+        """
+        self._cut = _Cut(after, how)
 
     async def __aenter__(self) -> Self:
         address = await self._open.enter_async_context(served(Starlette(routes=self.routes())))
@@ -156,8 +159,8 @@ class FakeProvider:
             first = await anext(events)
         except ModelFault as fault:
             raise Refusal(500, str(fault)) from fault
-        after, self._cut_after = self._cut_after, None
-        frames = _frames(_with(first, events), writer, after)
+        cut, self._cut = self._cut, None
+        frames = _frames(_with(first, events), writer, cut)
         return StreamingResponse(frames, media_type="text/event-stream")
 
     def _check_plan(self, seen: FakeRequest) -> None:
@@ -174,7 +177,12 @@ class FakeProvider:
 Answer: TypeAlias = Callable[[FakeRequest, Request], Awaitable[Response]]
 
 
-class _Cut(Exception):
+class _Cut(Struct, frozen=True):
+    after: int
+    how: Literal["drop", "end"]
+
+
+class _Dropped(Exception):
     """Raised in the middle of a response: the server can only drop the connection."""
 
 
@@ -188,11 +196,11 @@ async def _with(
 
 
 async def _frames(
-    events: AsyncGenerator[ModelEvent, None], writer: Writer, cut_after: int | None
+    events: AsyncGenerator[ModelEvent, None], writer: Writer, cut: _Cut | None
 ) -> AsyncIterator[bytes]:
     yield writer.begin()
     try:
-        async with aclosing(_up_to(cut_after, events)) as said:
+        async with aclosing(_up_to(cut, events)) as said:
             async for event in said:
                 yield writer.write(event)
     except ModelFault as fault:
@@ -200,15 +208,17 @@ async def _frames(
 
 
 async def _up_to(
-    limit: int | None, events: AsyncGenerator[ModelEvent, None]
+    cut: _Cut | None, events: AsyncGenerator[ModelEvent, None]
 ) -> AsyncGenerator[ModelEvent, None]:
     said = 0
     async with aclosing(events):
         async for event in events:
-            if said == limit:
-                raise _Cut
+            if cut is not None and said == cut.after:
+                break
             yield event
             said += 1
+    if cut is not None and cut.how == "drop":
+        raise _Dropped
 
 
 async def _body(request: Request) -> Json:

@@ -24,6 +24,7 @@ from farhand.core.event import (
     Entry,
     Event,
     InputAdded,
+    ModelDelayed,
     ReasoningAdded,
     RunFailed,
     RunFinished,
@@ -135,6 +136,9 @@ class Chunks:
                 return self._move(event, in_the_past=in_the_past)
             case StepStarted() | StepFinished() | StepDiscarded():
                 return self._turn(event)
+            case ModelDelayed():
+                # the protocol has no word for a model that is late
+                return []
             case RunStarted() | RunParked() | RunResumed() | RunFinished() | RunFailed() | AnswerHeard():
                 return [] if in_the_past and isinstance(event, RunParked) else self._course(event)
         assert_never(event)
