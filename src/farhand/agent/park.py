@@ -13,7 +13,17 @@ from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
 from farhand.calls.wait import answered, settled
 from farhand.core.call import Call, Phase
-from farhand.core.event import RunParked, RunResumed
+from farhand.core.event import (
+    CallBegun,
+    Event,
+    InputAdded,
+    ReasoningAdded,
+    RunParked,
+    RunResumed,
+    StepDiscarded,
+    StepStarted,
+    TextAdded,
+)
 from farhand.core.run import Run, RunState
 from farhand.errors import LostClaim
 from farhand.store.base import ClaimRun, Committed, ParkRun, Stale, WriteRun
@@ -93,11 +103,26 @@ async def park(kit: Kit, log: RunLog) -> bool:
             raise LostClaim(f"Run {log.run.run_id} was taken over ({why}).")
 
 
-async def resume(kit: Kit, run_id: str, *, held_here: bool = False) -> Run | None:
+async def resume(kit: Kit, stray: Run, *, held_here: bool = False) -> Run | None:
     """Claims a run that nobody advances; None if somebody was faster or it has ended.
 
-    `held_here` says that the claim on it is this process's own, from before.
+    A step that a crash cut in mid-word is closed with the claim, for those who saw it, and asked again.
+    `held_here` says that the claim on the run is this process's own, from before.
     """
-    told = WriteRun(run_id=run_id, events=(RunResumed(),))
-    commit = await kit.store.commit(ClaimRun(run_id, FOREVER, by_force=held_here), told)
-    return commit.runs[run_id] if isinstance(commit, Committed) else None
+    cut = not stray.parked and isinstance(await _last_word(kit, stray), _SPOKEN)
+    told = (StepDiscarded(stray.step + 1), RunResumed()) if cut else (RunResumed(),)
+    claim = ClaimRun(stray.run_id, FOREVER, by_force=held_here)
+    commit = await kit.store.commit(claim, WriteRun(run_id=stray.run_id, events=told))
+    return commit.runs[stray.run_id] if isinstance(commit, Committed) else None
+
+
+async def _last_word(kit: Kit, run: Run) -> Event | None:
+    """What the journal ends with, but for claims that came to nothing."""
+    for after in range(run.last_seq - 1, -1, -1):
+        [entry] = await kit.store.events(run.owner, run.run_id, after=after, limit=1)
+        if not isinstance(entry.event, RunResumed):
+            return entry.event
+    return None
+
+
+_SPOKEN = (StepStarted, TextAdded, ReasoningAdded, CallBegun, InputAdded)

@@ -48,6 +48,9 @@ async def start_run(
     hold_for: float,
 ) -> Started:
     """Answers a new message. With `instead_of`, it takes the place of that one and of all that came after."""
+    if instead_of == message.message_id and await _is_last_said(kit, place, message):
+        # the same words in the same place bring nothing new
+        instead_of = None
     while True:
         if instead_of is not None:
             await _free(kit, worker, place)
@@ -118,6 +121,11 @@ async def _free(kit: Kit, worker: Worker, place: Place) -> None:
         )
     await worker.let_go(run.run_id)
     await end(kit, run, MOVED_ON)
+
+
+async def _is_last_said(kit: Kit, place: Place, message: UserMessage) -> bool:
+    messages = await kit.store.messages(place.owner, place.thread_id)
+    return next((each for each in reversed(messages) if isinstance(each, UserMessage)), None) == message
 
 
 def _first_to_go(messages: Sequence[Message], instead_of: str | None) -> int:

@@ -51,6 +51,8 @@ class Worker:
                 group.create_task(self._wake_parked()),
                 group.create_task(self._pick_up_strays()),
             ]
+            # what a crash left behind is claimed before anybody reads it: a replay leaves out what it cut
+            await self._recovered.wait()
             ready.set()
             await self._stopping.wait()
             for task in (*chores, *self._tasks.values()):
@@ -109,7 +111,7 @@ class Worker:
         return taken
 
     async def _bring_back(self, stray: Run, *, held_here: bool = False) -> bool:
-        run = await resume(self._kit, stray.run_id, held_here=held_here)
+        run = await resume(self._kit, stray, held_here=held_here)
         if run is None:
             return False
         try:

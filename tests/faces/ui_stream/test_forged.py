@@ -77,15 +77,16 @@ async def test_a_yes_with_a_forged_approval_id_is_asked_for_again(serve: Serve) 
 
 
 @requirement("ui-stream:forged")
-async def test_an_altered_input_is_not_what_runs(serve: Serve) -> None:
+async def test_a_yes_to_an_altered_input_is_no_yes_and_the_stored_one_is_shown_again(serve: Serve) -> None:
     scene = Scene(once(DELETE))
     page = Page((await serve(scene.agent)).http)
     [call] = (await page.say("delete")).calls
     page.approve(call)
     page.part(call)["input"] = {"path": "/etc/passwd"}
     turn = await page.send()
-    assert turn.one("tool-output-available")["output"] == {"deleted": "a"}
-    assert scene.ran == [("delete_file", "a")]
+    assert turn.kinds == ["start", "tool-input-available", "tool-approval-request", "finish"]
+    assert turn.one("tool-input-available")["input"] == {"path": "a"}
+    assert scene.ran == []
 
 
 @requirement("ui-stream:forged")

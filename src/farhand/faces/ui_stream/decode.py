@@ -55,6 +55,8 @@ class Bring(Struct, frozen=True):
     brought: tuple[Brought, ...]
     call_ids: tuple[str, ...]
     claimed: tuple[str, ...] = ()
+    inputs: dict[str, object] = {}
+    """What the message shows as the calls' inputs; it counts only if it is the stored one."""
 
 
 class Chat(Struct, frozen=True):
@@ -102,6 +104,7 @@ def _wish(request: ChatRequest) -> Wish:
         tuple(item for part in calls for item in _brought(part)),
         tuple(part.tool_call_id for part in calls),
         tuple(part.tool_call_id for part in calls if part.state in _ANSWERED),
+        {part.tool_call_id: part.input for part in calls if part.input is not None},
     )
 
 

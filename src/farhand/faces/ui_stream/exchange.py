@@ -139,7 +139,9 @@ async def _go_on(
         return Exchange(run, after, chunks)
     if yes:
         return Exchange(run, Position(now.last_seq), chunks, now.last_seq, only_yes=True)
-    return Exchange(run, after, chunks, now.last_seq, chunks.corrected(calls, dispatch=bring.claimed))
+    altered = {call.call_id for call in calls if _is_altered(bring, call)}
+    shown = chunks.corrected(calls, dispatch=bring.claimed, altered=altered)
+    return Exchange(run, after, chunks, now.last_seq, shown)
 
 
 def _check_scopes(principal: Principal, bring: Bring, calls: Sequence[Call]) -> None:

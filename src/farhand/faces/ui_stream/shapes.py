@@ -20,6 +20,7 @@ class UIPart(Struct, rename="camel"):
     text: str = ""
     state: str = ""
     tool_call_id: str = ""
+    input: object = None
     output: object = None
     error_text: str = ""
     approval: ApprovalPart | None = None

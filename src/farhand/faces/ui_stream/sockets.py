@@ -137,41 +137,42 @@ class LiveSocket:
                 await self._socket.write(live_pong(timestamp))
             case InterruptFrame():
                 await self._interrupt()
-            case MessageFrame():
-                await self._begin(self._message(told))
-            case ToolResultFrame():
-                await self._begin(self._result(told))
+            case MessageFrame() | ToolResultFrame():
+                await self._begin(told)
 
     async def _interrupt(self) -> None:
         if self._thread_id is not None:
             await self._farhand.stop(self._owner, self._thread_id, STOPPED_BY_USER)
 
-    async def _begin(self, work: Coroutine[None, None, Exchange | None]) -> None:
+    async def _begin(self, told: MessageFrame | ToolResultFrame) -> None:
         if self._exchange is not None and not self._exchange.done():
-            work.close()
             await self._socket.write(live_error("An exchange is under way; wait for its [DONE]."))
             return
-        self._exchange = self._group.create_task(self._guarded(work))
+        try:
+            # before the next frame is read: an output may come right behind the yes that allows it
+            exchange = await self._exchange_for(told)
+        except FarhandError as error:
+            await self._fail(error)
+            return
+        if not exchange.only_yes:
+            self._exchange = self._group.create_task(self._show(exchange))
 
-    async def _guarded(self, work: Coroutine[None, None, Exchange | None]) -> None:
+    async def _exchange_for(self, told: MessageFrame | ToolResultFrame) -> Exchange:
+        if isinstance(told, ToolResultFrame):
+            return await bring_result(self._farhand, self._principal, result_of(told))
+        self._thread_id = told.id
+        return await begin(self._farhand, self._principal, chat_of_message(told), split=False)
+
+    async def _show(self, exchange: Exchange) -> None:
         try:
             with self._socket.in_use():
-                await self._show(await work)
+                await show(self._farhand, exchange, lambda chunk: self._socket.write(frame(chunk)))
         except FarhandError as error:
-            await self._socket.write(live_error(str(error)))
-            await self._socket.write(frame(DONE))
+            await self._fail(error)
 
-    async def _show(self, exchange: Exchange | None) -> None:
-        if exchange is not None:
-            await show(self._farhand, exchange, lambda chunk: self._socket.write(frame(chunk)))
-
-    async def _message(self, told: MessageFrame) -> Exchange | None:
-        self._thread_id = told.id
-        exchange = await begin(self._farhand, self._principal, chat_of_message(told), split=False)
-        return None if exchange.only_yes else exchange
-
-    async def _result(self, told: ToolResultFrame) -> Exchange:
-        return await bring_result(self._farhand, self._principal, result_of(told))
+    async def _fail(self, error: FarhandError) -> None:
+        await self._socket.write(live_error(str(error)))
+        await self._socket.write(frame(DONE))
 
 
 async def show(farhand: Farhand, exchange: Exchange, tell: Tell) -> None:
