@@ -24,8 +24,6 @@ from farhand.core.event import (
     ReasoningAdded,
     RunFailed,
     RunFinished,
-    RunResumed,
-    StepDiscarded,
     StepFinished,
     StepStarted,
     TextAdded,
@@ -73,28 +71,10 @@ async def _step_left_open(work: Work) -> Step | None:
     """After a park or a crash: the step whose calls have no results in the thread yet."""
     kit, run = work.kit, work.log.run
     work.messages = await kit.store.messages(run.owner, run.thread_id)
-    if run.fence > 1:
-        await _discard_cut_step(work)
     message = open_step(work.messages, run.run_id)
     if message is None:
         return None
     return Step(message, await kit.store.calls_of(run.owner, run.run_id, message.step))
-
-
-async def _discard_cut_step(work: Work) -> None:
-    """A step that a crash cut in mid-word is closed for those who saw it, and asked again."""
-    if isinstance(await _last_word(work), _SPOKEN):
-        await work.log.write(StepDiscarded(work.log.run.step + 1))
-
-
-async def _last_word(work: Work) -> Event | None:
-    """What the journal ended with before this claim, and before others that came to nothing."""
-    run = work.log.run
-    for after in range(run.last_seq - 1, -1, -1):
-        [entry] = await work.kit.store.events(run.owner, run.run_id, after=after, limit=1)
-        if not isinstance(entry.event, RunResumed):
-            return entry.event
-    return None
 
 
 async def _ask(work: Work) -> Step | None:

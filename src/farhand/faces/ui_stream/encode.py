@@ -88,15 +88,18 @@ class Chunks:
     def close(self, *, cut: bool) -> list[bytes]:
         return [*self._begin(), *(self._fail(CUT) if cut else self._finish("tool-calls"))]
 
-    def corrected(self, calls: Iterable[Call], *, dispatch: Collection[str]) -> list[bytes]:
+    def corrected(
+        self, calls: Iterable[Call], *, dispatch: Collection[str], altered: Collection[str] = ()
+    ) -> list[bytes]:
         """The stored state of open calls, for a client that is mistaken about them.
 
-        Who waits for a yes is asked about again; of `dispatch`, what may run is handed out again.
+        Who waits for a yes is asked about again, with the stored input if the client has `altered` it; of
+        `dispatch`, what may run is handed out again.
         """
         chunks = self._begin()
         for call in calls:
             if call.phase is Phase.ASKING and call.approval is not None:
-                chunks += self._stored_input(call) if call.call_id in dispatch else []
+                chunks += self._stored_input(call) if call.call_id in altered else []
                 chunks.append(_ask(call.approval.approval_id, call.call_id))
             elif call.call_id in dispatch and may_run(call):
                 chunks.append(_available(call.call_id, call.tool, call.input))
