@@ -1,3 +1,4 @@
+export type { OpenCall, Outcome, Thread, ThreadPage } from "@farhand/protocol";
 export { type Call, type Course, inputOf, isOpen, type Message, type Part, reduce, SILENCE, type Talk } from "./call.ts";
 export { Executor, type Handler, type HandlerContext, type HandlerMap, type OnUnknown } from "./executor.ts";
 export { type Http, httpOf, type HttpOptions } from "./http.ts";

@@ -1,0 +1,104 @@
+// The one frame of every card: icon, title, context, body, one main button, a way out, time left.
+import {
+  Camera, CircleCheck, CircleX, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, TriangleAlert, Type, X,
+} from "lucide-react";
+import { type ButtonHTMLAttributes, type ReactNode, useId } from "react";
+import { useNow } from "../thread.tsx";
+import { type CardState, type CardView, type Kind, timeLeft } from "../view.ts";
+
+const ICONS: Readonly<Record<Kind, LucideIcon>> = {
+  confirm: Hand,
+  text: Type,
+  select: List,
+  file: File,
+  photo: Camera,
+  location: MapPin,
+  open_page: ExternalLink,
+  clipboard: Copy,
+  color: Palette,
+  approval: ShieldCheck,
+  unknown: Plug,
+};
+
+const AMBER_UNDER_MS = 10_000;
+
+export interface FrameProps {
+  readonly view: CardView;
+  readonly title: string;
+  readonly context: string;
+  readonly children?: ReactNode;
+  readonly actions?: ReactNode;
+  readonly aside?: ReactNode;
+}
+
+export function Frame({ view: { call, kind, state }, title, context, children, actions, aside }: FrameProps): ReactNode {
+  const id = useId();
+  const Icon = state.name === "no-client" ? Plug : ICONS[kind];
+  return (
+    <section className="fh-card" data-kind={kind} data-state={state.name} data-call={call.id} role="group" aria-labelledby={`${id}t`} aria-describedby={`${id}c`} tabIndex={-1}>
+      <header className="fh-head">
+        <span className="fh-icon" aria-hidden="true">
+          <Icon size={16} />
+        </span>
+        <div className="fh-words">
+          <h3 id={`${id}t`} className="fh-title">{title}</h3>
+          <p id={`${id}c`} className="fh-context">{context}</p>
+        </div>
+        <div className="fh-aside">{aside ?? <Aside state={state} />}</div>
+      </header>
+      {children !== undefined && <div className="fh-body">{children}</div>}
+      {actions !== undefined && <div className="fh-actions">{actions}</div>}
+    </section>
+  );
+}
+
+const PILLS: Partial<Record<CardState["name"], readonly [string, string]>> = {
+  running: ["Running", "blue"],
+  sending: ["Sending", "blue"],
+  undelivered: ["Not delivered", "amber"],
+  refused: ["Refused", "red"],
+  "timed-out": ["Timed out", "grey"],
+  denied: ["Denied", "red"],
+  parked: ["Parked", "amber"],
+  "no-client": ["No client", "amber"],
+};
+
+function Aside({ state }: { state: CardState }): ReactNode {
+  const pill = PILLS[state.name];
+  if (pill !== undefined) {
+    return <span className={`fh-pill fh-${pill[1]}`}>{pill[0]}</span>;
+  }
+  return state.name === "open" && state.deadline !== undefined ? <TimeLeft deadline={state.deadline} /> : null;
+}
+
+function TimeLeft({ deadline }: { deadline: number }): ReactNode {
+  const now = useNow(true);
+  const words = timeLeft(deadline, now);
+  return (
+    <span className="fh-time" data-short={deadline - now < AMBER_UNDER_MS} role="timer" aria-live="off" aria-label={`Time left: ${words}`}>
+      <Clock size={14} aria-hidden="true" /> {words}
+    </span>
+  );
+}
+
+export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+  readonly look?: "main" | "plain" | "quiet";
+}
+
+export function Button({ look = "plain", ...rest }: ButtonProps): ReactNode {
+  return <button type="button" className={`fh-button fh-${look}`} {...rest} />;
+}
+
+export function Note({ tone, children }: { tone: "amber" | "red"; children: ReactNode }): ReactNode {
+  const Icon = tone === "amber" ? TriangleAlert : X;
+  return (
+    <p className={`fh-note fh-${tone}`} role={tone === "red" ? "alert" : "status"}>
+      <Icon size={16} aria-hidden="true" /> <span>{children}</span>
+    </p>
+  );
+}
+
+export function OutcomeIcon({ ok }: { ok: boolean }): ReactNode {
+  const Icon = ok ? CircleCheck : CircleX;
+  return <Icon size={16} className={ok ? "fh-ok" : "fh-bad"} aria-hidden="true" />;
+}

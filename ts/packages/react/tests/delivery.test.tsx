@@ -1,0 +1,56 @@
+// Cards when the line breaks, when somebody else was first, and when the page does not know the tool.
+import { expect, it } from "vitest";
+import { requirement } from "../../../tests/requirement.ts";
+import { fresh, scene } from "../../../tests/scene.ts";
+import { openPage, type Page } from "./page.tsx";
+
+const here = scene();
+const page = (): Page => openPage({ url: here.server.url, threadId: fresh("chat"), storage: null, backOff: () => 300 });
+
+it("a tool that the page does not know is answered with JSON, and with nothing else", async () => {
+  requirement("cards:unknown");
+  const chat = page();
+  chat.say(`open ${fresh("page")}`);
+  await chat.sees("This page does not know this tool");
+  chat.type("Answer as JSON", "{broken");
+  chat.press("Answer with JSON");
+  await chat.sees("This is not JSON.");
+  chat.type("Answer as JSON", '{"shown": true}');
+  chat.press("Answer with JSON");
+  await chat.sees('open_url gave {"shown": true}.');
+});
+
+it("text of a tool is never HTML", async () => {
+  requirement("cards:unknown");
+  const chat = page();
+  chat.say("open <img/src=x/onerror=alert(1)><b>bold</b>");
+  await chat.sees("This page does not know this tool");
+  expect(chat.all("img, b")).toEqual([]);
+  expect(chat.text()).toContain("<img/src=x/onerror=alert(1)>");
+});
+
+it("who is second sees that it was answered in another tab", async () => {
+  requirement("cards:states");
+  const chat = page();
+  chat.say(`open ${fresh("page")}`);
+  await chat.sees("1 answer needed");
+  const [id] = chat.host().state.calls.keys();
+  await here.post("/api/tools/ack", { toolCallId: id, status: "success", output: "first" });
+  await chat.sees("Answered in another tab");
+});
+
+it("an answer that does not reach the server is kept, said so, and delivered when the server is back", async () => {
+  requirement("cards:states");
+  const chat = page();
+  chat.say(`open ${fresh("page")}`);
+  await chat.sees("1 answer needed");
+  await here.server.end("SIGKILL");
+  chat.type("Answer as JSON", '"late"');
+  chat.press("Answer with JSON");
+  await chat.sees("Your answer did not reach the server");
+  await chat.sees(/Still here and not lost\. Trying again in \d+ s\./);
+  await chat.sees("Connection lost. Trying again.");
+  chat.press("Try now");
+  await here.server.start();
+  await chat.sees('open_url gave "late".');
+});

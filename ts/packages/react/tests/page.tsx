@@ -1,0 +1,84 @@
+// A chat page as small as can be, with the cards in it, and a person's eyes and fingers.
+import type { ThreadOptions } from "@farhand/client";
+import { act, cleanup, fireEvent, render } from "@testing-library/react";
+import type { ReactNode } from "react";
+import { afterEach } from "vitest";
+import { until } from "../../../tests/until.ts";
+import { type CardHost, CardHostProvider, CardList, type HostOptions, ToolCard, useThread } from "../src/index.ts";
+
+afterEach(cleanup);
+
+export interface Page {
+  readonly host: () => CardHost;
+  readonly text: () => string;
+  readonly sees: (text: string | RegExp) => Promise<void>;
+  /** The answer has ended. */
+  readonly rests: () => Promise<void>;
+  readonly say: (text: string) => void;
+  readonly button: (name: string | RegExp) => HTMLButtonElement;
+  readonly press: (name: string | RegExp) => void;
+  readonly field: (label: string | RegExp) => HTMLInputElement;
+  readonly type: (label: string | RegExp, text: string) => void;
+  readonly all: (selector: string) => Element[];
+}
+
+export function openPage(options: ThreadOptions, hostOptions?: HostOptions): Page {
+  let host: CardHost | undefined;
+  const { container } = render(<Chat options={options} hostOptions={hostOptions} onRender={(each) => (host = each)} />);
+  const text = (): string => container.textContent ?? "";
+  const named = <E extends Element>(selector: string, name: string | RegExp): E => {
+    const found = [...container.querySelectorAll<E>(selector)].find((each) => matches(nameOf(each), name));
+    if (found === undefined) {
+      throw new Error(`the page has no ${selector} called ${String(name)}:\n${container.innerHTML}`);
+    }
+    return found;
+  };
+  const current = (): CardHost => {
+    if (host === undefined) {
+      throw new Error("never rendered");
+    }
+    return host;
+  };
+  const field: Page["field"] = (label) => named("input, textarea, select", label);
+  return {
+    host: current,
+    text,
+    sees: (wanted) => act(() => until(() => matches(text(), wanted, "part"), () => `"${String(wanted)}"; the page is:\n${text()}`)),
+    rests: () => act(() => until(() => current().state.course.state === "done", () => `the end; the page is:\n${text()}`)),
+    say: (said) => act(() => current().thread.send(said)),
+    button: (name) => named("button", name),
+    press: (name) => void fireEvent.click(named("button", name)),
+    field,
+    type: (label, said) => void fireEvent.change(field(label), { target: { value: said } }),
+    all: (selector) => [...container.querySelectorAll(selector)],
+  };
+}
+
+function nameOf(element: Element): string {
+  return element.getAttribute("aria-label") ?? element.closest("label")?.querySelector("span")?.textContent ?? element.textContent?.trim() ?? "";
+}
+
+function matches(text: string, wanted: string | RegExp, how: "whole" | "part" = "whole"): boolean {
+  return wanted instanceof RegExp ? wanted.test(text) : how === "whole" ? text === wanted : text.includes(wanted);
+}
+
+interface ChatProps {
+  readonly options: ThreadOptions;
+  readonly hostOptions: HostOptions | undefined;
+  readonly onRender: (host: CardHost) => void;
+}
+
+function Chat({ options, hostOptions, onRender }: ChatProps): ReactNode {
+  const host = useThread(options, hostOptions);
+  onRender(host);
+  const parts = host.state.messages.flatMap((message) => message.parts);
+  return (
+    <main>
+      {parts.map((part, index) => part.type !== "call" && <p key={index}>{part.text}</p>)}
+      <CardHostProvider host={host}>
+        {host.cards.filter(({ call }) => call.phase === "settled").map((view) => <ToolCard key={view.call.id} view={view} />)}
+      </CardHostProvider>
+      <CardList host={host} />
+    </main>
+  );
+}

@@ -1,0 +1,55 @@
+// @vitest-environment node
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { gzipSync } from "node:zlib";
+import { expect, it } from "vitest";
+import { bundled } from "../../../tests/bundle.ts";
+import { requirement } from "../../../tests/requirement.ts";
+
+it("the cards are 40 kB at most, gzipped, with the client, the icons and their style", async () => {
+  requirement("cards:size");
+  const { bytes } = await bundled(resolve(import.meta.dirname, "../src/index.ts"), { external: [/^react(-dom)?($|\/)/] });
+  const style = gzipSync(readFileSync(resolve(import.meta.dirname, "../src/cards.css"))).length;
+  expect(bytes + style).toBeLessThanOrEqual(40_960);
+});
+
+it("all motion stops for people who want less of it, and colours come in light and dark", () => {
+  requirement("cards:look");
+  const style = readFileSync(resolve(import.meta.dirname, "../src/cards.css"), "utf8");
+  expect(style).toContain("prefers-reduced-motion: reduce");
+  // beside the properties themselves no rule names a colour of its own, except the dark ground of a live view
+  const rules = style.slice(style.indexOf(".fh-cards"));
+  expect(rules.match(/#[0-9a-f]{3,8}\b/g)).toEqual(["#20242e"]);
+});
+
+it("text is readable on its ground in light and dark: 4.5 to 1 at least", () => {
+  requirement("cards:look");
+  const style = readFileSync(resolve(import.meta.dirname, "../src/cards.css"), "utf8");
+  const pairs = [
+    ["text", "surface"], ["muted", "surface"], ["muted", "sunken"], ["on-accent", "accent"], ["tint-text", "tint"], ["amber", "amber-tint"],
+    ["red", "red-tint"], ["muted", "grey-tint"], ["amber", "surface"], ["green", "surface"], ["red", "surface"], ["text", "tint"],
+  ] as const;
+  for (const mode of [0, 1]) {
+    for (const [text, ground] of pairs) {
+      const contrast = ratio(colour(style, text, mode), colour(style, ground, mode));
+      expect(contrast, `${text} on ${ground}, ${mode === 0 ? "light" : "dark"}: ${contrast.toFixed(2)}`).toBeGreaterThanOrEqual(4.5);
+    }
+  }
+});
+
+function colour(style: string, name: string, mode: number): string {
+  const value = new RegExp(`--fh-${name}: ([^;]+);`).exec(style)?.[1] ?? "";
+  const both = value.match(/#[0-9a-f]{6}/g) ?? [];
+  return both[mode] ?? both[0] ?? "";
+}
+
+function ratio(one: string, other: string): number {
+  const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b) as [number, number];
+  return (light + 0.05) / (dark + 0.05);
+}
+
+function luminance(hex: string): number {
+  const parts = [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16) / 255);
+  const [red, green, blue] = parts.map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)) as [number, number, number];
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}

@@ -1,0 +1,86 @@
+// Every state of UX on one card, in its words.
+import { type Call, LiveThread, SILENCE, type ThreadState } from "@farhand/client";
+import { cleanup, render } from "@testing-library/react";
+import { afterEach, expect, it } from "vitest";
+import { requirement } from "../../../tests/requirement.ts";
+import { type CardHost, CardHostProvider, type CardState, type CardView, ToolCard, viewOf } from "../src/index.ts";
+import { timeLeft } from "../src/view.ts";
+
+afterEach(cleanup);
+
+const thread = new LiveThread({ url: "http://127.0.0.1:9", threadId: "t", storage: null });
+const host: CardHost = { thread, state: thread.state, cards: [], approve: () => undefined };
+const call: Call = { id: "call_1", tool: "user_confirm", phase: "ready", input: { message: "Delete 12 old drafts?" } };
+const settled: Call = { ...call, phase: "settled", input: call.input, outcome: { kind: "success", output: "yes" } };
+
+function shown(state: CardState, { of = call, kind = "confirm" as CardView["kind"] } = {}): string {
+  const view: CardView = { call: of, kind, state, executor: "frontend" };
+  const { container } = render(<CardHostProvider host={host}><ToolCard view={view} /></CardHostProvider>);
+  return container.textContent ?? "";
+}
+
+const STATES: [CardState, Call, string[]][] = [
+  [{ name: "writing" }, { id: "c", tool: "user_confirm", phase: "writing", text: "{" }, ["The assistant is still writing the question"]],
+  [{ name: "open", deadline: Date.now() + 53_500 }, call, ["Delete 12 old drafts?", "0:5", "Yes", "No"]],
+  [{ name: "running" }, call, ["Running in this browser"]],
+  [{ name: "sending" }, call, ["Sending", "Yes"]],
+  [{ name: "undelivered", retryAt: Date.now() + 3_500 }, call, ["Your answer did not reach the server", "Still here and not lost. Trying again in 4 s.", "Try now", "Change answer"]],
+  [{ name: "refused", reason: "errorText is larger than 4096 bytes." }, call, ["The server did not take your answer", "errorText is larger"]],
+  [{ name: "done", words: "yes" }, settled, ["Delete 12 old drafts?", "yes"]],
+  [{ name: "elsewhere" }, settled, ["Answered in another tab"]],
+  [{ name: "timed-out", afterSec: 60 }, settled, ["Too late to answer", "The assistant waited 60 s and went on", "Ask me again"]],
+  [{ name: "denied", reason: "Wrong address" }, settled, ["You said no: “Wrong address”", "Denied"]],
+  [{ name: "parked", deadline: Date.now() + 3 * 86_400_000 }, call, ["Parked", "Saved. Answer any time in the next 3 days", "Yes"]],
+  [{ name: "no-client", deadline: undefined }, call, ["No client", "has not answered yet", "Skip"]],
+  [{ name: "failed", words: "no window" }, settled, ["no window"]],
+];
+
+it.each(STATES)("a card shows $name", (state, of, words) => {
+  requirement("cards:states");
+  const text = shown(state, { of });
+  for (const word of words) {
+    expect(text).toContain(word);
+  }
+});
+
+it("while an answer is on its way no button can be pressed", () => {
+  requirement("cards:states");
+  shown({ name: "sending" });
+  expect([...document.querySelectorAll("button")].every((button) => button.disabled)).toBe(true);
+});
+
+it("an address that must not be opened is shown as such and has no Open button", () => {
+  requirement("cards:open-page");
+  for (const url of ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"]) {
+    const text = shown({ name: "open", deadline: undefined }, { of: { ...call, input: { url } }, kind: "open_page" });
+    expect(text).toContain("Only http and https pages open");
+    expect([...document.querySelectorAll("button")].map((button) => button.textContent)).toEqual(["Do not open it"]);
+    cleanup();
+  }
+});
+
+it("time left is short while it is short", () => {
+  requirement("cards:states");
+  expect([54_000, 118_400, 0, -5, 5 * 3_600_000, 3 * 86_400_000].map((ms) => timeLeft(ms, 0))).toEqual(["0:54", "1:59", "0:00", "0:00", "5 hours", "3 days"]);
+});
+
+it("what the page knows becomes a state", () => {
+  requirement("cards:states");
+  const memory = { seenOpen: new Set<string>(), reasons: new Map() };
+  const state: ThreadState = { ...SILENCE, facts: new Map(), running: new Set(), deliveries: new Map(), connection: { state: "open" } };
+  const name = (extra: Partial<ThreadState>, of: Call = call): string => viewOf({ ...state, ...extra }, of, memory).state.name;
+  const fact = { callId: "call_1", threadId: "t", title: "", tool: call.tool, input: {}, phase: "ready", deadline: null, card: "confirm" };
+  const facts = (executor: string): Partial<ThreadState> => ({ facts: new Map([["call_1", { ...fact, executor }]]) });
+  expect(name({})).toBe("writing");
+  expect(name(facts("frontend"))).toBe("open");
+  expect(name(facts("server"))).toBe("running");
+  expect(name(facts("client"))).toBe("no-client");
+  expect(name({ ...facts("frontend"), course: { state: "parked" } })).toBe("parked");
+  expect(name({ running: new Set(["call_1"]) })).toBe("running");
+  expect(name({ deliveries: new Map([["call_1", { state: "sending" }]]) })).toBe("sending");
+  expect(name({ deliveries: new Map([["call_1", { state: "settled", mine: false, reason: "expired" }]]) })).toBe("timed-out");
+  expect(name({ deliveries: new Map([["call_1", { state: "settled", mine: false, reason: "conflict" }]]) })).toBe("elsewhere");
+  expect(name({}, settled)).toBe("done");
+  const late: Call = { ...settled, phase: "settled", outcome: { kind: "failure", error: "Nobody answered within 5 s." } };
+  expect(viewOf(state, late, memory).state).toEqual({ name: "timed-out", afterSec: 5 });
+});
