@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from farhand.testing.fake_anthropic import FakeAnthropic
     from farhand.testing.fake_backboard import FakeBackboard
     from farhand.testing.fake_openai import FakeOpenAI
+    from farhand.testing.far_client import FarClient
     from farhand.testing.store_laws import DurableStoreLaws, StoreLaws
     from farhand.testing.ui_stream import StreamChecker
 
@@ -23,6 +24,7 @@ __all__ = [
     "FakeBackboard",
     "FakeClock",
     "FakeOpenAI",
+    "FarClient",
     "ScriptedModel",
     "StoreLaws",
     "StreamChecker",
