@@ -13,7 +13,8 @@ export type Call = { readonly id: string; readonly tool: string } & (
 );
 
 export type Part =
-  | { readonly type: "text" | "reasoning"; readonly id: string; readonly text: string }
+  | { readonly type: "text"; readonly id: string; readonly text: string }
+  | { readonly type: "reasoning"; readonly id: string; readonly text: string }
   | { readonly type: "call"; readonly callId: string };
 
 export interface Message {

@@ -1,0 +1,54 @@
+// Every sample in the README of a package compiles, as strictly as the packages themselves.
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import ts from "typescript";
+import { expect, it } from "vitest";
+import { requirement } from "../requirement.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const PACKAGES = join(ROOT, "packages");
+// what `farhand types` writes for an agent with one tool
+const TOOLS = `export type Handlers = {
+  readonly open_url: (input: { readonly url: string }, context: { readonly callId: string; readonly signal: AbortSignal }) =>
+    { readonly url: string; readonly viewKey: string } | Promise<{ readonly url: string; readonly viewKey: string }>;
+};
+`;
+
+interface Sample {
+  readonly name: string;
+  readonly code: string;
+}
+
+function samplesIn(name: string): Sample[] {
+  const text = readFileSync(join(PACKAGES, name, "README.md"), "utf8");
+  const blocks = [...text.matchAll(/^```(tsx?)\n(.*?)^```$/gms)];
+  return blocks.map(([, kind, code], index) => ({ name: `${name}-${index}.${kind}`, code: code ?? "" }));
+}
+
+it("every sample of every README compiles", () => {
+  requirement("packages:readmes");
+  const names = readdirSync(PACKAGES);
+  const samples = names.flatMap(samplesIn);
+  expect(new Set(samples.map(({ name }) => name.replace(/-\d+\.tsx?$/, "")))).toEqual(new Set(names));
+  // inside the workspace, so that the packages are found
+  const room = mkdtempSync(join(import.meta.dirname, ".samples-"));
+  try {
+    writeFileSync(join(room, "tools.ts"), TOOLS);
+    writeFileSync(join(room, "styles.d.ts"), 'declare module "*.css";\n');
+    const files = samples.map(({ name, code }) => {
+      const path = join(room, name);
+      writeFileSync(path, code);
+      return path;
+    });
+    expect(faultsIn([...files, join(room, "styles.d.ts")])).toEqual([]);
+  } finally {
+    rmSync(room, { recursive: true });
+  }
+});
+
+function faultsIn(files: string[]): string[] {
+  const { config } = ts.readConfigFile(join(ROOT, "tsconfig.json"), ts.sys.readFile) as { config: { compilerOptions: object } };
+  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT);
+  const program = ts.createProgram(files, options);
+  return ts.getPreEmitDiagnostics(program).map(({ file, messageText }) => `${basename(file?.fileName ?? "")}: ${ts.flattenDiagnosticMessageText(messageText, "\n")}`);
+}
