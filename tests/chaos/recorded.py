@@ -1,0 +1,137 @@
+"""An agent that writes down what it does: every request to its model, every execution of its tools.
+
+The room is a folder that TEST_ROOM names. What is written there outlives the process: a line is one
+write, so a kill leaves it whole or not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+import msgspec
+
+from farhand import Agent, ScriptedModel, tool
+from farhand.core.thread import ResultsMessage
+from farhand.models.base import ModelEvent, Prompt
+from farhand.models.scripted import Ask, Moment, Step
+
+
+class RecordingModel(ScriptedModel):
+    """Notes the results it is asked with, as it is given them."""
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
+        results = [
+            msgspec.to_builtins(result)
+            for message in prompt.messages
+            if isinstance(message, ResultsMessage)
+            for result in message.results
+        ]
+        note("requests", {"thread": prompt.thread_id, "results": results})
+        async with aclosing(super().stream(prompt)) as events:
+            async for event in events:
+                yield event
+
+
+@tool
+def weather(city: str) -> dict[str, str]:
+    """Tell the weather.
+
+    Args:
+        city: Where.
+    """
+    note("executions", {"tool": "weather", "subject": city})
+    return {"city": city, "sky": "sunny"}
+
+
+@tool(needs_approval=True)
+def delete_file(path: str) -> dict[str, str]:
+    """Delete a file for good.
+
+    Args:
+        path: Which one.
+    """
+    note("executions", {"tool": "delete_file", "subject": path})
+    return {"deleted": path}
+
+
+@tool
+async def charge(account: str) -> dict[str, str]:
+    """Take money; waits for the gate `<account>`.
+
+    Args:
+        account: Whose.
+    """
+    note("executions", {"tool": "charge", "subject": account})
+    await gate(account)
+    return {"charged": account}
+
+
+@tool(idempotent=True)
+async def look_up(name: str) -> dict[str, str]:
+    """Look something up; waits for the gate `<name>`.
+
+    Args:
+        name: What.
+    """
+    note("executions", {"tool": "look_up", "subject": name})
+    await gate(name)
+    return {"found": name}
+
+
+@tool(executor="frontend")
+def open_page(address: str) -> dict[str, object]:
+    """Open a page beside the chat.
+
+    Args:
+        address: Its address.
+
+    Returns:
+        The key of the view that was opened.
+    """
+    raise NotImplementedError(address)
+
+
+async def script(moment: Moment) -> AsyncGenerator[Step, None]:
+    """A message names its play and its subject: `open oslo`."""
+    play, _, subject = moment.text.partition(" ")
+    if play == "tell":
+        yield "Once upon "
+        await gate(subject)
+        yield "a time."
+    elif moment.steps:
+        yield f"It is done: {json.dumps([result.output or result.error for result in moment.results])}"
+    elif play == "open":
+        yield [Ask("weather", {"city": subject}), Ask("open_page", {"address": subject})]
+    else:
+        named = {"delete": "path", "charge": "account", "look": "name"}
+        tools = {"delete": "delete_file", "charge": "charge", "look": "look_up"}
+        yield [Ask("weather", {"city": subject}), Ask(tools[play], {named[play]: subject})]
+
+
+def note(book: str, line: object) -> None:
+    descriptor = os.open(_room() / f"{book}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, json.dumps(line).encode() + b"\n")
+    finally:
+        os.close(descriptor)
+
+
+async def gate(name: str) -> None:
+    """Waits until the test has made the file of this name."""
+    # the test is another process: a file is all that it can set
+    while not (_room() / name).exists():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
+def _room() -> Path:
+    return Path(os.environ["TEST_ROOM"])
+
+
+agent = Agent(
+    RecordingModel(script), tools=[weather, delete_file, charge, look_up], frontend_tools=[open_page]
+)
