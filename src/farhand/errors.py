@@ -15,7 +15,8 @@
     │   ├── NameTaken               the name, or the key, belongs to something else already
     │   ├── Superseded              another program listens as this client now
     │   ├── Rejected                a farhand server said no to what this program asked
-    │   └── ResultMismatch          results for other calls than the open ones
+    │   ├── ResultMismatch          results for other calls than the open ones
+    │   └── ResultRefused           none of the results was taken, each for its own reason
     ├── Misuse                      the program using farhand
     │   ├── BadTool                 a declaration that cannot become a tool
     │   ├── DuplicateTool           a name registered twice; the first one stays
@@ -24,6 +25,7 @@
         ├── ShuttingDown            the server is about to stop; come back in a moment
         ├── StoreDown               the store does not answer; nothing was accepted
         ├── StoreLocked             another process has the store's file
+        ├── Unreadable              a stored record makes no sense to this version; the others do
         ├── ModelFault              the provider failed; the history is intact
         └── LostClaim               another worker advances this run now; stop writing
 
@@ -128,6 +130,12 @@ class ResultMismatch(PeerFault, ValueError):
         )
 
 
+class ResultRefused(PeerFault, ValueError):
+    """A `ValueError` too, since library users hand results in from Python."""
+
+    code = "refused"
+
+
 class Misuse(FarhandError):
     code = "misuse"
 
@@ -158,6 +166,10 @@ class StoreDown(Broken):
 
 class StoreLocked(Broken):
     code = "store_locked"
+
+
+class Unreadable(Broken):
+    code = "unreadable"
 
 
 class ModelFault(Broken):

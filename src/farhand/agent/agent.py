@@ -13,23 +13,27 @@ from typing import Literal, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from farhand.agent.answers import Reaction, answer_pause
+from farhand.agent.answers import answer_pause
+from farhand.agent.brought import reaction_of, refusal_of
+from farhand.agent.endings import STOPPED_BY_USER
 from farhand.agent.farhand import Farhand, Spec
 from farhand.agent.reader import Reader
 from farhand.core.approval import Answer
 from farhand.core.call import Call, Phase
 from farhand.core.event import Event, Position, RunFailed, RunFinished, RunParked, TextAdded
+from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Outcome
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted
 from farhand.core.run import Run
 from farhand.core.settings import Limits, Settings
 from farhand.core.thread import Text, UserMessage
-from farhand.errors import BadSetting, ResultMismatch, ShuttingDown
+from farhand.errors import BadSetting, Misuse, ResultMismatch, ShuttingDown
 from farhand.models.base import Model
 from farhand.models.named import model_named
 from farhand.store.address import open_store
 from farhand.store.base import Store
+from farhand.tools.plain import is_text
 from farhand.tools.toolbox import toolbox_of
 
 SILENCE_SEC = 60.0
@@ -71,10 +75,12 @@ class Agent:
     ) -> None:
         if formatter not in ("xml", "raw"):
             raise BadSetting(f"formatter is 'xml' or 'raw', not {formatter!r}.")
-        if max_steps < 1:
-            raise BadSetting(f"max_steps is a number from 1 on, not {max_steps}.")
+        if not _is_count(max_steps):
+            raise BadSetting(f"max_steps is a whole number from 1 on, not {max_steps!r}.")
+        if not isinstance(store, str) and not hasattr(store, "commit"):
+            raise BadSetting(f"store is an address such as sqlite:///file.db, or a Store, not {store!r}.")
         self.spec = Spec(
-            model=model_named(model) if isinstance(model, str) else model,
+            model=_model(model),
             toolbox=toolbox_of(tools, frontend_tools),
             instructions=instructions,
             formatter=formatter,
@@ -82,6 +88,7 @@ class Agent:
         self.settings = Settings(limits=Limits(max_steps=max_steps))
         self._store = store
         self._farhand: Farhand | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
 
     async def run(self, prompt: str, *, thread: str | None = None, owner: Owner = LOCAL) -> RunResult:
@@ -108,19 +115,24 @@ class Agent:
         farhand = await self._open()
         pause = await farhand.pause(owner, thread)
         got = [call_id for call_id, _ in results]
-        if not pause.open:
+        reactions = [reaction_of(call_id, brought) for call_id, brought in results]
+        if not pause.open and not pause.calls:
             raise ResultMismatch([], got)
-        reactions = [_reaction(call_id, brought) for call_id, brought in results]
         # the next pause has to come back to the caller, too, instead of being held
         farhand.worker.prefer(pause.run.run_id, hold_for=0.0)
         receipts = await answer_pause(farhand.desk, pause, reactions)
         if not any(isinstance(receipt, Accepted) for receipt in receipts):
-            raise ResultMismatch([], got)
+            raise refusal_of(pause, got, receipts)
         now = await farhand.last_run(owner, thread)
         if now.parked and now.waits:
             # nothing goes on yet: a yes is followed by a wait, or a result came before its yes
             return _told(now, stop_reason=WAITING, pending=await _pending(farhand, now))
         return await _result(farhand, pause.run, Position(pause.run.last_seq))
+
+    async def stop(self, thread: str, *, owner: Owner = LOCAL) -> bool:
+        """Stops the thread's run and cancels its open calls; False if none was active."""
+        farhand = await self._open()
+        return await farhand.stop(owner, thread, STOPPED_BY_USER)
 
     async def close(self) -> None:
         """Ends what runs here. What was stored in a file goes on with the next Agent that opens it."""
@@ -138,6 +150,14 @@ class Agent:
         await self.close()
 
     async def _open(self) -> Farhand:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._farhand is not None:
+                raise Misuse(
+                    "This Agent is at work in another event loop.",
+                    hint="Use it in one asyncio.run(), or write `async with agent:` inside each.",
+                )
+            self._loop, self._opening = loop, asyncio.Lock()
         async with self._opening:
             if self._farhand is None:
                 store = await open_store(self._store) if isinstance(self._store, str) else self._store
@@ -147,6 +167,7 @@ class Agent:
             return self._farhand
 
     async def _begin(self, prompt: str, thread: str | None, owner: Owner) -> tuple[Farhand, Run]:
+        _check_words(prompt, thread)
         farhand = await self._open()
         fresh = farhand.clock.fresh
         message = UserMessage(fresh("msg"), (Text(prompt),))
@@ -154,10 +175,24 @@ class Agent:
         return farhand, started.run
 
 
-def _reaction(call_id: str, brought: Outcome | Answer) -> Reaction:
-    if isinstance(brought, Answer):
-        return Reaction(call_id, answer=brought)
-    return Reaction(call_id, brought)
+def _model(model: Model | str) -> Model:
+    if isinstance(model, str):
+        return model_named(model)
+    if not hasattr(model, "stream"):
+        raise BadSetting(f"model is a name such as anthropic:…, or a Model, not {model!r}.")
+    return model
+
+
+# `object`: types are promises of those who check them, and not everybody does
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _check_words(prompt: object, thread: object) -> None:
+    if not isinstance(prompt, str) or not is_text(prompt):
+        raise Misuse(f"The prompt is a text, not {prompt!r}.")
+    if thread is not None and not (isinstance(thread, str) and is_chosen_id(thread)):
+        raise Misuse(f"A thread is named with 1 to 128 letters, digits or _ . : -, not {thread!r}.")
 
 
 async def _result(farhand: Farhand, run: Run, after: Position) -> RunResult:

@@ -117,7 +117,7 @@ async def _free(kit: Kit, worker: Worker, place: Place) -> None:
     if not run.waits:
         raise Busy(
             "The assistant is still working on the last message.",
-            hint="Wait for its answer, or stop it with POST /api/chat/{id}/stop.",
+            hint="Wait for its answer, or stop it (POST /api/chat/{id}/stop, or `agent.stop(thread)`).",
         )
     await worker.let_go(run.run_id)
     await end(kit, run, MOVED_ON)

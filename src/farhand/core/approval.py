@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from farhand.errors import Misuse
+
 
 class Answer(Struct, frozen=True, kw_only=True):
     """What the person said. Edited input arrives here and nowhere else."""
@@ -14,6 +16,11 @@ class Answer(Struct, frozen=True, kw_only=True):
     reason: str = ""
     input: dict[str, object] | None = None
     scope: Literal["once", "thread"] = "once"
+
+    def __post_init__(self) -> None:
+        # a host may pass on what a form sent: the text "false" is no yes
+        if not isinstance(self.approved, bool):
+            raise Misuse(f"approved is True or False, not {self.approved!r}.")
 
 
 class Approval(Struct, frozen=True, kw_only=True):

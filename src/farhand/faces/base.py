@@ -16,7 +16,7 @@ from farhand.agent.reader import Reader
 from farhand.core.event import Entry
 from farhand.core.principal import Owner, Principal
 from farhand.core.settings import Settings
-from farhand.errors import FarhandError, StoreDown
+from farhand.errors import FarhandError, StoreDown, Unreadable
 from farhand.wire.http import Header, header, read_body, require_json, respond_json
 from farhand.wire.pull import End, send_frames
 from farhand.wire.websocket import Socket
@@ -138,7 +138,7 @@ class _Following:
             return None
         try:
             return await self._next(seconds)
-        except StoreDown:
+        except (StoreDown, Unreadable):
             # also then a response has its own last word, and the rest can be resumed
             return self._encoder.close(cut=True)
 
@@ -190,10 +190,12 @@ STATUS: Mapping[str, int] = {
     "busy": 409,
     "conflict": 409,
     "mismatch": 409,
+    "refused": 409,
     "too_large": 413,
     "wrong_type": 415,
     "too_many": 429,
     "broken": 500,
+    "unreadable": 500,
     "shutting_down": 503,
     "store_down": 503,
 }

@@ -92,6 +92,11 @@ class App:
             routes = [*self._sockets(faces), *self._routes(faces), *pages(farhand, self.door)]
             self._router = self.door.wrap(Router(routes, default=not_found, redirect_slashes=False))
             self._farhand = farhand
+            self.door.reopen()
+            if not self.door.has_hook:
+                log.info(
+                    "no authenticate hook: only this machine is let in, with the token in `app.door.token`"
+                )
 
     async def drain(self, seconds: float = 0.0) -> None:
         """Ends open streams so that they can be resumed, and parks what is held: before a shutdown."""
@@ -101,7 +106,7 @@ class App:
 
     async def stop(self) -> None:
         if self._farhand is not None:
-            farhand, self._farhand = self._farhand, None
+            farhand, self._farhand, self._router = self._farhand, None, None
             if self._keeper is not None:
                 await self._keeper.close()
             await farhand.close()
@@ -121,12 +126,17 @@ class App:
             await self._serve_lifespan(receive, send)
             return
         if self._router is None:
-            log.warning(
-                "farhand was not started by its host (enter app.lifespan); starting it with this request"
-            )
+            self._say_unstarted()
             await self.start()
         assert self._router is not None, "a started app has its routes"
         await self._router(scope, receive, send)
+
+    def _say_unstarted(self) -> None:
+        # requests that come while it starts are part of the same story
+        if not self._starting.locked():
+            log.warning(
+                "farhand was not started by its host (enter app.lifespan); starting it with this request"
+            )
 
     def _sockets(self, faces: Sequence[Face]) -> list[WebSocketRoute]:
         return [

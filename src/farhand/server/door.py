@@ -100,6 +100,10 @@ class Door:
         """The app with what browsers ask before a listed page may use it."""
         return with_cors(app, self._screen)
 
+    def reopen(self) -> None:
+        """An app may be started again after it was stopped."""
+        self._closed = False
+
     def close(self) -> None:
         """From now on nobody is let in: the server is about to stop."""
         self._closed = True

@@ -26,6 +26,10 @@ class Facts(NamedTuple):
     needs_token: bool
     has_hook: bool
     tools: Sequence[Tool] | None
+    example: tuple[str, dict[str, object]] = ("Hello", {"ok": True})
+    """Words that make the model need a hand elsewhere, and what that hand may answer."""
+    chat_id: str = "first-chat"
+    """Another one each time: a message that was sent before gets the answer it got before."""
 
 
 def landing(facts: Facts) -> bytes:
@@ -81,18 +85,18 @@ def _credential(facts: Facts) -> str:
     )
 
 
-def _example(tools: Sequence[Tool] | None) -> tuple[str, dict[str, object]]:
+def example_for(tools: Sequence[Tool]) -> tuple[str, dict[str, object]]:
     """Words that make the model need a hand elsewhere, if it has one, and what that hand may answer."""
-    names = [tool.name for tool in tools or () if tool.executor is Executor.FRONTEND]
+    names = [tool.name for tool in tools if tool.executor is Executor.FRONTEND]
     if "open_url" in names:
         return "Open https://example.com", {"url": "https://example.com", "viewKey": "v1"}
     return (f"Please use {names[0]}." if names else "Hello"), {"ok": True}
 
 
 def _commands(facts: Facts) -> dict[str, str]:
-    words, output = _example(facts.tools)
+    words, output = facts.example
     message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": words}]}
-    chat = {"id": "first-chat", "wait": "hold", "messages": [message]}
+    chat = {"id": facts.chat_id, "wait": "hold", "messages": [message]}
     ack = {"toolCallId": "call_...", "status": "success", "output": output}
     result = {"tool_use_id": "call_...", "content": json.dumps(output, separators=(",", ":"))}
     results = {"agent_uuid": "...", "tool_results": [result]}

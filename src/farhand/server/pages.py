@@ -26,7 +26,7 @@ from farhand.errors import (
 )
 from farhand.faces.base import status_of
 from farhand.server.door import Door
-from farhand.server.landing import PAGE_HEADERS, Facts, landing
+from farhand.server.landing import PAGE_HEADERS, Facts, example_for, landing
 from farhand.wire.address import query
 from farhand.wire.http import Header, header, respond, respond_json
 from farhand.wire.json_out import encode
@@ -99,6 +99,8 @@ class _Pages:
             needs_token=not self._door.has_hook and not self._door.open,
             has_hook=self._door.has_hook,
             tools=self._farhand.spec.toolbox.tools() if is_known else None,
+            example=example_for(self._farhand.spec.toolbox.tools()),
+            chat_id=f"chat-{self._farhand.clock.fresh('thr')[-8:]}",
         )
         status = 200 if problem is None else 401
         await respond(send, status, b"text/html; charset=utf-8", landing(facts), PAGE_HEADERS)

@@ -49,6 +49,15 @@ def plain(value: object) -> object:
     return _plain(value, DEEPEST)
 
 
+def is_text(value: str) -> bool:
+    """Whether it can leave as UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def why_not_json(value: object) -> str:
     """A sentence without a full stop about a value that no JSON writer took as it is."""
     try:

@@ -53,7 +53,8 @@ def read_as(body: bytes, shape: type[T]) -> T:
     try:
         value: T = decoder.decode(body)
     except msgspec.ValidationError as fault:
-        raise _malformed(f"{fault}.") from None
+        # it is JSON, so the hint is what the shape says itself
+        raise Malformed(f"{fault}.", hint="Nothing was applied.") from None
     return value
 
 

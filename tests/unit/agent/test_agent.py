@@ -12,7 +12,7 @@ from farhand.core.approval import Answer
 from farhand.core.event import Event, RunFinished, RunParked, TextAdded
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import Owner
-from farhand.errors import BadSetting, BadTool, Busy, NotFound, ResultMismatch, ShuttingDown
+from farhand.errors import BadSetting, BadTool, Busy, NotFound, ResultMismatch, ResultRefused, ShuttingDown
 from farhand.models.scripted import Ask, Fail, Moment, Say, ScriptedModel, Step
 from farhand.models.scripted.model import Script
 from farhand.tools.decorate import tool
@@ -197,7 +197,7 @@ async def test_of_many_answers_at_once_one_goes_on_and_the_model_is_asked_once()
         )
         results = [each for each in tried if isinstance(each, RunResult)]
         assert len({each.text for each in results}) == 1
-        assert all(isinstance(each, RunResult | ResultMismatch) for each in tried)
+        assert all(isinstance(each, RunResult | ResultRefused) for each in tried)
         assert len(model.prompts) == 2
 
 

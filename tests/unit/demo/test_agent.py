@@ -10,7 +10,7 @@ from farhand.core.outcome import Success
 from farhand.demo import scratch as scratch_module
 from farhand.demo.agent import agent, demo_agent
 from farhand.demo.scratch import FOLDER_VARIABLE, scratch
-from farhand.errors import BadSetting, ResultMismatch
+from farhand.errors import BadSetting
 from farhand.models.scripted import ScriptedModel
 from tests.requirement import requirement
 
@@ -51,7 +51,7 @@ async def test_no_file_is_deleted_without_a_yes(tmp_path: Path, monkeypatch: pyt
     async with demo_agent() as demo:
         paused = await demo.run("Delete old-draft.txt", thread="t1")
         (asking,) = paused.pending
-        with pytest.raises(ResultMismatch):
+        with pytest.raises(ResultRefused, match="yes"):
             await demo.answer("t1", [(asking.call_id, Success({"deleted": "old-draft.txt"}))])
     assert asking.approval_id is not None
     assert "old-draft.txt" in scratch().files()

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from farhand.errors import BadSetting, ModelFault
+from farhand.errors import BadSetting, FarhandError, ModelFault
 from farhand.models.base import ModelEvent, Prompt, Stop
 from farhand.models.scripted.moment import Moment, check_history, moment_of
 from farhand.models.scripted.step import Cut, Fail, Item, Speech, Step, by_words, items_of
@@ -77,8 +77,7 @@ class ScriptedModel:
         yield speech.stop
 
     async def _items(self, prompt: Prompt) -> AsyncGenerator[Item, None]:
-        answer = self._script(moment_of(prompt))
-        async with aclosing(answer if isinstance(answer, AsyncGenerator) else _alone(answer)) as steps:
+        async with aclosing(_steps(self._script, moment_of(prompt))) as steps:
             async for step in steps:
                 for item in _checked(step):
                     yield item
@@ -112,8 +111,41 @@ class _InOrder:
         return step(moment) if callable(step) else step
 
 
-async def _alone(answer: Step | Awaitable[Step]) -> AsyncGenerator[Step, None]:
-    yield await answer if isinstance(answer, Awaitable) else answer
+async def _steps(script: Script, moment: Moment) -> AsyncGenerator[Step, None]:
+    """What the script answers. A mistake in it is the model's fault, told in words its author can use."""
+    async with aclosing(_played(script, moment)) as steps:
+        while (step := await _next(steps)) is not _END:
+            yield step
+
+
+async def _played(script: Script, moment: Moment) -> AsyncGenerator[Step, None]:
+    answer = script(moment)
+    if not isinstance(answer, AsyncGenerator):
+        yield await answer if isinstance(answer, Awaitable) else answer
+        return
+    async with aclosing(answer):
+        async for step in answer:
+            yield step
+
+
+_END = Stop("end")
+"""After the last step; told by its identity."""
+
+
+async def _next(steps: AsyncGenerator[Step, None]) -> Step:
+    try:
+        return await anext(steps, _END)
+    except FarhandError:
+        raise
+    # somebody else's function: it may raise anything
+    except Exception as error:
+        raise _broken_script(error) from error
+
+
+def _broken_script(error: Exception) -> ModelFault:
+    return ModelFault(
+        f"The script raised {type(error).__name__}: {error}.", hint="Mend it, then say it again."
+    )
 
 
 def _checked(step: object) -> tuple[Item, ...]:

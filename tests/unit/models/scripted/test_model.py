@@ -247,6 +247,6 @@ async def test_a_function_sees_results_and_goes_on() -> None:
     assert text_in(await heard(model, talk.asked("look").got(Success("sunny")))) == "It is sunny."
 
 
-async def test_an_error_of_the_script_itself_comes_out_unchanged() -> None:
-    with pytest.raises(ZeroDivisionError):
+async def test_an_error_of_the_script_itself_is_told_as_the_models_fault() -> None:
+    with pytest.raises(ModelFault, match="ZeroDivisionError"):
         await heard(ScriptedModel(lambda moment: "x" * (1 // moment.steps)), Talk("go"))
