@@ -97,7 +97,7 @@ it.concurrent("a yes to a tool of the page and its output go in one post", async
 });
 
 it.concurrent("a tool runs in the page and is acked beside the held stream, with one post in all", async () => {
-  requirement("ai-sdk:held");
+  requirement("ai-sdk:hands");
   const url = fresh("page");
   const ran: string[] = [];
   const { chat, sees, posts, requests, seen } = open({
@@ -113,7 +113,7 @@ it.concurrent("a tool runs in the page and is acked beside the held stream, with
 });
 
 it.concurrent("an approval is answered beside the held stream, with what the person edited", async () => {
-  requirement("ai-sdk:held");
+  requirement("ai-sdk:hands");
   const [path, other] = [fresh("file"), fresh("other")];
   const { chat, hands, sees, part, posts } = open({ wait: "hold" });
   void chat.sendMessage({ text: `delete ${path}` });
@@ -127,7 +127,7 @@ it.concurrent("an approval is answered beside the held stream, with what the per
 });
 
 it.concurrent("a tool that the page does not have fails with its name; a server tool is left alone", async () => {
-  requirement("ai-sdk:held");
+  requirement("ai-sdk:hands");
   const { chat, sees } = open({ wait: "hold" });
   void chat.sendMessage({ text: `both ${fresh("city")}` });
   await sees('open_url gave nothing: failure, This page has no handler for "open_url".');
@@ -135,7 +135,7 @@ it.concurrent("a tool that the page does not have fails with its name; a server 
 });
 
 it.concurrent("an answer that comes when nobody reads is followed by a resume", async () => {
-  requirement("ai-sdk:held");
+  requirement("ai-sdk:hands");
   let finish: ((output: string) => void) | undefined;
   const { chat, sees, requests } = open({
     wait: "hold",
@@ -152,7 +152,7 @@ it.concurrent("an answer that comes when nobody reads is followed by a resume", 
 });
 
 it.concurrent("a handler whose call was settled elsewhere is aborted", async () => {
-  requirement("ai-sdk:held");
+  requirement("ai-sdk:hands");
   let [begun, aborted] = [false, false];
   const { chat, hands, sees, part } = open({
     wait: "hold",

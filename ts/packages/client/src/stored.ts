@@ -15,6 +15,16 @@ export function talkOf(thread: Thread, facts: Facts): Talk {
   return { messages, calls, course: courseOf(thread.state) };
 }
 
+/** What is stored, and after it what a page has heard since it asked for it. */
+export function joined(stored: Talk, heard: Talk): Talk {
+  const known = new Set(heard.messages.map(({ id }) => id));
+  return {
+    messages: [...stored.messages.filter(({ id }) => !known.has(id)), ...heard.messages],
+    calls: new Map([...stored.calls, ...heard.calls]),
+    course: heard.course,
+  };
+}
+
 function partOf(part: UIPart, id: string): Part[] {
   if (part.type === "text" || part.type === "reasoning") {
     return [{ type: part.type, id, text: part.text ?? "" }];

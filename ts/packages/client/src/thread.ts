@@ -7,7 +7,7 @@ import { Executor, type HandlerMap, type OnUnknown } from "./executor.ts";
 import { ask, type Http, httpOf, type HttpOptions } from "./http.ts";
 import { type Delivery, type Keep, Outbox } from "./outbox.ts";
 import { sseTransport } from "./sse.ts";
-import { talkOf } from "./stored.ts";
+import { joined, talkOf } from "./stored.ts";
 import { Cut, type Frames, Refused, START, type Transport } from "./transport.ts";
 import { backOff, Timers } from "./wait.ts";
 
@@ -315,15 +315,17 @@ export class LiveThread {
   }
 
   async #load(): Promise<void> {
+    const before = this.#talk;
     const thread = await this.#stored();
     if (thread === undefined) {
       return;
     }
     this.#know(thread);
-    const { course } = this.#talk;
+    const now = this.#talk;
     const talk = talkOf(thread, this.#facts);
-    // the page may have heard why
-    this.#talk = talk.course.state === "failed" && course.state === "failed" ? { ...talk, course } : talk;
+    const isFailed = talk.course.state === "failed" && now.course.state === "failed";
+    // what was said meanwhile goes on, after what is stored; and why it failed the page may have heard
+    this.#talk = now !== before ? joined(talk, now) : isFailed ? { ...talk, course: now.course } : talk;
     this.#changed();
   }
 

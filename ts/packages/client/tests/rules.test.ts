@@ -1,10 +1,14 @@
 // Rules that need no server: what a chunk changes, which handler counts, what may be opened, what is believed.
+import { readdirSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import type { Chunk } from "@farhand/protocol";
 import { expect, it } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
 import { type Call, Executor, httpOf, openable, Outbox, reduce, SILENCE, type Talk } from "../src/index.ts";
 import { chunkOf } from "../src/transport.ts";
 import { Memory } from "./page.ts";
+
+const TRANSCRIPTS = resolve(import.meta.dirname, "../../../../schema/transcripts/ui_stream");
 
 const told = (...chunks: Chunk[]): Talk => chunks.reduce(reduce, SILENCE);
 const start: Chunk = { type: "start", messageId: "run_1" };
@@ -81,6 +85,21 @@ it("a call of a step that was discarded is gone at the end", () => {
   const first = told(start, { type: "tool-input-available", toolCallId: "call_1", toolName: "open_url", input: {} });
   const replayed = ([start, { type: "finish", finishReason: "stop" }] as Chunk[]).reduce(reduce, first);
   expect([...replayed.calls.keys()]).toEqual([]);
+});
+
+it("every answer of the transcripts is believed, and ends with no call in the middle of being written", () => {
+  requirement("client:messages");
+  const names = readdirSync(TRANSCRIPTS);
+  expect(names.length).toBeGreaterThan(10);
+  for (const name of names) {
+    const lines = readFileSync(resolve(TRANSCRIPTS, name), "utf8").trim().split("\n");
+    const texts = lines.filter((line) => line.startsWith('{"chunk":')).map((line) => JSON.stringify((JSON.parse(line) as { chunk: object }).chunk));
+    const chunks = texts.flatMap((text) => chunkOf(text) ?? []);
+    expect(chunks.length, name).toBe(texts.length);
+    const talk = chunks.reduce(reduce, SILENCE);
+    expect([...talk.calls.values()].filter(({ phase }) => phase === "writing"), name).toEqual([]);
+    expect(talk.course.state, name).not.toBe("running");
+  }
 });
 
 it("what is no chunk is not believed", () => {

@@ -160,6 +160,25 @@ it.concurrent("after a reload the page has its messages and its open calls again
   await after.sees("open_url gave 1.");
 });
 
+it.concurrent("a message that is sent while the page still loads comes after what is stored", async () => {
+  requirement("client:reload");
+  const threadId = fresh("thread");
+  const before = page({ threadId });
+  before.thread.send("hello ann");
+  await before.becomes(({ course }) => course.state === "done", "an answer");
+  const after = page({ threadId });
+  const opened = after.thread.open();
+  after.thread.send("hello bob");
+  await opened;
+  await after.becomes(({ course }) => course.state === "done", "an answer");
+  expect(lines(after.thread.state)).toEqual([
+    "user: hello ann",
+    "assistant: Hello ann, this is your message number 1.",
+    "user: hello bob",
+    "assistant: Hello bob, this is your message number 2.",
+  ]);
+});
+
 it.concurrent("a stopped run says so, and aborts what runs in the page", async () => {
   requirement("client:stop");
   let aborted = false;

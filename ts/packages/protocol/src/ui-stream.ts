@@ -49,6 +49,7 @@ export type PostedPart = {
   readonly text?: string;
   readonly state?: string;
   readonly toolCallId?: string;
+  readonly input?: unknown;
   readonly output?: unknown;
   readonly errorText?: string;
   readonly approval?: PostedApproval | null;
