@@ -10,7 +10,7 @@ from farhand.core.outcome import Success
 from farhand.demo import scratch as scratch_module
 from farhand.demo.agent import agent, demo_agent
 from farhand.demo.scratch import FOLDER_VARIABLE, scratch
-from farhand.errors import ResultRefused
+from farhand.errors import BadSetting, ResultRefused
 from farhand.models.scripted import ScriptedModel
 from tests.requirement import requirement
 
