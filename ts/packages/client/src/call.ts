@@ -4,11 +4,14 @@ import { unreachable } from "./unreachable.ts";
 
 export type Input = Readonly<Record<string, unknown>>;
 
-/** A call in its phase, each with only its own fields. `writing` is the model's: nobody may run it yet. */
+/**
+ * A call in its phase, each with only its own fields. `writing` is the model's: nobody may run it yet; `taken` is somebody
+ * else's to run, a registered client's.
+ */
 export type Call = { readonly id: string; readonly tool: string } & (
   | { readonly phase: "writing"; readonly text: string }
   | { readonly phase: "asking"; readonly input: Input; readonly approvalId: string }
-  | { readonly phase: "ready"; readonly input: Input }
+  | { readonly phase: "ready" | "taken"; readonly input: Input }
   | { readonly phase: "settled"; readonly input: unknown; readonly outcome: Outcome }
 );
 
@@ -40,8 +43,9 @@ export function reduce(talk: Talk, chunk: Chunk): Talk {
   switch (chunk.type) {
     case "start":
       return begin(talk, chunk.messageId);
-    case "start-step":
     case "finish-step":
+      return finishStep(talk);
+    case "start-step":
     case "text-end":
     case "reasoning-end":
     case "data-gap":
@@ -89,7 +93,7 @@ export function inputOf(call: Call): unknown {
 }
 
 export function isOpen(call: Call): boolean {
-  return call.phase === "asking" || call.phase === "ready";
+  return call.phase !== "writing" && call.phase !== "settled";
 }
 
 export function say(talk: Talk, id: string, text: string): Talk {
@@ -105,10 +109,20 @@ function begin(talk: Talk, id: string): Talk {
   return { ...talk, messages: [...others, { id, role: "assistant", parts: [] }], course: { state: "running" } };
 }
 
-/** Calls of a step that was discarded are in no message any more. */
+/** What was written out whole and neither handed out nor asked about is in somebody else's hands. */
+function finishStep(talk: Talk): Talk {
+  const calls = [...talk.calls.values()].map((call): Call => {
+    const isWhole = call.phase === "writing" && isObject(call.text);
+    return isWhole ? { id: call.id, tool: call.tool, phase: "taken", input: parsed(call.text) } : call;
+  });
+  return { ...talk, calls: new Map(calls.map((call) => [call.id, call])) };
+}
+
+/** Calls of a step that was discarded are in no message any more, or were never written to their end. */
 function end(talk: Talk, course: Course): Talk {
   const shown = new Set(talk.messages.flatMap(({ parts }) => parts.map((part) => part.type === "call" && part.callId)));
-  return { ...talk, course, calls: new Map([...talk.calls].filter(([id]) => shown.has(id))) };
+  const calls = [...talk.calls].filter(([id, { phase }]) => shown.has(id) && phase !== "writing");
+  return { ...talk, course, calls: new Map(calls) };
 }
 
 function addPart(talk: Talk, part: Part): Talk {
@@ -130,7 +144,7 @@ function addText(talk: Talk, id: string, delta: string): Talk {
   return { ...talk, messages: talk.messages.with(-1, { ...last, parts }) };
 }
 
-const RANKS = { writing: 0, asking: 1, ready: 1, settled: 2 } as const;
+const RANKS = { writing: 0, taken: 1, asking: 1, ready: 1, settled: 2 } as const;
 
 function show(talk: Talk, call: Call): Talk {
   // without an id there is nothing that an answer could be addressed to
@@ -169,10 +183,14 @@ function settle(talk: Talk, id: string, outcome: Outcome): Talk {
 
 /** Written out whole before an approval and in replays; a text that is cut shows as nothing. */
 function parsed(text: string): Input {
+  return isObject(text) ? (JSON.parse(text) as Input) : {};
+}
+
+function isObject(text: string): boolean {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Input) : {};
+    return typeof value === "object" && value !== null;
   } catch {
-    return {};
+    return false;
   }
 }

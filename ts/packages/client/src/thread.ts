@@ -2,7 +2,7 @@
 // what is asked when; each part's own rules stand in its own file.
 import type { Ack, ApproveRequest, OpenCall, Outcome, Thread } from "@farhand/protocol";
 import { isOpenCall, isThread } from "@farhand/protocol";
-import { isOpen, reduce, say, SILENCE, type Talk } from "./call.ts";
+import { type Call, isOpen, reduce, say, SILENCE, type Talk } from "./call.ts";
 import { Executor, type HandlerMap, type OnUnknown } from "./executor.ts";
 import { ask, type Http, httpOf, type HttpOptions } from "./http.ts";
 import { type Delivery, type Keep, Outbox } from "./outbox.ts";
@@ -293,7 +293,8 @@ export class LiveThread {
 
   /** Open calls, in their phase, of which the server was not asked yet who they are for. */
   #news(): string[] {
-    const open = [...this.#talk.calls.values()].filter((call) => isOpen(call) && !this.#executor.handles(call.tool));
+    const asked = ({ phase, tool }: Call): boolean => phase === "taken" || !this.#executor.handles(tool);
+    const open = [...this.#talk.calls.values()].filter((call) => isOpen(call) && asked(call));
     return open.map((call) => `${call.phase} ${call.id}`).filter((name) => !this.#learned.has(name));
   }
 

@@ -80,6 +80,19 @@ it("a replay of a message takes the place of what was there, and a settled call 
   expect(twice.messages.at(-1)?.parts).toEqual([{ type: "call", callId: "call_1" }]);
 });
 
+it("a call that was written out whole and not handed out is somebody else's", () => {
+  requirement("client:own-tools-only");
+  const whole: Chunk = { type: "tool-input-delta", toolCallId: "call_1", inputTextDelta: '"x"}' };
+  const taken = told(...written, whole, { type: "finish-step" }).calls.get("call_1");
+  expect(taken).toEqual({ id: "call_1", tool: "open_url", phase: "taken", input: { url: "x" } });
+  const asked: string[] = [];
+  executorOf({ open_url: () => asked.push("ran") }, asked).see(taken as Call, { frontend: true });
+  expect(asked).toEqual([]);
+  // one that was cut in the middle was never a call
+  const cut = told(...written, { type: "finish-step" }, { type: "finish", finishReason: "stop" });
+  expect(cut.calls.size).toBe(0);
+});
+
 it("a call of a step that was discarded is gone at the end", () => {
   requirement("client:resumes");
   const first = told(start, { type: "tool-input-available", toolCallId: "call_1", toolName: "open_url", input: {} });

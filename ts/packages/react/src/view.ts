@@ -58,11 +58,16 @@ function stateOf(state: ThreadState, call: Call, memory: Memory): CardState {
     return onItsWay(delivery);
   }
   const fact = state.facts.get(call.id);
-  if (state.running.has(call.id) || (call.phase === "ready" && fact?.executor === "server")) {
+  if (state.running.has(call.id) || isElsewhere(call, fact)) {
     return { name: "running" };
   }
   // which card it is, the server has yet to say; an approval is one in any case
-  return call.phase === "ready" && fact === undefined ? { name: "writing" } : openState(state, fact);
+  return call.phase !== "asking" && fact === undefined ? { name: "writing" } : openState(state, fact);
+}
+
+/** On the server, or in a program that has begun with it; one that has not may be gone. */
+function isElsewhere(call: Call, fact: OpenCall | undefined): boolean {
+  return call.phase !== "asking" && (fact?.executor === "server" || (fact?.executor === "client" && fact.phase === "taken"));
 }
 
 function openState({ course }: ThreadState, fact: OpenCall | undefined): CardState {

@@ -75,6 +75,8 @@ it("what the page knows becomes a state", () => {
   expect(name(facts("frontend"))).toBe("open");
   expect(name(facts("server"))).toBe("running");
   expect(name(facts("client"))).toBe("no-client");
+  const begun = { facts: new Map([["call_1", { ...fact, executor: "client", phase: "taken" }]]) };
+  expect(name(begun, { ...call, phase: "taken", input: {} })).toBe("running");
   expect(name({ ...facts("frontend"), course: { state: "parked" } })).toBe("parked");
   expect(name({ running: new Set(["call_1"]) })).toBe("running");
   expect(name({ deliveries: new Map([["call_1", { state: "sending" }]]) })).toBe("sending");

@@ -22,7 +22,7 @@ export function ToolCard({ view }: { view: CardView }): ReactNode {
     case "parked":
       return <OpenCard view={view} note={<Parked deadline={state.deadline} />} />;
     case "running":
-      return <Frame view={view} title={questionOf(view.call)} context={view.executor === "server" ? "Running on the server" : "Running in this browser"} />;
+      return <Frame view={view} title={questionOf(view.call)} context={PLACES[view.executor] ?? "Running in this browser"} />;
     case "undelivered":
       return <Undelivered view={view} retryAt={state.retryAt} />;
     case "refused":
@@ -43,6 +43,8 @@ export function ToolCard({ view }: { view: CardView }): ReactNode {
       return unreachable(state);
   }
 }
+
+const PLACES: Readonly<Record<string, string>> = { server: "Running on the server", client: "Running in another program" };
 
 function OpenCard({ view, note }: { view: CardView; note?: ReactNode }): ReactNode {
   return (
