@@ -118,7 +118,7 @@ class Encoder(Protocol):
         """After the last frame."""
         ...
 
-    def encode_entry(self, entry: Entry) -> bytes: ...
+    def encode_event(self, entry: Entry) -> bytes: ...
 
     def close(self, *, cut: bool) -> bytes:
         """The end of a response that no event ended. `cut`: the server stops, the rest can be resumed."""
@@ -147,7 +147,7 @@ class _Following:
             entries = await self._reader.next(seconds)
             if entries is None:
                 break
-            frames = b"".join([self._encoder.encode_entry(entry) for entry in entries])
+            frames = b"".join([self._encoder.encode_event(entry) for entry in entries])
             # entries that this wire does not show are no reason to wait for more
             if frames or not entries:
                 return frames

@@ -16,7 +16,7 @@ import pytest
 
 from farhand.agent.agent import Agent
 from farhand.core.event import parse_position
-from farhand.faces.awaiting.decode import decode_run, decode_tool_results
+from farhand.faces.awaiting.decode import decode_message, decode_results
 from farhand.models.scripted import Ask, Fail, Say, Step, Think
 from tests.faces.awaiting.agents import agent_with
 from tests.faces.awaiting.client import attributes_of, result
@@ -160,9 +160,9 @@ def test_what_was_written_down_keeps_the_rules_of_the_wire(name: str) -> None:
 def _check_request(sent: Line, status: int) -> None:
     body = json.dumps(sent.get("body")).encode()
     if sent["path"] == "/agent/run" and status == 200:
-        assert decode_run(body).parts
+        assert decode_message(body).parts
     if sent["path"] == "/agent/tool_results" and status == 200:
-        assert decode_tool_results(body, most=32).results
+        assert decode_results(body, most=32).results
 
 
 def _check_frames(frames: list[Line]) -> None:

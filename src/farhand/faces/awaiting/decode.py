@@ -43,7 +43,7 @@ class Results(Struct, frozen=True):
         return [result.tool_use_id for result in self.results]
 
 
-def decode_run(body: bytes) -> Prompt:
+def decode_message(body: bytes) -> Prompt:
     request = read_as(body, RunRequest)
     if request.agent_uuid is not None:
         check_thread_id(request.agent_uuid)
@@ -53,7 +53,7 @@ def decode_run(body: bytes) -> Prompt:
     return Prompt(request.agent_uuid, parts)
 
 
-def decode_tool_results(body: bytes, *, most: int) -> Results:
+def decode_results(body: bytes, *, most: int) -> Results:
     request = read_as(body, ToolResultsRequest)
     check_thread_id(request.agent_uuid)
     if len(request.tool_results) > most:

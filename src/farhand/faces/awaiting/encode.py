@@ -77,7 +77,7 @@ class Encoder:
         self._at = opening.after
         self._end_of_block = opening.after
 
-    def encode_entry(self, entry: Entry) -> bytes:
+    def encode_event(self, entry: Entry) -> bytes:
         if self.ended:
             return b""
         frames = self._begin()

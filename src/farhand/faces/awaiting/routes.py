@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from farhand.agent.endings import ABORTED
 from farhand.agent.farhand import Farhand
-from farhand.faces.awaiting.decode import check_thread_id, decode_format, decode_run, decode_tool_results
+from farhand.faces.awaiting.decode import check_thread_id, decode_format, decode_message, decode_results
 from farhand.faces.awaiting.encode import Encoder
 from farhand.faces.awaiting.exchange import Exchange, Refusing, answer, begin, resume
 from farhand.faces.awaiting.refusal import encode_error, encode_refusal
@@ -41,13 +41,13 @@ class _Endpoints:
 
     async def run(self, request: Request) -> None:
         formatter = self._format(request)
-        prompt = decode_run(await request.json())
+        prompt = decode_message(await request.json())
         await self._show(request, await begin(self._farhand, request.owner, prompt, formatter))
 
     async def results(self, request: Request) -> None:
         formatter = self._format(request)
         most = self._farhand.settings.limits.open_calls_per_run
-        results = decode_tool_results(await request.json(), most=most)
+        results = decode_results(await request.json(), most=most)
         answered = await answer(self._farhand, request.principal, results, formatter)
         if isinstance(answered, Refusing):
             await request.reply(*encode_refusal(answered.call_ids, answered.receipts))

@@ -68,7 +68,7 @@ class Chat(Struct, frozen=True):
 Wish: TypeAlias = Say | Again | Bring
 
 
-def decode_chat(body: bytes) -> Chat:
+def decode_message(body: bytes) -> Chat:
     return chat_of(read_as(body, ChatRequest))
 
 

@@ -267,7 +267,7 @@ class Encoder:
     def ended(self) -> bool:
         return self._chunks.ended
 
-    def encode_entry(self, entry: Entry) -> bytes:
+    def encode_event(self, entry: Entry) -> bytes:
         frames = [frame(chunk) for chunk in (*self._take_first(), *self._chunks.of_entry(entry))]
         if self._with_ids and frames:
             # on the last frame, so that whoever has the id has all of the entry

@@ -8,7 +8,7 @@ from farhand.agent.endings import STOPPED_BY_USER
 from farhand.agent.farhand import Farhand
 from farhand.errors import TooLarge
 from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute, follow
-from farhand.faces.ui_stream.decode import decode_chat, decode_position
+from farhand.faces.ui_stream.decode import decode_message, decode_position
 from farhand.faces.ui_stream.encode import Encoder, encode_error
 from farhand.faces.ui_stream.exchange import Exchange, begin, resume
 from farhand.faces.ui_stream.sockets import LiveSocket, MultiplexedSocket
@@ -52,7 +52,7 @@ class _Endpoints:
         self._farhand = farhand
 
     async def chat(self, request: Request) -> None:
-        chat = decode_chat(await _body(request))
+        chat = decode_message(await _body(request))
         await self._show(request, await begin(self._farhand, request.principal, chat))
 
     async def stream(self, request: Request) -> None:
