@@ -10,6 +10,7 @@ from typing import TypedDict, Unpack
 import pytest
 
 from farhand.agent.agent import Agent
+from farhand.clients.roster import ClientTools
 from farhand.core.settings import Settings
 from farhand.server.door import Authenticate
 from farhand.store.base import Store
@@ -20,6 +21,7 @@ class NamedOptions(TypedDict, total=False):
     store: str | Store
     settings: Settings | None
     authenticate: Authenticate | None
+    client_tools: ClientTools | None
 
 
 Serve = Callable[..., Awaitable[Served]]

@@ -12,6 +12,7 @@ import uvicorn
 
 from farhand.agent.agent import Agent
 from farhand.agent.farhand import Farhand
+from farhand.clients.roster import ClientTools
 from farhand.core.settings import Settings
 from farhand.server.app import App, create_app
 from farhand.server.door import Authenticate
@@ -23,6 +24,7 @@ class Options:
     store: str | Store = "memory:"
     settings: Settings | None = None
     authenticate: Authenticate | None = None
+    client_tools: ClientTools | None = None
 
 
 @dataclass
@@ -54,7 +56,13 @@ class Served:
 
 @asynccontextmanager
 async def served(agent: Agent, options: Options) -> AsyncIterator[Served]:
-    app = create_app(agent, store=options.store, settings=options.settings, authenticate=options.authenticate)
+    app = create_app(
+        agent,
+        store=options.store,
+        settings=options.settings,
+        authenticate=options.authenticate,
+        client_tools=options.client_tools,
+    )
     await app.start()
     listener = socket.create_server(("127.0.0.1", 0))
     # the loop sets it only on sockets that name their protocol, and without it each answer waits 40 ms
