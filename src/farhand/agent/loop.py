@@ -18,15 +18,11 @@ from farhand.agent.park import Hold, wait_or_park
 from farhand.agent.wish import Circumstances, Opened, open_wish, too_many
 from farhand.core.call import Call
 from farhand.core.event import (
-    CallBegun,
     Event,
-    InputAdded,
-    ReasoningAdded,
     RunFailed,
     RunFinished,
     StepFinished,
     StepStarted,
-    TextAdded,
 )
 from farhand.core.run import RunState
 from farhand.core.thread import AssistantMessage, Message, ResultsMessage
@@ -202,6 +198,3 @@ def _unsaved(work: Work) -> tuple[Write, ...]:
 def _insert(work: Work, message: Message) -> tuple[Write, ...]:
     run = work.log.run
     return (InsertMessage(run.owner, run.thread_id, message),)
-
-
-_SPOKEN = (StepStarted, TextAdded, ReasoningAdded, CallBegun, InputAdded)

@@ -17,6 +17,7 @@ from farhand.core.event import (
     CallBegun,
     Event,
     InputAdded,
+    ModelDelayed,
     ReasoningAdded,
     RunParked,
     RunResumed,
@@ -125,4 +126,4 @@ async def _last_word(kit: Kit, run: Run) -> Event | None:
     return None
 
 
-_SPOKEN = (StepStarted, TextAdded, ReasoningAdded, CallBegun, InputAdded)
+_SPOKEN = (StepStarted, ModelDelayed, TextAdded, ReasoningAdded, CallBegun, InputAdded)
