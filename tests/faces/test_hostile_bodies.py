@@ -235,6 +235,16 @@ async def test_a_method_that_a_path_does_not_take_is_refused(waiting: Waiting, m
     await completes(waiting)
 
 
+@requirement("hostile:no-body")
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/nothing/at/all"])
+async def test_a_page_around_the_faces_takes_no_body_either(waiting: Waiting, path: str) -> None:
+    http = waiting.served.http
+    plain = (await http.get(path)).status_code
+    assert (await http.request("GET", path, content=b"[" * 100_000, headers=JSON)).status_code == plain
+    assert (await http.post(path, content=b"\xff", headers=JSON)).status_code in (404, 405)
+    await completes(waiting)
+
+
 @requirement("hostile:frames-of-sockets")
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES.keys())
 async def test_a_hostile_frame_gets_an_error_or_closes_the_socket_for_its_size(

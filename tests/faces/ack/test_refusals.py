@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from farhand.errors import StoreDown
+from farhand.store.base import Commit, Write
+from farhand.store.memory import MemoryStore
 from tests.faces.ack.desk import OK, OPEN, PHOTO, UNKNOWN, Hand
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene, once
@@ -108,6 +111,22 @@ async def test_another_method_is_405_and_names_the_right_one(serve: Serve, path:
     assert (response.json()["ok"], response.json()["reason"]) == (False, "wrong_method")
 
 
+@requirement("ack:store-down")
+async def test_while_the_store_is_away_nothing_is_accepted_and_later_all_is_well(serve: Serve) -> None:
+    kept = _Unreliable()
+    served = await serve(Scene(once(OPEN)).agent, store=kept)
+    hand = Hand(served.http)
+    page = Page(served.http)
+    [call] = (await page.say("open")).calls
+    kept.away = True
+    response = await served.http.post("/api/tools/ack", json={"toolCallId": call, "status": "success"})
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+    assert (response.json()["ok"], response.json()["reason"]) == (False, "store_down")
+    kept.away = False
+    assert await hand.ack(call, output={"n": 1}) == OK
+    assert (await page.resume()).text == "open_url: success {'n': 1}."
+
+
 @requirement("ack:owner")
 async def test_to_another_principal_a_call_and_an_approval_do_not_exist(serve: Serve, store: str) -> None:
     served = await serve(Scene(once(OPEN, PHOTO)).agent, store=store, authenticate=check)
@@ -138,3 +157,14 @@ async def test_answering_and_approving_are_scopes_of_their_own(serve: Serve) -> 
         assert (status, body["reason"]) == (403, "forbidden")
         assert await Hand(approves).approve(approval) == OK
         assert await Hand(answers).ack(turn.calls[0]) == OK
+
+
+class _Unreliable(MemoryStore):
+    """A store that can go away for a while."""
+
+    away = False
+
+    async def commit(self, *writes: Write) -> Commit:
+        if self.away:
+            raise StoreDown("The store is away.")
+        return await super().commit(*writes)

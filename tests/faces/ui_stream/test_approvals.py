@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from farhand.core.outcome import Denied, Failure, Success
@@ -162,7 +164,9 @@ async def test_a_split_yes_is_left_untouched_once_then_the_call_is_handed_out(
     first = await page.say("photo")
     [call] = first.calls
     page.approve(call)
+    began = asyncio.get_running_loop().time()
     eager = await page.send()
+    assert asyncio.get_running_loop().time() - began >= 0.29, "an eager client has a moment to add its output"
     assert (eager.kinds, eager.message_id, eager.finish) == (UNTOUCHED, first.message_id, "tool-calls")
     again = await page.send()
     assert again.kinds == ["start", "tool-input-available", "finish"]
