@@ -100,7 +100,7 @@ it.concurrent("a tool runs in the page and is acked beside the held stream, with
   requirement("ai-sdk:hands");
   const url = fresh("page");
   const ran: string[] = [];
-  const { chat, sees, posts, requests, seen } = open({
+  const { chat, sees, posts, requests } = open({
     wait: "hold",
     handlers: { open_url: (input: { url: string }) => (ran.push(input.url), { url: input.url, viewKey: "v" }) },
   });
@@ -108,8 +108,10 @@ it.concurrent("a tool runs in the page and is acked beside the held stream, with
   await sees("open_url gave");
   expect(ran).toEqual([url]);
   expect(posts).toMatchObject([{ wait: "hold" }]);
-  expect(requests).toEqual(["POST /api/chat", "POST /api/tools/take", "POST /api/tools/ack"]);
-  expect(seen().at(-1)).toBe(`assistant: open_url gave {"url": "${url}", "viewKey": "v"}.`);
+  // a receipt may come after the end of the stream, and then one more look at it does no harm
+  const posted = requests.filter((each) => each.startsWith("POST"));
+  expect(posted).toEqual(["POST /api/chat", "POST /api/tools/take", "POST /api/tools/ack"]);
+  await sees(`assistant: open_url gave {"url": "${url}", "viewKey": "v"}.`);
 });
 
 it.concurrent("an approval is answered beside the held stream, with what the person edited", async () => {
