@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncGenerator
 
 import pytest
 
@@ -26,6 +27,7 @@ from farhand.core.outcome import Failure, Success
 from farhand.core.run import RunState, Usage
 from farhand.core.settings import Limits, Patience, Settings
 from farhand.core.thread import AssistantMessage, Reasoning, ResultsMessage, Text, text_of
+from farhand.models.base import ModelEvent, Prompt, TextDelta
 from farhand.models.scripted import Ask, Begin, Fail, Moment, Say, Step, Stop, Think
 from farhand.tools.decorate import tool
 from tests.requirement import requirement
@@ -279,16 +281,23 @@ async def test_a_fault_after_a_tool_ran_keeps_the_tools_result_in_the_history(st
 @requirement("runs:model-fault")
 @pytest.mark.parametrize("tools_first", [True, False])
 async def test_a_model_that_breaks_in_an_unforeseen_way_ends_its_run_and_leaves_a_valid_history(
-    stage: MakeStage, tools_first: bool
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch, tools_first: bool
 ) -> None:
     def script(moment: Moment) -> Step:
         if moment.text == "again":
             return "Now."
-        if tools_first and not moment.results:
-            return Ask("add", {"a": 2, "b": 3})
-        raise KeyError("a bug in the adapter")
+        return Ask("add", {"a": 2, "b": 3}) if tools_first and not moment.results else "never heard"
 
     on = await stage(script, add)
+    speak = on.model.stream
+
+    async def stream(prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
+        async for event in speak(prompt):
+            if event == TextDelta("never "):
+                raise KeyError("a bug in the adapter")
+            yield event
+
+    monkeypatch.setattr(on.model, "stream", stream)
     run = await on.say("go")
     failed = the(RunFailed, await on.told(run))
     assert failed.code == "broken"
