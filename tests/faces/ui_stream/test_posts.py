@@ -9,7 +9,7 @@ import pytest
 
 from farhand.core.outcome import Cancelled
 from farhand.core.thread import ResultsMessage, UserMessage, text_of
-from farhand.models.scripted import Ask, Moment, Step
+from farhand.models.scripted import Ask, Fail, Moment, Step
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene, once
 from tests.faces.ui_stream.page import Page, Turn, until, user_message
@@ -91,13 +91,38 @@ async def test_answers_posted_twice_settle_once_and_both_hear_the_rest(serve: Se
     page = Page((await serve(scene.agent, store=store)).http)
     [call] = (await page.say("open")).calls
     page.output(call, {"viewKey": "v"})
-    body = page.body()
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_post(page, body)) for _ in range(8)]
+        tasks = [group.create_task(_copy(page).send()) for _ in range(8)]
     turns = [task.result() for task in tasks]
     assert {turn.text for turn in turns} == {"open_url: success {'viewKey': 'v'}."}
     assert all(turn.kinds[:2] == ["start", "tool-output-available"] for turn in turns)
     assert len(scene.model.prompts) == 2
+
+
+@requirement("ui-stream:partial-answers")
+async def test_two_tabs_that_answer_a_call_each_at_once_both_hear_the_rest(serve: Serve, store: str) -> None:
+    scene = Scene(once(OPEN, Ask("ask_text", {"question": "?"})))
+    page = Page((await serve(scene.agent, store=store)).http)
+    one, two = (await page.say("both")).calls
+    tabs = [_copy(page), _copy(page)]
+    tabs[0].output(one, {"n": 1})
+    tabs[1].output(two, "text")
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(tab.send()) for tab in tabs]
+    assert "stop" in [task.result().finish for task in tasks]
+    assert (await page.resume()).text == "open_url: success {'n': 1}. ask_text: success text."
+    assert len(scene.model.prompts) == 2
+
+
+@requirement("ui-stream:limits")
+async def test_more_calls_than_a_step_may_ask_for_are_input_errors_and_the_others_run(serve: Serve) -> None:
+    asks = [Ask("weather", {"city": str(number)}) for number in range(40)]
+    scene = Scene(once(*asks))
+    turn = await Page((await serve(scene.agent)).http).say("weather everywhere")
+    assert (len(turn.of("tool-output-available")), len(turn.of("tool-input-error"))) == (32, 8)
+    assert len(scene.ran) == 32
+    assert turn.finish == "stop"
+    assert len(scene.seen) == 40
 
 
 @requirement("ui-stream:settled-elsewhere")
@@ -249,6 +274,16 @@ async def test_regenerate_of_what_is_not_there_is_refused_and_changes_nothing(se
     assert says(scene) == ["a", "b"]
 
 
+@requirement("ui-stream:regenerate")
+async def test_regenerate_after_a_fault_of_the_model_tries_again(serve: Serve, store: str) -> None:
+    scene = Scene([["One moment", Fail("Overloaded.")], "Here I am."])
+    page = Page((await serve(scene.agent, store=store)).http)
+    assert (await page.say("a")).chunks[-1]["type"] == "error"
+    turn = await page.send(trigger="regenerate-message")
+    assert (turn.text, turn.finish) == ("Here I am.", "stop")
+    assert says(scene) == ["a"]
+
+
 @requirement("ui-stream:edit")
 async def test_an_edited_message_cuts_the_thread_from_there_on(serve: Serve, store: str) -> None:
     scene = Scene(["One.", "Two.", "Other."])
@@ -340,7 +375,8 @@ async def test_a_body_that_is_too_large_is_told_how_to_send_less(serve: Serve) -
     assert "prepareSendMessagesRequest" in refused.body["error"]["message"]
 
 
-async def _post(page: Page, body: dict[str, object]) -> Turn:
+def _copy(page: Page) -> Page:
+    """Another tab with the same last message."""
     tab = Page(page.http, page.id)
     tab.messages = [{**page.messages[-1], "parts": [dict(part) for part in page.messages[-1]["parts"]]}]
-    return await tab.send(messages=body["messages"])
+    return tab
