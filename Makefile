@@ -22,7 +22,7 @@ export PYTHON VENV
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo test check check-format check-lint check-types check-imports check-sizes check-ts \
-        tests tests-ts format docs bench lock clean
+        tests tests-ts format docs schema bench lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
@@ -82,6 +82,9 @@ format: $(ready_to_develop) ## format the code and repair what the linter can
 docs: $(ready_to_develop) ## draw the state diagram from the table, and say where to read
 	@$(bin)/python scripts/draw_states.py
 	@echo "docs: start with README.md, then docs/"
+
+schema: $(ready_to_develop) ## write schema/ and the TypeScript types from the shapes of the wires
+	@$(bin)/python scripts/make_schema.py
 
 bench: $(if $(wildcard bench),$(ready_to_develop)) ## measure the figures we publish
 	@if [ -d bench ]; then $(bin)/python -m bench; else echo "bench: the measurements come with a later release"; fi
