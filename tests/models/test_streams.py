@@ -17,6 +17,7 @@ from farhand.core.thread import (
     UserMessage,
 )
 from farhand.core.tool import Tool
+from farhand.models.anthropic import Anthropic
 from farhand.models.base import (
     CallDone,
     CallStart,
@@ -30,7 +31,9 @@ from farhand.models.base import (
     Stop,
     TextDelta,
 )
+from farhand.models.openai import OpenAI, OpenAIChat
 from farhand.models.scripted import Ask, Moment, Say, Step, Think
+from farhand.testing import FakeAnthropic, FakeOpenAI
 from tests.models.stage import Provider
 from tests.requirement import requirement
 
@@ -103,6 +106,33 @@ async def test_a_name_that_the_provider_refuses_goes_out_as_an_alias_and_comes_b
         gone = await said(provider.model(fake), Prompt([*history, UserMessage("m2", (Text("and?"),))]))
         assert isinstance(gone[-1], Stop)
         assert fake.refused == []
+
+
+@requirement("models:options")
+async def test_options_and_tools_of_the_provider_itself_reach_the_request() -> None:
+    look = Tool(name="look", description="", input_schema={})
+    search = {"type": "web_search_20260318", "name": "web_search"}
+    async with FakeAnthropic(["Hi."]) as claude:
+        model = Anthropic(
+            "claude-sonnet-5",
+            api_key="key",
+            base_url=claude.url,
+            max_tokens=99,
+            options={"stop_sequences": ["."], "tools": [search]},
+        )
+        await said(model, Prompt([HELLO], [look]))
+        body = claude.requests[0].body
+        assert (body["max_tokens"], body["stop_sequences"]) == (99, ["."])
+        assert [tool["name"] for tool in body["tools"]] == ["look", "web_search"]
+    async with FakeOpenAI(["Hi.", "Hi."]) as gpt:
+        options = {"reasoning": {"effort": "low"}, "tools": [{"type": "web_search"}]}
+        await said(OpenAI("gpt", api_key="key", base_url=gpt.url, options=options), Prompt([HELLO], [look]))
+        body = gpt.requests[0].body
+        assert (body["store"], body["reasoning"]) == (False, {"effort": "low"})
+        assert [tool["type"] for tool in body["tools"]] == ["function", "web_search"]
+        chat = OpenAIChat("llama3", base_url=gpt.url, options={"temperature": 0.5})
+        await said(chat, Prompt([HELLO], [look]))
+        assert gpt.requests[1].body["temperature"] == 0.5
 
 
 @requirement("models:early-end")
