@@ -27,6 +27,7 @@ from farhand.core.call import (
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut, digest
 from farhand.core.result import Winner
 from farhand.core.tool import Executor, digest_of_approval
+from farhand.errors import Misuse
 from tests.requirement import requirement
 from tests.unit.core.samples import NO, NOW, YES, a_call, an_asking_call
 
@@ -148,6 +149,13 @@ def test_an_edit_that_changes_nothing_is_none() -> None:
     assert approved is not None
     assert approved.approval is not None
     assert approved.approval.asked_input is None
+
+
+@requirement("calls:approval")
+@pytest.mark.parametrize("approved", ["false", "true", 1, 0, None])
+def test_only_true_and_false_are_answers(approved: object) -> None:
+    with pytest.raises(Misuse, match="True or False"):
+        Answer(approved=approved)  # type: ignore[arg-type]
 
 
 def test_a_no_settles_the_call_as_denied_with_the_reason() -> None:
