@@ -6,6 +6,10 @@ calls, their results in the thread and the run's end are written together.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Awaitable
+from typing import TypeVar
+
 from msgspec.structs import replace
 
 from farhand.agent.history import cut_step, open_step, results_of
@@ -15,7 +19,12 @@ from farhand.core.call import Call, Phase
 from farhand.core.event import Event, RunFailed, RunFinished, StepFinished
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Message
+from farhand.errors import Unreadable
 from farhand.store.base import ClaimRun, Committed, InsertMessage, Stale, WriteRun
+
+log = logging.getLogger("farhand.runs")
+
+R = TypeVar("R")
 
 STOPPED_BY_USER = "stopped by the user"
 MOVED_ON = "the user moved on"
@@ -37,9 +46,24 @@ async def break_off(kit: Kit, run: Run, failed: RunFailed) -> bool:
     return await _end(kit, run, "the run failed", failed)
 
 
+async def break_off_by_force(kit: Kit, run: Run, failed: RunFailed) -> bool:
+    """The same for a run that nobody could begin to advance."""
+    claim = await kit.store.commit(ClaimRun(run.run_id, FOREVER, by_force=True))
+    return isinstance(claim, Committed) and await break_off(kit, claim.runs[run.run_id], failed)
+
+
 async def _end(kit: Kit, run: Run, reason: str, last: RunFinished | RunFailed) -> bool:
+    try:
+        return await _end_in_full(kit, run, reason, last)
+    except Unreadable as error:
+        # what it wrote or asked for makes no sense any more: it must not keep its thread for ever
+        log.error("run %s ends without its last words: %s", run.run_id, error)
+        return isinstance(await kit.store.commit(_ended(run, (last,))), Committed)
+
+
+async def _end_in_full(kit: Kit, run: Run, reason: str, last: RunFinished | RunFailed) -> bool:
     while True:
-        calls = await kit.store.calls_of(run.owner, run.run_id)
+        calls = await _read(kit.store.calls_of(run.owner, run.run_id))
         messages, events = await _last_words(kit, run, calls, reason)
         inserts = [InsertMessage(run.owner, run.thread_id, message) for message in messages]
         open_calls = [call for call in calls if call.phase is not Phase.SETTLED]
@@ -60,9 +84,17 @@ async def _last_words(
     kit: Kit, run: Run, calls: list[Call], reason: str
 ) -> tuple[list[Message], tuple[Event, ...]]:
     """What completes the thread: results for the open step, or the text of a step cut in mid-word."""
-    step = open_step(await kit.store.messages(run.owner, run.thread_id), run.run_id)
+    step = open_step(await _read(kit.store.messages(run.owner, run.thread_id)), run.run_id)
     results: list[Message] = [results_of(step, calls, reason)] if step is not None else []
-    cut = cut_step(await kit.store.events(run.owner, run.run_id, limit=100_000), run)
+    cut = cut_step(await _read(kit.store.events(run.owner, run.run_id, limit=100_000)), run)
     if cut is None:
         return results, ()
     return [*results, cut], (StepFinished(cut.step, "stopped"),)
+
+
+async def _read(records: Awaitable[list[R]]) -> list[R]:
+    """None of them, if one makes no sense: a run must come to its end all the same."""
+    try:
+        return await records
+    except Unreadable:
+        return []

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 from farhand.agent import loop
-from farhand.agent.endings import break_off
+from farhand.agent.endings import break_off, break_off_by_force
 from farhand.agent.execute import recover
 from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
@@ -38,6 +38,8 @@ class Worker:
         self._preferred: dict[str, float] = {}
         self._orphans: dict[str, RunLog] = {}
         """Claimed here, advanced by nobody since the store was away; the pens have what is not stored yet."""
+        self._left_alone: set[str] = set()
+        """Neither to be advanced nor to be ended: a record of theirs makes no sense to this version."""
         self._group: asyncio.TaskGroup | None = None
         self._stopping = asyncio.Event()
         self._recovered = asyncio.Event()
@@ -46,11 +48,8 @@ class Worker:
         """Until `stop()`: the watch over wakes, deadlines and strays, and every run of this process."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            chores = [
-                group.create_task(self._watch_deadlines()),
-                group.create_task(self._wake_parked()),
-                group.create_task(self._pick_up_strays()),
-            ]
+            watches = (self._watch_deadlines, self._wake_parked, self._pick_up_strays)
+            chores = [group.create_task(_again_if_broken(watch)) for watch in watches]
             # what a crash left behind is claimed before anybody reads it: a replay leaves out what it cut
             await self._recovered.wait()
             ready.set()
@@ -99,7 +98,7 @@ class Worker:
         """Picks up every run that nobody advances though it could go on; how many those were."""
         taken = await self._adopt_orphans()
         while strays := [
-            run for run in await self._kit.store.stray_runs(limit=PAGE) if run.run_id not in self._tasks
+            run for run in await self._kit.store.stray_runs(limit=PAGE) if not self._is_known(run)
         ]:
             back = 0
             for start in range(0, len(strays), AT_ONCE):
@@ -110,7 +109,21 @@ class Worker:
                 break
         return taken
 
+    def _is_known(self, run: Run) -> bool:
+        return run.run_id in self._tasks or run.run_id in self._left_alone
+
     async def _bring_back(self, stray: Run, *, held_here: bool = False) -> bool:
+        """The guard around one run's return: what is wrong with it is its own affair, but for the store."""
+        try:
+            return await self._resume(stray, held_here=held_here)
+        except StoreDown:
+            raise
+        except Exception:
+            log.exception("run %s cannot be resumed", stray.run_id)
+            await self._give_up(stray, break_off_by_force(self._kit, stray, _BROKEN))
+            return False
+
+    async def _resume(self, stray: Run, *, held_here: bool) -> bool:
         run = await resume(self._kit, stray, held_here=held_here)
         if run is None:
             return False
@@ -134,6 +147,9 @@ class Worker:
             except StoreDown:
                 self._orphans.setdefault(run_id, pen)
                 raise
+            except Exception:
+                log.exception("run %s cannot be taken up again", run_id)
+                await self._give_up(pen.run, break_off(self._kit, pen.run, _BROKEN))
         return adopted
 
     async def _wake_parked(self) -> None:
@@ -181,7 +197,8 @@ class Worker:
         except Exception:
             log.exception("run %s broke", run.run_id)
             await pen.close()
-            if not await self._unless_store_is_down(break_off(self._kit, pen.run, _BROKEN)):
+            ended = self._give_up(run, break_off(self._kit, pen.run, _BROKEN))
+            if not await self._unless_store_is_down(ended):
                 self._orphans[run.run_id] = pen
         finally:
             if not pen.run.active:
@@ -191,9 +208,29 @@ class Worker:
             if self._tasks.get(run.run_id) is asyncio.current_task():
                 del self._tasks[run.run_id], self._holds[run.run_id]
 
+    async def _give_up(self, run: Run, ending: Awaitable[bool]) -> None:
+        """For a run that broke: it ends. One that cannot even end is said once and never looked at again."""
+        try:
+            await ending
+        except StoreDown:
+            raise
+        except Exception:
+            log.exception("run %s cannot be ended and is left alone", run.run_id)
+            self._left_alone.add(run.run_id)
+
     def _pen(self, run: Run) -> RunLog:
         assert self._group is not None, "a worker writes while it serves"
         return RunLog(self._kit.store, run, self._group)
+
+
+async def _again_if_broken(watch: Callable[[], Awaitable[None]]) -> None:
+    """Whatever was not foreseen in a watch must neither end it nor the runs beside it."""
+    while True:
+        try:
+            return await watch()
+        except Exception:
+            log.exception("something broke beside the runs; the watch begins again")
+            await asyncio.sleep(SWEEP_SEC)
 
 
 _BROKEN = RunFailed(

@@ -11,7 +11,7 @@ from farhand.calls.desk import Desk
 from farhand.clients.attendance import DISCONNECTED, Attendance
 from farhand.clients.presence import Key
 from farhand.core.call import Call, Phase
-from farhand.errors import StoreDown
+from farhand.errors import Broken
 from farhand.store.base import Store
 from farhand.store.hub import CLIENT_CALLS
 
@@ -62,7 +62,7 @@ class Keeper:
             return left
         try:
             await self._attendance.dismiss(key)
-        except StoreDown as error:
+        except Broken as error:
             log.warning("client %s could not be dismissed yet: %s", key[1], error)
         return AGAIN_SEC
 
@@ -87,5 +87,5 @@ class Keeper:
             return
         try:
             await self._desk.give_up([call], DISCONNECTED)
-        except StoreDown as error:
+        except Broken as error:
             log.warning("call %s is left to its deadline: %s", call.call_id, error)

@@ -184,9 +184,11 @@ async def test_a_recovery_that_the_store_interrupts_is_taken_up_again(
     await asyncio.wait([_serving(first)])
     moody._runs[run.run_id] = _lapsed(moody._runs[run.run_id])
     moody.refuses = SwapCall
-    second = await _open(opened, moody, _asking(Ask("work")), work)
-    await moody.refuses_somebody()
-    moody.is_back()
+    async with asyncio.TaskGroup() as group:
+        opening = group.create_task(_open(opened, moody, _asking(Ask("work")), work))
+        await moody.refuses_somebody()
+        moody.is_back()
+    second = opening.result()
     assert "unknown" in text_in(await second.told(run, RunFinished))
 
 

@@ -123,6 +123,51 @@ async def test_the_watch_outlives_a_store_that_is_away() -> None:
         await _expired(store, call)
 
 
+@requirement("calls:deadline-odd")
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
+async def test_a_deadline_that_is_no_number_stops_no_other(odd: float) -> None:
+    async with running() as (desk, store, watch):
+        watch.expect(Due(odd, ANN, "call_odd"))
+        call = await _put(desk, store, 0.05)
+        await _expired(store, call)
+
+
+@requirement("calls:deadline-odd")
+async def test_scans_go_on_when_the_clock_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "REFILL_SEC", 0.02)
+    clock = FakeClock()
+    store = ScannedStore(clock)
+    desk = Desk(store, Patience())
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(Deadlines(store).run(desk))
+        await store.scanned()
+        store.set_back_by = 24 * 3600.0
+        call = await _put(desk, store, 60.0)
+        clock.advance(60.0)
+        await _expired(store, call)
+        task.cancel()
+
+
+class ScannedStore(MemoryStore):
+    """Tells when it was asked what is due; somebody may set its clock back."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.set_back_by = 0.0
+        self._asked = asyncio.Event()
+
+    def now(self) -> float:
+        return super().now() - self.set_back_by
+
+    async def due(self, *, before: float, limit: int) -> list[Due]:
+        self._asked.set()
+        return await super().due(before=before, limit=limit)
+
+    async def scanned(self) -> None:
+        async with asyncio.timeout(10):
+            await self._asked.wait()
+
+
 class MoodyStore(MemoryStore):
     """Its record of calls cannot be read while it is away."""
 
@@ -165,14 +210,14 @@ async def _open(bench: Bench, seconds: float) -> Call:
     return await bench.open(replace(ANY_OUTPUT, timeout_sec=float(seconds)))
 
 
-async def _put(desk: Desk, store: MoodyStore, seconds: float) -> Call:
+async def _put(desk: Desk, store: MemoryStore, seconds: float) -> Call:
     opening = Bench(store, FakeClock(seed=str(seconds))).opening(replace(ANY_OUTPUT, timeout_sec=seconds))
     call = desk.prepare(opening)
     await desk.open([(call, opening.tool)])
     return call
 
 
-async def _expired(store: MoodyStore, call: Call) -> None:
+async def _expired(store: MemoryStore, call: Call) -> None:
     async with asyncio.timeout(10):
         found = await unblocked(store, ANN, call.call_id)
     assert found is not None

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from farhand.core.thread import Thread
-from farhand.errors import StoreDown
+from farhand.errors import Unreadable
 from farhand.store.base import AllowTool, InsertThread, SwapCall
 from farhand.store.sqlite import SqliteStore, purge, rows
 from farhand.store.sqlite import store as reads
@@ -55,7 +55,7 @@ async def test_fields_of_a_newer_version_are_tolerated_and_kept_through_every_ch
 async def test_a_record_that_this_version_cannot_read_is_a_clear_error(given: Given, path: Path) -> None:
     call = await given.call()
     _change_bodies(path, "calls", lambda body: body | {"phase": "flying"})
-    with pytest.raises(StoreDown, match="cannot be read by this version"):
+    with pytest.raises(Unreadable, match="cannot be read by this version"):
         await given.stored_call(call)
 
 

@@ -12,9 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-import msgspec
-
-from farhand.errors import StoreDown
+from farhand.errors import StoreDown, Unreadable
 from farhand.store.sqlite.file import StoreFile
 
 SHORT = 64
@@ -56,8 +54,11 @@ class Reads:
 
 def _fetch(db: sqlite3.Connection, sql: str, values: tuple[object, ...], of: Callable[[Row], R]) -> list[R]:
     try:
-        return [of(row) for row in db.execute(sql, values).fetchall()]
+        found = db.execute(sql, values).fetchall()
     except sqlite3.Error as error:
         raise StoreDown("The store could not be read.", hint="Try again in a moment.") from error
-    except msgspec.ValidationError as error:
-        raise StoreDown("A stored record cannot be read by this version of farhand.") from error
+    try:
+        return [of(row) for row in found]
+    except ValueError as error:
+        # no JSON, not of its shape, or with a word that this version lacks
+        raise Unreadable(f"A stored record cannot be read by this version of farhand: {error}.") from error

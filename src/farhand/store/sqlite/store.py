@@ -6,6 +6,7 @@ A read sees every commit that was answered. What belongs to another owner is nev
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TypeVar
 
 from farhand.clock import Clock
@@ -39,6 +40,8 @@ from farhand.store.sqlite.writer import Writer
 
 TOOLS_AT_HAND = 256
 Owned = TypeVar("Owned", Call, Run)
+R = TypeVar("R")
+Row = TypeVar("Row")
 
 
 class SqliteStore:
@@ -110,7 +113,8 @@ class SqliteStore:
         return await self._reads.many(CLIENT_CALLS, (owner.tenant, owner.subject, client_id), body_of_call)
 
     async def clients(self) -> list[Client]:
-        return await self._reads.many("SELECT body FROM clients LIMIT ?", (), body_of_client)
+        found = await self._reads.many("SELECT body FROM clients LIMIT ?", (), _if_readable(body_of_client))
+        return [client for client in found if client is not None]
 
     async def get_tool(self, version: str) -> Tool | None:
         # a version never changes, so a copy at hand is as good as the record
@@ -136,7 +140,8 @@ class SqliteStore:
         return await self._reads.many(DUE, (before,), due_of, limit=limit)
 
     async def stray_runs(self, *, limit: int) -> list[Run]:
-        return await self._reads.many(STRAY_RUNS, (self.now(),), run_of, limit=limit)
+        found = await self._reads.many(STRAY_RUNS, (self.now(),), _if_readable(run_of), limit=limit)
+        return [run for run in found if run is not None]
 
     async def purge(self, *, settled_before: float) -> int:
         purged = 0
@@ -165,6 +170,18 @@ class SqliteStore:
 
 def _owned(owner: Owner, record: Owned | None) -> Owned | None:
     return record if record is not None and record.owner == owner else None
+
+
+def _if_readable(of: Callable[[Row], R]) -> Callable[[Row], R | None]:
+    """For scans over everybody's records: one that this version cannot read must not hide the others."""
+
+    def read(row: Row) -> R | None:
+        try:
+            return of(row)
+        except ValueError:
+            return None
+
+    return read
 
 
 def _span(row: tuple[int, int]) -> tuple[int, int]:

@@ -18,8 +18,10 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
+import msgspec
+
 from farhand.clock import Clock
-from farhand.errors import StoreDown
+from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import Commit, Committed, Write
 from farhand.store.hub import Hub, tell_commit
 from farhand.store.sqlite.commit import draft_commit
@@ -140,6 +142,9 @@ class Writer:
         try:
             order.answer = draft_commit(self._draft, told, writes)
             order.told = told if isinstance(order.answer, Committed) else None
+        except msgspec.DecodeError as error:
+            # of a row that a guard had to look at
+            order.answer = Unreadable(f"A stored record cannot be read by this version of farhand: {error}.")
         except UNWRITABLE as error:
             order.answer = error
 
