@@ -1,0 +1,416 @@
+"""The SDK against a real server: handlers run once, answers arrive, and the way out is clean."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from farhand.client import Client, current
+from farhand.client.work import INTERRUPTED, STOPPED
+from farhand.core.call import Call
+from farhand.core.outcome import Cancelled, Failure, Success, TimedOut
+from farhand.core.principal import LOCAL
+from farhand.errors import BadSetting, Misuse, Rejected, Superseded
+from tests.faces.client_tools.program import Program
+from tests.faces.served import Served
+from tests.requirement import requirement
+from tests.unit.client.house import call, eventually, house, running
+
+
+def notes(server: Served, **more: object) -> Client:
+    # each value is one of the client's own
+    return Client(server.url, "notes", token=server.token, **more)  # type: ignore[arg-type]
+
+
+def with_echo(client: Client) -> Client:
+    @client.tool
+    def echo(text: str) -> str:
+        """Say it again.
+
+        Args:
+            text: What to say.
+        """
+        return text
+
+    return client
+
+
+@requirement("client:handlers")
+def test_a_handler_has_the_schema_of_its_signature_and_stays_a_function() -> None:
+    client = Client("http://127.0.0.1:1", "notes")
+
+    @client.tool(name="read-note")
+    def read(name: str, lines: int = 10) -> str:
+        """Read a note.
+
+        Args:
+            name: Which one.
+            lines: How much of it.
+        """
+        return f"{name}:{lines}"
+
+    assert read("a") == "a:10"
+    assert read.tool.name == "read-note"
+    assert read.tool.input_schema["required"] == ["name"]
+
+
+@requirement("client:handlers")
+@pytest.mark.parametrize("client_id", ["", "a.b", "a b", "x" * 65])
+def test_a_client_needs_a_name_that_the_wire_takes(client_id: str) -> None:
+    with pytest.raises(BadSetting, match="can't be called"):
+        Client("http://127.0.0.1:1", client_id)
+
+
+@requirement("client:handlers")
+def test_at_least_one_handler_runs_at_a_time() -> None:
+    with pytest.raises(BadSetting, match="at_once"):
+        Client("http://127.0.0.1:1", "notes", at_once=0)
+
+
+@requirement("client:handlers")
+def test_outside_of_a_handler_no_call_is_under_way() -> None:
+    with pytest.raises(Misuse, match="No call is under way"):
+        current()
+
+
+@requirement("client:light")
+def test_the_sdk_loads_no_server() -> None:
+    code = (
+        "import sys, farhand.client;"
+        "print([m for m in sys.modules if m.split('.')[0] in {'starlette', 'uvicorn', 'sqlite3', 'typer'}"
+        " or m.startswith(('farhand.server', 'farhand.store', 'farhand.agent', 'farhand.faces'))])"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
+
+
+@requirement("client:answers")
+async def test_sync_and_async_handlers_bring_their_results() -> None:
+    async with house() as server:
+        client = with_echo(notes(server))
+        client.add("sum", "Add up.", {"type": "object"}, lambda **numbers: sum(numbers.values()))
+
+        @client.tool
+        async def later(text: str) -> dict[str, str]:
+            """Say it later.
+
+            Args:
+                text: What to say.
+            """
+            await asyncio.sleep(0)
+            return {"said": text}
+
+        async with running(client):
+            assert await call(server, "echo", {"text": "hey"}) == Success("hey")
+            assert await call(server, "later", {"text": "hey"}) == Success({"said": "hey"})
+            assert await call(server, "sum", {"a": 1, "b": 2}) == Success(3)
+
+
+@requirement("client:answers")
+async def test_whatever_a_handler_raises_is_a_failure() -> None:
+    async with house() as server:
+        client = notes(server)
+
+        @client.tool
+        def broken(text: str) -> str:
+            """Break.
+
+            Args:
+                text: Whatever.
+            """
+            raise ValueError(f"no {text}")
+
+        async with running(client):
+            assert await call(server, "broken", {"text": "way"}) == Failure("ValueError: no way")
+
+
+@requirement("client:answers")
+async def test_a_result_that_the_server_does_not_take_is_told_as_a_failure() -> None:
+    async with house() as server:
+        client = notes(server)
+
+        @client.tool
+        def huge(size: int) -> str:
+            """Return a lot.
+
+            Args:
+                size: How much.
+            """
+            return "x" * size
+
+        async with running(client):
+            outcome = await call(server, "huge", {"size": 1_100_000})
+    assert isinstance(outcome, Failure)
+    assert "could not be sent" in outcome.error
+
+
+@requirement("client:answers")
+async def test_a_handler_may_say_what_people_are_shown() -> None:
+    async with house() as server:
+        client = notes(server)
+
+        @client.tool
+        def read(text: str) -> str:
+            """Read.
+
+            Args:
+                text: What.
+            """
+            now = current()
+            now.title, now.metadata = f"Reading {now.tool}", {"thread": now.thread_id}
+            return text
+
+        program = Program(server.http)
+        async with running(client):
+            shown = (await program.execute("read", {"text": "a"}, sessionID="s9")).json()
+    assert shown == {
+        "status": "success",
+        "title": "Reading read",
+        "output": "a",
+        "metadata": {"thread": "s9"},
+    }
+
+
+@requirement("client:limit")
+async def test_only_so_many_handlers_run_at_a_time() -> None:
+    async with house() as server:
+        client = notes(server, at_once=3)
+        running_now, most = 0, 0
+
+        @client.tool
+        async def slow(text: str) -> str:
+            """Be slow.
+
+            Args:
+                text: Whatever.
+            """
+            nonlocal running_now, most
+            running_now += 1
+            most = max(most, running_now)
+            await asyncio.sleep(0.02)
+            running_now -= 1
+            return text
+
+        async with running(client):
+            outcomes = await asyncio.gather(*(call(server, "slow", {"text": str(n)}) for n in range(12)))
+    assert outcomes == [Success(str(n)) for n in range(12)]
+    assert most == 3
+
+
+@requirement("client:progress")
+async def test_progress_tells_the_server_that_the_call_is_worked_on() -> None:
+    async with house() as server:
+        client = notes(server)
+        begun, report, go_on = threading.Event(), threading.Event(), threading.Event()
+
+        @client.tool
+        def work(text: str) -> str:
+            """Work.
+
+            Args:
+                text: Whatever.
+            """
+            begun.set()
+            assert report.wait(10)
+            current().progress("half of it")
+            assert go_on.wait(10)
+            return text
+
+        async with running(client), asyncio.TaskGroup() as group:
+            outcome = group.create_task(call(server, "work", {"text": "a"}))
+            await asyncio.to_thread(begun.wait, 10)
+            [open_call] = await server.farhand.open_calls(LOCAL)
+            assert open_call.take is not None
+            first = open_call.take.until
+            report.set()
+
+            async def renewed() -> bool:
+                [now] = await server.farhand.open_calls(LOCAL)
+                return now.take is not None and now.take.until > first
+
+            await eventually(renewed)
+            go_on.set()
+            assert await outcome == Success("a")
+
+
+@requirement("client:cancelled")
+async def test_a_handler_is_cancelled_when_its_call_is_over() -> None:
+    async with house() as server:
+        client = notes(server)
+        ended = asyncio.Event()
+
+        @client.tool
+        async def forever(text: str) -> str:
+            """Never end.
+
+            Args:
+                text: Whatever.
+            """
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+            return text
+
+        async with running(client):
+            assert await call(server, "forever", {"text": "a"}, within=0.2) == TimedOut(0.2)
+            await ended.wait()
+            ended.clear()
+            async with asyncio.TaskGroup() as group:
+                outcome = group.create_task(call(server, "forever", {"text": "b"}))
+                await server.farhand.desk.cancel([await _taken(server)], "stopped by the user")
+                assert await outcome == Cancelled("stopped by the user")
+            await ended.wait()
+
+
+async def _taken(server: Served) -> Call:
+    """The one call that is open, once the client has it."""
+
+    async def look() -> list[Call]:
+        return [found for found in await server.farhand.open_calls(LOCAL) if found.take is not None]
+
+    [taken] = await eventually(look)
+    return taken
+
+
+@requirement("client:leaves")
+async def test_a_stopped_client_finishes_its_work_and_withdraws_its_tools() -> None:
+    async with house() as server:
+        client = notes(server)
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        @client.tool
+        async def slow(text: str) -> str:
+            """Be slow.
+
+            Args:
+                text: Whatever.
+            """
+            begun.set()
+            await go_on.wait()
+            return text
+
+        async with running(client) as run, asyncio.TaskGroup() as group:
+            outcome = group.create_task(call(server, "slow", {"text": "a"}))
+            await begun.wait()
+            client.stop()
+            go_on.set()
+            assert await outcome == Success("a")
+            await run
+        assert await Program(server.http).tools() == []
+
+
+@requirement("client:leaves")
+async def test_what_is_not_finished_in_time_is_answered_as_stopped() -> None:
+    async with house() as server:
+        client = notes(server, finish_within=0.1)
+        begun = asyncio.Event()
+
+        @client.tool
+        async def forever(text: str) -> str:
+            """Never end.
+
+            Args:
+                text: Whatever.
+            """
+            begun.set()
+            await asyncio.Event().wait()
+            return text
+
+        async with running(client), asyncio.TaskGroup() as group:
+            outcome = group.create_task(call(server, "forever", {"text": "a"}))
+            await begun.wait()
+            client.stop()
+            assert await outcome == STOPPED
+
+
+@requirement("client:leaves")
+async def test_a_cancelled_client_withdraws_its_tools_as_well() -> None:
+    async with house() as server:
+        async with running(with_echo(notes(server))) as run:
+            assert len(await Program(server.http).tools()) == 1
+            run.cancel()
+            await asyncio.wait([run])
+        assert await Program(server.http).tools() == []
+
+
+@requirement("client:leaves")
+async def test_a_client_can_run_again() -> None:
+    async with house() as server:
+        client = with_echo(notes(server))
+        for text in "ab":
+            async with running(client):
+                assert await call(server, "echo", {"text": text}) == Success(text)
+
+
+@requirement("client:superseded")
+async def test_another_program_of_the_same_name_takes_over_and_the_first_one_ends() -> None:
+    async with house() as server:
+        first, second = with_echo(notes(server)), with_echo(notes(server))
+        with pytest.raises(ExceptionGroup) as faults:
+            async with running(first), running(second):
+                await asyncio.Event().wait()
+        assert isinstance(faults.value.exceptions[0], ExceptionGroup | Superseded)
+        assert faults.group_contains(Superseded)
+
+
+@requirement("client:superseded")
+async def test_who_is_superseded_takes_nothing_with_it() -> None:
+    async with house() as server:
+        first, second = with_echo(notes(server)), with_echo(notes(server))
+        async with asyncio.TaskGroup() as group:
+            ended = group.create_task(_fault_of(first))
+            await first.connected.wait()
+            async with running(second):
+                assert isinstance(await ended, Superseded)
+                assert await call(server, "echo", {"text": "second"}) == Success("second")
+
+
+async def _fault_of(client: Client) -> Exception | None:
+    try:
+        await client.run()
+    except (Superseded, Rejected) as fault:
+        return fault
+    return None
+
+
+@requirement("client:rejected")
+async def test_a_server_that_says_no_ends_the_run_with_its_words() -> None:
+    async with house() as server:
+        stranger = with_echo(Client(server.url, "notes", token="wrong"))
+        fault = await _fault_of(stranger)
+        assert isinstance(fault, Rejected)
+        assert (fault.status, fault.answered) == (401, "UNAUTHENTICATED")
+        await Program(server.http, "a").register("b_echo")
+        clash = with_echo(Client(server.url, "a_b", token=server.token))
+        fault = await _fault_of(clash)
+        assert isinstance(fault, Rejected)
+        assert (fault.status, fault.answered) == (409, "CONFLICT")
+
+
+@requirement("client:once")
+async def test_a_call_that_a_program_before_had_is_a_failure_and_not_run_again() -> None:
+    async with house() as server:
+        client = with_echo(notes(server))
+        program = Program(server.http)
+        await program.register("echo")
+        async with asyncio.TaskGroup() as group:
+            outcome = group.create_task(call(server, "echo", {"text": "a"}))
+            # a program of the same client that crashed right after it got the request
+            async with program.listen(holder="notes.crashed") as stream:
+                await stream.request()
+            async with running(client):
+                assert await outcome == INTERRUPTED
+                assert await call(server, "echo", {"text": "b"}) == Success("b")
+
+
+@requirement("client:tidy")
+async def test_tools_that_a_program_before_had_and_this_one_has_not_are_withdrawn() -> None:
+    async with house() as server:
+        await Program(server.http).register("old", "echo")
+        async with running(with_echo(notes(server))):
+            assert [tool["id"] for tool in await Program(server.http).tools()] == ["client_notes_echo"]

@@ -1,0 +1,130 @@
+"""The SDK when the connection breaks: it comes back, registers again, and no call is lost or run twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from farhand.client import Client
+from farhand.core.outcome import Success
+from tests.faces.client_tools.program import Program
+from tests.requirement import requirement
+from tests.unit.client.house import call, eventually, house, running
+from tests.unit.client.relay import Relay, relayed
+
+
+def _port(url: str) -> int:
+    return int(url.rpartition(":")[2])
+
+
+@requirement("client:reconnect")
+async def test_a_cut_stream_is_opened_again_and_the_handler_that_runs_goes_on() -> None:
+    async with house() as server, relayed(_port(server.url)) as relay:
+        client = Client(relay.url, "notes", token=server.token)
+        runs: Counter[str] = Counter()
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        @client.tool
+        async def slow(text: str) -> str:
+            """Be slow.
+
+            Args:
+                text: Whatever.
+            """
+            runs[text] += 1
+            begun.set()
+            await go_on.wait()
+            return text
+
+        async with running(client), asyncio.TaskGroup() as group:
+            outcome = group.create_task(call(server, "slow", {"text": "a"}))
+            await begun.wait()
+            for _ in range(3):
+                before = relay.connections
+                relay.cut()
+                await _came_back(relay, before)
+                await client.connected.wait()
+            go_on.set()
+            assert await outcome == Success("a")
+    assert runs == {"a": 1}
+
+
+async def _came_back(relay: Relay, before: int) -> None:
+    async def look() -> bool:
+        return relay.connections > before
+
+    await eventually(look)
+
+
+async def _not(event: asyncio.Event) -> None:
+    async def look() -> bool:
+        return not event.is_set()
+
+    await eventually(look)
+
+
+@requirement("client:reconnect")
+async def test_an_answer_is_sent_until_its_receipt() -> None:
+    async with house() as server, relayed(_port(server.url)) as relay:
+        client = Client(relay.url, "notes", token=server.token)
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        @client.tool
+        async def slow(text: str) -> str:
+            """Be slow.
+
+            Args:
+                text: Whatever.
+            """
+            begun.set()
+            await go_on.wait()
+            return text
+
+        async with running(client), asyncio.TaskGroup() as group:
+            outcome = group.create_task(call(server, "slow", {"text": "a"}))
+            await begun.wait()
+            await relay.down()
+            go_on.set()
+            await _not(client.connected)
+            await relay.up()
+            assert await outcome == Success("a")
+            await client.connected.wait()
+
+
+@requirement("client:reconnect")
+async def test_who_was_forgotten_registers_again() -> None:
+    async with house(client_grace=0.0) as server, relayed(_port(server.url)) as relay:
+        client = Client(relay.url, "notes", token=server.token)
+
+        @client.tool
+        def echo(text: str) -> str:
+            """Say it again.
+
+            Args:
+                text: What to say.
+            """
+            return text
+
+        async with running(client):
+            await relay.down()
+
+            async def forgotten() -> bool:
+                return not await Program(server.http).tools()
+
+            await eventually(forgotten)
+            await relay.up()
+            await client.connected.wait()
+            assert await call(server, "echo", {"text": "back"}) == Success("back")
+
+
+@requirement("client:reconnect")
+async def test_a_client_that_is_started_first_waits_for_its_server() -> None:
+    async with house() as server, relayed(_port(server.url)) as relay:
+        await relay.down()
+        client = Client(relay.url, "notes", token=server.token)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(client.run())
+            await asyncio.sleep(0)
+            await relay.up()
+            await client.connected.wait()
+            client.stop()
