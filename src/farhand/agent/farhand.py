@@ -29,6 +29,7 @@ from farhand.core.thread import Message, Thread, UserMessage
 from farhand.errors import NotFound
 from farhand.models.base import Connected, Model
 from farhand.store.base import DeleteThread, RenameThread, Stale, Store, WriteRun
+from farhand.tools.timeouts import asked_timeout
 from farhand.tools.toolbox import Toolbox, ToolSource
 
 JUST_ENDED_SEC = 60.0
@@ -240,8 +241,12 @@ class Farhand:
         owner: Owner = LOCAL,
         timeout_sec: float | None = None,
     ) -> Outcome:
-        """One call on the desk, from anyone's own loop; returns its outcome when it has one."""
-        wish = Direct(owner=owner, thread_id=thread, tool=tool, input=input, timeout_sec=timeout_sec)
+        """One call on the desk, from anyone's own loop; returns its outcome when it has one.
+
+        `timeout_sec` is from 1 to 86 400; anything else is `Misuse`.
+        """
+        seconds = asked_timeout(timeout_sec)
+        wish = Direct(owner=owner, thread_id=thread, tool=tool, input=input, timeout_sec=seconds)
         fault = fault_in(self.kit, wish)
         if fault is not None:
             return Failure(fault.message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from farhand.core.tool import Executor, Tool
-from farhand.errors import BadTool
+from farhand.errors import BadTool, Misuse
 
 SHORTEST_SEC = 1.0
 LONGEST_SEC = 86_400.0
@@ -15,15 +15,12 @@ PARAMETER = "timeout_sec"
 
 def declared_timeout(value: object, what: str) -> float | None:
     """The value as seconds; anything but None or a number from 1 to 86 400 is `BadTool`."""
-    if value is None:
-        return None
-    seconds = _number(value)
-    if seconds is None or not SHORTEST_SEC <= seconds <= LONGEST_SEC:
-        raise BadTool(
-            f"{what} must be a number of seconds from 1 to 86400.",
-            hint="Leave it out to get the default.",
-        )
-    return float(seconds)
+    return _within_bounds(value, what, BadTool)
+
+
+def asked_timeout(value: object) -> float | None:
+    """The same rule for a call that a program makes itself; anything else is `Misuse`."""
+    return _within_bounds(value, "`timeout_sec`", Misuse)
 
 
 def chosen_timeout(tool: Tool, input: dict[str, object]) -> float | None:
@@ -42,6 +39,18 @@ def chosen_timeout(tool: Tool, input: dict[str, object]) -> float | None:
     if seconds is None:
         seconds = _number(_default_of(properties[PARAMETER]))
     return tool.timeout_sec if seconds is None else float(min(max(seconds, SHORTEST_SEC), LONGEST_SEC))
+
+
+def _within_bounds(value: object, what: str, fault: type[Misuse]) -> float | None:
+    if value is None:
+        return None
+    seconds = _number(value)
+    if seconds is None or not SHORTEST_SEC <= seconds <= LONGEST_SEC:
+        raise fault(
+            f"{what} must be a number of seconds from 1 to 86400.",
+            hint="Leave it out to get the default.",
+        )
+    return float(seconds)
 
 
 def _default_of(property_schema: object) -> object:

@@ -12,6 +12,7 @@ from farhand.core.call import Call, Phase
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted, Result
+from farhand.errors import Misuse
 from farhand.store.base import Committed
 from farhand.testing import FakeClock
 from farhand.tools.decorate import tool
@@ -183,3 +184,14 @@ async def test_whoever_gives_up_waiting_leaves_the_call_to_its_deadline(stage: M
         waiting.cancel()
     assert (await on.open_call()).phase is Phase.READY
     await on.answer(call, VIEW)
+
+
+@requirement("api:call-timeout")
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1, 0, 0.5, 86_401, 1e9, True])
+async def test_a_timeout_out_of_bounds_is_refused_before_anything_is_opened(
+    stage: MakeStage, seconds: float
+) -> None:
+    on = await _on(stage)
+    with pytest.raises(Misuse, match="a number of seconds from 1 to 86400"):
+        await on.farhand.call("open_url", URL, thread=THREAD, timeout_sec=seconds)
+    assert await on.store.open_calls(LOCAL) == []
