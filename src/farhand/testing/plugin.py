@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def fake_clock() -> FakeClock:
     """Time that moves when the test says so."""
+    # loaded only for a test that asks for it
     from farhand.testing.clock import FakeClock  # noqa: PLC0415
 
     return FakeClock()
@@ -30,6 +31,7 @@ def fake_clock() -> FakeClock:
 @pytest.fixture
 def memory_store(fake_clock: FakeClock) -> MemoryStore:
     """An empty store on the test's own clock."""
+    # loaded only for a test that asks for it
     from farhand.store.memory import MemoryStore  # noqa: PLC0415
 
     return MemoryStore(fake_clock)
@@ -38,6 +40,7 @@ def memory_store(fake_clock: FakeClock) -> MemoryStore:
 @pytest.fixture
 def farhand_app() -> Callable[..., AbstractAsyncContextManager[ServedApp]]:
     """`async with farhand_app(agent) as served`: an agent or an app behind real HTTP, at `served.url`."""
+    # loaded only for a test that asks for it
     from farhand.testing.served_app import serve_app  # noqa: PLC0415
 
     return serve_app
@@ -46,6 +49,7 @@ def farhand_app() -> Callable[..., AbstractAsyncContextManager[ServedApp]]:
 @pytest.fixture
 def far_client() -> Callable[..., FarClient]:
     """`async with far_client(agent) as far`: a scripted far hand; it takes an address or an app, too."""
+    # loaded only for a test that asks for it
     from farhand.testing.far_client import FarClient  # noqa: PLC0415
 
     return FarClient
