@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -26,11 +27,13 @@ from farhand.core.result import Accepted, Receipt
 from farhand.core.run import Run
 from farhand.core.settings import Settings
 from farhand.core.thread import Message, Thread, UserMessage
-from farhand.errors import NotFound
+from farhand.errors import NotFound, ShuttingDown
 from farhand.models.base import Connected, Model
 from farhand.store.base import DeleteThread, RenameThread, Stale, Store, WriteRun
 from farhand.tools.timeouts import asked_timeout
 from farhand.tools.toolbox import Toolbox, ToolSource
+
+log = logging.getLogger("farhand.runs")
 
 JUST_ENDED_SEC = 60.0
 
@@ -81,7 +84,10 @@ class Farhand:
         ready = asyncio.Event()
         # the one task without a group: it owns the group that all others live in
         self._serving = asyncio.create_task(self.worker.serve(ready))  # noqa: TID251
+        self._serving.add_done_callback(self._say_why_it_ended)
+        self._serving.add_done_callback(lambda _: ready.set())
         await ready.wait()
+        self._check_that_it_works()
 
     async def drain(self, seconds: float = 0.0) -> None:
         """Parks what is held; what works gets so many seconds to end. Then every reader is sent away."""
@@ -229,7 +235,8 @@ class Farhand:
         return Reader(self.kit.store, run.owner, run.run_id, after)
 
     async def ping(self) -> None:
-        """Raises `StoreDown` if the store does not answer."""
+        """Raises `StoreDown` if the store does not answer, `ShuttingDown` if nobody works on runs now."""
+        self._check_that_it_works()
         await self.kit.store.stray_runs(limit=1)
 
     async def call(
@@ -263,6 +270,17 @@ class Farhand:
     def feed(self, owner: Owner, after: int) -> FeedReader:
         """What happens to this owner's runs, calls and clients, after this number."""
         return FeedReader(self.kit.store, owner, after)
+
+    def _check_that_it_works(self) -> None:
+        if self._serving is not None and self._serving.done():
+            raise ShuttingDown(
+                "This server no longer works on runs.", hint="Its log says why; start it again."
+            )
+
+    def _say_why_it_ended(self, serving: asyncio.Task[None]) -> None:
+        if self.worker.stopped or serving.cancelled():
+            return
+        log.critical("the agent stopped working though nobody asked it to", exc_info=serving.exception())
 
 
 def _address(item: Brought) -> str:

@@ -94,6 +94,11 @@ class Worker:
     def stop(self) -> None:
         self._stopping.set()
 
+    @property
+    def stopped(self) -> bool:
+        """Somebody asked for it."""
+        return self._stopping.is_set()
+
     async def sweep(self) -> int:
         """Picks up every run that nobody advances though it could go on; how many those were."""
         taken = await self._adopt_orphans()

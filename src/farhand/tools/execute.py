@@ -86,20 +86,30 @@ def _called(name: str, work: Callable[[], object]) -> object:
 
 
 async def _on_loop(work: Callable[[], Awaitable[object]]) -> object:
+    task = _task_of_now()
     try:
         return await work()
     except BaseException as error:
-        if _is_meant_for_us(error):
+        if _is_meant_for(task, error):
             raise
         return Raised(error)
 
 
-def _is_meant_for_us(error: BaseException) -> bool:
+def _is_meant_for(task: asyncio.Task[object] | None, error: BaseException) -> bool:
     """A cancellation that nobody asked for is the tool's own affair; it must not look like a stopped run."""
     if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
         return task is None or task.cancelling() > 0
-    return isinstance(error, KeyboardInterrupt | GeneratorExit)
+    if isinstance(error, GeneratorExit):
+        # a coroutine is closed from outside of its task; from inside, it is the tool that raised this
+        return task is None or task is not _task_of_now()
+    return isinstance(error, KeyboardInterrupt)
+
+
+def _task_of_now() -> asyncio.Task[object] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
 
 
 def _outcome(name: str, value: object) -> Success | Failure:

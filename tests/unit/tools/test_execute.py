@@ -89,6 +89,7 @@ def raising_later(error: BaseException) -> Callable[[], Awaitable[object]]:
         (Silent(), "Silent"),
         (TimeoutError("of the tool itself"), "TimeoutError: of the tool itself"),
         (SystemExit(3), "SystemExit: 3"),
+        (GeneratorExit(), "GeneratorExit"),
         (asyncio.CancelledError(), "CancelledError"),
         (ValueError("half \ud800"), "ValueError: half ?"),
     ],

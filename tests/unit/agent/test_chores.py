@@ -1,0 +1,95 @@
+"""What goes on beside the runs: it survives what nobody foresaw, and its end is no secret."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from farhand.agent import worker
+from farhand.calls.deadlines import Deadlines
+from farhand.calls.desk import Desk
+from farhand.errors import ShuttingDown
+from farhand.models.scripted import Ask, Moment, Step
+from farhand.tools.decorate import tool
+from tests.requirement import requirement
+from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.stage import PATIENCE_SEC, comes_true, text_in
+
+pytestmark = pytest.mark.timeout(PATIENCE_SEC)
+
+
+class Gone(BaseException):
+    """What no guard expects."""
+
+
+@requirement("runs:chores")
+@pytest.mark.parametrize("kind", [GeneratorExit, SystemExit])
+async def test_a_tool_that_raises_to_end_everything_ends_only_itself(
+    stage: MakeStage, kind: type[BaseException]
+) -> None:
+    @tool
+    async def odd() -> str:
+        """Raise."""
+        raise kind
+
+    def script(moment: Moment) -> Step:
+        return moment.results[0].error if moment.results else Ask("odd")
+
+    on = await stage(script, odd)
+    assert text_in(await on.told(await on.say("go"))) == kind.__name__
+    assert text_in(await on.told(await on.say("go on"))) == kind.__name__
+    await on.farhand.ping()
+
+
+@requirement("runs:chores")
+async def test_a_watch_that_breaks_begins_again(stage: MakeStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = 0
+
+    async def breaks(self: Deadlines, desk: Desk) -> None:
+        nonlocal begun
+        begun += 1
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(worker, "SWEEP_SEC", 0.01)
+    monkeypatch.setattr(Deadlines, "run", breaks)
+    on = await stage(["Hello."])
+
+    async def twice() -> bool:
+        return begun >= 2
+
+    await comes_true(twice)
+    assert text_in(await on.told(await on.say("hi"))) == "Hello."
+    await on.farhand.ping()
+
+
+@requirement("runs:chores")
+async def test_an_agent_that_stopped_by_itself_is_not_ready_and_says_so_once(
+    stage: MakeStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def go() -> None:
+        raise Gone
+
+    on = await stage(["Hello."])
+    group = on.farhand.worker._group
+    assert group is not None
+    group.create_task(go())
+
+    async def has_ended() -> bool:
+        return on.farhand._serving is not None and on.farhand._serving.done()
+
+    await comes_true(has_ended)
+    for _ in range(2):
+        with pytest.raises(ShuttingDown, match="no longer works"):
+            await on.farhand.ping()
+    assert [record.levelno for record in caplog.records].count(logging.CRITICAL) == 1
+
+
+async def test_an_agent_that_was_stopped_says_nothing(
+    stage: MakeStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    on = await stage(["Hello."])
+    assert on.farhand._serving is not None
+    on.farhand.worker.stop()
+    await on.farhand._serving
+    assert [record for record in caplog.records if record.levelno == logging.CRITICAL] == []
