@@ -25,6 +25,8 @@ log = logging.getLogger("farhand.runs")
 
 SWEEP_SEC = 1.0
 LET_GO_SEC = 1.0
+FIRST_REMOVAL_SEC = 60.0
+REMOVAL_SEC = 3600.0
 PAGE = 500
 AT_ONCE = 64
 
@@ -48,7 +50,7 @@ class Worker:
         """Until `stop()`: the watch over wakes, deadlines and strays, and every run of this process."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            watches = (self._watch_deadlines, self._wake_parked, self._pick_up_strays)
+            watches = (self._watch_deadlines, self._wake_parked, self._pick_up_strays, self._remove_old)
             chores = [group.create_task(_again_if_broken(watch)) for watch in watches]
             # what a crash left behind is claimed before anybody reads it: a replay leaves out what it cut
             await self._recovered.wait()
@@ -179,6 +181,14 @@ class Worker:
             if await self._unless_store_is_down(self.sweep()):
                 self._recovered.set()
             await asyncio.sleep(SWEEP_SEC)
+
+    async def _remove_old(self) -> None:
+        """Now and then, what has been kept for long enough; not at once, when a server has just started."""
+        store, keep = self._kit.store, self._kit.settings.patience.keep_settled
+        await asyncio.sleep(FIRST_REMOVAL_SEC)
+        while True:
+            await self._unless_store_is_down(store.purge(settled_before=store.now() - keep))
+            await asyncio.sleep(REMOVAL_SEC)
 
     async def _unless_store_is_down(self, work: Awaitable[object]) -> bool:
         try:

@@ -45,8 +45,6 @@ class Limits(Struct, frozen=True, kw_only=True):
     same_failure: int = 3
     """The same call with the same input failing this often in a row ends the run."""
     socket_frame: int = 1024 * 1024
-    reader_events: int = 256
-    reader_bytes: int = 1024 * 1024
     body_within_sec: float = 10.0
 
 

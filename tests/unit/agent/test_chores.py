@@ -9,11 +9,15 @@ import pytest
 from farhand.agent import worker
 from farhand.calls.deadlines import Deadlines
 from farhand.calls.desk import Desk
+from farhand.core.principal import LOCAL
+from farhand.core.settings import Patience, Settings
 from farhand.errors import ShuttingDown
 from farhand.models.scripted import Ask, Moment, Step
+from farhand.testing import FakeClock
 from farhand.tools.decorate import tool
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.hands import add
 from tests.unit.agent.stage import PATIENCE_SEC, comes_true, text_in
 
 pytestmark = pytest.mark.timeout(PATIENCE_SEC)
@@ -83,6 +87,28 @@ async def test_an_agent_that_stopped_by_itself_is_not_ready_and_says_so_once(
         with pytest.raises(ShuttingDown, match="no longer works"):
             await on.farhand.ping()
     assert [record.levelno for record in caplog.records].count(logging.CRITICAL) == 1
+
+
+@requirement("runs:retention")
+async def test_what_settled_long_ago_is_removed_and_the_rest_is_kept(
+    stage: MakeStage, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "FIRST_REMOVAL_SEC", 0.01)
+    monkeypatch.setattr(worker, "REMOVAL_SEC", 0.01)
+    week = Settings(patience=Patience(keep_settled=7 * 24 * 3600.0))
+    on = await stage([], add, settings=week)
+    for thread, days in (("old", 6), ("new", 2)):
+        await on.farhand.call("add", {"a": 1, "b": 2}, thread=thread)
+        clock.advance(days * 24 * 3600)
+
+    async def feed() -> set[str | None]:
+        return {news.thread_id for news in await on.store.feed(LOCAL)}
+
+    async def old_is_gone() -> bool:
+        return await feed() == {"new"}
+
+    await comes_true(old_is_gone)
+    assert await on.store.purge(settled_before=clock.now()) == 1
 
 
 async def test_an_agent_that_was_stopped_says_nothing(
