@@ -186,10 +186,6 @@ def settle(call: Call, outcome: Outcome, *, sent: str, at: float) -> Call | None
     return advance(call, MOVE_OF[type(outcome)], **_ending(outcome, sent, at))
 
 
-def is_overdue(call: Call, now: float) -> bool:
-    return call.phase is not Phase.SETTLED and call.deadline is not None and call.deadline <= now
-
-
 def _ending(outcome: Outcome, sent: str, at: float) -> dict[str, object]:
     return {"outcome": outcome, "digest": sent, "settled_at": at, "deadline": None, "take": None}
 

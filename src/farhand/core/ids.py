@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["call", "run", "thr", "apr", "cli", "blob"]
-
-_OURS = re.compile(r"(call|run|thr|apr|cli|blob)_[0-9a-f]{32}")
 _CHOSEN = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-def is_ours(kind: Kind, text: str) -> bool:
-    """True for an id that farhand could have made; anything else is unknown without a look at the store."""
-    return text.startswith(kind) and _OURS.fullmatch(text) is not None
 
 
 def is_chosen_id(text: str) -> bool:

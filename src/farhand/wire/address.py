@@ -1,4 +1,4 @@
-"""The address of a request: its host, its query, its path. Owns how they are read, and what counts as local.
+"""The address of a request: its host and its query. Owns how they are read, and what counts as local.
 
 Must not know routes, nor which hosts are allowed.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import parse_qsl
 
 from starlette.types import Scope
 
@@ -62,20 +62,7 @@ def query(scope: Scope) -> dict[str, str]:
     return parameters
 
 
-def percent_decode(text: str) -> str:
-    """A segment of a raw path as it was meant; what is no UTF-8 is refused, not repaired."""
-    if "%" not in text:
-        return text
-    if _BROKEN_ESCAPE.search(text):
-        raise _bad_address("The address holds a percent sign that starts no escape.")
-    try:
-        return unquote_to_bytes(text).decode()
-    except UnicodeDecodeError:
-        raise _bad_address("The address is not valid UTF-8.") from None
-
-
 _MAX_PARAMETERS = 64
-_BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::([0-9]{1,5}))?")
 
 

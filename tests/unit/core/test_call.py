@@ -17,7 +17,6 @@ from farhand.core.call import (
     advance,
     approve,
     deny,
-    is_overdue,
     new_call,
     rejected_call,
     release,
@@ -220,14 +219,6 @@ def test_a_released_call_is_ready_for_anybody() -> None:
 
 def test_a_ready_call_cannot_be_released() -> None:
     assert release(a_call()) is None
-
-
-@requirement("calls:deadline")
-def test_a_call_is_overdue_from_its_deadline_on() -> None:
-    assert not is_overdue(a_call(), NOW + 59.999)
-    assert is_overdue(a_call(), NOW + 60)
-    assert not is_overdue(replace(a_call(), deadline=None), NOW + 1e9)
-    assert not is_overdue(replace(a_call(), phase=Phase.SETTLED), NOW + 61)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
 from farhand.clock import SystemClock
 from farhand.core.client import Client, tool_id, tool_name, with_tools, without_tools
-from farhand.core.ids import Kind, is_chosen_id, is_client_id, is_ours, is_tool_name
+from farhand.core.ids import is_chosen_id, is_client_id, is_tool_name
 from farhand.core.outcome import Success
 from farhand.core.principal import Owner, Principal
 from farhand.core.run import Run, RunState
@@ -26,15 +28,13 @@ from farhand.core.tool import Executor, Tool, digest_of_approval
 from tests.requirement import requirement
 from tests.unit.core.samples import OWNER
 
-KINDS: list[Kind] = ["call", "run", "thr", "apr", "cli", "blob"]
 TOOL = Tool(name="open_url", description="Opens a page.", input_schema={"type": "object"})
 
 
 @requirement("calls:ids")
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_fresh_id_is_ours_and_of_its_kind_only(kind: Kind) -> None:
-    made = SystemClock().fresh(kind)
-    assert [other for other in KINDS if is_ours(other, made)] == [kind]
+@pytest.mark.parametrize("kind", ["call", "run", "thr", "apr", "cli", "blob"])
+def test_a_fresh_id_carries_its_kind(kind: str) -> None:
+    assert re.fullmatch(f"{kind}_[0-9a-f]{{32}}", SystemClock().fresh(kind))
 
 
 @requirement("calls:ids")
@@ -42,18 +42,6 @@ def test_ids_carry_128_random_bits_and_do_not_repeat() -> None:
     made = {SystemClock().fresh("call") for _ in range(1_000)}
     assert len(made) == 1_000
     assert {len(each.removeprefix("call_")) for each in made} == {32}
-
-
-@requirement("calls:ids")
-@pytest.mark.parametrize(
-    "text", ["", "call_", "call_0", "call_" + "0" * 31, "call_" + "0" * 33, "call_" + "G" * 32]
-)
-def test_what_a_model_or_a_guesser_makes_is_not_ours(text: str) -> None:
-    assert not is_ours("call", text)
-
-
-def test_an_id_with_a_line_break_is_not_ours() -> None:
-    assert not is_ours("call", "call_" + "0" * 32 + "\n")
 
 
 @pytest.mark.parametrize("text", ["a", "Az09_.:-", "x" * 128])

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from farhand.errors import Malformed
-from farhand.wire.address import Host, host_of, is_loopback, percent_decode, query
+from farhand.wire.address import Host, host_of, is_loopback, query
 from tests.requirement import requirement
 
 
@@ -106,19 +102,3 @@ def test_a_query_is_read_as_text() -> None:
 def test_a_query_that_cannot_be_understood_is_refused(text: bytes, reason: str) -> None:
     with pytest.raises(Malformed, match=reason):
         query({"query_string": text})
-
-
-@settings(deadline=None)
-@given(st.text(st.characters(codec="utf-8")))
-def test_a_quoted_segment_is_read_back(text: str) -> None:
-    assert percent_decode(quote(text, safe="")) == text
-
-
-def test_a_plus_in_a_path_is_a_plus() -> None:
-    assert percent_decode("a+b") == "a+b"
-
-
-@pytest.mark.parametrize("text", ["%", "a%2", "%zz", "%ff", "%c3", "%ed%a0%80"])
-def test_a_broken_segment_is_refused(text: str) -> None:
-    with pytest.raises(Malformed, match="address"):
-        percent_decode(text)
