@@ -79,6 +79,7 @@ class Chunks:
         self._block: str | None = None
         self._shown: set[str] = set()
         self._written: set[str] = set()
+        self._kept_back: Collection[str] = ()
 
     def of_entry(self, entry: Entry) -> list[bytes]:
         if self.ended:
@@ -110,6 +111,13 @@ class Chunks:
         if call.executor is Executor.SERVER:
             return [_available(call.call_id, call.tool, call.input)]
         return self._written_out(call.call_id, call.tool, call.input)
+
+    def keep_back(self, denied: Collection[str]) -> None:
+        """Calls that this client denied and shows so, in a step that is not complete yet.
+
+        Its helpers would take a step with a denied part for one that has nothing more to post.
+        """
+        self._kept_back = denied
 
     def gap(self) -> list[bytes]:
         """Told to a reader whose position the journal does not know; the whole answer follows."""
@@ -201,7 +209,8 @@ class Chunks:
         self, event: ApprovalAnswered | CallSettled | CallTaken | CallReleased, *, in_the_past: bool
     ) -> list[bytes]:
         if isinstance(event, CallSettled):
-            return [*self._close_block(), _settled(event.call_id, event.outcome)]
+            told = [] if event.call_id in self._kept_back else [_settled(event.call_id, event.outcome)]
+            return [*self._close_block(), *told]
         if isinstance(event, ApprovalAnswered) and event.approved and event.executor is Executor.FRONTEND:
             now = self._known.get(event.call_id)
             may_run = not in_the_past if now is None else now.phase is not Phase.SETTLED
