@@ -16,7 +16,7 @@ from farhand.calls.change import Reply
 from farhand.calls.desk import Brought
 from farhand.core.call import Call, Phase
 from farhand.core.event import START, Position
-from farhand.core.outcome import canonical
+from farhand.core.outcome import Denied, canonical
 from farhand.core.principal import Owner, Principal
 from farhand.core.result import Accepted, Receipt, Result
 from farhand.core.run import Run
@@ -139,9 +139,12 @@ async def _go_on(
         return Exchange(run, after, chunks)
     if yes:
         return Exchange(run, Position(now.last_seq), chunks, now.last_seq, only_yes=True)
+    chunks.keep_back(_own_denials(told, calls))
     altered = {call.call_id for call in calls if _is_altered(bring, call)}
-    shown = chunks.corrected(calls, dispatch=bring.claimed, altered=altered)
-    return Exchange(run, after, chunks, now.last_seq, shown)
+    # what came after the steps that the client knows is told by the journal, in its place
+    theirs = [call for call in calls if call.call_id in bring.call_ids]
+    first = chunks.corrected(theirs, dispatch=bring.claimed, altered=altered)
+    return Exchange(run, after, chunks, now.last_seq, first)
 
 
 def _check_scopes(principal: Principal, bring: Bring, calls: Sequence[Call]) -> None:
@@ -198,3 +201,13 @@ def _first_yes(told: Told, calls: Sequence[Call]) -> bool:
     """Whether this post says yes to a frontend tool for the first time, and brings no output for it."""
     said = {item.approval_id for item, got in told if isinstance(item, Reply) and isinstance(got, Accepted)}
     return any(call.approval and call.approval.approval_id in said for call in calls if may_run(call))
+
+
+def _own_denials(told: Told, calls: Sequence[Call]) -> set[str]:
+    """Calls to which this client said no, and which are denied."""
+    said = {item.approval_id for item, got in told if isinstance(item, Reply) and not item.answer.approved}
+    return {
+        call.call_id
+        for call in calls
+        if call.approval and call.approval.approval_id in said and isinstance(call.outcome, Denied)
+    }
