@@ -12,6 +12,7 @@ import typer
 
 from farhand.agent.agent import Agent
 from farhand.cli.lines import fail, say, warn
+from farhand.cli.lookups import add_lookups
 from farhand.cli.options import Options, with_options
 from farhand.cli.serve import address_of, listen, require_loopback, serve
 from farhand.cli.target import load_target
@@ -85,6 +86,7 @@ def demo(options: Options) -> None:
 
 
 commands.command()(types)
+add_lookups(commands)
 
 
 def _app(agent: Agent, settings: ServerSettings, store: str) -> App:

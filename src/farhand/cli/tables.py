@@ -1,0 +1,49 @@
+"""What a look-up prints: a plain table for people, or the server's own JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def show(rows: Iterable[Sequence[str]], *, columns: Sequence[str], nothing: str) -> None:
+    """One line per row; `nothing` is said where there is none. Foreign words are shown, never obeyed."""
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for row in rows:
+        table.add_row(*(Text(_plain(cell)) for cell in row))
+    console = Console(soft_wrap=False)
+    console.print(table if table.row_count else Text(nothing, style="dim"))
+
+
+def show_value(value: object) -> None:
+    """A text as it is, anything else as JSON that is easy to read."""
+    text = value if isinstance(value, str) else _pretty(value)
+    Console().print(Text(text), soft_wrap=True, highlight=False)
+
+
+def show_json(value: object) -> None:
+    """For programs: one line."""
+    Console().file.write(msgspec.json.encode(value).decode() + "\n")
+
+
+def first_line(text: str, *, at_most: int = 80) -> str:
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= at_most else f"{line[: at_most - 1]}…"
+
+
+def compact(value: object, *, at_most: int = 60) -> str:
+    return first_line(msgspec.json.encode(value).decode(), at_most=at_most)
+
+
+def _pretty(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _plain(text: str) -> str:
+    """Without what a terminal would take for a command."""
+    return "".join(letter if letter.isprintable() else "�" for letter in text)

@@ -1,0 +1,270 @@
+"""The commands that ask a running server, against a real one."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
+from typing import Any, NamedTuple
+
+import pytest
+
+from farhand import Agent, ScriptedModel, tool
+from farhand.cli import main
+from farhand.client import Client
+from farhand.core.principal import LOCAL
+from tests.faces.client_tools.program import eventually
+from tests.faces.served import Options, Served, served
+from tests.requirement import requirement
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        assert self.out.count("\n") == 1
+        return json.loads(self.out)
+
+
+@tool(needs_approval=True)
+def erase(text: str) -> str:
+    """Erase something.
+
+    Args:
+        text: What to erase.
+
+    Returns:
+        What was erased.
+    """
+    return f"{text} is gone"
+
+
+@tool(executor="frontend")
+def ask_text(question: str) -> str:
+    """Ask the person.
+
+    Args:
+        question: What to ask.
+
+    Returns:
+        What they typed.
+    """
+    raise NotImplementedError(question)
+
+
+class House:
+    def __init__(self, server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.server = server
+        self._monkeypatch = monkeypatch
+
+    async def farhand(self, *arguments: str, signed_in: bool = True) -> Said:
+        """Runs the command beside the server, as another program would."""
+        where = ("--url", self.server.url)
+        token = ("--token", self.server.token) if signed_in else ()
+        return await asyncio.to_thread(self._run, (*arguments, *where, *token))
+
+    def _run(self, arguments: tuple[str, ...]) -> Said:
+        self._monkeypatch.setattr(sys, "argv", ["farhand", *arguments])
+        out, err, code = io.StringIO(), io.StringIO(), 0
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                main()
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+        return Said(code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture
+async def house(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+    monkeypatch.setenv("COLUMNS", "200")
+    agent = Agent(ScriptedModel(lambda moment: "hm"), tools=[erase], frontend_tools=[ask_text])
+    async with asyncio.timeout(30), served(agent, Options()) as server:
+        yield House(server, monkeypatch)
+
+
+@asynccontextmanager
+async def notes(house: House) -> AsyncIterator[None]:
+    """A client that is there."""
+    client = Client(house.server.url, "notes", token=house.server.token)
+
+    @client.tool
+    def read(name: str) -> object:
+        """Read a note.
+
+        Args:
+            name: Which one.
+        """
+        if name == "none":
+            raise LookupError("there is no such note")
+        return {"text": "buy milk"} if name == "list" else f"note {name}"
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(client.run())
+        await client.connected.wait()
+        yield
+        client.stop()
+
+
+@requirement("cli:call")
+async def test_a_call_prints_what_comes_back(house: House) -> None:
+    async with notes(house):
+        said = await house.farhand("call", "client_notes_read", '{"name": "todo"}')
+        assert (said.code, said.out) == (0, "note todo\n")
+        assert "waiting for client_notes_read" in said.err
+        said = await house.farhand("call", "client_notes_read", '{"name": "list"}')
+        assert json.loads(said.out) == {"text": "buy milk"}
+        said = await house.farhand("call", "client_notes_read", '{"name": "todo"}', "--json")
+        assert said.json == {"status": "success", "title": "client_notes_read", "output": "note todo"}
+
+
+@requirement("cli:call")
+async def test_a_call_of_a_terminal_shows_a_line_that_moves(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    async with notes(house):
+        said = await house.farhand("call", "client_notes_read", '{"name": "todo"}')
+    assert "waiting for client_notes_read" in said.err
+    assert "0:00:0" in said.err
+
+
+@requirement("cli:call")
+async def test_a_tool_that_fails_and_one_that_is_late_are_code_1(house: House) -> None:
+    async with notes(house):
+        said = await house.farhand("call", "client_notes_read", '{"name": "none"}')
+        assert said.code == 1
+        assert "farhand: error: client_notes_read: LookupError: there is no such note" in said.err
+        said = await house.farhand("call", "client_notes_read", '{"name": "none"}', "--json")
+        assert (said.code, said.json["status"]) == (1, "error")
+    said = await house.farhand("call", "ask_text", '{"question": "?"}', "--timeout", "0.05")
+    assert said.code == 1
+    assert "did not answer in time" in said.err
+
+
+@requirement("cli:call")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("no_such_tool",), "There is no tool 'no_such_tool'."),
+        (("erase", "not json"), "The input is not JSON"),
+        (("erase", "[1]"), "The input is not a JSON object."),
+        (("erase", '{"text": 3}'), "`text` must be a string"),
+    ],
+)
+async def test_what_can_not_be_asked_is_one_line_and_code_2(
+    house: House, arguments: tuple[str, ...], words: str
+) -> None:
+    said = await house.farhand("call", *arguments)
+    assert (said.code, said.out) == (2, "")
+    assert words in said.err
+    assert said.err.count("farhand: error:") == 1
+
+
+@requirement("cli:call")
+async def test_a_request_id_gets_the_stored_answer(house: House) -> None:
+    async with notes(house):
+        first = await house.farhand("call", "client_notes_read", '{"name": "a"}', "--request-id", "job-1")
+    again = await house.farhand(
+        "call", "client_notes_read", '{"name": "a"}', "--request-id", "job-1", "--session", "other"
+    )
+    assert (first.out, again.out) == ("note a\n", "note a\n")
+
+
+@requirement("cli:lookups")
+async def test_tools_are_listed_with_those_of_clients(house: House) -> None:
+    async with notes(house):
+        said = await house.farhand("tools")
+        listed = await house.farhand("tools", "--json")
+    assert said.code == 0
+    rows = [line.split() for line in said.out.splitlines()]
+    assert ["client_notes_read", "client", "Read", "a", "note."] in rows
+    assert ["erase", "server", "yes", "Erase", "something."] in rows
+    assert [tool["name"] for tool in listed.json["tools"]] == ["erase", "ask_text", "client_notes_read"]
+
+
+@requirement("cli:lookups")
+async def test_runs_are_listed_newest_first(house: House) -> None:
+    assert (await house.farhand("runs")).out == "There are no chats.\n"
+    for thread in ("t1", "t2"):
+        message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": f"hello {thread}"}]}
+        await house.server.http.post("/api/chat", json={"id": thread, "messages": [message]})
+    said = await house.farhand("runs")
+    assert [line.split()[0] for line in said.out.splitlines()[2:]] == ["t2", "t1"]
+    assert "hello t1" in said.out
+    assert len((await house.farhand("runs", "--limit", "1", "--json")).json["threads"]) == 1
+
+
+@requirement("cli:inbox")
+async def test_what_waits_is_listed_answered_approved_and_denied(house: House) -> None:
+    assert (await house.farhand("inbox")).out == "Nothing waits.\n"
+    farhand = house.server.farhand
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(farhand.call("ask_text", {"question": "what?"}, thread="t1"))
+        yes = group.create_task(farhand.call("erase", {"text": "a"}, thread="t1"))
+        no = group.create_task(farhand.call("erase", {"text": "b"}, thread="t1"))
+
+        async def all_three() -> bool:
+            return len(await farhand.open_calls(LOCAL)) == 3
+
+        await eventually(all_three)
+        said = await house.farhand("inbox", "list")
+        assert said.out.count("yes or no") == 2
+        assert "answer from frontend" in said.out
+        calls = {
+            call["input"].get("text", "?"): call
+            for call in (await house.farhand("inbox", "--json")).json["calls"]
+        }
+        assert (await house.farhand("inbox", "answer", calls["?"]["callId"], '"this"')).out == "Done.\n"
+        again = await house.farhand("inbox", "answer", calls["?"]["callId"], '"this"')
+        assert again.out == "Done before; nothing changed.\n"
+        assert (await house.farhand("inbox", "approve", calls["a"]["approvalId"], "--json")).json == {
+            "ok": True
+        }
+        denied = await house.farhand("inbox", "deny", calls["b"]["callId"], "--reason", "too dear")
+        assert denied.out == "Done.\n"
+    assert str(asked.result()) == "Success(output='this')"
+    assert str(yes.result()) == "Success(output='a is gone')"
+    assert str(no.result()) == "Denied(reason='too dear')"
+
+
+@requirement("cli:inbox")
+async def test_a_yes_may_change_the_input_and_hold_for_the_chat(house: House) -> None:
+    farhand = house.server.farhand
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(farhand.call("erase", {"text": "a"}, thread="t1"))
+        [call] = await eventually(lambda: farhand.open_calls(LOCAL))
+        await house.farhand("inbox", "approve", call.call_id, "--always", "--input", '{"text": "edited"}')
+    assert str(first.result()) == "Success(output='edited is gone')"
+    assert str(await farhand.call("erase", {"text": "b"}, thread="t1")) == "Success(output='b is gone')"
+
+
+@requirement("cli:inbox")
+async def test_a_failure_may_be_brought_and_a_wrong_id_is_said_in_one_line(house: House) -> None:
+    farhand = house.server.farhand
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(farhand.call("ask_text", {"question": "what?"}, thread="t1"))
+        [call] = await eventually(lambda: farhand.open_calls(LOCAL))
+        not_asking = await house.farhand("inbox", "approve", call.call_id)
+        assert (not_asking.code, "asks for no yes or no" in not_asking.err) == (2, True)
+        await house.farhand("inbox", "answer", call.call_id, "--error", "nobody is here")
+    assert str(asked.result()) == "Failure(error='nobody is here')"
+    wrong = await house.farhand("inbox", "answer", "call_1", "1")
+    assert (wrong.code, wrong.err) == (2, "farhand: error: The server refused: unknown.\n")
+
+
+@requirement("cli:lookups")
+async def test_without_the_token_or_a_server_it_is_one_line_and_code_2(house: House) -> None:
+    said = await house.farhand("tools", signed_in=False)
+    assert said.code == 2
+    assert said.err.startswith("farhand: error: No valid credential was sent.")
+    said = await asyncio.to_thread(house._run, ("tools", "--url", "http://127.0.0.1:1"))
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "No server answers at http://127.0.0.1:1" in said.err
+    said = await asyncio.to_thread(house._run, ("tools", "--url", "nowhere"))
+    assert (said.code, "is not an address" in said.err) == (2, True)
