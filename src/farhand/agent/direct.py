@@ -88,7 +88,10 @@ async def _open(kit: Kit, wish: Direct) -> Call | None:
     place = Thread(
         owner=wish.owner, thread_id=wish.thread_id, title=wish.title, created_at=now, updated_at=now
     )
-    commit = await kit.desk.open([(call, tool)], InsertThread(place))
+    if call.blocks:
+        await kit.room.check(wish.owner, wish.thread_id)
+    with kit.room.opening(wish.owner, wish.thread_id):
+        commit = await kit.desk.open([(call, tool)], InsertThread(place))
     return None if isinstance(commit, Stale) else call
 
 

@@ -18,6 +18,7 @@ from farhand.agent.worker import Worker
 from farhand.calls.change import Reply
 from farhand.calls.deadlines import Deadlines
 from farhand.calls.desk import Brought, Desk
+from farhand.calls.room import Room
 from farhand.clock import Clock, SystemClock
 from farhand.core.call import Call
 from farhand.core.event import START, AnswerHeard, Entry, Position, RunFailed, RunFinished
@@ -71,6 +72,7 @@ class Farhand:
             model=spec.model,
             toolbox=spec.toolbox,
             settings=self.settings,
+            room=Room(store, self.settings.limits),
             instructions=spec.instructions,
             sources=sources,
         )

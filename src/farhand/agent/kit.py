@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from farhand.calls.desk import Desk
+from farhand.calls.room import Room
 from farhand.clock import Clock
 from farhand.core.principal import Owner
 from farhand.core.settings import Settings
@@ -23,6 +24,7 @@ class Kit:
     model: Model
     toolbox: Toolbox
     settings: Settings
+    room: Room
     instructions: str = ""
     sources: tuple[ToolSource, ...] = ()
     """Tools that come and go with those who registered them. They can't shadow the toolbox."""

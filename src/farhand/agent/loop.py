@@ -13,7 +13,7 @@ from farhand.agent.execute import execute
 from farhand.agent.history import open_step, results_of, stuck_on
 from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
-from farhand.agent.listen import Listener
+from farhand.agent.listen import Listener, Wish
 from farhand.agent.park import Hold, wait_or_park
 from farhand.agent.wish import Circumstances, Opened, open_wish, too_many
 from farhand.core.call import Call
@@ -104,10 +104,25 @@ async def _open_wishes(work: Work, listener: Listener, stop: Stop) -> list[Opene
     thread = await kit.store.get_thread(run.owner, run.thread_id)
     around = Circumstances(run, run.step + 1, stop, work.hold.seconds > 0, thread)
     limit = kit.settings.limits.open_calls_per_run
-    return [
-        open_wish(kit, wish, around) if number < limit else too_many(kit, wish, around)
+    why = f"a step may ask for {limit} calls at most."
+    opened = [
+        open_wish(kit, wish, around) if number < limit else too_many(kit, wish, around, why)
         for number, wish in enumerate(wishes)
     ]
+    return await _without_crowd(kit, around, wishes, opened)
+
+
+async def _without_crowd(
+    kit: Kit, around: Circumstances, wishes: list[Wish], opened: list[Opened]
+) -> list[Opened]:
+    """Rejects what the thread or the tenant has no room for. Only what has to wait takes room."""
+    waiting = [number for number, each in enumerate(opened) if each.call.blocks]
+    if not waiting:
+        return opened
+    fit = await kit.room.fit(around.run.owner, around.run.thread_id, len(waiting))
+    for number in waiting[fit.count :]:
+        opened[number] = too_many(kit, wishes[number], around, fit.why)
+    return opened
 
 
 async def _store(work: Work, step: Step, opened: list[Opened], stop: Stop) -> Step | None:

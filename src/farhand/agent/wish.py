@@ -54,11 +54,9 @@ def open_wish(kit: Kit, wish: Wish, around: Circumstances) -> Opened:
     return Opened(call, tool, opened_event(call), understood)
 
 
-def too_many(kit: Kit, wish: Wish, around: Circumstances) -> Opened:
-    limit = kit.settings.limits.open_calls_per_run
-    return _rejected(
-        kit, wish, around, _read(wish), f"Not executed: a step may ask for {limit} calls at most."
-    )
+def too_many(kit: Kit, wish: Wish, around: Circumstances, why: str) -> Opened:
+    """One for which a limit leaves no room."""
+    return _rejected(kit, wish, around, _read(wish), f"Not executed: {why}")
 
 
 def _wrong(kit: Kit, wish: Wish, tool: Tool | None, understood: object, around: Circumstances) -> str | None:

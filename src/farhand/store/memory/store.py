@@ -60,6 +60,7 @@ class MemoryStore:
         self._last_run: dict[ThreadKey, str] = {}
         self._calls: dict[str, Call] = {}
         self._calls_of: dict[str, list[str]] = {}
+        self._open_in: dict[ThreadKey, int] = {}
         self._asking: dict[str, str] = {}
         self._tools: dict[str, Tool] = {}
         self._journals: dict[str, list[Entry]] = {}
@@ -143,6 +144,7 @@ class MemoryStore:
         # the dictionaries have nothing in common but that they are emptied
         gone: tuple[tuple[dict[Any, Any], list[Any]], ...] = (
             (self._last_run, [key]),
+            (self._open_in, [key]),
             (self._runs, [run.run_id for run in runs]),
             (self._journals, [run.run_id for run in runs]),
             (self._calls_of, [run.run_id for run in runs]),
@@ -184,6 +186,7 @@ class MemoryStore:
                 return "exists"
             self._undo.set(self._requested, asked_as, call.call_id)
         self._undo.set(self._calls, call.call_id, call)
+        self._count(call, int(call.phase is not Phase.SETTLED))
         if call.approval is not None:
             self._undo.set(self._asking, call.approval.approval_id, call.call_id)
         if write.tool is not None and call.tool_version not in self._tools:
@@ -202,6 +205,7 @@ class MemoryStore:
         if why is not None:
             return why
         self._undo.set(self._calls, stored.call_id, write.after)
+        self._count(stored, -int(write.after.phase is Phase.SETTLED))
         self._block(stored.run_id, int(write.after.blocks) - int(write.before.blocks), entries)
         return None
 
@@ -245,6 +249,11 @@ class MemoryStore:
         self._undo.set(self._runs, run.run_id, replace(run, last_seq=run.last_seq + len(events)))
         entries.setdefault(run.run_id, []).extend(added)
 
+    def _count(self, call: Call, by: int) -> None:
+        key = (call.owner, call.thread_id)
+        if by:
+            self._undo.set(self._open_in, key, self._open_in.get(key, 0) + by)
+
     def _block(self, run_id: str | None, by: int, entries: Entries) -> None:
         if run_id is None:
             return
@@ -287,6 +296,12 @@ class MemoryStore:
             for call in self._calls.values()
             if call.owner == owner and thread_id in (None, call.thread_id) and call.phase is not Phase.SETTLED
         ]
+
+    async def count_open(self, owner: Owner, thread_id: str) -> int:
+        return self._open_in.get((owner, thread_id), 0)
+
+    async def count_open_of_tenant(self, tenant: str) -> int:
+        return sum(count for (owner, _), count in self._open_in.items() if owner.tenant == tenant)
 
     async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
         call_id = self._requested.get((owner, request_id))

@@ -105,6 +105,12 @@ class SqliteStore:
             return await self._reads.many(OPEN_CALLS, key, body_of_call)
         return await self._reads.many(OPEN_CALLS_OF_THREAD, (*key, thread_id), body_of_call)
 
+    async def count_open(self, owner: Owner, thread_id: str) -> int:
+        return self._reads.one(COUNT_OPEN, (owner.tenant, owner.subject, thread_id), _number) or 0
+
+    async def count_open_of_tenant(self, tenant: str) -> int:
+        return self._reads.one(COUNT_OPEN_OF_TENANT, (tenant,), _number) or 0
+
     async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
         sql = "SELECT body FROM calls WHERE tenant = ? AND subject = ? AND request_id = ?"
         return self._reads.one(sql, (owner.tenant, owner.subject, request_id), body_of_call)
@@ -184,6 +190,10 @@ def _if_readable(of: Callable[[Row], R]) -> Callable[[Row], R | None]:
     return read
 
 
+def _number(row: tuple[int]) -> int:
+    return row[0]
+
+
 def _span(row: tuple[int, int]) -> tuple[int, int]:
     return row
 
@@ -223,6 +233,12 @@ OPEN_CALLS_OF_THREAD = """
     SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND thread_id = ?
     ORDER BY call_no LIMIT ?
 """
+
+COUNT_OPEN = """
+    SELECT count(*) FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND thread_id = ?
+"""
+
+COUNT_OPEN_OF_TENANT = "SELECT count(*) FROM calls WHERE is_open = 1 AND tenant = ?"
 
 CLIENT_CALLS = """
     SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND client_id = ?

@@ -52,6 +52,19 @@ class CallLaws(Laws):
             assert winners == [await given.stored_call(call)]
             assert {commit.why for commit in commits if isinstance(commit, Stale)} == {"version"}
 
+    async def test_open_calls_are_counted_in_their_thread_and_for_their_tenant(self) -> None:
+        async with self.given() as given:
+            first, _ = await given.call(), await given.call(thread_id="t2")
+            # nothing of a commit that does not hold is counted
+            other = given.new_call()
+            await given.refuse(InsertCall(other), SwapCall(other, given.settled(other)), InsertCall(first))
+            assert await given.store.count_open(ANN, "t1") == 1
+            assert await given.store.count_open_of_tenant(ANN.tenant) == 2
+            assert await given.store.count_open_of_tenant("another") == 0
+            await given.settle(first)
+            assert await given.store.count_open(ANN, "t1") == 0
+            assert await given.store.count_open_of_tenant(ANN.tenant) == 1
+
     async def test_a_change_of_an_unknown_call_is_refused(self) -> None:
         async with self.given() as given:
             call = given.new_call()

@@ -1,0 +1,74 @@
+"""How many calls may wait for far hands at once: in one thread, and for one tenant.
+
+The store counts. A tenant may have very many, so what fitted by the last count is used up before it counts
+again. Calls that several runs open in the same moment may pass the limit of their tenant by a few.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec import Struct
+
+from farhand.core.principal import Owner
+from farhand.core.settings import Limits
+from farhand.errors import TooMany
+from farhand.store.base import Store
+
+
+class Fit(Struct, frozen=True):
+    """How many of the wanted calls may be opened, and what stands in the way of the others."""
+
+    count: int
+    why: str = ""
+
+
+class Room:
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self._store = store
+        self._limits = limits
+        self._opening: Counter[tuple[Owner, str]] = Counter()
+        self._left_of_tenant: dict[str, int] = {}
+
+    async def fit(self, owner: Owner, thread_id: str, wanted: int) -> Fit:
+        limits = self._limits
+        here = await self._store.count_open(owner, thread_id) + self._opening[owner, thread_id]
+        in_thread = max(0, min(wanted, limits.open_calls_per_thread - here))
+        in_tenant = await self._of_tenant(owner.tenant, in_thread)
+        if in_tenant < in_thread:
+            return Fit(in_tenant, _why(limits.open_calls_per_tenant, "a tenant"))
+        return Fit(in_thread, "" if in_thread == wanted else _why(limits.open_calls_per_thread, "a thread"))
+
+    async def check(self, owner: Owner, thread_id: str) -> None:
+        """Raises `TooMany` if not one more call may be opened."""
+        fit = await self.fit(owner, thread_id, 1)
+        if fit.count == 0:
+            raise TooMany(fit.why, hint="Try again when some are answered.")
+
+    @contextmanager
+    def opening(self, owner: Owner, thread_id: str) -> Iterator[None]:
+        """Keeps the place of a call that is about to be stored."""
+        key = (owner, thread_id)
+        self._opening[key] += 1
+        try:
+            yield
+        finally:
+            self._opening[key] -= 1
+            if not self._opening[key]:
+                del self._opening[key]
+
+    async def _of_tenant(self, tenant: str, wanted: int) -> int:
+        left = self._left_of_tenant.get(tenant, 0)
+        if left < wanted:
+            opening = sum(count for (owner, _), count in self._opening.items() if owner.tenant == tenant)
+            count = await self._store.count_open_of_tenant(tenant)
+            left = self._limits.open_calls_per_tenant - count - opening
+        granted = max(0, min(wanted, left))
+        self._left_of_tenant[tenant] = left - granted
+        return granted
+
+
+def _why(limit: int, whose: str) -> str:
+    return f"{whose.capitalize()} may have {limit} open calls at most."
