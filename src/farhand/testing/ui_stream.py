@@ -238,7 +238,7 @@ _DATA_FIELDS: tuple[Fields, Fields] = ({"data": object}, {"id": str, "transient"
 # earlier response has shown, so that every later move may follow.
 _SHOWN = frozenset({"begun", "available", "asked", "known"})
 _TOOL_RULES: Mapping[str, tuple[frozenset[str], str]] = {
-    "tool-input-start": (frozenset({"new"}), "begun"),
+    "tool-input-start": (frozenset({"new", "known"}), "begun"),
     "tool-input-delta": (frozenset({"begun"}), "begun"),
     "tool-input-available": (frozenset({"new", "begun", "asked", "known"}), "available"),
     "tool-input-error": (frozenset({"new", "begun"}), "over"),

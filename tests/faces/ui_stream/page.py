@@ -146,7 +146,7 @@ class Page:
     @asynccontextmanager
     async def sending(self, **more: object) -> AsyncIterator[Live]:
         async with self.http.stream("POST", "/api/chat", json=self.body(**more)) as response:
-            yield await self._live(response)
+            yield await self.reading(response)
 
     async def refused(self, **more: object) -> Turn:
         """A post that is answered with JSON."""
@@ -165,7 +165,7 @@ class Page:
             assert response.status_code == 200, f"{response.status_code}"
             if after is None:
                 self.messages = [each for each in self.messages if each["role"] == "user"]
-            yield await self._live(response)
+            yield await self.reading(response)
 
     async def resume_status(self) -> int:
         async with self.http.stream("GET", f"/api/chat/{self.id}/stream") as response:
@@ -202,7 +202,7 @@ class Page:
         answer = {"approved": approved} if reason is None else {"approved": approved, "reason": reason}
         part.update(state="approval-responded", approval={**part["approval"], **answer})
 
-    async def _live(self, response: httpx2.Response) -> Live:
+    async def reading(self, response: httpx2.Response) -> Live:
         if response.headers["content-type"] != "text/event-stream":
             raise AssertionError(f"{response.status_code}: {(await response.aread()).decode()}")
         return Live(response, self.known, self.hear)

@@ -179,6 +179,39 @@ async def test_a_split_yes_is_left_untouched_once_then_the_call_is_handed_out(
 
 
 @requirement("ui-stream:frontend-approval")
+async def test_a_denial_beside_a_split_yes_is_told_when_the_step_is_complete(serve: Serve) -> None:
+    """The stock helpers post no more for a step with a denied call in it and no answer left to give."""
+    scene = Scene(once(PHOTO, DELETE))
+    page = Page((await serve(scene.agent)).http)
+    photo, delete = (await page.say("both")).calls
+    page.approve(photo)
+    page.approve(delete, approved=False, reason="mine")
+    assert (await page.send()).kinds == UNTOUCHED
+    assert (await page.send()).kinds == ["start", "tool-input-available", "finish"]
+    assert page.part(delete)["state"] == "approval-responded"
+    page.output(photo, {"name": "p"})
+    last = await page.send()
+    assert sorted(last.kinds[1:3]) == ["tool-output-available", "tool-output-denied"]
+    assert last.finish == "stop"
+    assert [each.kind for each in scene.seen] == ["success", "denied"]
+
+
+@requirement("ui-stream:frontend-approval")
+async def test_a_denial_that_the_client_does_not_know_of_is_told_at_once(serve: Serve) -> None:
+    scene = Scene(once(PHOTO, DELETE))
+    page = Page((await serve(scene.agent)).http)
+    first = await page.say("both")
+    photo, delete = first.calls
+    no = {"approvalId": first.of("tool-approval-request")[1]["approvalId"], "approved": False}
+    assert (await page.http.post("/api/tools/approve", json=no)).json() == {"ok": True}
+    page.approve(photo)
+    await page.send()
+    page.approve(delete)
+    turn = await page.send()
+    assert turn.kinds == ["start", "tool-input-available", "tool-output-denied", "finish"]
+
+
+@requirement("ui-stream:frontend-approval")
 async def test_an_eager_client_brings_its_output_after_the_untouched_answer(serve: Serve) -> None:
     scene = Scene(once(PHOTO))
     page = Page((await serve(scene.agent)).http)

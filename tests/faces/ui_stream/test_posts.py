@@ -139,6 +139,22 @@ async def test_another_output_for_a_settled_call_is_answered_with_the_stored_one
     assert len(scene.model.prompts) == 2
 
 
+@requirement("ui-stream:settled-elsewhere")
+async def test_a_client_that_missed_a_step_is_told_of_it_before_it_is_asked_about_it(serve: Serve) -> None:
+    def script(moment: Moment) -> Step:
+        return [OPEN, Ask("delete_file", {"path": "a"})][moment.steps]
+
+    page = Page((await serve(Scene(script).agent)).http)
+    [call] = (await page.say("open")).calls
+    ack = {"toolCallId": call, "status": "success", "output": {"n": 1}}
+    assert (await page.http.post("/api/tools/ack", json=ack)).json() == {"ok": True}
+    assert "tool-approval-request" in (await _copy(page).resume()).kinds
+    page.output(call, {"n": 2})
+    turn = await page.send()
+    asked = ["tool-input-start", "tool-input-delta", "tool-input-available", "tool-approval-request"]
+    assert turn.kinds == ["start", "tool-output-available", "start-step", *asked, "finish-step", "finish"]
+
+
 # ------------------------------------------------------------------------------------- while a run is active
 
 

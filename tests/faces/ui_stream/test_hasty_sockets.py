@@ -1,0 +1,65 @@
+"""A socket that leaves or aborts at once: what it asked for is begun all the same, and comes to its end."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from farhand.core.principal import LOCAL
+from farhand.core.run import RunState
+from tests.faces.conftest import Serve
+from tests.faces.served import Served
+from tests.faces.ui_stream.agents import Scene
+from tests.faces.ui_stream.page import Page, until, user_message
+from tests.faces.ui_stream.wires import wire
+from tests.requirement import requirement
+
+HOW_MANY = 12
+
+
+def sent(number: int) -> tuple[str, str]:
+    page = f"hasty-{number}"
+    frame = {"type": "send", "requestId": f"r{number}", "id": page, "trigger": "submit-message"}
+    return page, json.dumps(frame | {"messages": [user_message("hi")], "headers": {}, "body": {}})
+
+
+async def ended(served: Served, thread_id: str) -> bool:
+    run = await served.farhand.find_run(LOCAL, thread_id)
+    return run is not None and run.state is RunState.DONE
+
+
+@requirement("socket:abort")
+@pytest.mark.parametrize("leaves", ["abort", "close"])
+async def test_a_message_is_answered_though_its_sender_leaves_at_once(
+    serve: Serve, store: str, leaves: str
+) -> None:
+    served = await serve(Scene(["Hello."] * HOW_MANY).agent, store=store)
+    threads = []
+    for number in range(HOW_MANY):
+        thread_id, frame = sent(number)
+        threads.append(thread_id)
+        async with wire(served, "/api/chat/ws") as socket:
+            await socket.send(frame)
+            if leaves == "abort":
+                await socket.send(json.dumps({"type": "abort", "requestId": f"r{number}"}))
+            else:
+                socket.transport.abort()
+    for thread_id in threads:
+        await until(lambda each=thread_id: ended(served, each))
+    assert (await Page(served.http).http.get("/api/chat?limit=50")).json()["threads"]
+
+
+@requirement("socket:frames")
+async def test_a_request_id_that_is_under_way_is_not_taken_twice(serve: Serve) -> None:
+    scene = Scene(["Hello."])
+    served = await serve(scene.agent)
+    _, frame = sent(0)
+    async with wire(served, "/api/chat/ws") as socket:
+        await socket.send(frame)
+        await socket.send(frame)
+        kinds = []
+        while "end" not in kinds:
+            kinds.append(json.loads(await socket.recv())["type"])
+    assert kinds.count("error") == 1
+    assert len(scene.model.prompts) == 1
