@@ -139,6 +139,10 @@ class Farhand:
             raise NotFound("There is no such thread.")
         return run
 
+    async def now(self, run: Run) -> Run:
+        """The same run as it is stored now."""
+        return await self.kit.store.get_run(run.owner, run.run_id) or run
+
     async def find_run(self, owner: Owner, thread_id: str) -> Run | None:
         return await self.kit.store.last_run(owner, thread_id)
 

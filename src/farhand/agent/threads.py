@@ -17,8 +17,8 @@ from farhand.agent.worker import Worker
 from farhand.core.event import RunStarted
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.thread import Message, Thread, UserMessage, text_of
-from farhand.errors import Busy, NotFound
+from farhand.core.thread import Message, Thread, UserMessage, printable, text_of
+from farhand.errors import Busy, Malformed, NotFound
 from farhand.store.base import CutThread, InsertMessage, InsertRun, InsertThread, Stale, Write, WriteRun
 
 TITLE_CHARS = 80
@@ -56,13 +56,15 @@ async def start_run(
             await _free(kit, worker, place)
         cut = () if instead_of is None else (CutThread(place.owner, place.thread_id, instead_of),)
         said = InsertMessage(place.owner, place.thread_id, message)
-        started = await _begin(kit, worker, place, message, (*cut, said), hold_for=hold_for)
+        begun = _begin(kit, worker, place, message, (*cut, said), hold_for=hold_for)
+        started = await worker.uninterrupted(begun)
         if isinstance(started, Started):
             return started
         if isinstance(started.write, CutThread):
             raise NotFound("There is no such message in this thread.")
         last = await kit.store.last_run(place.owner, place.thread_id)
         if started.why == "exists" and last is not None:
+            await _check_same_words(kit, place, message)
             return Started(last, again=True)
         await _free(kit, worker, place)
 
@@ -81,13 +83,18 @@ async def answer_again(
             raise NotFound("There is no such message in this thread.")
         gone = messages[first].message_id if first < len(messages) else None
         cut = () if gone is None else (CutThread(place.owner, place.thread_id, gone),)
-        started = await _begin(kit, worker, place, asked, cut, hold_for=hold_for)
+        begun = _begin(kit, worker, place, asked, cut, hold_for=hold_for)
+        started = await worker.uninterrupted(begun)
         if isinstance(started, Started):
             return started
 
 
 async def stop_run(kit: Kit, worker: Worker, run: Run, reason: str) -> bool:
     """True if this stopped it; False if it had ended already."""
+    return await worker.uninterrupted(_end(kit, worker, run, reason))
+
+
+async def _end(kit: Kit, worker: Worker, run: Run, reason: str) -> bool:
     await worker.let_go(run.run_id)
     return await end(kit, run, reason)
 
@@ -119,8 +126,16 @@ async def _free(kit: Kit, worker: Worker, place: Place) -> None:
             "The assistant is still working on the last message.",
             hint="Wait for its answer, or stop it (POST /api/chat/{id}/stop, or `agent.stop(thread)`).",
         )
-    await worker.let_go(run.run_id)
-    await end(kit, run, MOVED_ON)
+    await worker.uninterrupted(_end(kit, worker, run, MOVED_ON))
+
+
+async def _check_same_words(kit: Kit, place: Place, message: UserMessage) -> None:
+    messages = await kit.store.messages(place.owner, place.thread_id)
+    if all(each != message for each in messages):
+        raise Malformed(
+            "A message with this id was said before, in other words.",
+            hint="Give a new message an id of its own; to change the old one, send its id as messageId, too.",
+        )
 
 
 async def _is_last_said(kit: Kit, place: Place, message: UserMessage) -> bool:
@@ -157,5 +172,5 @@ def _new_run(kit: Kit, place: Place, hold_for: float) -> Run:
 
 def _thread(kit: Kit, place: Place, message: UserMessage) -> Thread:
     now = kit.store.now()
-    title = " ".join(text_of(message).split())[:TITLE_CHARS]
+    title = printable(text_of(message))[:TITLE_CHARS]
     return Thread(owner=place.owner, thread_id=place.thread_id, title=title, created_at=now, updated_at=now)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TypeVar
 
 from farhand.agent import loop
 from farhand.agent.endings import break_off, break_off_by_force
@@ -22,6 +23,8 @@ from farhand.errors import LostClaim, StoreDown
 from farhand.store.hub import WAKE
 
 log = logging.getLogger("farhand.runs")
+
+T = TypeVar("T")
 
 SWEEP_SEC = 1.0
 LET_GO_SEC = 1.0
@@ -66,6 +69,16 @@ class Worker:
         task = self._group.create_task(self._advance(run, hold))
         self._tasks[run.run_id] = task
         self._holds[run.run_id] = hold
+
+    async def uninterrupted(self, work: Coroutine[None, None, T]) -> T:
+        """Lets the work come to its end although whoever waits for it may be gone by then.
+
+        What is half done would stay so: a run that is stored and that nobody advances.
+        """
+        assert self._group is not None, "a worker works while it serves"
+        ended: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._group.create_task(_settle(work, ended))
+        return await asyncio.shield(ended)
 
     def prefer(self, run_id: str, *, hold_for: float) -> None:
         """When the run is brought back from its park, it holds for so long at its next pause."""
@@ -251,3 +264,16 @@ async def _again_if_broken(watch: Callable[[], Awaitable[None]]) -> None:
 _BROKEN = RunFailed(
     "broken", "Something broke inside the server; the log has the details. Send the message again."
 )
+
+
+async def _settle(work: Coroutine[None, None, T], ended: asyncio.Future[T]) -> None:
+    try:
+        ended.set_result(await work)
+    except asyncio.CancelledError:
+        ended.cancel()
+        raise
+    # handed on to whoever waits, whatever it is
+    except Exception as error:  # noqa: BLE001
+        ended.set_exception(error)
+        # nobody may be left to hear it
+        ended.exception()

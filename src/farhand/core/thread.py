@@ -96,6 +96,11 @@ class ResultsMessage(Struct, frozen=True, tag_field="role", tag="results"):
 Message: TypeAlias = UserMessage | AssistantMessage | ResultsMessage
 
 
+def printable(text: str) -> str:
+    """In one line, without characters that nobody sees and that may turn the rest around."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
 def text_of(message: Message) -> str:
     if isinstance(message, ResultsMessage):
         return ""

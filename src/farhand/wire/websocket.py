@@ -31,6 +31,7 @@ class Socket:
         max_bytes: int = 1024 * 1024,
         per_second: int = 50,
         idle_after: float = 60.0,
+        stall_after: float = 30.0,
     ) -> None:
         self.closed_with: int | None = None
         self.is_open = False
@@ -39,6 +40,7 @@ class Socket:
         self._max_bytes = max_bytes
         self._per_second = per_second
         self._idle_after = idle_after
+        self._stall_after = stall_after
         self._allowance = float(per_second)
         self._asked_at = 0.0
         self._uses = 0
@@ -78,9 +80,15 @@ class Socket:
         return None
 
     async def write(self, text: bytes) -> None:
-        """One text frame; nothing happens once the connection is over."""
-        if self.is_open:
-            await self._send({"type": "websocket.send", "text": text.decode()})
+        """One text frame; nothing happens once the connection is over, or takes nothing any more."""
+        if not self.is_open:
+            return
+        try:
+            async with asyncio.timeout(self._stall_after):
+                await self._send({"type": "websocket.send", "text": text.decode()})
+        except (OSError, RuntimeError, TimeoutError):
+            # servers tell a writer in these ways that the reader is gone; it can resume
+            self.is_open = False
 
     async def close(self, code: int) -> None:
         if self.is_open:

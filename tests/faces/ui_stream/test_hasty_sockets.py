@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -11,7 +12,7 @@ from farhand.core.run import RunState
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene
-from tests.faces.ui_stream.page import Page, until, user_message
+from tests.faces.ui_stream.page import WITHIN_SEC, Page, user_message
 from tests.faces.ui_stream.wires import wire
 from tests.requirement import requirement
 
@@ -24,9 +25,13 @@ def sent(number: int) -> tuple[str, str]:
     return page, json.dumps(frame | {"messages": [user_message("hi")], "headers": {}, "body": {}})
 
 
-async def ended(served: Served, thread_id: str) -> bool:
-    run = await served.farhand.find_run(LOCAL, thread_id)
-    return run is not None and run.state is RunState.DONE
+async def ended(served: Served, thread_id: str) -> None:
+    """Until the run of this thread is done: its events are stored, whoever reads them."""
+    async with asyncio.timeout(WITHIN_SEC):
+        # looked at again and again: who left is told of nothing
+        while (run := await served.farhand.find_run(LOCAL, thread_id)) is None or run.active:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+    assert run.state is RunState.DONE
 
 
 @requirement("socket:abort")
@@ -46,7 +51,7 @@ async def test_a_message_is_answered_though_its_sender_leaves_at_once(
             else:
                 socket.transport.abort()
     for thread_id in threads:
-        await until(lambda each=thread_id: ended(served, each))
+        await ended(served, thread_id)
     assert (await Page(served.http).http.get("/api/chat?limit=50")).json()["threads"]
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from farhand.core.ids import is_chosen_id
 from farhand.core.settings import Limits
+from farhand.core.thread import printable
 from farhand.errors import Malformed, TooLarge
 from farhand.faces.threads.shapes import Rename
 from farhand.wire.guard import read_as
@@ -22,7 +23,7 @@ class Page(Struct, frozen=True):
 
 def decode_page(parameters: Mapping[str, str]) -> Page:
     text = parameters.get("limit", "50")
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= MOST_AT_ONCE:
+    if not text.isascii() or not text.isdigit() or len(text) > 3 or not 1 <= int(text) <= MOST_AT_ONCE:
         raise Malformed(f"limit must be a number from 1 to {MOST_AT_ONCE}.")
     after = parameters.get("after")
     if after is not None and not is_chosen_id(after):
@@ -31,7 +32,7 @@ def decode_page(parameters: Mapping[str, str]) -> Page:
 
 
 def decode_title(body: bytes, limits: Limits) -> str:
-    title = " ".join(read_as(body, Rename).title.split())
+    title = printable(read_as(body, Rename).title)
     if not title:
         raise Malformed("title is empty.")
     if len(title.encode()) > limits.title:

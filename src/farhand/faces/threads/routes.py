@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from farhand.agent.farhand import Farhand
 from farhand.core.thread import Thread
-from farhand.errors import NotFound
+from farhand.errors import Malformed, NotFound
 from farhand.faces.base import Face, Request, Route
 from farhand.faces.threads.decode import decode_page, decode_title
 from farhand.faces.threads.encode import (
@@ -42,6 +42,8 @@ class _Endpoints:
 
     async def threads(self, request: Request) -> None:
         page = decode_page(query(request.scope))
+        if page.after is not None and await self._farhand.thread(request.owner, page.after) is None:
+            raise Malformed("There is no such chat to go on after.", hint="Begin with the first page again.")
         found = await self._farhand.threads(request.owner, limit=page.limit + 1, after=page.after)
         shown = found[: page.limit]
         rows = [

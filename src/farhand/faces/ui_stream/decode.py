@@ -111,7 +111,9 @@ def _wish(request: ChatRequest) -> Wish:
 def _user_message(message: UIMessage) -> UserMessage:
     if not is_chosen_id(message.id):
         raise Malformed("A message's id must be 1 to 128 letters, digits or _ . : -")
-    parts = tuple(Text(part.text) for part in message.parts if part.type == "text" and part.text)
+    if any(part.type == "file" for part in message.parts):
+        raise Malformed("Files in a message are not taken yet.", hint="Send the text alone.")
+    parts = tuple(Text(part.text) for part in message.parts if part.type == "text" and part.text.strip())
     if not parts:
         raise Malformed("The user's message has no text.")
     return UserMessage(message.id, parts)
@@ -167,6 +169,13 @@ def chat_of_send(frame: SendFrame) -> Chat:
 
 def chat_of_message(frame: MessageFrame) -> Chat:
     return chat_of(ChatRequest(frame.id, frame.messages, frame.trigger, frame.message_id))
+
+
+def brings_results(frame: MessageFrame | ToolResultFrame) -> bool:
+    """Whether it answers calls, rather than saying something new."""
+    return isinstance(frame, ToolResultFrame) or bool(
+        frame.messages and frame.messages[-1].role == "assistant"
+    )
 
 
 def result_of(frame: ToolResultFrame) -> Result:

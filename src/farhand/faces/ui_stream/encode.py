@@ -69,6 +69,8 @@ class Chunks:
         dead_end: bool = False,
     ) -> None:
         self.ended = False
+        self.ended_unheard = False
+        """The answer had ended before anybody was reading."""
         self._dead_end = dead_end
         self._message_id = message_id
         self._past = past
@@ -225,6 +227,8 @@ class Chunks:
     def _course(
         self, event: RunStarted | RunParked | RunResumed | RunFinished | RunFailed | AnswerHeard
     ) -> list[bytes]:
+        if isinstance(event, RunFinished | RunFailed):
+            self.ended_unheard = not event.heard
         match event:
             case RunStarted() | RunResumed() | AnswerHeard():
                 return []

@@ -41,8 +41,8 @@ class Exchange:
     first: list[bytes] = field(default_factory=list)
     """Chunks that come before those of the journal."""
     with_ids: bool = False
-    unheard: bool = False
-    """The answer ended while nobody was reading: delivering it is worth a note."""
+    unheard: bool = True
+    """Nobody has heard the answer to its end yet: if it ends before it is read, that is worth a note."""
     only_yes: bool = False
     """A first yes to a frontend tool and nothing more: there is nothing to show yet."""
 
@@ -95,7 +95,8 @@ async def _replay(farhand: Farhand, run: Run) -> Exchange:
     known = {call.call_id: call for call in await farhand.calls(run)}
     chunks = Chunks(run.run_id, past=run.last_seq, known=known)
     until = run.last_seq if _is_at_rest(run, known.values()) else None
-    return Exchange(run, START, chunks, until, unheard=await farhand.is_unheard(run))
+    unheard = run.active or await farhand.is_unheard(run)
+    return Exchange(run, START, chunks, until, unheard=unheard)
 
 
 async def bring_result(farhand: Farhand, principal: Principal, result: Result) -> Exchange:
@@ -124,7 +125,7 @@ async def _go_on(
     hold_for = farhand.settings.patience.hold_for if chat.held else 0.0
     told = await farhand.accept(run, _unaltered(bring, await farhand.calls(run)), hold_for=hold_for)
     calls = await farhand.calls(run)
-    now = await farhand.last_run(owner, chat.thread_id)
+    now = await farhand.now(run)
     if chat.held and not _is_at_rest(now, calls):
         known = {call.call_id: call for call in calls}
         return Exchange(run, after, Chunks(run.run_id, past=run.last_seq, known=known))
@@ -132,7 +133,8 @@ async def _go_on(
     if yes and split:
         # the one untouched answer, once for each approval: a client about to add its output would lose it
         await asyncio.sleep(SPLIT_HOLD_SEC)
-        now = await farhand.last_run(owner, chat.thread_id)
+        # this run, though another one may have begun in the thread meanwhile
+        now, calls = await farhand.now(run), await farhand.calls(run)
     dead_end = not now.active and any(call.step == now.step for call in calls)
     chunks = Chunks(run.run_id, past=now.last_seq, dead_end=dead_end)
     if not _is_at_rest(now, calls):

@@ -79,7 +79,7 @@ class _Endpoints:
         encoder = Encoder(exchange.chunks, first=exchange.first, with_ids=exchange.with_ids)
         with self._farhand.read(exchange.run, exchange.after) as reader:
             stayed = await follow(request, reader, encoder, headers=HEADERS, until=exchange.until)
-        if stayed and encoder.ended and exchange.unheard:
+        if stayed and encoder.ended and exchange.unheard and exchange.chunks.ended_unheard:
             await self._farhand.heard(exchange.run)
 
 

@@ -10,9 +10,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 
 from farhand.agent.endings import STOPPED_BY_USER
 from farhand.agent.farhand import Farhand
-from farhand.errors import FarhandError, PeerFault
+from farhand.agent.reader import Reader
+from farhand.errors import FarhandError, Malformed, PeerFault
 from farhand.faces.base import SocketRequest
 from farhand.faces.ui_stream.decode import (
+    brings_results,
     chat_of_message,
     chat_of_send,
     decode_live_frame,
@@ -37,6 +39,25 @@ Tell = Callable[[bytes], Awaitable[None]]
 SILENCE_SEC = 15.0
 
 
+class Asker:
+    """Whoever is shown an exchange. It may leave at any moment; what it asked for is begun all the same."""
+
+    def __init__(self) -> None:
+        self._left = False
+        self._reader: Reader | None = None
+
+    def leave(self) -> None:
+        self._left = True
+        if self._reader is not None:
+            self._reader.leave()
+
+    def has_left(self) -> bool:
+        return self._left
+
+    def reads(self, reader: Reader) -> None:
+        self._reader = reader
+
+
 class MultiplexedSocket:
     """`/api/chat/ws`: many chats and requests share one connection, each request a task of its own."""
 
@@ -46,7 +67,7 @@ class MultiplexedSocket:
         self._owner = request.owner
         self._principal = request.principal
         self._group = group
-        self._requests: dict[str, asyncio.Task[None]] = {}
+        self._requests: dict[str, Asker] = {}
 
     async def serve(self) -> None:
         while (text := await self._socket.read()) is not None:
@@ -55,45 +76,51 @@ class MultiplexedSocket:
             except PeerFault as fault:
                 # the frame was bad, not the connection: the others that share it go on
                 await self._socket.write(socket_frame("error", request_id_in(text) or "", str(fault)))
-        for task in self._requests.values():
-            task.cancel()
+        for asker in self._requests.values():
+            asker.leave()
 
     def _take(self, told: SendFrame | ResumeFrame | AbortFrame) -> None:
         match told:
             case SendFrame():
-                self._start(told.request_id, self._send(told))
+                self._start(told.request_id, lambda asker: self._send(told, asker))
             case ResumeFrame():
-                self._start(told.request_id, self._resume(told))
+                self._start(told.request_id, lambda asker: self._resume(told, asker))
             case AbortFrame(request_id=request_id):
-                task = self._requests.pop(request_id, None)
-                if task is not None:
-                    task.cancel()
+                # the request is closed, not the run, and not what it is about to begin
+                asker = self._requests.pop(request_id, None)
+                if asker is not None:
+                    asker.leave()
 
-    def _start(self, request_id: str, work: Coroutine[None, None, None]) -> None:
-        self._requests[request_id] = self._group.create_task(self._guarded(request_id, work))
+    def _start(self, request_id: str, work: Callable[[Asker], Coroutine[None, None, None]]) -> None:
+        if request_id in self._requests:
+            raise Malformed("A request with this requestId is under way.")
+        asker = self._requests[request_id] = Asker()
+        self._group.create_task(self._guarded(request_id, asker, work(asker)))
 
-    async def _guarded(self, request_id: str, work: Coroutine[None, None, None]) -> None:
+    async def _guarded(self, request_id: str, asker: Asker, work: Coroutine[None, None, None]) -> None:
         try:
             with self._socket.in_use():
                 await work
         except FarhandError as error:
-            await self._socket.write(socket_frame("error", request_id, str(error)))
+            if not asker.has_left():
+                await self._socket.write(socket_frame("error", request_id, str(error)))
         finally:
-            self._requests.pop(request_id, None)
+            if self._requests.get(request_id) is asker:
+                del self._requests[request_id]
 
-    async def _send(self, told: SendFrame) -> None:
+    async def _send(self, told: SendFrame, asker: Asker) -> None:
         exchange = await begin(self._farhand, self._principal, chat_of_send(told))
-        await self._show(told.request_id, exchange)
+        await self._show(told.request_id, exchange, asker)
 
-    async def _resume(self, told: ResumeFrame) -> None:
+    async def _resume(self, told: ResumeFrame, asker: Asker) -> None:
         exchange = await resume(self._farhand, self._owner, told.id, None)
         if exchange is None:
             await self._socket.write(socket_frame("no-active", told.request_id))
             return
         await self._socket.write(socket_frame("start", told.request_id))
-        await self._show(told.request_id, exchange)
+        await self._show(told.request_id, exchange, asker)
 
-    async def _show(self, request_id: str, exchange: Exchange) -> None:
+    async def _show(self, request_id: str, exchange: Exchange, asker: Asker) -> None:
         sequence = 0
 
         async def tell(chunk: bytes) -> None:
@@ -104,7 +131,7 @@ class MultiplexedSocket:
             await self._socket.write(socket_chunk(request_id, sequence, chunk))
             sequence += 1
 
-        await show(self._farhand, exchange, tell)
+        await show(self._farhand, exchange, tell, asker)
 
 
 class LiveSocket:
@@ -121,6 +148,8 @@ class LiveSocket:
         self._group = group
         self._thread_id: str | None = None
         self._exchange: asyncio.Task[None] | None = None
+        self._asker = Asker()
+        self._is_quiet = False
 
     async def serve(self) -> None:
         while (text := await self._socket.read()) is not None:
@@ -128,8 +157,7 @@ class LiveSocket:
                 await self._take(decode_live_frame(text))
             except FarhandError as error:
                 await self._socket.write(live_error(str(error)))
-        if self._exchange is not None:
-            self._exchange.cancel()
+        self._asker.leave()
 
     async def _take(self, told: MessageFrame | ToolResultFrame | InterruptFrame | PingFrame) -> None:
         match told:
@@ -145,7 +173,8 @@ class LiveSocket:
             await self._farhand.stop(self._owner, self._thread_id, STOPPED_BY_USER)
 
     async def _begin(self, told: MessageFrame | ToolResultFrame) -> None:
-        if self._exchange is not None and not self._exchange.done():
+        is_open = self._exchange is not None and not self._exchange.done()
+        if is_open and not (self._is_quiet and brings_results(told)):
             await self._socket.write(live_error("An exchange is under way; wait for its [DONE]."))
             return
         try:
@@ -154,19 +183,27 @@ class LiveSocket:
         except FarhandError as error:
             await self._fail(error)
             return
-        if not exchange.only_yes:
-            self._exchange = self._group.create_task(self._show(exchange))
+        self._thread_id = exchange.run.thread_id
+        if is_open:
+            # the open exchange shows what follows from it
+            return
+        self._is_quiet = exchange.only_yes
+        if exchange.only_yes:
+            # nothing is sent, and the exchange stays open until the output comes, whichever way
+            exchange.until = None
+        self._exchange = self._group.create_task(self._show(exchange))
 
     async def _exchange_for(self, told: MessageFrame | ToolResultFrame) -> Exchange:
         if isinstance(told, ToolResultFrame):
             return await bring_result(self._farhand, self._principal, result_of(told))
-        self._thread_id = told.id
         return await begin(self._farhand, self._principal, chat_of_message(told), split=False)
 
     async def _show(self, exchange: Exchange) -> None:
         try:
             with self._socket.in_use():
-                await show(self._farhand, exchange, lambda chunk: self._socket.write(frame(chunk)))
+                await show(
+                    self._farhand, exchange, lambda chunk: self._socket.write(frame(chunk)), self._asker
+                )
         except FarhandError as error:
             await self._fail(error)
 
@@ -175,19 +212,22 @@ class LiveSocket:
         await self._socket.write(frame(DONE))
 
 
-async def show(farhand: Farhand, exchange: Exchange, tell: Tell) -> None:
-    """Every chunk of the exchange, `[DONE]` included."""
+async def show(farhand: Farhand, exchange: Exchange, tell: Tell, asker: Asker) -> None:
+    """Every chunk of the exchange, `[DONE]` included, as long as somebody is there to see it."""
     with farhand.read(exchange.run, exchange.after) as reader:
+        asker.reads(reader)
         for chunk in exchange.first:
             await tell(chunk)
-        while not exchange.chunks.ended:
+        while not exchange.chunks.ended and not asker.has_left():
             at_end = exchange.until is not None and reader.at.seq >= exchange.until
             entries = None if at_end else await reader.next(SILENCE_SEC)
+            if asker.has_left():
+                return
             if entries is None:
                 chunks = exchange.chunks.close(cut=reader.cut)
             else:
                 chunks = [chunk for entry in entries for chunk in exchange.chunks.of_entry(entry)]
             for chunk in chunks:
                 await tell(chunk)
-    if exchange.unheard:
+    if exchange.unheard and exchange.chunks.ended_unheard and not asker.has_left():
         await farhand.heard(exchange.run)
