@@ -136,7 +136,7 @@ async def test_hundreds_of_requests_that_waited_all_come(server: Served) -> None
     await notes.register("read")
     async with asyncio.TaskGroup() as group:
         calls = [
-            group.create_task(server.farhand.call("client_notes_read", {"text": str(n)}, thread="t1"))
+            group.create_task(server.farhand.call("client_notes_read", {"text": str(n)}, thread=f"t{n}"))
             for n in range(150)
         ]
         await _open(server, 150)

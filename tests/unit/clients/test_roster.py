@@ -1,0 +1,99 @@
+"""Who is here, with which tools; and who decides whether a person is asked."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from farhand.clients.roster import ClientTools
+from farhand.core.tool import Tool
+from farhand.errors import BadSetting
+from farhand.store.base import Store
+from farhand.testing import FakeClock
+from tests.requirement import requirement
+from tests.unit.clients.office import ANN, BOB, Office
+
+
+@requirement("client-tools:lookups")
+async def test_tools_are_found_by_client_by_name_and_all_together(office: Office) -> None:
+    await office.register("notes", "read", "search")
+    await office.register("mail", "send")
+    roster = office.roster
+    assert [tool.name for tool in roster.tools(ANN)] == [
+        "client_notes_read",
+        "client_notes_search",
+        "client_mail_send",
+    ]
+    assert [tool.name for tool in roster.tools_of(ANN, "mail")] == ["client_mail_send"]
+    assert roster.tools_of(ANN, "nobody") == []
+    assert roster.client_of(ANN, "client_mail_send") == "mail"
+    assert roster.client_of(ANN, "client_mail_read") is None
+    assert roster.is_client_tool(ANN, "client_notes_read")
+    assert roster.count(ANN) == 2
+
+
+@requirement("client-tools:owner")
+async def test_what_belongs_to_another_is_not_found(office: Office) -> None:
+    await office.register("notes", "read")
+    assert office.roster.tools(BOB) == []
+    assert office.roster.get(BOB, "client_notes_read") is None
+    assert office.roster.client(BOB, "notes") is None
+    assert office.roster.count(BOB) == 0
+
+
+@requirement("client-tools:restart")
+async def test_another_roster_on_the_same_store_knows_the_same(office: Office) -> None:
+    await office.register("notes", "read")
+    await office.register("notes", "read", owner=BOB)
+    again = Office(office.store, office.clock)
+    assert await again.roster.load() == await office.store.clients()
+    assert again.roster.tools(ANN) == office.roster.tools(ANN)
+    assert again.roster.tools(BOB) == office.roster.tools(BOB)
+
+
+@requirement("client-tools:approval")
+async def test_policy_is_never_always_or_a_function(store: Store, clock: FakeClock) -> None:
+    for approval, asks in (("never", False), ("always", True), (lambda tool, input: bool(input), False)):
+        # each of them is one of the values that are allowed
+        office = Office(store, clock, ClientTools(approval=approval))  # type: ignore[arg-type]
+        tool = Tool(name="client_notes_read", description="Reads.", input_schema={})
+        assert office.roster.asks(tool, {}) is asks
+        assert office.roster.may_ask is (approval != "never")
+
+
+@requirement("client-tools:approval")
+async def test_a_policy_that_is_in_doubt_asks(
+    store: Store, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(tool: Tool, input: dict[str, object]) -> bool:
+        raise LookupError(tool.name)
+
+    tool = Tool(name="client_notes_read", description="Reads.", input_schema={})
+    with caplog.at_level(logging.WARNING, "farhand.clients"):
+        for approval in (broken, lambda tool, input: "yes"):
+            # what a careless program may hand over
+            office = Office(store, clock, ClientTools(approval=approval))  # type: ignore[arg-type]
+            assert office.roster.asks(tool, {}) is True
+    assert [record.args for record in caplog.records] == [
+        ("LookupError", "client_notes_read"),
+        ("str", "client_notes_read"),
+    ]
+
+
+@requirement("client-tools:approval")
+async def test_a_policy_can_not_change_what_it_decides_on(store: Store, clock: FakeClock) -> None:
+    def greedy(tool: Tool, input: dict[str, object]) -> bool:
+        input.clear()
+        return False
+
+    office = Office(store, clock, ClientTools(approval=greedy))
+    given: dict[str, object] = {"a": 1}
+    office.roster.asks(Tool(name="x", description="x", input_schema={}), given)
+    assert given == {"a": 1}
+
+
+@requirement("client-tools:approval")
+def test_another_policy_is_refused_at_once() -> None:
+    with pytest.raises(BadSetting, match="'never', 'always' or a function"):
+        ClientTools(approval="sometimes")  # type: ignore[arg-type]
