@@ -6,6 +6,7 @@ works. An edited message, or the wish for another answer, cuts the thread first;
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -56,8 +57,7 @@ async def start_run(
             await _free(kit, worker, place)
         cut = () if instead_of is None else (CutThread(place.owner, place.thread_id, instead_of),)
         said = InsertMessage(place.owner, place.thread_id, message)
-        begun = _begin(kit, worker, place, message, (*cut, said), hold_for=hold_for)
-        started = await worker.uninterrupted(begun)
+        started = await _begin(kit, worker, place, message, (*cut, said), hold_for=hold_for)
         if isinstance(started, Started):
             return started
         if isinstance(started.write, CutThread):
@@ -83,8 +83,7 @@ async def answer_again(
             raise NotFound("There is no such message in this thread.")
         gone = messages[first].message_id if first < len(messages) else None
         cut = () if gone is None else (CutThread(place.owner, place.thread_id, gone),)
-        begun = _begin(kit, worker, place, asked, cut, hold_for=hold_for)
-        started = await worker.uninterrupted(begun)
+        started = await _begin(kit, worker, place, asked, cut, hold_for=hold_for)
         if isinstance(started, Started):
             return started
 
@@ -103,12 +102,17 @@ async def _begin(
     kit: Kit, worker: Worker, place: Place, message: UserMessage, writes: Sequence[Write], *, hold_for: float
 ) -> Started | Stale:
     run = _new_run(kit, place, hold_for)
-    commit = await kit.store.commit(
-        InsertThread(_thread(kit, place, message)),
-        *writes,
-        InsertRun(run),
-        WriteRun(run_id=run.run_id, events=(RunStarted(place.thread_id, message.message_id),)),
-    )
+    try:
+        commit = await kit.store.commit(
+            InsertThread(_thread(kit, place, message)),
+            *writes,
+            InsertRun(run),
+            WriteRun(run_id=run.run_id, events=(RunStarted(place.thread_id, message.message_id),)),
+        )
+    except asyncio.CancelledError:
+        # whoever asked is gone, but the run may be stored by now, and somebody has to advance it
+        worker.launch_if_stored(run)
+        raise
     if isinstance(commit, Stale):
         return commit
     started = commit.runs[run.run_id]

@@ -20,6 +20,7 @@ from farhand.calls.deadlines import Deadlines
 from farhand.core.event import RunFailed
 from farhand.core.run import Run
 from farhand.errors import LostClaim, StoreDown
+from farhand.store.base import Committed, WriteRun
 from farhand.store.hub import WAKE
 
 log = logging.getLogger("farhand.runs")
@@ -69,6 +70,17 @@ class Worker:
         task = self._group.create_task(self._advance(run, hold))
         self._tasks[run.run_id] = task
         self._holds[run.run_id] = hold
+
+    def launch_if_stored(self, run: Run) -> None:
+        """For a run whose beginning nobody waited for: stored or not, it is not left half begun."""
+        assert self._group is not None, "a worker launches runs while it serves"
+        self._group.create_task(self._unless_store_is_down(self._launch_if_stored(run)))
+
+    async def _launch_if_stored(self, run: Run) -> None:
+        # behind the beginning in the store's queue, so it is known by now
+        commit = await self._kit.store.commit(WriteRun(run_id=run.run_id, fence=run.fence))
+        if isinstance(commit, Committed):
+            self.launch(commit.runs[run.run_id], hold_for=run.hold_for)
 
     async def uninterrupted(self, work: Coroutine[None, None, T]) -> T:
         """Lets the work come to its end although whoever waits for it may be gone by then.
