@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -80,12 +81,16 @@ def _store_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @requirement("streams:resume")
 @pytest.mark.usefixtures("_store_at_once")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
+@given(
+    st.lists(st.text("abcé ", min_size=1, max_size=6), min_size=1, max_size=8),
+    st.sets(st.integers(0, 8)),
+    st.integers(0, 1_000_000),
+)
 async def test_a_reader_cut_at_any_character_and_resumed_gets_the_text_exactly_once(
-    data: st.DataObject,
+    words: list[str], thoughts: set[int], seed: int
 ) -> None:
-    words = data.draw(st.lists(st.text("abcé ", min_size=1, max_size=6), min_size=1, max_size=8), "words")
-    thoughts = data.draw(st.sets(st.integers(0, len(words))), "thoughts before")
+    # how often a reader is cut depends on the loop, so its chances are not drawn one by one
+    chance = Random(seed)
     items = [Think("hm") if number in thoughts else Say([word]) for number, word in enumerate(words)]
     full = "".join(word for number, word in enumerate(words) if number not in thoughts)
     clock = FakeClock()
@@ -96,21 +101,21 @@ async def test_a_reader_cut_at_any_character_and_resumed_gets_the_text_exactly_o
     async with asyncio.timeout(PATIENCE_SEC):
         while not heard or not isinstance(heard[-1].event, RunFinished):
             at = heard[-1].end if heard else START
-            heard += await _some(on, run, at, data)
+            heard += await _some(on, run, at, chance)
     await on.farhand.close()
     assert text_in([entry.event for entry in heard]) == full
     assert [entry.end for entry in heard] == sorted({entry.end for entry in heard})
 
 
-async def _some(on: Stage, run: Run, at: Position, data: st.DataObject) -> list[Entry]:
+async def _some(on: Stage, run: Run, at: Position, chance: Random) -> list[Entry]:
     """A reader that is cut after a while, perhaps in mid-word."""
     with on.farhand.read(run, at) as reading:
-        for _ in range(data.draw(st.integers(0, 3), "turns of the loop")):
+        for _ in range(chance.randint(0, 3)):
             await asyncio.sleep(0)
         entries = await reading.next(0.002) or []
-    kept = entries[: data.draw(st.integers(min(1, len(entries)), len(entries)), "entries kept")]
+    kept = entries[: chance.randint(min(1, len(entries)), len(entries))]
     if kept and isinstance(kept[-1].event, TextAdded):
-        length = data.draw(st.integers(1, len(kept[-1].event.text)), "characters kept")
+        length = chance.randint(1, len(kept[-1].event.text))
         kept[-1] = replace(kept[-1], event=replace(kept[-1].event, text=kept[-1].event.text[:length]))
     return kept
 
