@@ -1,0 +1,29 @@
+"""The agent on the server. It knows no notes: it uses whatever tools the user's own programs offer."""
+
+from __future__ import annotations
+
+from farhand import Agent, ScriptedModel
+from farhand.models.scripted import Ask, Moment, Step
+
+
+def speak(moment: Moment) -> Step:
+    """Looks for what was asked, reads what it finds, and says so on the desk."""
+    if "client_desk_search_notes" not in moment.tools:
+        return "Your desk is not connected."
+    match moment.steps:
+        case 0:
+            return Ask("client_desk_search_notes", {"words": moment.text.removeprefix("find ")})
+        case 1:
+            names = moment.last[0].output
+            assert isinstance(names, list), "search_notes brings a list"
+            return [
+                Ask("client_desk_read_note", {"name": name}) for name in names
+            ] or "There is no such note."
+        case 2:
+            return Ask("client_desk_notify", {"text": f"I read {len(moment.last)} of your notes."})
+        case _:
+            notes = [result for result in moment.results if result.tool == "client_desk_read_note"]
+            return " / ".join(note.seen for note in notes)
+
+
+agent = Agent(ScriptedModel(speak), instructions="Help the user with the notes on their desk.")

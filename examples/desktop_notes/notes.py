@@ -1,0 +1,86 @@
+"""The desktop program: `python -m examples.desktop_notes.notes URL FOLDER`, with the token in FARHAND_TOKEN.
+
+Notes are the text files of a folder. It runs until it is stopped, and then takes its tools with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from farhand.client import Client, current
+
+
+def desk(url: str, folder: Path, token: str | None) -> Client:
+    """A client with three handlers over this folder."""
+    client = Client(url, "desk", token=token)
+
+    @client.tool
+    def read_note(name: str) -> str:
+        """Read one note from the user's desk.
+
+        Args:
+            name: The name of the note, as search_notes lists it.
+        """
+        current().title = f"Reading {name}"
+        return _note(folder, name).read_text()
+
+    @client.tool
+    def search_notes(words: str) -> list[str]:
+        """List the notes on the user's desk that contain all of these words.
+
+        Args:
+            words: What to look for, separated by blanks.
+        """
+        found = []
+        notes = sorted(folder.glob("*.txt"))
+        for number, note in enumerate(notes, 1):
+            current().progress(f"{number} of {len(notes)} notes")
+            text = note.read_text().lower()
+            if all(word in text for word in words.lower().split()):
+                found.append(note.stem)
+        return found
+
+    @client.tool
+    def notify(text: str) -> dict[str, bool]:
+        """Show the user a notification.
+
+        Args:
+            text: One short sentence.
+        """
+        # a desktop would pop it up; here it is a line that whoever started the program can read
+        sys.stdout.write(f"notification: {text}\n")
+        sys.stdout.flush()
+        return {"shown": True}
+
+    return client
+
+
+async def run(client: Client) -> None:
+    """Until Ctrl-C or a polite kill; what is under way may finish."""
+    loop = asyncio.get_running_loop()
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(stop, client.stop)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(client.run())
+        await client.connected.wait()
+        sys.stdout.write("the desk is connected\n")
+        sys.stdout.flush()
+
+
+def _note(folder: Path, name: str) -> Path:
+    """The model chooses the name, so it must not lead out of the folder."""
+    if not name or name != Path(name).name:
+        raise ValueError(f"there is no note '{name}'")
+    note = folder / f"{name}.txt"
+    if not note.is_file():
+        raise ValueError(f"there is no note '{name}'")
+    return note
+
+
+if __name__ == "__main__":
+    address, place = sys.argv[1:]
+    asyncio.run(run(desk(address, Path(place).expanduser(), os.environ.get("FARHAND_TOKEN"))))
