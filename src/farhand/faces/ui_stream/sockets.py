@@ -147,8 +147,8 @@ class LiveSocket:
         self._principal = request.principal
         self._group = group
         self._thread_id: str | None = None
-        self._exchange: asyncio.Task[None] | None = None
         self._asker = Asker()
+        self._is_open = False
         self._is_quiet = False
 
     async def serve(self) -> None:
@@ -173,8 +173,8 @@ class LiveSocket:
             await self._farhand.stop(self._owner, self._thread_id, STOPPED_BY_USER)
 
     async def _begin(self, told: MessageFrame | ToolResultFrame) -> None:
-        is_open = self._exchange is not None and not self._exchange.done()
-        if is_open and not (self._is_quiet and brings_results(told)):
+        was_open = self._is_open
+        if was_open and not (self._is_quiet and brings_results(told)):
             await self._socket.write(live_error("An exchange is under way; wait for its [DONE]."))
             return
         try:
@@ -184,14 +184,15 @@ class LiveSocket:
             await self._fail(error)
             return
         self._thread_id = exchange.run.thread_id
-        if is_open:
+        if was_open:
             # the open exchange shows what follows from it
             return
         self._is_quiet = exchange.only_yes
         if exchange.only_yes:
             # nothing is sent, and the exchange stays open until the output comes, whichever way
             exchange.until = None
-        self._exchange = self._group.create_task(self._show(exchange))
+        self._is_open = True
+        self._group.create_task(self._show(exchange))
 
     async def _exchange_for(self, told: MessageFrame | ToolResultFrame) -> Exchange:
         if isinstance(told, ToolResultFrame):
@@ -201,11 +202,16 @@ class LiveSocket:
     async def _show(self, exchange: Exchange) -> None:
         try:
             with self._socket.in_use():
-                await show(
-                    self._farhand, exchange, lambda chunk: self._socket.write(frame(chunk)), self._asker
-                )
+                await show(self._farhand, exchange, self._tell, self._asker)
         except FarhandError as error:
+            self._is_open = False
             await self._fail(error)
+
+    async def _tell(self, chunk: bytes) -> None:
+        if chunk == DONE:
+            # from here on the next message is welcome, whatever is still noted down
+            self._is_open = False
+        await self._socket.write(frame(chunk))
 
     async def _fail(self, error: FarhandError) -> None:
         await self._socket.write(live_error(str(error)))
