@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ import pytest
 
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL
+from farhand.core.run import Run
 from farhand.models.scripted import Ask, Fail, Moment, Step
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
@@ -339,3 +341,24 @@ async def bring(held: Held, call: str, way: str, *, failed: bool) -> None:
     else:
         held.page.output(call, {"name": "p"})
     await held.message()
+
+
+@requirement("live:one-at-a-time")
+async def test_a_message_right_behind_done_is_answered_whatever_is_still_noted_down(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = await serve(Scene(["Hello.", "Bye."]).agent)
+    noting = asyncio.Event()
+
+    async def heard(run: Run) -> None:
+        await noting.wait()
+
+    # as when an answer has ended before its reader came: that it was told after all is noted down
+    monkeypatch.setattr(served.farhand.kit.store.hub, "watched", lambda topic: 0)
+    monkeypatch.setattr(served.farhand, "heard", heard)
+    async with live(served) as held:
+        await held.message("hi")
+        await held.turn()
+        await held.message("bye")
+        assert (await held.turn()).text == "Bye."
+        noting.set()
