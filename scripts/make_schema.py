@@ -18,6 +18,8 @@ from farhand.core.outcome import Outcome
 from farhand.core.tool import Executor
 from farhand.faces.ack import shapes as ack
 from farhand.faces.awaiting import shapes as awaiting
+from farhand.faces.client_tools import shapes as client_tools
+from farhand.faces.events import shapes as events
 from farhand.faces.threads import shapes as threads
 from farhand.faces.ui_stream import shapes as ui_stream
 from farhand.faces.ui_stream.chunks import Chunk
@@ -54,6 +56,23 @@ WIRES: dict[str, dict[str, object]] = {
         "AwaitedTool": awaiting.AwaitedTool,
         "Refusal": awaiting.Refusal,
     },
+    "client_tools": {
+        "RegisterTools": client_tools.Register,
+        "UnregisterTools": client_tools.Unregister,
+        "ClientTool": client_tools.ToolShape,
+        "ExecuteTool": client_tools.Execute,
+        "ExecutedTool": client_tools.Executed,
+        "ToolRequest": client_tools.ToolRequest,
+        "ToolSettled": client_tools.ToolSettled,
+        "ClientToolResult": client_tools.ResultBody,
+        "ClientToolRefusal": client_tools.Refusal,
+    },
+    "events": {
+        "FeedGap": events.Gap,
+        "ClientToolsEvent": events.ClientTools,
+        "ToolRequestEvent": events.ToolRequest,
+        "ToolStatusEvent": events.ToolStatus,
+    },
 }
 
 # names of shapes that mean something else beside those of the other wires
@@ -66,6 +85,20 @@ RENAMED = {
     ("ui_stream", "UIMessage"): "PostedMessage",
     ("ui_stream", "UIPart"): "PostedPart",
     ("ui_stream", "ApprovalPart"): "PostedApproval",
+    ("client_tools", "Register"): "RegisterTools",
+    ("client_tools", "Unregister"): "UnregisterTools",
+    ("client_tools", "ToolShape"): "ClientTool",
+    ("client_tools", "Execute"): "ExecuteTool",
+    ("client_tools", "Executed"): "ExecutedTool",
+    ("client_tools", "Response"): "ToolResponse",
+    ("client_tools", "ResultBody"): "ClientToolResult",
+    ("client_tools", "Refusal"): "ClientToolRefusal",
+    ("client_tools", "Fault"): "ClientToolFault",
+    ("events", "Gap"): "FeedGap",
+    ("events", "ClientTools"): "ClientToolsEvent",
+    ("events", "RequestShape"): "ToldRequest",
+    ("events", "ToolRequest"): "ToolRequestEvent",
+    ("events", "ToolStatus"): "ToolStatusEvent",
 }
 
 GUARDED = ("AckReply", "AwaitedTool", "Chunk", "MetaInit", "OpenCall", "Thread")

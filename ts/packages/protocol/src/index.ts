@@ -5,4 +5,6 @@ export type * from "./ack.ts";
 export type * from "./ui-stream.ts";
 export type * from "./threads.ts";
 export type * from "./awaiting.ts";
+export type * from "./client-tools.ts";
+export type * from "./events.ts";
 export { isAckReply, isAwaitedTool, isChunk, isMetaInit, isOpenCall, isThread } from "./guards.ts";
