@@ -146,7 +146,8 @@ class Work:
         except Away:
             return
         except Rejected as error:
-            if error.status in {404, 410}:
+            # a take that somebody else has is no end of the call
+            if error.status in {404, 410} or error.answered == "conflict":
                 self.drop(job.ongoing.call_id)
 
     def _note_alive(self) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from farhand.client import Client
-from farhand.core.outcome import Success
+import pytest
+
+from farhand.client import Client, current
+from farhand.core.outcome import Failure, Success
+from farhand.core.principal import LOCAL
+from farhand.core.result import Result
 from tests.faces.client_tools.program import Program
 from tests.requirement import requirement
 from tests.unit.client.house import call, eventually, house, running
@@ -128,3 +132,68 @@ async def test_a_client_that_is_started_first_waits_for_its_server() -> None:
             await relay.up()
             await client.connected.wait()
             client.stop()
+
+
+@requirement("client:cancelled")
+async def test_a_handler_whose_call_ended_while_the_line_was_down_stops_when_it_reports() -> None:
+    async with house() as server, relayed(_port(server.url)) as relay:
+        client = Client(relay.url, "notes", token=server.token)
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        @client.tool
+        async def slow(text: str) -> str:
+            """Be slow.
+
+            Args:
+                text: Whatever.
+            """
+            begun.set()
+            try:
+                while True:
+                    current().progress("still at it")
+                    await asyncio.sleep(0.02)
+            finally:
+                ended.set()
+
+        async with running(client):
+            async with asyncio.TaskGroup() as group:
+                outcome = group.create_task(call(server, "slow", {"text": "a"}))
+                await begun.wait()
+                await relay.down()
+                [lost] = await server.farhand.open_calls(LOCAL)
+                await server.farhand.desk.settle(LOCAL, Result(call_id=lost.call_id, outcome=Success("hand")))
+                assert await outcome == Success("hand")
+            assert not ended.is_set()
+            await relay.up()
+            await ended.wait()
+
+
+@requirement("client:leaves")
+async def test_a_client_ends_though_its_server_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("farhand.client.client.LEAVE_WITHIN_SEC", 0.2)
+    monkeypatch.setattr("farhand.client.work.LAST_WORD_SEC", 0.2)
+    async with house() as server, relayed(_port(server.url)) as relay:
+        client = Client(relay.url, "notes", token=server.token, finish_within=0.1)
+        begun = asyncio.Event()
+
+        @client.tool
+        async def forever(text: str) -> str:
+            """Never end.
+
+            Args:
+                text: Whatever.
+            """
+            begun.set()
+            await asyncio.Event().wait()
+            return text
+
+        async with asyncio.TaskGroup() as group:
+            async with running(client) as run:
+                outcome = group.create_task(call(server, "forever", {"text": "a"}))
+                await begun.wait()
+                await relay.down()
+                client.stop()
+                await run
+            await relay.up()
+            await Program(server.http).unregister()
+            assert await outcome == Failure("the client unregistered this tool")
