@@ -140,7 +140,8 @@ def copy_of_the_map(room: Path) -> Path:
     for name in ("Makefile", "pyproject.toml", "scripts/__init__.py", "scripts/check_sizes.py"):
         (room / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, room / name)
-    plant(room / "tests/__init__.py", "")
+    for folder in ("tests", "examples"):
+        plant(room / folder / "__init__.py", "")
     return room
 
 
