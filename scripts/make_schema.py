@@ -60,6 +60,7 @@ WIRES: dict[str, dict[str, object]] = {
         "RegisterTools": client_tools.Register,
         "UnregisterTools": client_tools.Unregister,
         "ClientTool": client_tools.ToolShape,
+        "OfferedTool": client_tools.OfferedTool,
         "ExecuteTool": client_tools.Execute,
         "ExecutedTool": client_tools.Executed,
         "ToolRequest": client_tools.ToolRequest,

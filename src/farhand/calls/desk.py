@@ -37,8 +37,7 @@ from farhand.store.base import (
     When,
     Write,
 )
-from farhand.tools.check import complaint
-from farhand.tools.gate import complaint_about
+from farhand.tools.gate import complaint_about, complaint_about_output
 
 SERVER = "server"
 """Holder of the calls that this side executes itself."""
@@ -237,9 +236,7 @@ class Desk:
         if not isinstance(outcome, Success):
             return outcome
         tool = await self._store.get_tool(call.tool_version)
-        if tool is None or tool.output_schema is None:
-            return outcome
-        wrong = complaint(tool.output_schema, outcome.output)
+        wrong = None if tool is None else complaint_about_output(tool, outcome.output)
         return (
             outcome
             if wrong is None

@@ -17,6 +17,7 @@ from farhand.client.work import Asked, Work
 from farhand.clock import SystemClock
 from farhand.core.client import tool_name
 from farhand.core.ids import is_client_id
+from farhand.core.tool import Tool
 from farhand.errors import BadSetting, FarhandError, Rejected, Superseded
 from farhand.tools.declared import DeclaredTool
 from farhand.tools.toolbox import AnyTool, Toolbox
@@ -151,11 +152,7 @@ class Client:
             raise Away("The server ended the stream at once.")
 
     async def _register(self, link: Link) -> None:
-        offers: list[dict[str, object]] = [
-            {"id": tool.name, "description": tool.description, "parameters": tool.input_schema}
-            for tool in self._toolbox
-        ]
-        await link.register(offers, self._grace_sec)
+        await link.register([_offer(tool) for tool in self._toolbox], self._grace_sec)
         if not self._tidied:
             await self._tidy(link)
 
@@ -173,6 +170,15 @@ class Client:
         except (Away, Rejected) as error:
             # the server does it itself after the grace
             log.info("client %s could not unregister: %s", self.client_id, error)
+
+
+def _offer(tool: Tool) -> dict[str, object]:
+    offer: dict[str, object] = {
+        "id": tool.name,
+        "description": tool.description,
+        "parameters": tool.input_schema,
+    }
+    return offer if tool.output_schema is None else {**offer, "output": tool.output_schema}
 
 
 async def _hear(events: AsyncIterator[Event], work: Work) -> bool:

@@ -11,18 +11,19 @@ from farhand.core.ids import is_client_id
 from farhand.core.tool import Executor, Tool
 from farhand.errors import BadTool, Malformed
 from farhand.tools.docstring import cleaned
-from farhand.tools.gate import admitted
+from farhand.tools.gate import admitted, admitted_output
 from farhand.tools.plain import shortened
 
 LONGEST_GRACE_SEC = 86_400.0
 
 
 class Offer(Struct, frozen=True):
-    """One tool as its client describes it; `parameters` is a schema from outside."""
+    """One tool as its client describes it, with schemas from outside; `output` is None where it says none."""
 
     tool_id: str
     description: str
     parameters: object
+    output: object = None
 
 
 class Registration(Struct, frozen=True):
@@ -78,6 +79,9 @@ def _tool(client_id: str, offer: Offer, *, may_ask: bool) -> Tool:
         name=tool_name(client_id, offer.tool_id),
         description=description,
         input_schema=admitted(offer.parameters, f"The schema of {what}"),
+        output_schema=None
+        if offer.output is None
+        else admitted_output(offer.output, f"The output of {what}"),
         executor=Executor.CLIENT,
         may_ask=may_ask,
         client_id=client_id,

@@ -37,12 +37,19 @@ BURDENS_KEPT = 512
 
 
 def admitted(schema: object, what: str) -> Schema:
-    """The schema as it is kept, with its words cleaned. Anything that does not pass is `BadTool`."""
+    """The schema of an input as it is kept. Anything that does not pass is `BadTool`."""
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         raise BadTool(f"{what} does not describe an object.", hint='Send {"type": "object", …}, or {}.')
+    return admitted_output({"type": "object", **schema}, what)
+
+
+def admitted_output(schema: object, what: str) -> Schema:
+    """The same for an output, which may be anything. Its words are cleaned."""
+    if not isinstance(schema, dict):
+        raise BadTool(f"{what} is not a JSON Schema.", hint="Send an object, such as {}.")
     if len(canonical(schema)) > MOST_BYTES:
         raise BadTool(f"{what} is larger than {MOST_BYTES} bytes.")
-    kept: Schema = {"type": "object", **_in_clean_words(schema, what)}
+    kept = _in_clean_words(schema, what)
     _refuse_keywords(kept, what)
     _refuse_shape(kept, what)
     _refuse_burden(kept, what)
@@ -54,17 +61,23 @@ def admitted(schema: object, what: str) -> Schema:
 
 
 def complaint_about(tool: Tool, input: object) -> str | None:
-    """What is wrong with an input of this tool, as a sentence without a full stop, or None if it fits.
+    """What is wrong with an input of this tool, as a sentence without a full stop, or None if it fits."""
+    return _complaint(tool, tool.input_schema, input)
 
-    A tool from outside has its input weighed first: what would take too long to check is refused.
-    """
+
+def complaint_about_output(tool: Tool, output: object) -> str | None:
+    return None if tool.output_schema is None else _complaint(tool, tool.output_schema, output)
+
+
+def _complaint(tool: Tool, schema: Schema, value: object) -> str | None:
+    """A value for a schema from outside is weighed first: what would take too long to check is refused."""
     if tool.client_id is not None:
-        size = len(canonical(input))
-        burden = _burden(canonical(tool.input_schema))
+        size = len(canonical(value))
+        burden = _burden(canonical(schema))
         # a node of JSON takes two bytes at the least
         if burden.steps * (size // 2) > MOST_STEPS or burden.matching * size > MOST_MATCHING:
-            return f"the input of {size} bytes is too large to be checked against the schema of this tool"
-    return complaint(tool.input_schema, input)
+            return f"a value of {size} bytes is too large to be checked against the schema of this tool"
+    return complaint(schema, value)
 
 
 @lru_cache(maxsize=BURDENS_KEPT)

@@ -105,6 +105,8 @@ BAD: dict[str, Json] = {
         "clientID": "c",
         "tools": [a_tool("a", parameters={"$ref": "http://127.0.0.1:9/x.json"})],
     },
+    "an output schema that is none": {"clientID": "c", "tools": [a_tool("a", output={"type": "nothing"})]},
+    "an output schema from elsewhere": {"clientID": "c", "tools": [a_tool("a", output={"$ref": "x"})]},
     "the same id twice": {"clientID": "c", "tools": [a_tool("a"), a_tool("a")]},
     "a negative grace": {"clientID": "c", "tools": [], "graceSec": -1},
     "a grace of more than a day": {"clientID": "c", "tools": [], "graceSec": 86401},

@@ -14,7 +14,7 @@ from farhand import Agent, Principal, ScriptedModel
 from farhand.core.principal import LOCAL
 from farhand.models.scripted import Ask
 from tests.faces.client_tools.pages import paging
-from tests.faces.client_tools.program import Json, Program, asks, chat, ready, said
+from tests.faces.client_tools.program import Json, Program, a_tool, asks, chat, ready, said
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.requirement import requirement
@@ -97,6 +97,25 @@ async def test_a_flat_result_may_leave_out_what_it_does_not_have(server: Served)
     async with waiting(server) as has:
         await has.program.result(has.request_id, status="error")
         assert (await has.executed).json() == {"status": "error", "error": "failed"}
+
+
+@requirement("client-tools:output-check")
+async def test_an_output_that_breaks_the_schema_it_was_promised_is_a_failure_that_says_so(
+    server: Served,
+) -> None:
+    offered = a_tool("count", output={"type": "object", "required": ["n"]})
+    async with ready(Program(server.http), offered) as notes, asyncio.TaskGroup() as group:
+        executed = group.create_task(notes.program.execute("count", {"text": "a"}))
+        request = await notes.stream.request()
+        for _ in range(2):
+            bad = await notes.program.result(request["requestID"], status="success", output={"m": 1})
+            assert (bad.status_code, bad.json()) == (200, True)
+        told = (await executed).json()
+        assert told["status"] == "error"
+        assert "`n` is missing" in told["error"]
+        fine = group.create_task(notes.program.execute("count", {"text": "b"}))
+        await notes.answer(status="success", output={"n": 1})
+        assert (await fine).json()["output"] == {"n": 1}
 
 
 @requirement("client-tools:receipts")

@@ -7,11 +7,12 @@ import random
 import socket
 from time import perf_counter
 
+import msgspec
 import pytest
 
 from farhand.core.tool import Executor, Schema, Tool
 from farhand.errors import BadTool
-from farhand.tools.gate import admitted, complaint_about
+from farhand.tools.gate import admitted, admitted_output, complaint_about, complaint_about_output
 from tests.requirement import requirement
 
 
@@ -94,6 +95,20 @@ PASSING: dict[str, Schema] = {
 def test_what_does_no_harm_passes(name: str) -> None:
     schema = PASSING[name]
     assert admitted(schema, "The schema") == {"type": "object", **schema}
+
+
+@requirement("tools:gate")
+def test_the_schema_of_an_output_may_be_of_anything_and_passes_the_same_gate() -> None:
+    assert admitted_output({"type": "string"}, "The output") == {"type": "string"}
+    assert admitted_output({}, "The output") == {}
+    with pytest.raises(BadTool, match="is not a JSON Schema"):
+        admitted_output([], "The output")
+    with pytest.raises(BadTool, match="refers to"):
+        admitted_output({"$ref": "http://127.0.0.1:9/x"}, "The output")
+    tool = msgspec.structs.replace(a_tool({}), output_schema={"items": {"multipleOf": 1e-9}})
+    assert complaint_about_output(tool, [1.0]) is None
+    assert "too large to be checked" in (complaint_about_output(tool, [1.0] * 2_000) or "")
+    assert complaint_about_output(a_tool({}), [1.0] * 2_000) is None
 
 
 @requirement("tools:gate")

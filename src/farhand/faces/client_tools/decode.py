@@ -35,7 +35,7 @@ class Dialect(Enum):
 
 def decode_registration(body: bytes) -> Registration:
     register = read_as(body, Register)
-    offers = tuple(Offer(tool.id, tool.description, tool.parameters) for tool in register.tools)
+    offers = tuple(Offer(tool.id, tool.description, tool.parameters, tool.output) for tool in register.tools)
     return Registration(register.client_id, offers, register.grace_sec)
 
 

@@ -8,16 +8,25 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 
 class ToolShape(Struct):
-    """A tool as a client offers it, with its short id, and as it is listed, with its full one."""
+    """A tool as it is listed, with its full id."""
 
     id: str
     description: str
     parameters: object
 
 
+class OfferedTool(Struct):
+    """A tool as a client offers it, with its short id. `output` is ours: a schema of what it brings."""
+
+    id: str
+    description: str
+    parameters: object
+    output: dict[str, object] | None = None
+
+
 class Register(Struct):
     client_id: str = field(name="clientID")
-    tools: list[ToolShape]
+    tools: list[OfferedTool]
     grace_sec: float | None = field(name="graceSec", default=None)
 
 
