@@ -94,7 +94,6 @@ async def test_of_two_clients_one_is_killed_in_mid_call_and_the_model_goes_on(tm
 
 
 @requirement("client-tools:thousand")
-@pytest.mark.timeout(120)
 async def test_a_thousand_calls_over_a_line_that_is_cut_twenty_times(tmp_path: Path) -> None:
     chance = random.Random(20)
     async with (
