@@ -122,8 +122,6 @@ async def test_a_closed_store_refuses_and_does_not_hang(sqlite: SqliteStore, giv
         await sqlite.get_run(ANN, run.run_id)
 
 
-# that the thread dies is what is wanted here
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 async def test_a_writer_that_dies_of_the_unforeseen_leaves_nobody_waiting(
     sqlite: SqliteStore, given: Given, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,11 +129,15 @@ async def test_a_writer_that_dies_of_the_unforeseen_leaves_nobody_waiting(
         raise ZeroDivisionError
 
     run = await given.run()
+    # that the thread dies is what is wanted here, and it is waited for: nobody else is to hear of it later
+    died = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda args: died.set())
     monkeypatch.setattr(given.clock, "now", breaks)
     commits = [asyncio.ensure_future(given.store.commit(WriteRun(run_id=run.run_id))) for _ in range(3)]
     done, waiting = await asyncio.wait(commits, timeout=30)
     assert not waiting
     assert {type(commit.exception()) for commit in done} == {StoreDown}
+    assert await asyncio.to_thread(died.wait, 30)
 
 
 @asynccontextmanager
