@@ -7,6 +7,8 @@ export default defineConfig({
     // each file starts a server of its own: two at a time are enough for a small machine
     maxWorkers: 2,
     maxConcurrency: 24,
+    // a cut may fall between two renders of a client; what fails again is a fault of ours
+    retry: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,
