@@ -1,0 +1,10 @@
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import "../theme/theme.css";
+import { Brand } from "../theme/brand.tsx";
+
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <main className="p-6"><Brand /></main>
+  </StrictMode>,
+);
