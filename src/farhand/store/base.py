@@ -228,6 +228,11 @@ class Store(Protocol):
 
     async def last_run(self, owner: Owner, thread_id: str) -> Run | None: ...
 
+    async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
+        """Of all threads, the last begun first; `after` is the run id that the page before ended with (one
+        that is not there begins again)."""
+        ...
+
     async def get_call(self, owner: Owner, call_id: str) -> Call | None: ...
 
     async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:

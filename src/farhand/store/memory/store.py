@@ -278,6 +278,11 @@ class MemoryStore:
         run_id = self._last_run.get((owner, thread_id))
         return None if run_id is None else self._runs[run_id]
 
+    async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
+        own = [run for run in reversed(self._runs.values()) if run.owner == owner]
+        first = next((number for number, run in enumerate(own, 1) if run.run_id == after), 0)
+        return own[first : first + limit]
+
     async def get_call(self, owner: Owner, call_id: str) -> Call | None:
         call = self._calls.get(call_id)
         return call if call is not None and call.owner == owner else None

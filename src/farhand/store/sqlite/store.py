@@ -87,6 +87,11 @@ class SqliteStore:
     async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
         return self._reads.one(LAST_RUN, (owner.tenant, owner.subject, thread_id), run_of)
 
+    async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
+        known = None if after is None else await self.get_run(owner, after)
+        key = (owner.tenant, owner.subject, known.run_id if known else None)
+        return await self._reads.many(RUNS, key, run_of, limit=limit)
+
     async def get_call(self, owner: Owner, call_id: str) -> Call | None:
         sql = "SELECT body FROM calls WHERE call_id = ?"
         return _owned(owner, self._reads.one(sql, (call_id,), body_of_call))
@@ -199,6 +204,11 @@ def _span(row: tuple[int, int]) -> tuple[int, int]:
 
 
 LAST_RUN = RUN + " WHERE tenant = ? AND subject = ? AND thread_id = ? ORDER BY run_no DESC LIMIT 1"
+
+# the last number that SQLite has stands for a page that is the first one
+_BEFORE = "run_no < coalesce((SELECT run_no FROM runs WHERE run_id = ?), 9223372036854775807)"
+
+RUNS = RUN + " WHERE tenant = ? AND subject = ? AND " + _BEFORE + " ORDER BY run_no DESC LIMIT ?"
 
 STRAY_RUNS = RUN + " WHERE stray_at <= ? ORDER BY stray_at LIMIT ?"
 

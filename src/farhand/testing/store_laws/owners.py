@@ -24,6 +24,7 @@ class OwnerLaws(Laws):
                 assert await store.messages(stranger, "t1") == []
                 assert await store.get_run(stranger, run.run_id) is None
                 assert await store.last_run(stranger, "t1") is None
+                assert await store.runs(stranger, limit=10) == []
                 assert await store.get_call(stranger, call.call_id) is None
                 assert await store.get_asking(stranger, approval.approval_id) is None
                 assert await store.calls_of(stranger, run.run_id) == []

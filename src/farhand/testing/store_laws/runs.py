@@ -67,6 +67,25 @@ class RunLaws(Laws):
             begun = [run for run, commit in zip(runs, commits, strict=True) if isinstance(commit, Committed)]
             assert begun == [await given.store.last_run(ANN, "t1")]
 
+    async def test_runs_of_all_threads_are_listed_the_last_begun_first_page_by_page(self) -> None:
+        async with self.given() as given:
+            begun = []
+            for number in range(7):
+                # all at one moment of the clock: the order is that of the writes
+                begun.append(await given.run(f"t{number % 3}"))
+                await given.end(begun[-1])
+            stored = [await given.stored_run(run) for run in reversed(begun)]
+            assert await given.store.runs(ANN, limit=100) == stored
+            pages, after = [], None
+            while page := await given.store.runs(ANN, limit=3, after=after):
+                pages.append([run.run_id for run in page])
+                after = page[-1].run_id
+            assert [len(page) for page in pages] == [3, 3, 1]
+            assert [run_id for page in pages for run_id in page] == [run.run_id for run in stored]
+            assert await given.store.runs(ANN, limit=2, after="run_nowhere") == stored[:2]
+            assert await given.store.runs(BOB, limit=2) == []
+            assert await given.store.runs(BOB, limit=2, after=stored[0].run_id) == []
+
     async def test_a_write_changes_what_it_names_and_nothing_else(self) -> None:
         async with self.given() as given:
             run = await given.run()
