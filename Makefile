@@ -14,23 +14,34 @@ ready_to_run := $(VENV)/.ready-to-run
 ready_to_develop := $(VENV)/.ready-to-develop
 set_up_inputs := pyproject.toml scripts/set_up.sh
 ts_ready := ts/node_modules/.ready
-ts_inputs := $(wildcard ts/package.json ts/package-lock.json ts/packages/*/package.json ts/set_up.sh)
+ts_inputs := $(wildcard ts/package.json ts/package-lock.json ts/packages/*/package.json ts/apps/*/package.json ts/set_up.sh)
 # Promised whole in every branch; elsewhere coverage may only rise.
 covered := src/farhand/core/*,src/farhand/calls/*,src/farhand/tools/*
+
+# The built pages: anew when one of their sources is newer than the last build.
+ui_built := src/farhand/_ui/index.html
+ui_inputs := $(shell find ts/packages/*/src ts/apps/web -name node_modules -prune -o -type f -print 2>/dev/null)
 
 export PYTHON VENV
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check check-format check-lint check-types check-imports check-sizes check-ts \
+.PHONY: help demo ui ui-if-node test check check-format check-lint check-types check-imports check-sizes check-ts \
         tests tests-ts format docs schema bench lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-16s%s\n", $$1, $$2}'
 
-demo: $(ready_to_run) ## start the demo on 127.0.0.1 (PORT=9000 MODEL=... STORE=... ARGS='--open')
+demo: $(ready_to_run) ui-if-node ## start the demo on 127.0.0.1 (PORT=9000 MODEL=... STORE=... ARGS='--open')
 	@$(bin)/farhand demo $(if $(PORT),--port '$(PORT)') $(if $(MODEL),--model '$(MODEL)') \
 	    $(if $(STORE),--store '$(STORE)') $(ARGS)
+
+ui: $(ui_built) ## build the chat page and the Inspector into src/farhand/_ui (needs Node.js)
+
+# The demo does without the pages rather than not at all.
+ui-if-node:
+	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory ui; \
+	else echo "demo: no Node.js here, so the chat page is not built; the API runs, and / says how to use it"; fi
 
 # Checks first: a test run says little about code that does not hold its shape.
 test: check ## run every check and every test (JOBS=2 at a time)
@@ -93,7 +104,7 @@ lock: ## write requirements/*.txt from pyproject.toml (ARGS=--upgrade for the ne
 	@$(PYTHON) scripts/lock.py $(ARGS)
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) ts/node_modules .coverage .coverage.*
+	rm -rf $(VENV) ts/node_modules src/farhand/_ui ts/packages/*/dist .coverage .coverage.*
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find src tests scripts -type d -name __pycache__ -prune -exec rm -rf {} +
 
@@ -105,6 +116,10 @@ $(ready_to_run): requirements/run.txt $(set_up_inputs)
 $(ready_to_develop): requirements/dev.txt requirements/run.txt $(set_up_inputs)
 	@scripts/set_up.sh dev
 	@touch $(ready_to_run) $@
+
+$(ui_built): $(ui_inputs) | $(ts_ready)
+	@echo "ui: building the pages ..."
+	@cd ts/apps/web && ../../node_modules/.bin/vite build --logLevel warn
 
 $(ts_ready): $(ts_inputs)
 	@ts/set_up.sh

@@ -27,6 +27,7 @@ from farhand.server.door import Authenticate, Door
 from farhand.server.faces import faces_of
 from farhand.server.guard import Guarded, GuardedSocket
 from farhand.server.pages import not_found, pages
+from farhand.server.ui import built_ui
 from farhand.store.address import DEFAULT, open_store
 from farhand.store.base import Store
 
@@ -89,7 +90,7 @@ class App:
             await farhand.open()
             self._attendance = attendance
             faces = faces_of(farhand, attendance)
-            routes = [*self._sockets(faces), *self._routes(faces), *pages(farhand, self.door)]
+            routes = [*self._sockets(faces), *self._routes(faces), *pages(farhand, self.door, built_ui())]
             self._router = self.door.wrap(Router(routes, default=not_found, redirect_slashes=False))
             self._farhand = farhand
             self.door.reopen()

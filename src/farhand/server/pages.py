@@ -1,6 +1,8 @@
-"""The paths around the faces: the landing page, a browser's sign-in, the health checks, the unknown.
+"""The paths around the faces: the pages, a browser's sign-in, the health checks, the unknown.
 
-None of them needs a credential; each answers only for a host of this server.
+None of them needs a credential; each answers only for a host of this server. The chat page and the Inspector
+are for browsers that are signed in; everybody else, and every program, gets the plain page that says how to
+begin.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from farhand.errors import (
 from farhand.faces.base import status_of
 from farhand.server.door import Door
 from farhand.server.landing import PAGE_HEADERS, Facts, example_for, landing
+from farhand.server.ui import CHAT, INSPECTOR, Ui, wants_page
 from farhand.wire.address import query
 from farhand.wire.http import Header, header, respond, respond_json
 from farhand.wire.json_out import encode
@@ -36,10 +39,12 @@ log = logging.getLogger("farhand.server")
 PING_WITHIN_SEC = 2.0
 
 
-def pages(farhand: Farhand, door: Door) -> list[BaseRoute]:
-    shown = _Pages(farhand, door)
+def pages(farhand: Farhand, door: Door, ui: Ui) -> list[BaseRoute]:
+    shown = _Pages(farhand, door, ui)
     return [
         Route("/", _Page(door, shown.front)),
+        Route("/_farhand", _Page(door, shown.inspector)),
+        Route("/assets/{name}", _Page(door, shown.asset)),
         Route("/healthz", _Page(door, shown.health)),
         Route("/readyz", _Page(door, shown.readiness)),
     ]
@@ -50,20 +55,31 @@ async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1000, "reason": ""})
         return
-    await _refuse(send, NotFound("There is nothing at this path.", hint="GET / says what there is."))
+    await _refuse(send, _nothing())
 
 
 class _Pages:
-    def __init__(self, farhand: Farhand, door: Door) -> None:
+    def __init__(self, farhand: Farhand, door: Door, ui: Ui) -> None:
         self._farhand = farhand
         self._door = door
+        self._ui = ui
 
     async def front(self, scope: Scope, send: Send) -> None:
         token = query(scope).get("token")
         if token is not None:
             await self._sign_in(scope, send, token)
             return
-        await self._show(scope, send)
+        await self._show_page(scope, send, CHAT)
+
+    async def inspector(self, scope: Scope, send: Send) -> None:
+        if not self._ui.is_built:
+            raise _nothing()
+        await self._show_page(scope, send, INSPECTOR)
+
+    async def asset(self, scope: Scope, send: Send) -> None:
+        """Scripts and styles: the same for everybody, so nobody is asked who they are."""
+        if not await self._ui.asset(scope, send):
+            raise _nothing()
 
     async def health(self, scope: Scope, send: Send) -> None:
         """The process answers."""
@@ -90,6 +106,12 @@ class _Pages:
         home = scope.get("root_path", "").encode() + b"/"
         headers = ((b"location", home), (b"set-cookie", cookie), *PAGE_HEADERS)
         await respond(send, 303, b"text/plain", b"", headers)
+
+    async def _show_page(self, scope: Scope, send: Send, name: str) -> None:
+        if self._ui.is_built and wants_page(scope) and await self._is_known(scope):
+            await self._ui.page(scope, send, name)
+            return
+        await self._show(scope, send)
 
     async def _show(self, scope: Scope, send: Send, problem: SignInNeeded | None = None) -> None:
         is_known = await self._is_known(scope)
@@ -134,6 +156,10 @@ class _Page:
 
 
 _OK = encode({"ok": True})
+
+
+def _nothing() -> NotFound:
+    return NotFound("There is nothing at this path.", hint="GET / says what there is.")
 
 
 async def _refuse(send: Send, error: FarhandError) -> None:

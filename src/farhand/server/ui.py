@@ -1,0 +1,120 @@
+"""The built pages: the chat page and the Inspector, as `make ui` or the wheel brought them.
+
+Owns which of their files are served and with which headers. Must not know who may see a page: `pages.py` asks
+the door. The files are read once, at start, so a path from outside is a look-up and never a file name.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
+
+from starlette.types import Scope, Send
+
+from farhand.wire.http import Header, header, respond
+
+CHAT = "index.html"
+INSPECTOR = "inspector.html"
+
+_TYPES = {
+    ".html": b"text/html; charset=utf-8",
+    ".js": b"text/javascript; charset=utf-8",
+    ".css": b"text/css; charset=utf-8",
+    ".svg": b"image/svg+xml",
+}
+
+# Scripts and styles come from this server alone and none stands in the page. The side panel frames what the
+# assistant opened, sandboxed; blob: is the preview of a photo that was just taken.
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self' blob:; "
+    b"connect-src 'self'; frame-src http: https:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+_PAGE: tuple[Header, ...] = (
+    (b"content-security-policy", _POLICY),
+    (b"permissions-policy", b"camera=(self), geolocation=(self), clipboard-write=(self), microphone=()"),
+    (b"x-frame-options", b"DENY"),
+    # the address may carry the token
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    # it names the assets of this build; after an upgrade it names others
+    (b"cache-control", b"no-store"),
+    (b"vary", b"accept, accept-encoding, cookie"),
+)
+
+_ASSET: tuple[Header, ...] = (
+    (b"cross-origin-resource-policy", b"same-origin"),
+    # its name holds its hash
+    (b"cache-control", b"public, max-age=31536000, immutable"),
+    (b"vary", b"accept-encoding"),
+)
+
+
+class Built(NamedTuple):
+    """One file of the build, plain and compressed."""
+
+    content_type: bytes
+    plain: bytes
+    packed: bytes
+
+
+class Ui:
+    """The pages and their assets by name; empty where they were not built."""
+
+    def __init__(self, pages: Mapping[str, Built], assets: Mapping[str, Built]) -> None:
+        self._pages = pages
+        self._assets = assets
+
+    @property
+    def is_built(self) -> bool:
+        return CHAT in self._pages
+
+    async def page(self, scope: Scope, send: Send, name: str) -> None:
+        await _send(scope, send, self._pages[name], _PAGE)
+
+    async def asset(self, scope: Scope, send: Send) -> bool:
+        """Whether there is one of this name; if so, it was sent."""
+        built = self._assets.get(scope["path_params"]["name"])
+        if built is None:
+            return False
+        await _send(scope, send, built, _ASSET)
+        return True
+
+
+def built_ui(folder: Traversable | None = None) -> Ui:
+    """What the package holds, or what a folder does."""
+    root = folder or files("farhand").joinpath("_ui")
+    return Ui(_read(root), _read(root.joinpath("assets")))
+
+
+def wants_page(scope: Scope) -> bool:
+    """Browsers name HTML when they open an address; curl and programs take anything."""
+    return b"text/html" in (header(scope, b"accept") or b"")
+
+
+def _read(folder: Traversable) -> dict[str, Built]:
+    if not folder.is_dir():
+        return {}
+    return {file.name: _built(file) for file in folder.iterdir() if _suffix(file.name) in _TYPES}
+
+
+def _built(file: Traversable) -> Built:
+    plain = file.read_bytes()
+    # without the time of day in it, every worker sends the same bytes
+    return Built(_TYPES[_suffix(file.name)], plain, gzip.compress(plain, compresslevel=9, mtime=0))
+
+
+def _suffix(name: str) -> str:
+    return f".{name.rpartition('.')[2]}"
+
+
+async def _send(scope: Scope, send: Send, built: Built, headers: tuple[Header, ...]) -> None:
+    if b"gzip" in (header(scope, b"accept-encoding") or b""):
+        headers = (*headers, (b"content-encoding", b"gzip"))
+        await respond(send, 200, built.content_type, built.packed, headers)
+        return
+    await respond(send, 200, built.content_type, built.plain, headers)
