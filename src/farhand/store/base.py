@@ -18,6 +18,7 @@ from msgspec import Struct
 from farhand.core.call import Call
 from farhand.core.client import Client
 from farhand.core.event import Entry, Event, Happening, News
+from farhand.core.file import Kept, StoredFile
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Message, Thread
@@ -159,6 +160,39 @@ class DropClient(Struct, frozen=True):
     client: Client
 
 
+class InsertFile(Struct, frozen=True):
+    """A file begins to arrive; nobody finds it before its last piece. Guard: the ref is new."""
+
+    file: StoredFile
+
+
+class PutPiece(Struct, frozen=True):
+    """The next piece of a file; with the last one the file is there. Guard: the file is arriving, and this
+    is the piece that follows."""
+
+    owner: Owner
+    ref: str
+    no: int
+    piece: bytes
+    is_last: bool = False
+
+
+class DropFile(Struct, frozen=True):
+    """Removes a file, arrived or not, with all its pieces. Guard: it is there."""
+
+    owner: Owner
+    ref: str
+
+
+class BindFiles(Struct, frozen=True):
+    """From now on these files go with the thread. No guard: it is written beside what refers to them, and
+    that stands also if a ref is nobody's, or another owner's, or if the thread is gone."""
+
+    owner: Owner
+    thread_id: str
+    refs: tuple[str, ...]
+
+
 Write: TypeAlias = (
     InsertThread
     | AllowTool
@@ -175,6 +209,10 @@ Write: TypeAlias = (
     | Tell
     | PutClient
     | DropClient
+    | InsertFile
+    | PutPiece
+    | DropFile
+    | BindFiles
 )
 
 Why: TypeAlias = Literal[
@@ -205,8 +243,28 @@ class Due(Struct, frozen=True):
     call_id: str
 
 
+class Files(Protocol):
+    """What a store tells of the files in it."""
+
+    async def get(self, owner: Owner, ref: str) -> StoredFile | None:
+        """One that has arrived, with its size."""
+        ...
+
+    async def piece(self, owner: Owner, ref: str, no: int) -> bytes | None:
+        """Of a file that has arrived; the first piece is number 0."""
+        ...
+
+    async def kept(self, tenant: str, subject: str | None = None) -> Kept:
+        """How much is kept for a tenant, or for one subject of it; what is arriving counts as far as it is
+        here."""
+        ...
+
+
 class Store(Protocol):
     hub: Hub
+
+    @property
+    def files(self) -> Files: ...
 
     def now(self) -> float:
         """The store's time, for stamps. Guards compare with it inside the transaction."""
@@ -289,7 +347,10 @@ class Store(Protocol):
 
     async def purge(self, *, settled_before: float) -> int:
         """Removes ended runs' calls and events from before this time, and what feeds tell of it; threads and
-        messages stay. How many calls that were."""
+        messages stay. How many calls that were.
+
+        With them go files that no thread ever referred to in that time, and those that stopped arriving
+        (`rules.ARRIVING_SEC`)."""
         ...
 
     async def close(self) -> None: ...

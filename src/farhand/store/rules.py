@@ -10,6 +10,9 @@ from msgspec.structs import replace
 from farhand.core.run import ENDED, Run, RunState
 from farhand.store.base import ClaimRun, ParkRun, SwapCall, When, Why, WriteRun
 
+ARRIVING_SEC = 3600.0
+"""A file that is not complete though its last piece is older than this never will be: its sender is gone."""
+
 
 def why_not_swap(write: SwapCall, *, version: int, deadline: float | None, now: float) -> Why | None:
     """Judged by what is stored, never by what the writer believes."""

@@ -3,6 +3,8 @@
 store.py      the Store: `commit`, what each write means, and every read
 clients.py    registrations of clients
 feed.py       what each owner is told
+files.py      files, in pieces
+journals.py   each run's events
 undo.py       how a commit that does not hold is taken back
 """
 

@@ -20,19 +20,23 @@ from farhand.core.thread import Message, Thread
 from farhand.core.tool import Tool
 from farhand.store.base import (
     AllowTool,
+    BindFiles,
     ClaimRun,
     Commit,
     Committed,
     CutThread,
     DeleteThread,
     DropClient,
+    DropFile,
     Due,
     InsertCall,
+    InsertFile,
     InsertMessage,
     InsertRun,
     InsertThread,
     ParkRun,
     PutClient,
+    PutPiece,
     RenameThread,
     Stale,
     SwapCall,
@@ -44,9 +48,11 @@ from farhand.store.base import (
 from farhand.store.hub import Hub, tell_commit
 from farhand.store.memory.clients import Clients
 from farhand.store.memory.feed import Feeds
+from farhand.store.memory.files import FileWrite, MemoryFiles
+from farhand.store.memory.journals import Journals
 from farhand.store.memory.threads import ThreadKey, Threads
 from farhand.store.memory.undo import Undo
-from farhand.store.rules import changed, claimed, parked, why_not_swap
+from farhand.store.rules import ARRIVING_SEC, changed, claimed, parked, why_not_swap
 
 Entries: TypeAlias = dict[str, list[Entry]]
 """What a commit appends, by run; a run that is only touched is there with nothing."""
@@ -63,12 +69,13 @@ class MemoryStore:
         self._open_in: dict[ThreadKey, int] = {}
         self._asking: dict[str, str] = {}
         self._tools: dict[str, Tool] = {}
-        self._journals: dict[str, list[Entry]] = {}
         self._requested: dict[tuple[Owner, str], str] = {}
         self._undo = Undo()
         self._threads = Threads(self._undo)
+        self._journals = Journals(self._undo)
         self._feeds = Feeds(self._undo)
         self._clients = Clients(self._undo)
+        self.files = MemoryFiles(self._undo, self._threads)
         self._told: set[Owner] = set()
 
     def now(self) -> float:
@@ -95,15 +102,21 @@ class MemoryStore:
         match write:
             case InsertThread() | AllowTool() | RenameThread() | CutThread() | InsertMessage():
                 return self._threads.apply(write)
-            case InsertCall() | SwapCall():
-                return self._apply_to_call(write, now, entries)
+            case InsertCall():
+                return self._insert_call(write, entries)
+            case SwapCall():
+                return self._swap_call(write, now, entries)
             case InsertRun() | ClaimRun() | WriteRun() | ParkRun():
                 return self._apply_to_run(write, now, entries)
             case _:
                 return self._apply_beside(write, now)
 
-    def _apply_beside(self, write: DeleteThread | Tell | PutClient | DropClient, now: float) -> Why | None:
+    def _apply_beside(
+        self, write: DeleteThread | Tell | PutClient | DropClient | FileWrite, now: float
+    ) -> Why | None:
         match write:
+            case InsertFile() | PutPiece() | DropFile() | BindFiles():
+                return self.files.apply(write, now)
             case DeleteThread():
                 return self._delete_thread(write)
             case PutClient() | DropClient():
@@ -113,11 +126,6 @@ class MemoryStore:
                 self._told.add(write.owner)
                 return None
         assert_never(write)
-
-    def _apply_to_call(self, write: InsertCall | SwapCall, now: float, entries: Entries) -> Why | None:
-        if isinstance(write, InsertCall):
-            return self._insert_call(write, entries)
-        return self._swap_call(write, now, entries)
 
     def _apply_to_run(
         self, write: InsertRun | ClaimRun | WriteRun | ParkRun, now: float, entries: Entries
@@ -146,7 +154,6 @@ class MemoryStore:
             (self._last_run, [key]),
             (self._open_in, [key]),
             (self._runs, [run.run_id for run in runs]),
-            (self._journals, [run.run_id for run in runs]),
             (self._calls_of, [run.run_id for run in runs]),
             (self._calls, [call.call_id for call in calls]),
             (self._asking, [call.approval.approval_id for call in calls if call.approval]),
@@ -155,8 +162,11 @@ class MemoryStore:
         for where, keys in gone:
             for each in keys:
                 self._undo.drop(where, each)
+        for run in runs:
+            self._journals.drop(run.run_id)
         self._threads.drop(key)
         self._feeds.forget(*key)
+        self.files.forget(*key)
         return None
 
     def _insert_run(self, write: InsertRun, entries: Entries) -> Why | None:
@@ -241,9 +251,7 @@ class MemoryStore:
         return None
 
     def _append(self, run: Run, events: tuple[Event, ...], now: float, entries: Entries) -> None:
-        journal = self._journals.setdefault(run.run_id, [])
-        added = [Entry(seq, event, now) for seq, event in enumerate(events, run.last_seq + 1)]
-        self._undo.extend(journal, added)
+        added = self._journals.append(run, events, now)
         if self._feeds.tell_run(run, events, now):
             self._told.add(run.owner)
         self._undo.set(self._runs, run.run_id, replace(run, last_seq=run.last_seq + len(events)))
@@ -322,12 +330,8 @@ class MemoryStore:
         return self._tools.get(version)
 
     async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]:
-        if await self.get_run(owner, run_id) is None:
-            return []
-        journal = self._journals.get(run_id, [])
-        # after a purge the journal begins with a later event than the first
-        skipped = journal[0].seq - 1 if journal else 0
-        return journal[max(0, after - skipped) :][:limit]
+        known = await self.get_run(owner, run_id) is not None
+        return self._journals.read(run_id, after, limit) if known else []
 
     async def feed(self, owner: Owner, *, after: int = 0, limit: int = 500) -> list[News]:
         return self._feeds.after(owner, after, limit)
@@ -358,8 +362,9 @@ class MemoryStore:
             self._drop_call(call)
         for run in self._runs.values():
             if run.ended_at is not None and run.ended_at < settled_before:
-                self._journals.pop(run.run_id, None)
+                self._journals.purge(run.run_id)
         self._feeds.purge(settled_before)
+        self.files.purge(settled_before, arriving_before=self.now() - ARRIVING_SEC)
         return len(old)
 
     def _is_old(self, call: Call, settled_before: float) -> bool:

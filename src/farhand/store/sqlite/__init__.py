@@ -5,7 +5,7 @@ A commit goes through these files, top to bottom:
     store.py     the Store: `commit` and every read
     writer.py    the one thread that writes; group commit
     commit.py    one commit enters the draft as a whole, or not at all
-    threads.py runs.py calls.py clients.py feed.py    what each write means: its guard and its change
+    threads.py runs.py calls.py clients.py feed.py files.py    what each write means: its guard and its change
     draft.py     what the transaction is about to write, over what is stored (overlay.py)
     flush.py     the draft becomes SQL
 

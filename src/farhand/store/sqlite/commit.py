@@ -6,18 +6,22 @@ from typing import assert_never
 
 from farhand.store.base import (
     AllowTool,
+    BindFiles,
     ClaimRun,
     Commit,
     Committed,
     CutThread,
     DeleteThread,
     DropClient,
+    DropFile,
     InsertCall,
+    InsertFile,
     InsertMessage,
     InsertRun,
     InsertThread,
     ParkRun,
     PutClient,
+    PutPiece,
     RenameThread,
     Stale,
     SwapCall,
@@ -30,6 +34,7 @@ from farhand.store.sqlite.calls import insert_call, swap_call
 from farhand.store.sqlite.clients import drop_client, put_client
 from farhand.store.sqlite.draft import Draft
 from farhand.store.sqlite.feed import tell
+from farhand.store.sqlite.files import FileWrite, write_file
 from farhand.store.sqlite.flush import flush
 from farhand.store.sqlite.runs import claim_run, insert_run, park_run, write_run
 from farhand.store.sqlite.threads import (
@@ -59,7 +64,9 @@ def draft_commit(draft: Draft, told: Told, writes: tuple[Write, ...]) -> Commit:
     return Committed(told.at, told.runs)
 
 
-_DIRECT = frozenset({CutThread, DeleteThread, PutClient, DropClient})
+_DIRECT = frozenset(
+    {CutThread, DeleteThread, PutClient, DropClient, InsertFile, PutPiece, DropFile, BindFiles}
+)
 """Rare writes, made by the database itself and not by the draft."""
 
 
@@ -114,9 +121,11 @@ def _draft(draft: Draft, told: Told, write: Write) -> Why | None:
 
 
 def _write_directly(
-    draft: Draft, told: Told, write: CutThread | DeleteThread | Tell | PutClient | DropClient
+    draft: Draft, told: Told, write: CutThread | DeleteThread | Tell | PutClient | DropClient | FileWrite
 ) -> Why | None:
     match write:
+        case InsertFile() | PutPiece() | DropFile() | BindFiles():
+            return write_file(draft, write, told.at)
         case CutThread():
             return cut_thread(draft, write)
         case DeleteThread():

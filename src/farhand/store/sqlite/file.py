@@ -102,6 +102,12 @@ def _prepare(file: StoreFile, place: Path) -> None:
         _migrate(db, place)
         # whoever held a run is gone: this process has the file to itself
         db.execute("UPDATE runs SET lease_until = 0, stray_at = 0 WHERE stray_at > 0")
+        # nor will anybody send the rest of a file
+        db.execute(
+            "DELETE FROM file_pieces WHERE file_no IN ("
+            " SELECT file_no FROM files WHERE bound = 0 AND arrived = 0)"
+        )
+        db.execute("DELETE FROM files WHERE bound = 0 AND arrived = 0")
     finally:
         db.close()
 

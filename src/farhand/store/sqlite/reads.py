@@ -43,8 +43,12 @@ class Reads:
         found = _fetch(self._near, sql, (*key, few), of)
         if len(found) < SHORT or limit == SHORT:
             return found
+        return await self.far(sql, (*key, limit), of)
+
+    async def far(self, sql: str, key: tuple[object, ...], of: Callable[[Row], R]) -> list[R]:
+        """What is known to be long, or large."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, _fetch, self._far, sql, (*key, limit), of)
+        return await loop.run_in_executor(self._thread, _fetch, self._far, sql, key, of)
 
     def close(self) -> None:
         self._thread.shutdown()

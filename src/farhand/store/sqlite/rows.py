@@ -11,6 +11,7 @@ from msgspec import Struct
 from farhand.core.call import Call
 from farhand.core.client import Client
 from farhand.core.event import Entry, Event, Happening, News
+from farhand.core.file import StoredFile
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Message, Thread
@@ -38,6 +39,7 @@ encode = msgspec.json.Encoder().encode
 thread_of = msgspec.json.Decoder(Thread).decode
 _call_of = msgspec.json.Decoder(Call).decode
 client_of = msgspec.json.Decoder(Client).decode
+file_of = msgspec.json.Decoder(StoredFile).decode
 _tool_of = msgspec.json.Decoder(Tool).decode
 _message_of: Callable[[bytes], Message] = msgspec.json.Decoder(Message).decode
 _event_of: Callable[[bytes], Event] = msgspec.json.Decoder(Event).decode

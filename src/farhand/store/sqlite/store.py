@@ -19,8 +19,10 @@ from farhand.core.thread import Message, Thread
 from farhand.core.tool import Tool
 from farhand.store.base import Commit, Due, Write
 from farhand.store.hub import Hub
+from farhand.store.rules import ARRIVING_SEC
 from farhand.store.sqlite.feed import FEED, FEED_SPAN
 from farhand.store.sqlite.file import StoreFile, open_file
+from farhand.store.sqlite.files import SqliteFiles, purge_files
 from farhand.store.sqlite.purge import purge_calls, purge_feed, purge_journals
 from farhand.store.sqlite.reads import Reads
 from farhand.store.sqlite.rows import (
@@ -52,6 +54,7 @@ class SqliteStore:
         self._clock = clock
         self._file = file
         self._reads = Reads(file)
+        self.files = SqliteFiles(self._reads)
         self._writer = Writer(file.connect(), clock, self.hub)
         self._tools: dict[str, Tool] = {}
 
@@ -162,6 +165,9 @@ class SqliteStore:
         while await self._writer.do(lambda db: purge_journals(db, settled_before)):
             pass
         while await self._writer.do(lambda db: purge_feed(db, settled_before)):
+            pass
+        lost = self.now() - ARRIVING_SEC
+        while await self._writer.do(lambda db: purge_files(db, settled_before, arriving_before=lost)):
             pass
         return purged
 

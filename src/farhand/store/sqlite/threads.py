@@ -18,6 +18,7 @@ from farhand.store.base import (
     Why,
 )
 from farhand.store.sqlite.draft import Draft, ThreadRow
+from farhand.store.sqlite.files import drop_files_of
 from farhand.store.sqlite.flush import flush
 from farhand.store.sqlite.rows import encode, encode_with
 from farhand.store.sqlite.told import Told
@@ -112,6 +113,7 @@ def delete_thread(draft: Draft, told: Told, write: DeleteThread) -> Why | None:
         "DELETE FROM calls WHERE run_no IS NULL AND tenant = ? AND subject = ? AND thread_id = ?",
         (*owner_key, write.thread_id),
     )
+    drop_files_of(draft.db, thread.thread_no)
     draft.db.execute("DELETE FROM messages WHERE thread_no = ?", key)
     draft.db.execute("DELETE FROM threads WHERE thread_no = ?", key)
     draft.forget()

@@ -25,6 +25,7 @@ from farhand.testing.store_laws.clients import ClientLaws
 from farhand.testing.store_laws.commits import CommitLaws
 from farhand.testing.store_laws.durable import DurabilityLaws
 from farhand.testing.store_laws.feeds import FeedLaws
+from farhand.testing.store_laws.files import FileLaws
 from farhand.testing.store_laws.journal import JournalLaws
 from farhand.testing.store_laws.leases import LeaseLaws
 from farhand.testing.store_laws.news import NewsLaws
@@ -50,6 +51,7 @@ class StoreLaws(
     RetentionLaws,
     ClientLaws,
     FeedLaws,
+    FileLaws,
 ):
     """What every store does."""
 

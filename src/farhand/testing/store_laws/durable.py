@@ -7,9 +7,12 @@ import asyncio
 from farhand.clock import Clock
 from farhand.core.call import Request
 from farhand.core.event import ClientRegistered, RunParked, TextAdded
+from farhand.core.file import Kept
 from farhand.core.run import RunState
 from farhand.store.base import (
+    BindFiles,
     ClaimRun,
+    DeleteThread,
     InsertCall,
     InsertRun,
     ParkRun,
@@ -20,6 +23,7 @@ from farhand.store.base import (
     WriteRun,
 )
 from farhand.testing.store_laws.clients import asked, new_client
+from farhand.testing.store_laws.files import put_file
 from farhand.testing.store_laws.given import ANN, OPEN_URL, Given, Laws
 
 
@@ -60,6 +64,17 @@ class DurabilityLaws(Laws):
             await given.write(Tell(ANN, (ClientRegistered("notes", ("read",)),)))
             assert (await given.store.feed(ANN))[:-1] == news
             assert await given.store.feed_span(ANN) == (1, 2)
+
+    async def test_a_file_that_arrived_is_there_again_and_goes_with_its_thread_still(self) -> None:
+        async with self.given() as given:
+            await given.thread()
+            file = await put_file(given, b"one", b"two")
+            await given.write(BindFiles(ANN, "t1", (file.ref,)))
+            await self._reopen(given)
+            assert await given.store.files.piece(ANN, file.ref, 1) == b"two"
+            assert await given.store.files.kept(ANN.tenant) == Kept(1, 6)
+            await given.write(DeleteThread(ANN, "t1"))
+            assert await given.store.files.get(ANN, file.ref) is None
 
     async def test_a_result_that_was_accepted_wins_after_a_crash_too(self) -> None:
         async with self.given() as given:

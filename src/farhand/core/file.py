@@ -1,0 +1,104 @@
+"""What far hands or people bring that is too big for a result: kept apart, and referred to by its id.
+
+A result refers to a file with `{"ref": "blob_…"}` anywhere in its output, a message with a `File` part. Knows
+nothing of where the bytes lie.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection
+
+from msgspec import Struct
+
+from farhand.core.principal import Owner
+
+PIECE_BYTES = 256 * 1024
+"""How much of a file is stored and read at once."""
+
+REFS_AT_MOST = 64
+"""Of one result. More than a person could pick; each of them costs a look-up."""
+
+NAME_BYTES = 200
+UNNAMED = "file"
+
+
+class StoredFile(Struct, frozen=True, kw_only=True):
+    """`size` is counted by the store, piece by piece."""
+
+    owner: Owner
+    ref: str
+    name: str
+    media_type: str
+    size: int = 0
+    created_at: float
+
+    @property
+    def pieces(self) -> int:
+        """An empty file has one piece, with nothing in it."""
+        return max(1, -(-self.size // PIECE_BYTES))
+
+
+class Kept(Struct, frozen=True):
+    """How much is kept for somebody, also of files that are still on their way."""
+
+    files: int = 0
+    size: int = 0
+
+
+def is_ref(text: str) -> bool:
+    return _REF.fullmatch(text) is not None
+
+
+def refs_in(value: object) -> tuple[str, ...]:
+    """The files that a result refers to, each once, in the order they stand there."""
+    found: dict[str, None] = {}
+    rest = [value]
+    while rest and len(found) < REFS_AT_MOST:
+        each = rest.pop()
+        if isinstance(each, dict):
+            ref = each.get("ref")
+            if isinstance(ref, str) and is_ref(ref):
+                found[ref] = None
+            rest.extend(reversed(each.values()))
+        elif isinstance(each, list | tuple):
+            rest.extend(reversed(each))
+    return tuple(found)
+
+
+def clean_name(text: str) -> str:
+    """A name that is safe to show and to save under: one line, no folders, no hidden characters."""
+    visible = "".join(char if char.isprintable() else " " for char in unicodedata.normalize("NFC", text))
+    last = _FOLDERS.split(visible)[-1]
+    name = " ".join(_UNSAFE.sub("_", last).split()).strip(" .")
+    return _shortened(name) or UNNAMED
+
+
+def media_type_of(content_type: str) -> str | None:
+    """`type/subtype` in small letters, without its parameters; None for anything else."""
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind if len(kind) <= 127 and _MEDIA_TYPE.fullmatch(kind) else None
+
+
+def is_listed(media_type: str, listed: Collection[str]) -> bool:
+    """Whether a list such as `image/*, application/pdf` has this type."""
+    family = media_type.partition("/")[0]
+    return any(each in (media_type, f"{family}/*", "*/*") for each in listed)
+
+
+_REF = re.compile(r"blob_[0-9a-f]{32}")
+_FOLDERS = re.compile(r"[/\\]")
+_UNSAFE = re.compile(r'[<>:"|?*]')
+_WORD = r"[a-z0-9!#$&^_.+-]+"
+_MEDIA_TYPE = re.compile(f"{_WORD}/{_WORD}")
+
+
+def _shortened(name: str) -> str:
+    """At most so many bytes, as file systems count; what follows the last dot is kept if it is short."""
+    raw = name.encode(errors="replace")
+    if len(raw) <= NAME_BYTES:
+        return raw.decode()
+    stem, dot, ending = raw.rpartition(b".")
+    tail = dot + ending if stem and len(ending) <= 16 else b""
+    return raw[: NAME_BYTES - len(tail)].decode(errors="ignore").rstrip(" .") + tail.decode(errors="ignore")
