@@ -48,6 +48,7 @@ WIRES: dict[str, dict[str, object]] = {
         "Thread": threads.ThreadShape,
         "OpenCall": threads.OpenCall,
         "Tool": threads.ToolShape,
+        "About": threads.AboutShape,
     },
     "awaiting": {
         "RunRequest": awaiting.RunRequest,
@@ -81,6 +82,7 @@ RENAMED = {
     ("ack", "Reply"): "AckReply",
     ("threads", "ThreadShape"): "Thread",
     ("threads", "ToolShape"): "Tool",
+    ("threads", "AboutShape"): "About",
     ("threads", "Part"): "UIPart",
     ("threads", "ApprovalShape"): "UIApproval",
     ("ui_stream", "UIMessage"): "PostedMessage",

@@ -133,6 +133,7 @@ async def test_a_chat_is_shown_as_the_page_had_it(serve: Serve, store: str) -> N
             "toolCallId": first.calls[0],
             "input": {"city": "Oslo"},
             "output": {"city": "Oslo", "sky": "sunny"},
+            "outcome": "success",
         },
         {"type": "step-start"},
         {"type": "text", "text": "Sunny.", "state": "done"},
@@ -362,6 +363,7 @@ async def test_the_inbox_has_every_open_question_the_oldest_first(serve: Serve) 
         "executor": "frontend",
         "deadline": "2027-01-18T08:00:00.000Z",
         "card": None,
+        "openedAt": "2027-01-15T08:00:00.000Z",
     }
 
 
@@ -397,6 +399,24 @@ async def test_the_tools_are_those_a_run_would_see(serve: Serve) -> None:
     assert photo["version"] == next(t for t in scene.model.prompts[0].tools if t.name == "take_photo").version
     assert (tools["weather"]["executor"], tools["weather"]["approval"]) == ("server", False)
     assert tools["ask_text"]["outputSchema"] == {"type": "string"}
+
+
+@requirement("threads:about")
+async def test_a_page_can_say_which_model_it_talks_to(serve: Serve) -> None:
+    scene = Scene(["Hello."])
+    answer = await (await serve(scene.agent)).http.get("/api/about")
+    assert answer.json() == {"model": scene.agent.spec.model.name}
+
+
+@requirement("threads:outcome")
+async def test_a_call_says_which_outcome_it_came_to_and_how_long_it_took(serve: Serve, store: str) -> None:
+    scene = Scene(once(OPEN, DELETE))
+    page = Page((await serve(scene.agent, store=store)).http)
+    await page.say("both")
+    await page.http.post(f"/api/chat/{page.id}/stop")
+    parts = (await shown(page))["messages"][-1]["parts"][1:]
+    assert [(part["state"], part["outcome"]) for part in parts] == [("output-error", "cancelled")] * 2
+    assert all(part["tookMs"] >= 0 for part in parts)
 
 
 @requirement("threads:health")

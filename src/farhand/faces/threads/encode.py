@@ -12,7 +12,16 @@ from typing import assert_never
 from msgspec import UNSET, UnsetType
 
 from farhand.core.call import Call, Phase
-from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut, told_to_people
+from farhand.core.outcome import (
+    Cancelled,
+    Denied,
+    Failure,
+    Outcome,
+    Success,
+    TimedOut,
+    kind_of,
+    told_to_people,
+)
 from farhand.core.run import Run
 from farhand.core.thread import (
     Asked,
@@ -29,6 +38,7 @@ from farhand.core.thread import Part as StoredPart
 from farhand.core.tool import Tool
 from farhand.errors import FarhandError
 from farhand.faces.threads.shapes import (
+    AboutShape,
     ApprovalShape,
     OpenCall,
     Part,
@@ -69,6 +79,10 @@ def encode_tools(tools: Iterable[Tool]) -> bytes:
     return encode({"tools": [_tool(tool) for tool in tools]})
 
 
+def encode_about(model: str) -> bytes:
+    return encode(AboutShape(model))
+
+
 def encode_error(error: FarhandError, status: int) -> bytes:
     return encode({"error": {"code": error.code, "message": str(error)}})
 
@@ -93,6 +107,8 @@ def open_call(call: Call, title: str) -> OpenCall:
         executor=call.executor.value,
         deadline=_time(call.deadline) if call.deadline is not None else None,
         card=call.card,
+        opened_at=_time(call.opened_at),
+        client_id=call.client_id if call.client_id is not None else UNSET,
         approval_id=call.approval.approval_id if asks and call.approval else UNSET,
     )
 
@@ -143,6 +159,7 @@ def _tool_part(asked: Asked, result: Resolved | None, call: Call | None) -> Part
         tool_call_id=asked.call_id,
         input=known.input if known is not None else asked.input,
         approval=_approval(call),
+        took_ms=_took_ms(call),
     )
     if known is not None and known.outcome is not None:
         return _ended(shown, known.outcome)
@@ -150,7 +167,16 @@ def _tool_part(asked: Asked, result: Resolved | None, call: Call | None) -> Part
     return shown
 
 
+def _took_ms(call: Call | None) -> int | UnsetType:
+    if call is None or call.settled_at is None:
+        return UNSET
+    return round((call.settled_at - call.opened_at) * 1000)
+
+
 def _ended(shown: Part, outcome: Outcome) -> Part:
+    shown.outcome = kind_of(outcome)
+    if isinstance(outcome, TimedOut) and outcome.after_sec is not None:
+        shown.after_sec = outcome.after_sec
     match outcome:
         case Success(output=output):
             shown.state, shown.output = "output-available", output

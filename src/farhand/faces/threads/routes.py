@@ -8,6 +8,7 @@ from farhand.errors import Malformed, NotFound
 from farhand.faces.base import Face, Request, Route
 from farhand.faces.threads.decode import decode_page, decode_title
 from farhand.faces.threads.encode import (
+    encode_about,
     encode_error,
     encode_inbox,
     encode_page,
@@ -32,6 +33,7 @@ def threads_face(farhand: Farhand) -> Face:
             Route("DELETE", "/api/chat/{thread_id}", endpoints.delete, scope="chat"),
             Route("GET", "/api/inbox", endpoints.inbox, scope="answer"),
             Route("GET", "/api/tools", endpoints.tools, scope="chat"),
+            Route("GET", "/api/about", endpoints.about, scope="chat"),
         ),
     )
 
@@ -90,6 +92,9 @@ class _Endpoints:
 
     async def tools(self, request: Request) -> None:
         await request.reply(200, encode_tools(self._farhand.kit.tools(request.owner)))
+
+    async def about(self, request: Request) -> None:
+        await request.reply(200, encode_about(self._farhand.spec.model.name))
 
     async def _load(self, request: Request) -> Thread:
         thread = await self._farhand.thread(request.owner, request.parameter("thread_id"))

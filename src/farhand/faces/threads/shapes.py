@@ -39,6 +39,11 @@ class Part(Struct, rename="camel", omit_defaults=True):
     output: object = UNSET
     error_text: str | UnsetType = UNSET
     approval: ApprovalShape | UnsetType = UNSET
+    outcome: str | UnsetType = UNSET
+    """Which of the outcomes a call came to: AI SDK's own states call several of them an error."""
+    after_sec: float | UnsetType = UNSET
+    took_ms: int | UnsetType = UNSET
+    """From the moment it was opened until it was settled; known for as long as calls are kept."""
 
 
 class UIMessage(Struct):
@@ -57,7 +62,16 @@ class OpenCall(Struct, rename="camel", omit_defaults=True):
     executor: str
     deadline: str | None
     card: str | None
+    opened_at: str
     approval_id: str | UnsetType = UNSET
+    client_id: str | UnsetType = UNSET
+    """The registered client that is asked to execute it."""
+
+
+class AboutShape(Struct, rename="camel"):
+    """What a page says about its server."""
+
+    model: str
 
 
 class ThreadShape(Struct, rename="camel"):
