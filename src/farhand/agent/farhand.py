@@ -11,6 +11,7 @@ from farhand.agent.answers import Pause, pause_of
 from farhand.agent.direct import Direct, call_directly, fault_in
 from farhand.agent.endings import DELETED
 from farhand.agent.feed import FeedReader
+from farhand.agent.files import Files
 from farhand.agent.kit import Kit
 from farhand.agent.reader import Reader, knows, step_end, told_until
 from farhand.agent.threads import Place, Started, answer_again, start_run, stop_run
@@ -63,6 +64,7 @@ class Farhand:
         self.spec = spec
         self.settings = settings or Settings()
         self.clock = clock or SystemClock()
+        self.files = Files(store, self.clock, self.settings.files)
         self.deadlines = Deadlines(store)
         self.desk = Desk(store, self.settings.patience, expect=self.deadlines.expect)
         self.kit = Kit(
@@ -73,6 +75,7 @@ class Farhand:
             toolbox=spec.toolbox,
             settings=self.settings,
             room=Room(store, self.settings.limits),
+            files=self.files,
             instructions=spec.instructions,
             sources=sources,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from farhand.agent.files import Files
 from farhand.calls.desk import Desk
 from farhand.calls.room import Room
 from farhand.clock import Clock
@@ -25,6 +26,7 @@ class Kit:
     toolbox: Toolbox
     settings: Settings
     room: Room
+    files: Files
     instructions: str = ""
     sources: tuple[ToolSource, ...] = ()
     """Tools that come and go with those who registered them. They can't shadow the toolbox."""

@@ -18,9 +18,18 @@ from farhand.agent.worker import Worker
 from farhand.core.event import RunStarted
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.thread import Message, Thread, UserMessage, printable, text_of
+from farhand.core.thread import File, Message, Thread, UserMessage, printable, text_of
 from farhand.errors import Busy, Malformed, NotFound
-from farhand.store.base import CutThread, InsertMessage, InsertRun, InsertThread, Stale, Write, WriteRun
+from farhand.store.base import (
+    BindFiles,
+    CutThread,
+    InsertMessage,
+    InsertRun,
+    InsertThread,
+    Stale,
+    Write,
+    WriteRun,
+)
 
 TITLE_CHARS = 80
 
@@ -57,7 +66,8 @@ async def start_run(
             await _free(kit, worker, place)
         cut = () if instead_of is None else (CutThread(place.owner, place.thread_id, instead_of),)
         said = InsertMessage(place.owner, place.thread_id, message)
-        started = await _begin(kit, worker, place, message, (*cut, said), hold_for=hold_for)
+        writes = (*cut, said, *_bound(place, message))
+        started = await _begin(kit, worker, place, message, writes, hold_for=hold_for)
         if isinstance(started, Started):
             return started
         if isinstance(started.write, CutThread):
@@ -120,6 +130,12 @@ async def _begin(
     return Started(started)
 
 
+def _bound(place: Place, message: UserMessage) -> tuple[Write, ...]:
+    """Files in the message go with the thread from now on."""
+    refs = tuple(part.ref for part in message.parts if isinstance(part, File))
+    return (BindFiles(place.owner, place.thread_id, refs),) if refs else ()
+
+
 async def _free(kit: Kit, worker: Worker, place: Place) -> None:
     """Leaves a waiting run behind; a working one is not interrupted by a message."""
     run = await kit.store.last_run(place.owner, place.thread_id)
@@ -176,5 +192,6 @@ def _new_run(kit: Kit, place: Place, hold_for: float) -> Run:
 
 def _thread(kit: Kit, place: Place, message: UserMessage) -> Thread:
     now = kit.store.now()
-    title = printable(text_of(message))[:TITLE_CHARS]
+    names = (part.name for part in message.parts if isinstance(part, File))
+    title = printable(text_of(message) or ", ".join(names))[:TITLE_CHARS]
     return Thread(owner=place.owner, thread_id=place.thread_id, title=title, created_at=now, updated_at=now)

@@ -10,9 +10,10 @@ from farhand.core import call as table
 from farhand.core.approval import Answer
 from farhand.core.call import Call, Phase
 from farhand.core.event import ApprovalAnswered, Event
-from farhand.core.outcome import Outcome, digest
+from farhand.core.file import refs_in
+from farhand.core.outcome import Outcome, Success, digest
 from farhand.core.result import Result
-from farhand.store.base import AllowTool, SwapCall, Tell, When, Write, WriteRun
+from farhand.store.base import AllowTool, BindFiles, SwapCall, Tell, When, Write, WriteRun
 
 
 class Reply(Struct, frozen=True):
@@ -44,7 +45,7 @@ def finished(call: Call, outcome: Outcome, *, at: float, result: Result | None =
         return None
     if result is not None and (result.title is not None or result.metadata is not None):
         after = replace(after, title=result.title, metadata=result.metadata)
-    return Change(call, after)
+    return Change(call, after, beside=_bound(after, outcome))
 
 
 def stopped(call: Call, outcome: Outcome, *, at: float) -> Change:
@@ -64,6 +65,12 @@ def answered(call: Call, answer: Answer, *, at: float, deadline: float | None) -
     always = answer.scope == "thread"
     allowed = (AllowTool(call.owner, call.thread_id, call.tool_version),) if always else ()
     return Change(call, approved, (_told(approved, answer),), allowed)
+
+
+def _bound(call: Call, outcome: Outcome) -> tuple[Write, ...]:
+    """Files that the result refers to go with the thread from now on."""
+    refs = refs_in(outcome.output) if isinstance(outcome, Success) else ()
+    return (BindFiles(call.owner, call.thread_id, refs),) if refs else ()
 
 
 def _telling(call: Call, events: tuple[Event, ...]) -> Write:

@@ -24,6 +24,27 @@ NAME_BYTES = 200
 UNNAMED = "file"
 
 
+class FileRules(Struct, frozen=True, kw_only=True):
+    """What is taken, and how much of it. Bytes, unless the name says otherwise."""
+
+    size: int = 10 * 1024 * 1024
+    types: tuple[str, ...] = (
+        "image/*",
+        "audio/*",
+        "text/*",
+        "application/pdf",
+        "application/json",
+        "application/zip",
+        "application/x-zip-compressed",
+    )
+    per_principal: int = 2_000
+    """Files of one owner."""
+    bytes_per_principal: int = 1024 * 1024 * 1024
+    bytes_per_tenant: int = 20 * 1024 * 1024 * 1024
+    uploads_per_principal: int = 8
+    """Arriving at the same time, on one worker."""
+
+
 class StoredFile(Struct, frozen=True, kw_only=True):
     """`size` is counted by the store, piece by piece."""
 
@@ -79,6 +100,12 @@ def media_type_of(content_type: str) -> str | None:
     """`type/subtype` in small letters, without its parameters; None for anything else."""
     kind = content_type.partition(";")[0].strip().lower()
     return kind if len(kind) <= 127 and _MEDIA_TYPE.fullmatch(kind) else None
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a list of types may have this entry."""
+    family, slash, kind = text.partition("/")
+    return text == "*/*" or media_type_of(f"{family}{slash}{'x' if kind == '*' else kind}") is not None
 
 
 def is_listed(media_type: str, listed: Collection[str]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from farhand.core.file import FileRules
+
 
 class Patience(Struct, frozen=True, kw_only=True):
     """All in seconds."""
@@ -51,3 +53,4 @@ class Limits(Struct, frozen=True, kw_only=True):
 class Settings(Struct, frozen=True, kw_only=True):
     patience: Patience = Patience()
     limits: Limits = Limits()
+    files: FileRules = FileRules()

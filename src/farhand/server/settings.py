@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource, SettingsError
 
 from farhand.clients.roster import ClientTools
+from farhand.core.file import FileRules
 from farhand.core.settings import Limits, Patience, Settings
 from farhand.errors import BadSetting
 from farhand.server.config_file import find_file, read_file
@@ -88,11 +89,12 @@ _EXPECTED = {
 
 
 def _settings_of(read: dict[str, object]) -> ServerSettings:
-    patience, limits, client_tools, _ = (read.pop(name) for name in (*ROOMS, "hold_for"))
+    patience, limits, files, client_tools, _ = (read.pop(name) for name in (*ROOMS, "hold_for"))
     assert isinstance(patience, dict), "the shape has been checked"
     assert isinstance(limits, dict), "the shape has been checked"
+    assert isinstance(files, dict), "the shape has been checked"
     assert isinstance(client_tools, dict), "the shape has been checked"
-    settings = Settings(patience=Patience(**patience), limits=Limits(**limits))
+    settings = Settings(patience=Patience(**patience), limits=Limits(**limits), files=FileRules(**files))
     # each value was checked against the field it goes into
     return ServerSettings(**read, settings=settings, client_tools=ClientTools(**client_tools))  # type: ignore[arg-type]
 

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import fields
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from farhand.core.file import FileRules, is_pattern
 from farhand.core.settings import Limits, Patience
 
 PREFIX = "FARHAND_"
@@ -51,12 +52,20 @@ def _split(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def _media_type(value: str) -> str:
+    if not is_pattern(value):
+        raise ValueError("a media type such as image/png or image/*")
+    return value.lower()
+
+
 _Number = BeforeValidator(_no_bool)
 _Port = Annotated[int, _Number, Field(ge=0, le=65535)]
 _Amount = Annotated[int, _Number, Field(ge=1, le=2**40)]
 _Seconds = Annotated[float, _Number, Field(gt=0, le=_TEN_YEARS, allow_inf_nan=False)]
 _SecondsOrNone = Annotated[float, _Number, Field(ge=0, le=_TEN_YEARS, allow_inf_nan=False)]
+_MediaType = Annotated[str, AfterValidator(_media_type)]
 _Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+_MediaTypes = Annotated[tuple[_MediaType, ...], NoDecode, BeforeValidator(_split), Field(min_length=1)]
 
 
 class _Plain(BaseSettings):
@@ -93,7 +102,8 @@ def _room(struct: type[Struct]) -> type[BaseModel]:
     checked: dict[str, Any] = {}
     for field in fields(struct):
         duration = _SecondsOrNone if field.name in _MAY_BE_ZERO else _Seconds
-        checked[field.name] = (_Amount if field.type is int else duration, field.default)
+        kinds = {int: _Amount, float: duration}
+        checked[field.name] = (kinds.get(field.type, _MediaTypes), field.default)
     return create_model(struct.__name__, __config__=ConfigDict(extra="forbid"), **checked)
 
 
@@ -106,6 +116,7 @@ class _ClientTools(BaseModel):
 ROOMS: dict[str, type[BaseModel]] = {
     "patience": _room(Patience),
     "limits": _room(Limits),
+    "files": _room(FileRules),
     "client_tools": _ClientTools,
 }
 

@@ -257,6 +257,8 @@ def test_every_setting_stands_in_the_reference_with_its_variable_and_default() -
 def as_written(default: object) -> str:
     if default is None or default == ():
         return "–"
+    if isinstance(default, tuple):
+        return ", ".join(default)
     if isinstance(default, bool):
         return str(default).lower()
     return (

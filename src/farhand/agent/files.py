@@ -1,0 +1,203 @@
+"""Files of an owner: taken in piece by piece, found again, read by whoever may.
+
+Owns what is taken and how much of it: the listed types, the size of one file, the room of an owner and of a
+tenant. A file that does not arrive whole leaves nothing behind. Knows no wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from farhand.clock import Clock
+from farhand.core.file import PIECE_BYTES, FileRules, Kept, StoredFile, is_listed, is_ref
+from farhand.core.principal import Owner
+from farhand.core.thread import File
+from farhand.errors import NotFound, StoreDown, TooLarge, TooMany, TooSlow, WrongType
+from farhand.store.base import DropFile, InsertFile, PutPiece, Stale, Store, Write
+
+NOT_AVAILABLE = "file not available"
+"""What a model is told of a ref that is nobody's, another owner's, or removed since."""
+
+
+class Label(Struct, frozen=True):
+    """What is known of a file before its first byte, cleaned already; its size only if it was declared."""
+
+    name: str
+    media_type: str
+    size: int | None = None
+
+
+class Files:
+    def __init__(self, store: Store, clock: Clock, rules: FileRules) -> None:
+        self.rules = rules
+        self._store = store
+        self._clock = clock
+        self._arriving: Counter[Owner] = Counter()
+
+    async def receive(self, owner: Owner, label: Label, pieces: AsyncIterator[bytes]) -> StoredFile:
+        """Stores a file as it comes in, in pieces of `PIECE_BYTES`. Whatever breaks it off removes it."""
+        self.check(label)
+        with self._place(owner):
+            await self._check_room(owner, label.size or 0)
+            file = self._new(owner, self._clock.fresh("blob"), label)
+            return await self._store_pieces(file, pieces)
+
+    async def keep(self, owner: Owner, label: Label, data: bytes, *, known_as: str) -> StoredFile:
+        """Stores what is here already, in one commit. The same bytes under the same name are kept once: a
+        message that is sent again refers to the same file."""
+        whole = replace(label, size=len(data))
+        self.check(whole)
+        file = self._new(owner, _ref_of(owner, whole, known_as, data), whole)
+        known = await self._store.files.get(owner, file.ref)
+        if known is not None:
+            return known
+        await self._check_room(owner, len(data))
+        await self._store.commit(InsertFile(file), *_pieces_of(file, data))
+        return await self.find(owner, file.ref)
+
+    def check(self, label: Label) -> None:
+        """Raises for a type that is not taken, and for a size that is too large."""
+        if not is_listed(label.media_type, self.rules.types):
+            taken = ", ".join(self.rules.types)
+            raise WrongType(f"Files of type '{label.media_type}' are not taken.", hint=f"Taken are {taken}.")
+        if label.size is not None and label.size > self.rules.size:
+            raise too_large(self.rules.size)
+
+    async def find(self, owner: Owner, ref: str) -> StoredFile:
+        """Raises `NotFound` for what is not there and for what is another's: nobody can tell which."""
+        file = await self._store.files.get(owner, ref) if is_ref(ref) else None
+        if file is None:
+            raise NotFound("There is no such file.")
+        return file
+
+    async def known(self, owner: Owner, refs: Iterable[str]) -> dict[str, StoredFile]:
+        """Those of these files that the owner has. Of the others a model is told `NOT_AVAILABLE`."""
+        found = {ref: await self._store.files.get(owner, ref) for ref in refs if is_ref(ref)}
+        return {ref: file for ref, file in found.items() if file is not None}
+
+    async def pieces(self, file: StoredFile) -> AsyncIterator[bytes]:
+        """All of it, piece by piece; `NotFound` if it is removed meanwhile."""
+        for no in range(file.pieces):
+            piece = await self._store.files.piece(file.owner, file.ref, no)
+            if piece is None:
+                raise NotFound("The file was removed while it was read.")
+            yield piece
+
+    async def load(
+        self, owner: Owner, ref: str, *, at_most: int | None = None
+    ) -> tuple[StoredFile, bytes] | None:
+        """The file with its bytes; None if the owner has no such file, or if it is larger than asked for."""
+        file = await self._store.files.get(owner, ref) if is_ref(ref) else None
+        if file is None or (at_most is not None and file.size > at_most):
+            return None
+        try:
+            return file, b"".join([piece async for piece in self.pieces(file)])
+        except NotFound:
+            return None
+
+    async def _store_pieces(self, file: StoredFile, pieces: AsyncIterator[bytes]) -> StoredFile:
+        begun: tuple[Write, ...] = (InsertFile(file),)
+        no = 0
+        arrived = False
+        try:
+            # the one before is held back until it is known whether it is the last
+            held = b""
+            async for piece in pieces:
+                if held:
+                    await self._put(*begun, PutPiece(file.owner, file.ref, no, held))
+                    begun, no = (), no + 1
+                held = piece
+            await self._check_room(file.owner, len(held), is_counted=not begun)
+            await self._put(*begun, PutPiece(file.owner, file.ref, no, held, is_last=True))
+            arrived = True
+        finally:
+            if not arrived:
+                await self._forget(file)
+        return await self.find(file.owner, file.ref)
+
+    async def _put(self, *writes: Write) -> None:
+        if isinstance(await self._store.commit(*writes), Stale):
+            raise TooSlow("The file took so long that it was given up.", hint="Send it again.")
+
+    async def _forget(self, file: StoredFile) -> None:
+        """Also when whoever waited is gone: a half must not stay. The store removes what this can't."""
+        with suppress(StoreDown):
+            await asyncio.shield(self._store.commit(DropFile(file.owner, file.ref)))
+
+    async def _check_room(self, owner: Owner, more: int, *, is_counted: bool = False) -> None:
+        rules = self.rules
+        own = await self._store.files.kept(owner.tenant, owner.subject)
+        if own.files + (not is_counted) > rules.per_principal:
+            raise TooMany(
+                f"You keep {own.files} files, and {rules.per_principal} are the most.",
+                hint="Delete chats that have some.",
+                retry_after=60,
+            )
+        _check_bytes("Your files", own, more, rules.bytes_per_principal)
+        everybody = await self._store.files.kept(owner.tenant)
+        _check_bytes("The files of your organisation", everybody, more, rules.bytes_per_tenant)
+
+    @contextmanager
+    def _place(self, owner: Owner) -> Iterator[None]:
+        if self._arriving[owner] >= self.rules.uploads_per_principal:
+            raise TooMany(
+                f"{self._arriving[owner]} files of yours are arriving.", hint="Send this one after them."
+            )
+        self._arriving[owner] += 1
+        try:
+            yield
+        finally:
+            self._arriving[owner] -= 1
+            if not self._arriving[owner]:
+                del self._arriving[owner]
+
+    def _new(self, owner: Owner, ref: str, label: Label) -> StoredFile:
+        return StoredFile(
+            owner=owner,
+            ref=ref,
+            name=label.name,
+            media_type=label.media_type,
+            created_at=self._store.now(),
+        )
+
+
+def too_large(limit: int) -> TooLarge:
+    return TooLarge(f"The file is larger than {limit} bytes.", hint="Send a smaller one; nothing was kept.")
+
+
+def part_of(file: StoredFile) -> File:
+    """The file as a message refers to it."""
+    return File(ref=file.ref, name=file.name, media_type=file.media_type, size=file.size)
+
+
+def _check_bytes(whose: str, kept: Kept, more: int, limit: int) -> None:
+    if kept.size + more > limit:
+        raise TooLarge(
+            f"{whose} take {kept.size} bytes, and with this one more than {limit}.",
+            hint="Delete chats that have files; nothing was kept.",
+        )
+
+
+def _pieces_of(file: StoredFile, data: bytes) -> list[Write]:
+    starts = range(0, max(1, len(data)), PIECE_BYTES)
+    return [
+        PutPiece(file.owner, file.ref, no, data[start : start + PIECE_BYTES], is_last=no == len(starts) - 1)
+        for no, start in enumerate(starts)
+    ]
+
+
+def _ref_of(owner: Owner, label: Label, known_as: str, data: bytes) -> str:
+    """Made of all that tells this file from any other, its owner first: nobody else can come upon it."""
+    digest = hashlib.sha256()
+    for word in (owner.tenant, owner.subject, known_as, label.name, label.media_type):
+        raw = word.encode(errors="surrogatepass")
+        digest.update(b"%d:" % len(raw) + raw)
+    digest.update(data)
+    return f"blob_{digest.hexdigest()[:32]}"
