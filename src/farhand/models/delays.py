@@ -1,18 +1,28 @@
-"""Tells whoever listens to a model that its provider is busy and is asked again, while that goes on.
+"""Decides how long a busy provider is waited for, and tells whoever listens to a model about it.
 
 The libraries retry by themselves, inside one `await`; nothing can be yielded from there. So the listener is
-found through the context, which model, library and listener share.
+found through the context, which model, library and listener share. And they obey what an answer asks for, one
+of them for weeks: so each answer is looked at before they see it, and too long a wait is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import email.utils
+import math
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol, TypeAlias
 
+from farhand.clock import SystemClock
+from farhand.models.faults import in_words
+
+LONGEST_WAIT_SEC = 120.0
+"""Whoever wants to be left alone for longer is not asked again: a person decides."""
+
 Listening: TypeAlias = Callable[[str], None]
 
+_clock = SystemClock()
 _listening: ContextVar[Listening | None] = ContextVar("farhand_delays", default=None)
 
 
@@ -36,29 +46,71 @@ class _Answered(Protocol):
     def status_code(self) -> int: ...
 
     @property
-    def headers(self) -> Mapping[str, str]: ...
+    def headers(self) -> MutableMapping[str, str]: ...
 
     @property
     def request(self) -> _Sent: ...
 
 
 def watch(provider: str, max_retries: int) -> Callable[[_Answered], Awaitable[None]]:
-    """A hook for the HTTP client of a library: sees every answer, the refused ones too."""
+    """A hook for the HTTP client of a library: sees every answer before the library does."""
 
     async def hook(answered: _Answered) -> None:
+        wait = wait_asked_for(answered.headers)
+        _settle(answered.headers, wait)
         listening = _listening.get()
         if listening is not None and _comes_again(answered, max_retries):
-            after = answered.headers.get("retry-after", "")
-            when = f" in {after} s" if after.replace(".", "", 1).isdigit() else ""
+            when = f" in {in_words(wait)}" if wait else ""
             listening(f"{provider} is busy ({answered.status_code}); it is asked again{when}.")
 
     return hook
 
 
+def wait_asked_for(headers: Mapping[str, str]) -> float | None:
+    """How many seconds an answer asks to be left alone; None if it does not, or makes no sense.
+
+    In the libraries' order: `retry-after-ms`, then `retry-after` as a number or as a date.
+    """
+    in_ms, after = _number(headers.get("retry-after-ms")), headers.get("retry-after")
+    in_sec = _number(after)
+    wait = in_ms / 1000 if in_ms is not None else in_sec if in_sec is not None else _until(after)
+    return wait if wait is not None and wait > 0 else None
+
+
+def _settle(headers: MutableMapping[str, str], wait: float | None) -> None:
+    """Leaves the library one reading: the wait that is told, its own short one, or none at all."""
+    if wait is not None and wait > LONGEST_WAIT_SEC:
+        headers["x-should-retry"] = "false"
+        return
+    for name in ("retry-after-ms", "retry-after"):
+        headers.pop(name, None)
+    if wait is not None:
+        headers["retry-after"] = f"{wait:.3f}"
+
+
 def _comes_again(answered: _Answered, max_retries: int) -> bool:
     """As the libraries decide it; they number their tries in a header."""
-    if answered.headers.get("x-should-retry") == "false":
+    told = answered.headers.get("x-should-retry")
+    # an answer that is none of trouble is given to whoever asked, whatever it says
+    if told == "false" or answered.status_code < 400:
         return False
     tried = answered.request.headers.get("x-stainless-retry-count", "0")
-    passing = answered.status_code in {408, 409, 429} or answered.status_code >= 500
+    passing = told == "true" or answered.status_code in {408, 409, 429} or answered.status_code >= 500
     return passing and tried.isdigit() and int(tried) < max_retries
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text) if text is not None else math.nan
+    except ValueError:
+        return None
+    return None if math.isnan(number) else number
+
+
+def _until(date: str | None) -> float | None:
+    """Seconds from now to a date of HTTP."""
+    try:
+        parsed = email.utils.parsedate_tz(date) if date else None
+        return None if parsed is None else email.utils.mktime_tz(parsed) - _clock.now()
+    except (ValueError, OverflowError, OSError):
+        return None

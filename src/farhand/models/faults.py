@@ -5,6 +5,8 @@ Owns the sentences. It must not know any provider's library: adapters say what t
 
 from __future__ import annotations
 
+import math
+
 from msgspec import Struct
 
 from farhand.errors import ModelFault
@@ -16,7 +18,10 @@ _TOO_LONG_MARKS = (
     "prompt is too long",
     "too large for model",
 )
+_PAGE_MARKS = ("<!doctype html", "<html")
 _WORDS_SHOWN = 600
+_SECONDS_SHOWN = 120
+_MINUTES_SHOWN = 180
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
@@ -28,14 +33,18 @@ class Trouble(Struct, frozen=True, kw_only=True):
     status: int | None = None
     words: str = ""
     code: str = ""
+    wait_sec: float | None = None
+    """How long the provider wants to be left alone."""
+    has_key: bool = True
 
 
 def fault_of(trouble: Trouble) -> ModelFault:
     sentence, hint = _sentence(trouble)
     facts = {"who": trouble.provider, "model": trouble.model, "key": trouble.key_setting}
-    says = f" It says: {_shortened(trouble.words)}" if trouble.words else ""
+    words = "" if _is_a_page(trouble.words) else _shortened(trouble.words)
+    says = f" It says: {words}" if words else ""
     told = sentence.format(status=trouble.status, **facts)
-    return ModelFault(f"{told}{says}", hint=hint.format(**facts))
+    return ModelFault(f"{told}{says}", hint=_hint(hint, trouble).format(**facts))
 
 
 def broke_off(provider: str, why: str = "") -> ModelFault:
@@ -44,14 +53,54 @@ def broke_off(provider: str, why: str = "") -> ModelFault:
     return ModelFault(f"The answer of {provider} broke off{words}.", hint="Send the message again.")
 
 
+def unreadable(provider: str) -> ModelFault:
+    """An answer that began well and then was none of the API's."""
+    return ModelFault(
+        f"{provider} sent something that cannot be read.",
+        hint="Send the message again; if it stays so, check what stands between here and there.",
+    )
+
+
+def no_answer_of_its_api(provider: str) -> ModelFault:
+    """Somebody is there and says yes, but not a word of the API."""
+    return ModelFault(
+        f"{provider} answered, but not as its API does: a web page, perhaps, or another service.",
+        hint="Check the address (base_url), then send the message again.",
+    )
+
+
+def in_words(seconds: float) -> str:
+    """A length of time as a person says it."""
+    if seconds < _SECONDS_SHOWN:
+        return f"{round(seconds, 2):g} s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} minutes" if minutes < _MINUTES_SHOWN else f"{math.ceil(minutes / 60)} hours"
+
+
 def _sentence(trouble: Trouble) -> tuple[str, str]:
     if trouble.status is None:
         return _UNREACHABLE
     words = f"{trouble.code} {trouble.words.lower()}"
     if any(mark in words for mark in _TOO_LONG_MARKS):
         return _TOO_LONG
+    if trouble.status == 401 and not trouble.has_key:
+        return _NO_KEY
+    if trouble.status < 500 and _is_a_page(trouble.words):
+        return _WRONG_PLACE
     known = _BY_STATUS.get(trouble.status)
     return known or (_THEIR_TROUBLE if trouble.status >= 500 else _REFUSED)
+
+
+def _hint(hint: str, trouble: Trouble) -> str:
+    passing = trouble.status is not None and (trouble.status == 429 or trouble.status >= 500)
+    if passing and trouble.wait_sec is not None:
+        return f"Send the message again in {in_words(trouble.wait_sec)}; it takes none before."
+    return hint
+
+
+def _is_a_page(words: str) -> bool:
+    """True for a web page: no API says its errors in HTML, but proxies and other servers do."""
+    return any(mark in words.lower() for mark in _PAGE_MARKS)
 
 
 def _shortened(text: str) -> str:
@@ -66,6 +115,11 @@ _UNREACHABLE = (
 _TOO_LONG = (
     "The conversation is too long for {model}.",
     "Start a new thread, or choose a model that takes more.",
+)
+_NO_KEY = ("{who} wants a key (401), and none is set.", "Set {key}.")
+_WRONG_PLACE = (
+    "What answers at this address is not {who}: it sent a web page ({status}).",
+    "Check the address (base_url).",
 )
 _BAD_KEY = ("{who} did not accept the key ({status}).", "Check {key}.")
 _REFUSED = (

@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from farhand.errors import BadSetting
 from farhand.models.base import Model
+from farhand.models.settings import shown_as_set
 
 # provider -> the module of its adapter, and what makes a model there
 PROVIDERS: dict[str, tuple[str, str]] = {
@@ -26,7 +27,7 @@ def model_named(name: str) -> Model:
     provider, _, rest = name.partition(":")
     if provider not in PROVIDERS or not rest:
         known = ", ".join(f"{each}:…" for each in sorted(PROVIDERS))
-        raise BadSetting(f"There is no model '{name}'.", hint=f"Known: {known}.")
+        raise BadSetting(f"There is no model '{shown_as_set(name)}'.", hint=f"Known: {known}.")
     module, maker = PROVIDERS[provider]
     make: Callable[[str], Model] = attrgetter(maker)(import_module(module))
     return make(rest)

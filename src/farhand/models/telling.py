@@ -5,9 +5,14 @@ Every adapter builds its request with one of these. It must not know how any pro
 
 from __future__ import annotations
 
+import json
+
+import msgspec
+
 from farhand.core.thread import Asked, Reasoning, Resolved
 from farhand.models.base import Prompt
 from farhand.models.calling import CallIds, Names, calls_in
+from farhand.models.offered import Offer, offer_of
 from farhand.models.shown import Shown, result_shown
 
 
@@ -21,12 +26,21 @@ class Telling:
         told = (asked.tool for asked in self._asked.values())
         self.names = Names((*offered, *told), longest=longest_name)
 
+    def offers(self) -> list[Offer]:
+        return [offer_of(tool, self.names.alias(tool.name)) for tool in self.prompt.tools]
+
     def result(self, resolved: Resolved) -> Shown:
         return result_shown(resolved, self._asked[resolved.call_id], self.prompt.images)
 
 
 def echo_by(provider: str, item: object) -> dict[str, object]:
     """An item of this provider, as the history keeps it: another one must not be given it."""
+    try:
+        msgspec.json.encode(item)
+    except UnicodeEncodeError:
+        # halves of characters, which no store can hold: changed, it may be refused; unchanged, it is lost
+        text = json.dumps(item, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
+        return {provider: json.loads(text.decode("utf-16-le", "replace"))}
     return {provider: item}
 
 

@@ -43,9 +43,10 @@ class FakeRequest(Struct):
 
 
 class Refusal(Exception):
-    """An answer with an error, in the provider's own words. Without `retry_after` it is final."""
+    """An answer with an error, in the provider's own words."""
 
-    retry_after: float | None = None
+    # a broken rule or script is no passing trouble: asking again would only cost time
+    headers: Mapping[str, str] = {"x-should-retry": "false"}
 
     def __init__(
         self, status: int, message: str, *, code: str | None = None, param: str | None = None
@@ -55,6 +56,14 @@ class Refusal(Exception):
         self.message = message
         self.code = code
         self.param = param
+
+
+class Reply(Struct, frozen=True):
+    """An answer in bytes that no script said."""
+
+    body: bytes
+    status: int
+    media_type: str
 
 
 class Writer(Protocol):
@@ -78,8 +87,9 @@ class FakeProvider:
         self.url = ""
         self._model = ScriptedModel(script)
         self._key = key
-        self._planned: deque[Refusal] = deque()
+        self._planned: deque[Refusal | Reply] = deque()
         self._cut: _Cut | None = None
+        self._inserted: tuple[int, bytes] | None = None
         self._open = AsyncExitStack()
         self._news = asyncio.Event()
 
@@ -103,13 +113,30 @@ class FakeProvider:
             await self._news.wait()
 
     def refuse(
-        self, status: int, message: str = "on purpose", *, times: int = 1, retry_after: float = 0.01
+        self,
+        status: int,
+        message: str = "on purpose",
+        *,
+        times: int = 1,
+        retry_after: float = 0.01,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Answers the next requests with this error; the client is to come back after so many seconds."""
+        """Answers the next requests with this error; the client is to come back after so many seconds.
+
+        `headers` are told besides; `retry-after` among them counts.
+        """
         for _ in range(times):
             refusal = Refusal(status, message)
-            refusal.retry_after = retry_after
+            refusal.headers = {"retry-after": f"{retry_after:g}", **(headers or {})}
             self._planned.append(refusal)
+
+    def reply(self, body: bytes, *, status: int = 200, media_type: str = "text/html", times: int = 1) -> None:
+        """Answers the next requests with these bytes, as a proxy or the wrong server does."""
+        self._planned.extend([Reply(body, status, media_type)] * times)
+
+    def insert(self, raw: bytes, *, after: int) -> None:
+        """Puts these bytes into the next answer, after so many events of it."""
+        self._inserted = (after, raw)
 
     def cut(self, *, after: int, how: Literal["drop", "end"] = "drop") -> None:
         """Lets the next answer break off after so many events of it.
@@ -143,7 +170,10 @@ class FakeProvider:
             self.requests.append(seen)
             self._news.set()
             try:
-                self._check_plan(seen)
+                replied = self._check_plan(seen)
+                if replied is not None:
+                    seen.status = replied.status
+                    return Response(replied.body, replied.status, media_type=replied.media_type)
                 self._check_key(seen)
                 return await answer(seen, request)
             except Refusal as refusal:
@@ -160,13 +190,18 @@ class FakeProvider:
         except ModelFault as fault:
             raise Refusal(500, str(fault)) from fault
         cut, self._cut = self._cut, None
-        frames = _frames(_with(first, events), writer, cut)
+        inserted, self._inserted = self._inserted, None
+        frames = _frames(_with(first, events), _Inserting(writer, inserted) if inserted else writer, cut)
         return StreamingResponse(frames, media_type="text/event-stream")
 
-    def _check_plan(self, seen: FakeRequest) -> None:
-        if self._planned:
-            seen.planned = True
-            raise self._planned.popleft()
+    def _check_plan(self, seen: FakeRequest) -> Reply | None:
+        if not self._planned:
+            return None
+        seen.planned = True
+        planned = self._planned.popleft()
+        if isinstance(planned, Refusal):
+            raise planned
+        return planned
 
     def _check_key(self, seen: FakeRequest) -> None:
         key = self.key_of(seen.headers)
@@ -180,6 +215,24 @@ Answer: TypeAlias = Callable[[FakeRequest, Request], Awaitable[Response]]
 class _Cut(Struct, frozen=True):
     after: int
     how: Literal["drop", "end"]
+
+
+class _Inserting:
+    """A writer that puts bytes of its own between two events."""
+
+    def __init__(self, writer: Writer, inserted: tuple[int, bytes]) -> None:
+        self._writer = writer
+        self._after, self._raw = inserted
+
+    def begin(self) -> bytes:
+        return self._writer.begin()
+
+    def write(self, event: ModelEvent) -> bytes:
+        self._after -= 1
+        return (self._raw if self._after == -1 else b"") + self._writer.write(event)
+
+    def fail(self, fault: ModelFault) -> bytes:
+        return self._writer.fail(fault)
 
 
 class _Dropped(Exception):
@@ -230,8 +283,5 @@ async def _body(request: Request) -> Json:
 
 
 def _error(refusal: Refusal, body: Json) -> Response:
-    # a broken rule or script is no passing trouble: asking again would only cost time
-    told = {"x-should-retry": "false"}
-    if refusal.retry_after is not None:
-        told = {"retry-after": f"{refusal.retry_after:g}"}
+    told = dict(refusal.headers)
     return Response(msgspec.json.encode(body), refusal.status, told, media_type="application/json")

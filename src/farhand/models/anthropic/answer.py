@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from farhand.core.run import Usage
+from msgspec.structs import replace
+
 from farhand.models.anthropic.request import PROVIDER
 from farhand.models.base import (
     CallDone,
@@ -20,14 +21,17 @@ from farhand.models.base import (
     TextDelta,
 )
 from farhand.models.calling import Names
+from farhand.models.reading import counted
 from farhand.models.telling import echo_by
 
 if TYPE_CHECKING:
     from anthropic.types import (
+        MessageDeltaUsage,
         RawContentBlockDelta,
         RawContentBlockDeltaEvent,
         RawContentBlockStartEvent,
         RawMessageStreamEvent,
+        Usage,
     )
 
 _REASONS: dict[str, StopReason] = {
@@ -48,16 +52,17 @@ class Answer:
         self.stop: Stop | None = None
         self._names = names
         self._reason: StopReason | None = None
-        self._input_tokens = self._output_tokens = 0
+        self._usage = counted(0, 0)
         self._calls: dict[int, int] = {}
         self._block: dict[str, object] = {}
         self._pieces: list[str] = []
+        self._has_words = False
         self._last_text: dict[str, object] | None = None
 
     def hear(self, event: RawMessageStreamEvent) -> Iterator[ModelEvent]:
         match event.type:
             case "message_start":
-                self._count(event.message.usage.input_tokens, event.message.usage.output_tokens)
+                self._count(event.message.usage)
             case "content_block_start":
                 yield from self._begin(event)
             case "content_block_delta":
@@ -66,21 +71,22 @@ class Answer:
                 yield from self._end(event.index)
             case "message_delta":
                 self._reason = _REASONS.get(event.delta.stop_reason or "", "other")
-                self._count(event.usage.input_tokens, event.usage.output_tokens)
+                self._count(event.usage)
             case "message_stop" if self._reason is not None:
-                self.stop = Stop(self._reason, Usage(self._input_tokens, self._output_tokens))
+                self.stop = Stop(self._reason, self._usage)
             case _:
                 pass
 
-    def _count(self, input_tokens: int | None, output_tokens: int) -> None:
-        # each count is of all so far
-        self._input_tokens = input_tokens or self._input_tokens
-        self._output_tokens = output_tokens
+    def _count(self, usage: Usage | MessageDeltaUsage) -> None:
+        # each count is of all so far; compatible servers leave some out
+        told = counted(getattr(usage, "input_tokens", 0), getattr(usage, "output_tokens", 0))
+        self._usage = replace(told, input_tokens=told.input_tokens or self._usage.input_tokens)
 
     def _begin(self, event: RawContentBlockStartEvent) -> Iterator[ModelEvent]:
         block = event.content_block
         self._block = block.to_dict(mode="json")
         self._pieces = []
+        self._has_words = False
         # two texts in a row are two blocks, and go back as two
         if block.type == "text" and self._last_text is not None:
             yield ReasoningDone(echo_by(PROVIDER, self._last_text))
@@ -88,12 +94,14 @@ class Answer:
         if block.type == "tool_use":
             index = self._calls[event.index] = len(self._calls)
             yield CallStart(index, self._names.name(block.name), block.id or None)
+        elif block.type == "text":
+            self._block["text"] = ""
+            yield from self._say(block.text)
 
     def _go_on(self, event: RawContentBlockDeltaEvent) -> Iterator[ModelEvent]:
         match event.delta.type:
             case "text_delta":
-                self._pieces.append(event.delta.text)
-                yield TextDelta(event.delta.text)
+                yield from self._say(event.delta.text)
             case "thinking_delta":
                 self._pieces.append(event.delta.thinking)
                 yield ReasoningDelta(event.delta.thinking)
@@ -103,6 +111,15 @@ class Answer:
                     yield InputDelta(self._calls[event.index], event.delta.partial_json)
             case "signature_delta" | "citations_delta":
                 self._complete(event.delta)
+
+    def _say(self, text: str) -> Iterator[ModelEvent]:
+        """Blanks wait for the first word: without one, it is as if the block had never been."""
+        self._pieces.append(text)
+        if self._has_words:
+            yield TextDelta(text)
+        elif text.strip():
+            self._has_words = True
+            yield TextDelta("".join(self._pieces))
 
     def _complete(self, delta: RawContentBlockDelta) -> None:
         if delta.type == "signature_delta":
@@ -119,8 +136,10 @@ class Answer:
         match self._block.get("type"):
             case "tool_use":
                 yield CallDone(self._calls[index], said)
+            case "text" if not self._has_words:
+                pass
             case "text":
-                self._block["text"] = f"{self._block.get('text', '')}{said}"
+                self._block["text"] = said
                 if self._block.get("citations"):
                     yield ReasoningDone(echo_by(PROVIDER, self._block))
                 else:

@@ -5,6 +5,7 @@ Retries and time limits are the library's. What goes wrong becomes a `ModelFault
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -16,8 +17,10 @@ from farhand.models.anthropic.answer import Answer
 from farhand.models.anthropic.request import LONGEST_ID, LONGEST_NAME, gone_tools_of, messages_of, tools_of
 from farhand.models.base import ModelEvent, Prompt
 from farhand.models.connection import Connection
-from farhand.models.delays import watch
-from farhand.models.faults import Trouble, broke_off, fault_of
+from farhand.models.delays import wait_asked_for, watch
+from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api
+from farhand.models.reading import heard
+from farhand.models.settings import checked_address, checked_key, checked_model
 from farhand.models.telling import Telling
 
 try:
@@ -30,6 +33,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 KEY = "ANTHROPIC_API_KEY"
+ADDRESS = "ANTHROPIC_BASE_URL"
 MAX_TOKENS = 16_000
 
 
@@ -57,9 +61,12 @@ class Anthropic:
         options: Mapping[str, object] | None = None,
     ) -> None:
         self.name = f"anthropic:{model}"
-        self._model = model
+        self._model = checked_model(model, "anthropic:claude-sonnet-5")
         self._max_tokens = max_tokens
         self._options = dict(options or {})
+
+        if address := base_url or os.environ.get(ADDRESS):
+            checked_address(address, "base_url" if base_url else ADDRESS)
 
         def client() -> anthropic.AsyncAnthropic:
             hooks = {"response": [watch("Anthropic", max_retries)]}
@@ -81,7 +88,7 @@ class Anthropic:
                     yield event
         except anthropic.AnthropicError as error:
             raise self._fault(error) from error
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
             raise broke_off("Anthropic", str(error)) from error
         if answer.stop is None:
             raise broke_off("Anthropic")
@@ -92,10 +99,12 @@ class Anthropic:
 
     async def _ask(self, telling: Telling, answer: Answer) -> AsyncGenerator[ModelEvent, None]:
         client = self._connection.client()
-        async with await client.messages.create(**self._request(telling), stream=True) as events:
-            async for event in events:
-                for said in answer.hear(event):
-                    yield said
+        async with (
+            await client.messages.create(**self._request(telling), stream=True) as events,
+            aclosing(heard("Anthropic", events, answer.hear)) as said,
+        ):
+            async for event in said:
+                yield event
 
     # Any: the library has a TypedDict for each shape of the API; here a request is the JSON that is sent
     def _request(self, telling: Telling) -> dict[str, Any]:
@@ -117,11 +126,18 @@ class Anthropic:
         return {**request, "tools": gone, "tool_choice": {"type": "none"}} if gone else request
 
     def _fault(self, error: anthropic.AnthropicError) -> ModelFault:
+        if isinstance(error, anthropic.APIResponseValidationError):
+            return no_answer_of_its_api("Anthropic")
         trouble = Trouble(provider="Anthropic", model=self._model, key_setting=KEY, words=str(error))
         if isinstance(error, anthropic.CredentialsError):
             trouble = replace(trouble, status=401)
         if isinstance(error, anthropic.APIStatusError):
-            trouble = replace(trouble, status=_status(error), words=error.api_message or error.message)
+            trouble = replace(
+                trouble,
+                status=_status(error),
+                words=error.api_message or error.message,
+                wait_sec=wait_asked_for(error.response.headers),
+            )
         return fault_of(trouble)
 
 
@@ -134,6 +150,8 @@ def _connected(client: Callable[[], anthropic.AsyncAnthropic]) -> Connection[ant
     first = connection.first
     if not first.api_key and not first.auth_token and first.credentials is None:
         raise BadSetting("Anthropic needs a key.", hint=f"Set {KEY}.")
+    if first.api_key:
+        checked_key(first.api_key, KEY)
     return connection
 
 

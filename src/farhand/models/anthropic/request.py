@@ -21,15 +21,16 @@ from farhand.core.thread import (
     Text,
     UserMessage,
 )
-from farhand.core.tool import Tool
 from farhand.models.base import Image
 from farhand.models.calling import calls_in
+from farhand.models.offered import Offer
 from farhand.models.shown import as_base64, input_shown, user_parts
 from farhand.models.telling import Telling, echoed
 
 PROVIDER = "anthropic"
 LONGEST_ID = 128
 LONGEST_NAME = 128
+_ANY_OBJECT: dict[str, object] = {"type": "object"}
 
 Block: TypeAlias = dict[str, object]
 
@@ -47,22 +48,17 @@ def messages_of(telling: Telling) -> list[dict[str, object]]:
 
 
 def tools_of(telling: Telling) -> list[dict[str, object]]:
-    return [_tool(tool, telling) for tool in telling.prompt.tools]
+    return [_tool(offer) for offer in telling.offers()]
 
 
 def gone_tools_of(telling: Telling) -> list[dict[str, object]]:
     """Those that the history tells of: with calls in it, the API wants tools even where none is offered."""
     names = dict.fromkeys(asked.tool for asked in calls_in(telling.prompt.messages))
-    gone = (Tool(name=name, description="No longer available.", input_schema={}) for name in names)
-    return [_tool(tool, telling) for tool in gone]
+    return [_tool(Offer(telling.names.alias(name), "No longer available.", _ANY_OBJECT)) for name in names]
 
 
-def _tool(tool: Tool, telling: Telling) -> dict[str, object]:
-    return {
-        "name": telling.names.alias(tool.name),
-        "description": tool.description,
-        "input_schema": {"type": "object", **tool.input_schema},
-    }
+def _tool(offer: Offer) -> dict[str, object]:
+    return {"name": offer.name, "description": offer.description, "input_schema": offer.schema}
 
 
 def _blocks(message: Message, telling: Telling) -> Iterator[Block]:
@@ -82,7 +78,7 @@ def _said(parts: Sequence[Part], telling: Telling) -> Iterator[Block]:
                 yield {"type": "text", "text": text}
             case Reasoning():
                 item = echoed(PROVIDER, part)
-                if item is not None:
+                if item is not None and not _is_blank(item):
                     yield item
             case Asked():
                 yield {
@@ -101,13 +97,18 @@ def _stands_for_text(part: Part | None) -> bool:
     return item is not None and item.get("type") == "text"
 
 
+def _is_blank(item: Block) -> bool:
+    """True for a text without a word: Claude says such blocks, and the API takes none back."""
+    return item.get("type") == "text" and not str(item.get("text") or "").strip()
+
+
 def _result(resolved: Resolved, telling: Telling) -> Block:
     shown = telling.result(resolved)
     block: Block = {"type": "tool_result", "tool_use_id": telling.ids[resolved.call_id]}
     if shown.images:
-        words = [_shown(shown.text)] if shown.text else []
+        words = [_shown(shown.text)] if shown.text.strip() else []
         block["content"] = [*words, *map(_shown, shown.images)]
-    elif shown.text:
+    elif shown.text.strip():
         block["content"] = shown.text
     return {**block, "is_error": True} if shown.is_error else block
 

@@ -62,10 +62,10 @@ def tools_of(telling: Telling) -> list[Event]:
         {
             "type": "function",
             "function": {
-                "name": telling.names.alias(tool.name),
-                "description": tool.description,
-                "parameters": {"type": "object", "properties": {}, **tool.input_schema},
+                "name": offer.name,
+                "description": offer.description,
+                "parameters": {"properties": {}, **offer.schema},
             },
         }
-        for tool in telling.prompt.tools
+        for offer in telling.offers()
     ]

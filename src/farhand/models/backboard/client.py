@@ -13,7 +13,9 @@ from typing import Any, Protocol, TypeAlias
 
 from farhand.errors import BadSetting, ModelFault
 from farhand.models.connection import Connection
-from farhand.models.faults import Trouble, broke_off, fault_of
+from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api, unreadable
+from farhand.models.reading import GARBLED
+from farhand.models.settings import checked_address, checked_key
 
 try:
     with warnings.catch_warnings():
@@ -33,6 +35,7 @@ except ModuleNotFoundError as error:
 # the library's own names that others may take from here
 __all__ = ["BackboardAPIError", "BackboardClient"]
 
+WHO = "Backboard"
 KEY = "BACKBOARD_API_KEY"
 ADDRESS = "BACKBOARD_BASE_URL"
 OFFICIAL = "https://app.backboard.io/api"
@@ -89,7 +92,10 @@ def connection(api_key: str | None, base_url: str | None, timeout_sec: float) ->
     key = api_key or os.environ.get(KEY)
     if not key:
         raise BadSetting("Backboard needs a key.", hint=f"Set {KEY}.")
-    address = base_url or os.environ.get(ADDRESS) or OFFICIAL
+    checked_key(key, "api_key" if api_key else KEY)
+    address = checked_address(
+        base_url or os.environ.get(ADDRESS) or OFFICIAL, "base_url" if base_url else ADDRESS
+    )
 
     def make() -> Client:
         made: Client = BackboardClient(api_key=key, base_url=address, timeout=timeout_sec)
@@ -99,7 +105,11 @@ def connection(api_key: str | None, base_url: str | None, timeout_sec: float) ->
 
 
 class Refused(Exception):
-    """The request was not taken and changed nothing; a new conversation may do."""
+    """The request was not taken and changed nothing; a new conversation may do. Else the fault is told."""
+
+    def __init__(self, fault: ModelFault) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
 
 
 @contextmanager
@@ -108,22 +118,26 @@ def in_our_words(model: str, *, begun: bool) -> Iterator[None]:
     try:
         yield
     except BackboardAPIError as error:
+        fault = _fault(error.status_code, _words(error), model, begun=begun)
         if not begun and error.status_code in {400, 404, 409, 422}:
-            raise Refused(str(error)) from error
-        raise _fault(error.status_code, str(error), model, begun=begun) from error
-    except ValueError as error:
+            raise Refused(fault) from error
+        raise fault from error
+    except GARBLED as error:
         # no JSON, or not the record that the library expects
-        raise ModelFault(
-            "Backboard answered with something that cannot be read.", hint="Send the message again."
-        ) from error
+        raise unreadable(WHO) if begun else no_answer_of_its_api(WHO) from error
+
+
+def _words(error: Exception) -> str:
+    """What Backboard says; of a refused stream, its library does not read it."""
+    return str(error).removesuffix("<no body>").removesuffix(": ")
 
 
 def _fault(status: int | None, words: str, model: str, *, begun: bool) -> ModelFault:
     if status is None and not words.startswith(_NO_ANSWER):
         return ModelFault(f"Backboard's run failed. It says: {words}", hint="Send the message again.")
     if status is None and begun:
-        return broke_off("Backboard", words)
-    return fault_of(Trouble(provider="Backboard", model=model, key_setting=KEY, status=status, words=words))
+        return broke_off(WHO, words)
+    return fault_of(Trouble(provider=WHO, model=model, key_setting=KEY, status=status, words=words))
 
 
 # the library tells these apart from failed runs by their words alone

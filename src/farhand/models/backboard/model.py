@@ -16,6 +16,7 @@ from farhand.errors import BadSetting, ModelFault
 from farhand.models.backboard.answer import Answer
 from farhand.models.backboard.assistant import Assistant
 from farhand.models.backboard.client import (
+    WHO,
     Client,
     Event,
     Events,
@@ -28,6 +29,8 @@ from farhand.models.backboard.standing import Standing, standing_of
 from farhand.models.backboard.words import after_cancelled, everything, user_words
 from farhand.models.base import ModelEvent, Prompt
 from farhand.models.faults import broke_off
+from farhand.models.reading import heard
+from farhand.models.settings import checked_model, shown_as_set
 from farhand.models.telling import Telling
 
 MARK = "farhand_message"
@@ -64,11 +67,11 @@ class Backboard:
     ) -> None:
         if model != DEFAULT and not all(model.partition("/")):
             raise BadSetting(
-                f"'{model}' is no model of Backboard.",
+                f"'{shown_as_set(model)}' is no model of Backboard.",
                 hint="Name its provider, too: openai/gpt-4o; or default.",
             )
         self.name = f"backboard:{model}"
-        self._model = model
+        self._model = checked_model(model, "backboard:openai/gpt-4o")
         self._options = dict(options or {})
         self._connection = connection(api_key, base_url, TIMEOUT_SEC)
         self._assistant = Assistant(assistant)
@@ -82,12 +85,14 @@ class Backboard:
         answer = Answer(telling.names, thread, at)
         # until it has ended well, nobody knows how far Backboard got
         self._in_step.pop(thread, None)
-        async with aclosing(_read(events, self._model)) as read:
-            async for event in read:
-                for said in answer.hear(event):
-                    yield said
+        async with (
+            aclosing(_read(events, self._model)) as read,
+            aclosing(heard(WHO, read, answer.hear)) as said,
+        ):
+            async for each in said:
+                yield each
         if answer.stop is None:
-            raise broke_off("Backboard")
+            raise broke_off(WHO)
         _remember(self._in_step, thread, at)
         yield answer.stop
 
@@ -111,10 +116,7 @@ class Backboard:
         try:
             return await self._try(client, telling)
         except Refused as refused:
-            raise ModelFault(
-                f"Backboard refused the request. It says: {refused}",
-                hint="The conversation is kept; another message goes on from here.",
-            ) from refused
+            raise refused.fault from refused
 
     async def _try(self, client: Client, telling: Telling) -> Round:
         with in_our_words(self._model, begun=False):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING
 
-from farhand.models.base import ModelEvent, Prompt
-from farhand.models.faults import broke_off
+from farhand.models.calling import Names
 from farhand.models.openai.chat_answer import Answer
 from farhand.models.openai.chat_messages import LONGEST_ID, messages_of, tools_of
-from farhand.models.openai.client import MAX_RETRIES, Asking, Server
+from farhand.models.openai.model import OpenAIModel, Request, Stream
 from farhand.models.telling import Telling
 
+if TYPE_CHECKING:
+    import openai
 
-class OpenAIChat:
+
+class OpenAIChat(OpenAIModel):
     """A model of Ollama, vLLM, llama.cpp, a gateway, or OpenAI itself.
 
     Args:
@@ -25,44 +25,14 @@ class OpenAIChat:
         options: More members of the request, as the server spells them: `temperature`, `max_tokens`.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        max_retries: int = MAX_RETRIES,
-        options: Mapping[str, object] | None = None,
-    ) -> None:
-        self.name = f"openai-chat:{model}"
-        self._model = model
-        self._options = dict(options or {})
-        server = Server(api_key, base_url, max_retries)
-        self._connection = server.connection()
-        self._asking = Asking(server.who, model)
+    provider = "openai-chat"
+    example = "openai-chat:llama3"
+    longest_id = LONGEST_ID
 
-    async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
-        telling = Telling(prompt, longest_id=LONGEST_ID)
-        answer = Answer(telling.names)
-        async with aclosing(self._asking.in_our_words(self._ask(telling, answer))) as events:
-            async for event in events:
-                yield event
-        if answer.stop is None:
-            raise broke_off(self._asking.who)
-        yield answer.stop
+    def _hearing(self, names: Names) -> Answer:
+        return Answer(names)
 
-    async def close(self) -> None:
-        await self._connection.close()
-
-    async def _ask(self, telling: Telling, answer: Answer) -> AsyncGenerator[ModelEvent, None]:
-        client = self._connection.client()
-        async with await client.chat.completions.create(**self._request(telling), stream=True) as chunks:
-            async for chunk in chunks:
-                for said in answer.hear(chunk):
-                    yield said
-
-    # Any: the library has a TypedDict for each shape of the API; here a request is the JSON that is sent
-    def _request(self, telling: Telling) -> dict[str, Any]:
+    def _request(self, telling: Telling) -> Request:
         request = {
             "model": self._model,
             "stream_options": {"include_usage": True},
@@ -71,3 +41,6 @@ class OpenAIChat:
         }
         tools = tools_of(telling)
         return {**request, "tools": tools} if tools else request
+
+    async def _send(self, client: openai.AsyncOpenAI, request: Request) -> Stream:
+        return await client.chat.completions.create(**request, stream=True)

@@ -21,6 +21,7 @@ from farhand.models.base import (
     TextDelta,
 )
 from farhand.models.calling import Names
+from farhand.models.reading import counted
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionChunk
@@ -55,8 +56,9 @@ class Answer:
 
     def hear(self, chunk: ChatCompletionChunk) -> Iterator[ModelEvent]:
         if chunk.usage is not None:
-            self._usage = Usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
-        for choice in chunk.choices[:1]:
+            self._usage = counted(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
+        # no choices at all in a chunk that counts or keeps the line open
+        for choice in (chunk.choices or [])[:1]:
             yield from self._hear_delta(choice.delta)
             if choice.finish_reason is not None and self._reason is None:
                 yield from self._finish(_REASONS.get(choice.finish_reason, "other"))

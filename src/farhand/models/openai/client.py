@@ -15,8 +15,9 @@ from msgspec import Struct
 from farhand.errors import BadSetting, ModelFault
 from farhand.models.base import ModelEvent
 from farhand.models.connection import Connection
-from farhand.models.delays import watch
-from farhand.models.faults import Trouble, broke_off, fault_of
+from farhand.models.delays import wait_asked_for, watch
+from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api
+from farhand.models.settings import checked_address, checked_key
 
 try:
     import openai
@@ -41,12 +42,15 @@ class Server(Struct, frozen=True):
     max_retries: int = MAX_RETRIES
 
     def connection(self) -> Connection[openai.AsyncOpenAI]:
-        key = self.api_key or os.environ.get(KEY)
-        elsewhere = self.base_url or os.environ.get(ADDRESS)
+        key, elsewhere = self._key, self._elsewhere
         if not key and not elsewhere:
             raise BadSetting(
                 "OpenAI needs a key.", hint=f"Set {KEY}; for a server of your own, set {ADDRESS} or base_url."
             )
+        if elsewhere:
+            checked_address(elsewhere, "base_url" if self.base_url else ADDRESS)
+        if key:
+            checked_key(key, "api_key" if self.api_key else KEY)
 
         def make() -> openai.AsyncOpenAI:
             hooks = {"response": [watch(self.who, self.max_retries)]}
@@ -57,16 +61,31 @@ class Server(Struct, frozen=True):
                 http_client=openai.DefaultAsyncHttpxClient(event_hooks=hooks),
             )
 
-        return Connection(make, openai.AsyncOpenAI.close)
+        try:
+            return Connection(make, openai.AsyncOpenAI.close)
+        except (openai.OpenAIError, ValueError, TypeError) as error:
+            raise BadSetting(f"OpenAI's library cannot be set up so: {error}") from error
+
+    @property
+    def has_key(self) -> bool:
+        return bool(self._key)
 
     @property
     def who(self) -> str:
         """How a fault calls it."""
-        elsewhere = urlsplit(self.base_url or os.environ.get(ADDRESS) or "")
+        elsewhere = urlsplit(self._elsewhere or "")
         if not elsewhere.hostname:
             return "OpenAI"
         # without the user and password that an address may carry
         return f"The model server at {elsewhere.netloc.rpartition('@')[2]}"
+
+    @property
+    def _key(self) -> str | None:
+        return self.api_key or os.environ.get(KEY)
+
+    @property
+    def _elsewhere(self) -> str | None:
+        return self.base_url or os.environ.get(ADDRESS)
 
 
 class AnswerFailed(Exception):
@@ -83,6 +102,7 @@ class Asking(Struct, frozen=True):
 
     who: str
     model: str
+    has_key: bool = True
 
     async def in_our_words(
         self, events: AsyncGenerator[ModelEvent, None]
@@ -97,6 +117,9 @@ class Asking(Struct, frozen=True):
         except openai.APIConnectionError as error:
             why = str(error.__cause__ or error.message)
             raise broke_off(self.who, why) if begun else self._fault("", why, None) from error
+        except openai.APIResponseValidationError as error:
+            # a 200 with something else in it than a stream
+            raise no_answer_of_its_api(self.who) from error
         except openai.APIError as error:
             raise self._fault_of(error) from error
         except openai.OpenAIError as error:
@@ -106,17 +129,33 @@ class Asking(Struct, frozen=True):
             raise self._fault(error.code, error.words, _STATUS_OF.get(error.code, 500)) from error
 
     def _fault_of(self, error: openai.APIError) -> ModelFault:
-        words = error.body.get("message") if isinstance(error.body, dict) else None
         code = error.code or error.type or ""
-        status = error.status_code if isinstance(error, openai.APIStatusError) else _STATUS_OF.get(code, 500)
-        return self._fault(code, str(words or error.message), status)
+        if not isinstance(error, openai.APIStatusError):
+            return self._fault(code, _words(error) or error.message, _STATUS_OF.get(code, 500))
+        words = _words(error) or error.response.text
+        return self._fault(code, words, error.status_code, wait_asked_for(error.response.headers))
 
-    def _fault(self, code: str, words: str, status: int | None) -> ModelFault:
+    def _fault(self, code: str, words: str, status: int | None, wait_sec: float | None = None) -> ModelFault:
         return fault_of(
             Trouble(
-                provider=self.who, model=self.model, key_setting=KEY, status=status, words=words, code=code
+                provider=self.who,
+                model=self.model,
+                key_setting=KEY,
+                status=status,
+                words=words,
+                code=str(code),
+                wait_sec=wait_sec,
+                has_key=self.has_key,
             )
         )
+
+
+def _words(error: openai.APIError) -> str:
+    """What the server says of it: compatible ones say it in a form of their own."""
+    body = error.body
+    if isinstance(body, dict):
+        body = next((body[name] for name in ("message", "detail", "error") if body.get(name)), None)
+    return body if isinstance(body, str) else ""
 
 
 # in the middle of a stream there is a code and no status any more

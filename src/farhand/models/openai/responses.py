@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING
 
-from farhand.models.base import ModelEvent, Prompt
-from farhand.models.faults import broke_off
-from farhand.models.openai.client import MAX_RETRIES, Asking, Server
+from farhand.models.calling import Names
+from farhand.models.openai.model import OpenAIModel, Request, Stream
 from farhand.models.openai.responses_answer import Answer
 from farhand.models.openai.responses_input import input_of, tools_of
 from farhand.models.telling import Telling
 
+if TYPE_CHECKING:
+    import openai
 
-class OpenAI:
+
+class OpenAI(OpenAIModel):
     """GPT and its relatives.
 
     Args:
@@ -26,47 +26,19 @@ class OpenAI:
             `tools` of OpenAI's own.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        max_retries: int = MAX_RETRIES,
-        options: Mapping[str, object] | None = None,
-    ) -> None:
-        self.name = f"openai:{model}"
-        self._model = model
-        self._options = dict(options or {})
-        server = Server(api_key, base_url, max_retries)
-        self._connection = server.connection()
-        self._asking = Asking(server.who, model)
+    provider = "openai"
+    example = "openai:gpt-6-astra"
 
-    async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
-        telling = Telling(prompt)
-        answer = Answer(telling.names)
-        async with aclosing(self._asking.in_our_words(self._ask(telling, answer))) as events:
-            async for event in events:
-                yield event
-        if answer.stop is None:
-            raise broke_off(self._asking.who)
-        yield answer.stop
+    def _hearing(self, names: Names) -> Answer:
+        return Answer(names)
 
-    async def close(self) -> None:
-        await self._connection.close()
-
-    async def _ask(self, telling: Telling, answer: Answer) -> AsyncGenerator[ModelEvent, None]:
-        client = self._connection.client()
-        async with await client.responses.create(**self._request(telling), stream=True) as events:
-            async for event in events:
-                for said in answer.hear(event):
-                    yield said
-
-    # Any: the library has a TypedDict for each shape of the API; here a request is the JSON that is sent
-    def _request(self, telling: Telling) -> dict[str, Any]:
+    def _request(self, telling: Telling) -> Request:
         own, given = tools_of(telling), self._options.get("tools")
         tools = [*own, *given] if isinstance(given, list | tuple) else own
         request = {"model": self._model, "store": False, **self._options, "input": input_of(telling)}
         if telling.prompt.instructions:
             request["instructions"] = telling.prompt.instructions
         return {**request, "tools": tools} if tools else request
+
+    async def _send(self, client: openai.AsyncOpenAI, request: Request) -> Stream:
+        return await client.responses.create(**request, stream=True)

@@ -20,6 +20,7 @@ from farhand.models.base import (
 from farhand.models.calling import Names
 from farhand.models.openai.client import AnswerFailed
 from farhand.models.openai.responses_input import PHASE, PROVIDER
+from farhand.models.reading import counted
 from farhand.models.telling import echo_by
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Answer:
             code, words = (failed.code, failed.message) if failed else ("", "the response failed")
             raise AnswerFailed(code, words)
         used = response.usage
-        usage = Usage(used.input_tokens, used.output_tokens) if used else Usage()
+        usage = counted(used.input_tokens, used.output_tokens) if used else Usage()
         self.stop = Stop(self._reason(response), usage)
 
     def _reason(self, response: Response) -> StopReason:

@@ -39,13 +39,13 @@ def tools_of(telling: Telling) -> list[Item]:
     return [
         {
             "type": "function",
-            "name": telling.names.alias(tool.name),
-            "description": tool.description,
-            "parameters": {"type": "object", "properties": {}, **tool.input_schema},
+            "name": offer.name,
+            "description": offer.description,
+            "parameters": {"properties": {}, **offer.schema},
             # strict takes a part of JSON Schema only; the desk checks every input anyway
             "strict": False,
         }
-        for tool in telling.prompt.tools
+        for offer in telling.offers()
     ]
 
 

@@ -9,6 +9,7 @@ from farhand.testing.fake_anthropic.signature import is_signed
 from farhand.testing.fake_provider import Json, Refusal
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
+_REFUSED_AT_TOP = frozenset({"oneOf", "allOf", "anyOf"})
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 
 
@@ -53,16 +54,22 @@ Turns = list[tuple[str, list[Json]]]
 
 def _check_blocks(turns: Turns) -> None:
     for place, role, block in _each(turns):
-        if block["type"] == "text" and not block.get("text"):
-            raise _bad("messages: text content blocks must be non-empty")
-        if block["type"] == "text" and not block["text"].strip():
-            raise _bad("messages: text content blocks must contain non-whitespace text")
+        _check_words(block)
         if block["type"] == "tool_use" and role != "assistant":
             raise _bad(f"{place}: `tool_use` blocks can only be in `assistant` messages")
         if block["type"] == "tool_result" and role != "user":
             raise _bad(f"{place}: `tool_result` blocks can only be in `user` messages")
         if block["type"] == "thinking" and not is_signed(block):
             raise _bad(f"{place}: Invalid `signature` in `thinking` block")
+
+
+def _check_words(block: Json) -> None:
+    inside = block.get("content") if block["type"] == "tool_result" else None
+    for each in (block, *(inside if isinstance(inside, list) else ())):
+        if each["type"] == "text" and not each.get("text"):
+            raise _bad("messages: text content blocks must be non-empty")
+        if each["type"] == "text" and not each["text"].strip():
+            raise _bad("messages: text content blocks must contain non-whitespace text")
 
 
 def _check_calls(turns: Turns) -> None:
@@ -141,6 +148,10 @@ def _check_tools(body: Json, turns: Turns) -> None:
             raise _bad(f"{place}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
         if "type" not in tool and tool.get("input_schema", {}).get("type") != "object":
             raise _bad(f"{place}.input_schema.type: Field required")
+        if not _REFUSED_AT_TOP.isdisjoint(tool.get("input_schema") or {}):
+            raise _bad(
+                f"{place}.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level"
+            )
     if len({tool["name"] for tool in tools}) < len(tools):
         raise _bad("tools: Tool names must be unique.")
     if not tools and any(block["type"] in {"tool_use", "tool_result"} for _, _, block in _each(turns)):

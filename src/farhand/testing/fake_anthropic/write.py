@@ -124,7 +124,8 @@ class MessageWriter:
     def _stop(self, stop: Stop) -> bytes:
         closed = self._close()
         if stop.reason == "pause":
-            self._paused.append(self._blocks)
+            # texts without a word are said, and never taken back
+            self._paused.append([each for each in self._blocks if each.get("text", "word").strip()])
         used = stop.usage if stop.usage != Usage() else Usage(self._input_tokens, len(self._blocks))
         return (
             closed

@@ -20,6 +20,7 @@ from farhand.testing.fake_backboard.state import CREATED, Ids, Run, Thread
 from farhand.testing.fake_backboard.write import RoundWriter
 from farhand.testing.fake_provider import FakeProvider, FakeRequest, Json, Refusal
 
+_REFUSED_AT_TOP = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -125,8 +126,12 @@ def _check_tools(body: Json) -> None:
         function = tool.get("function") or {}
         if tool.get("type") != "function" or _NAME.fullmatch(str(function.get("name"))) is None:
             raise Refusal(422, f"tools.{number}.function.name: String should match '^[a-zA-Z0-9_-]{{1,64}}$'")
-        if (function.get("parameters") or {}).get("type") != "object":
+        schema = function.get("parameters") or {}
+        if schema.get("type") != "object":
             raise Refusal(422, f"tools.{number}.function.parameters.type: Input should be 'object'")
+        if not _REFUSED_AT_TOP.isdisjoint(schema):
+            # it would only fail later, at the provider that Backboard routes to
+            raise Refusal(422, f"tools.{number}.function.parameters: no combination at the top level")
 
 
 def _tool(function: Json) -> Tool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from farhand.testing.fake_provider import Json, Refusal
 
+_REFUSED_AT_TOP = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
 
@@ -23,15 +24,21 @@ def check_functions(functions: Sequence[Json], place: str) -> None:
                 param=named,
                 code="invalid_value",
             )
-        kind = (function.get("parameters") or {}).get("type")
-        if kind != "object":
-            shown = "None" if kind is None else kind
-            raise bad(
-                f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"', "
-                f"got 'type: \"{shown}\"'.",
-                param=f"{place.replace('#', str(number))}.parameters",
-                code="invalid_function_parameters",
-            )
+        _check_schema(name, function.get("parameters") or {}, f"{place.replace('#', str(number))}.parameters")
+
+
+def _check_schema(name: str, schema: Json, place: str) -> None:
+    kind, wrong = schema.get("type"), ""
+    if kind != "object":
+        shown = "None" if kind is None else kind
+        wrong = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{shown}\"'."
+    elif not _REFUSED_AT_TOP.isdisjoint(schema):
+        refused = "'oneOf'/'anyOf'/'allOf'/'enum'/'not'"
+        wrong = f"schema must have type 'object' and not have {refused} at the top level."
+    if wrong:
+        raise bad(
+            f"Invalid schema for function '{name}': {wrong}", param=place, code="invalid_function_parameters"
+        )
 
 
 def check_length(text: str, place: str, longest: int) -> None:

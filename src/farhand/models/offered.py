@@ -1,0 +1,106 @@
+"""A tool as every provider takes it: an object schema with nothing but an object at its top.
+
+Providers refuse `anyOf`, `oneOf`, `allOf` and their like at the top of an input schema. The desk checks every
+input against the whole schema; so a provider is shown a wider one, and the model reads the rest in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from farhand.core.outcome import canonical
+from farhand.core.tool import Tool
+
+_ANY = ("anyOf", "oneOf")
+_REFUSED_AT_TOP = (*_ANY, "allOf", "not", "enum", "const", "$ref")
+_DEPTH = 8
+"""Of combinations in combinations; what is deeper is told in words alone."""
+_WORDS_TOLD = 4_096
+"""A longer rule is left to the desk, which says what was wrong with an input."""
+
+Schema = Mapping[str, object]
+
+
+class Offer(Struct, frozen=True):
+    """`name` is the provider's for it."""
+
+    name: str
+    description: str
+    schema: dict[str, object]
+
+
+def offer_of(tool: Tool, name: str) -> Offer:
+    schema = tool.input_schema
+    told = {word: schema[word] for word in _REFUSED_AT_TOP if word in schema}
+    if not told:
+        # an object is what every input is, whatever else the schema would allow
+        return Offer(name, tool.description, {**schema, "type": "object"})
+    rest = {word: value for word, value in schema.items() if word not in _REFUSED_AT_TOP}
+    properties, required = _members(schema, schema, _DEPTH)
+    wider = {**rest, "type": "object", "properties": properties}
+    # members of a branch are none of the top's: closed there, the object could have none of them
+    wider.pop("additionalProperties", None)
+    wider.pop("unevaluatedProperties", None)
+    wider.pop("required", None)
+    return Offer(name, _described(tool, told), {**wider, "required": sorted(required)} if required else wider)
+
+
+def _described(tool: Tool, told: Schema) -> str:
+    rule = f"The input must also fit this JSON Schema: {canonical(told).decode()}"
+    words = (tool.description, rule if len(rule) <= _WORDS_TOLD else "")
+    return "\n\n".join(filter(None, words))
+
+
+def _members(schema: Schema, whole: Schema, depth: int) -> tuple[dict[str, object], set[str]]:
+    """All members that any branch knows, and those that every input must have."""
+    properties = dict(_object(schema.get("properties")))
+    names = schema.get("required")
+    required = {name for name in names if isinstance(name, str)} if isinstance(names, list | tuple) else set()
+    if depth == 0:
+        return properties, required
+    for branch in (*_branches(schema, "allOf"), *_pointed_at(schema, whole)):
+        more, wanted = _members(branch, whole, depth - 1)
+        properties = {**more, **properties}
+        required |= wanted
+    for word in _ANY:
+        found = [_members(branch, whole, depth - 1) for branch in _branches(schema, word)]
+        for more, _ in found:
+            properties = _either(properties, more)
+        if found:
+            required |= set.intersection(*(wanted for _, wanted in found))
+    return properties, required
+
+
+def _either(known: dict[str, object], more: Mapping[str, object]) -> dict[str, object]:
+    """Both; a member that two branches know differently may be as either says."""
+    merged = dict(known)
+    for name, schema in more.items():
+        if name not in merged or merged[name] == schema:
+            merged[name] = schema
+        else:
+            before = merged[name]
+            options = before["anyOf"] if isinstance(before, dict) and set(before) == {"anyOf"} else [before]
+            merged[name] = {"anyOf": options if schema in options else [*options, schema]}
+    return merged
+
+
+def _branches(schema: Schema, word: str) -> Sequence[Schema]:
+    found = schema.get(word)
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list | tuple) else []
+
+
+def _pointed_at(schema: Schema, whole: Schema) -> Sequence[Schema]:
+    """What a `$ref` at this place points at, in the schema itself: nothing is ever fetched."""
+    reference = schema.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return []
+    found: object = whole
+    for step in reference[2:].split("/"):
+        found = _object(found).get(step.replace("~1", "/").replace("~0", "~"))
+    return [found] if isinstance(found, Mapping) else []
+
+
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
