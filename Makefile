@@ -26,7 +26,7 @@ export PYTHON VENV
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo ui ui-if-node test check check-format check-lint check-types check-imports check-sizes check-ts \
-        tests tests-ts format docs schema bench lock clean
+        tests tests-ts format docs schema bench bench-quick lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
@@ -97,8 +97,11 @@ docs: $(ready_to_develop) ## draw the state diagram from the table, and say wher
 schema: $(ready_to_develop) ## write schema/ and the TypeScript types from the shapes of the wires
 	@$(bin)/python scripts/make_schema.py
 
-bench: $(if $(wildcard bench),$(ready_to_develop)) ## measure the figures we publish
-	@if [ -d bench ]; then $(bin)/python -m bench; else echo "bench: the measurements come with a later release"; fi
+bench: $(ready_to_develop) ## measure the figures we publish (ARGS='p1 p3' for some of them)
+	@$(bin)/python -m bench $(ARGS)
+
+bench-quick: $(ready_to_develop) ## the same, shorter and smaller, in under two minutes
+	@$(bin)/python -m bench --quick $(ARGS)
 
 lock: ## write requirements/*.txt from pyproject.toml (ARGS=--upgrade for the newest versions)
 	@$(PYTHON) scripts/lock.py $(ARGS)

@@ -1,0 +1,13 @@
+"""The figures we publish, measured again by `make bench`: one file for each, and what they share.
+
+p01 … p12     one published number each: how it is measured, what it is compared with
+machine.py    cores, processor time, memory: read from the system
+served.py     a server in a process and on a core of its own
+load.py       the load, in another process on the other core
+apps/         farhand as it is served, and the references written by hand
+peers/        other libraries on the same work, each in an environment of its own
+table.py      the table; picture.py draws it
+
+Every figure is a ratio to a reference measured in the same run: machines differ, and one machine differs from
+hour to hour.
+"""

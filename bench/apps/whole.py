@@ -1,0 +1,108 @@
+"""farhand as it is served: authentication, limits, schema checks, journal and store, through the server of
+`farhand run`.
+
+Options: the store's address; `--pending COUNT FILE` opens calls before it listens and writes their ids there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from starlette.requests import HTTPConnection
+
+from bench.pending import Pending
+from farhand import Agent, Limits, Principal, Settings, create_app, tool
+from farhand.cli.serve import listen, serve
+from farhand.core.thread import ResultsMessage, UserMessage, text_of
+from farhand.models.base import CallDone, CallStart, InputDelta, ModelEvent, Prompt, Stop, TextDelta
+from farhand.server.app import App
+
+INPUT = '{"url":"https://example.org/report"}'
+
+
+@tool(executor="frontend")
+def open_url(url: str) -> str:
+    """Open a page beside the chat.
+
+    Args:
+        url: The address, http or https.
+
+    Returns:
+        What the page said.
+    """
+    raise NotImplementedError
+
+
+class BenchModel:
+    """Asks for one call and then says what came of it; or says many words, at some pace."""
+
+    name = "bench"
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
+        last = prompt.messages[-1]
+        if isinstance(last, ResultsMessage):
+            outcome = last.results[0].outcome
+            yield TextDelta(f"The page said {getattr(outcome, 'output', outcome)}.")
+            yield Stop("end")
+            return
+        asked = text_of(last) if isinstance(last, UserMessage) else "trip"
+        kind, _, count = asked.partition(" ")
+        if kind == "trip":
+            yield CallStart(0, "open_url", "call_0")
+            yield InputDelta(0, INPUT)
+            yield CallDone(0, INPUT)
+            yield Stop("calls")
+            return
+        for number in range(int(count)):
+            yield TextDelta(f"word {number} ")
+            # one at a time: everybody gets a turn after each word; in bursts: after a network packet's worth
+            if kind == "one" or number % 64 == 63:
+                await asyncio.sleep(0)
+        yield Stop("end")
+
+
+def authenticate(request: HTTPConnection) -> Principal | None:
+    """A token is a user's name; the last digits of it are the tenant's."""
+    token = request.headers.get("authorization", "").removeprefix("Bearer ")
+    return Principal(f"tenant{token[-2:]}", token) if token else None
+
+
+def make_app(store: str) -> App:
+    agent = Agent(model=BenchModel(), frontend_tools=[open_url])
+    limits = Limits(open_calls_per_tenant=1_000_000)
+    return create_app(agent, store=store, authenticate=authenticate, settings=Settings(limits=limits))
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("store")
+    options.add_argument("port", type=int)
+    options.add_argument("--pending", nargs=2)
+    chosen = options.parse_args()
+    app = make_app(chosen.store)
+    if chosen.pending:
+        _open_before(app, int(chosen.pending[0]), Path(chosen.pending[1]))
+    serve(app, listen("127.0.0.1", chosen.port), ready=lambda: None)
+
+
+def _open_before(app: App, count: int, ids: Path) -> None:
+    """With the first thing that the app does in its own loop."""
+    start = app.start
+
+    async def start_with_calls() -> None:
+        await start()
+        if not ids.exists():
+            opened = await Pending(app.farhand, open_url.tool).open(count)
+            ids.write_text("\n".join(opened))
+            gc.collect()
+
+    # the app is started by the server, in the loop that will serve it
+    app.start = start_with_calls  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,335 @@
+"""The load client: users with raw connections, as cheap as Python can be, in a process of its own.
+
+Called with what to do as JSON; prints what it saw as JSON, with the processor time that server and client
+used meanwhile: a client that is busier than the server would measure itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import median
+from typing import Any, cast
+
+import uvloop
+
+from bench.dialects import DIALECTS, Dialect, ack_request, chat_request, post_request
+from bench.machine import allow_many_files, cpu_of, memory_of, own_cpu
+
+WITHIN_SEC = 240.0
+OK = b"HTTP/1.1 200"
+
+
+class Connection(asyncio.Protocol):
+    """Hands on what arrives; a connection that ends is told as nothing."""
+
+    def __init__(self, hear: Callable[[bytes], None]) -> None:
+        self.hear = hear
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        self.write = self.transport.write
+
+    def data_received(self, data: bytes) -> None:
+        self.hear(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.hear(b"")
+
+
+async def connect(port: int, hear: Callable[[bytes], None]) -> Connection:
+    loop = asyncio.get_running_loop()
+    _, connection = await loop.create_connection(lambda: Connection(hear), "127.0.0.1", port)
+    return connection
+
+
+class User:
+    """One user who makes round trips: message out, call in, result out, final text in."""
+
+    def __init__(self, name: str, dialect: Dialect, book: Book) -> None:
+        self._name = name
+        self._dialect = dialect
+        self._book = book
+        self._trip = 0
+        self._seen = bytearray()
+        self._answered = False
+        self._receipt = False
+        self._begun = 0.0
+        self._stream: Connection
+        self._post: Connection
+
+    async def connect(self, ports: list[int]) -> None:
+        self._stream = await connect(ports[0], self._hear)
+        # with a second worker, answers land on the other one
+        self._post = await connect(ports[-1], self._hear_receipt)
+
+    def begin(self) -> None:
+        self._trip += 1
+        self._answered = False
+        self._receipt = not self._dialect.has_receipt
+        self._seen.clear()
+        self._begun = time.perf_counter()
+        self._stream.write(self._dialect.ask(self._name, self._trip))
+
+    def _hear(self, data: bytes) -> None:
+        if not data:
+            self._book.fail("the stream's connection was closed")
+            return
+        self._seen += data
+        if not self._answered:
+            self._answer_call()
+        elif self._seen.endswith(b"0\r\n\r\n") and b"[DONE]" in self._seen:
+            self._end()
+
+    def _answer_call(self) -> None:
+        found = self._dialect.find_call(self._seen)
+        if found is None:
+            if not self._seen.startswith(OK[: len(self._seen)]):
+                self._book.fail(self._seen[:300].decode(errors="replace"))
+            return
+        self._answered = True
+        answer = self._dialect.answer(self._name, self._trip, found)
+        if self._dialect.has_receipt:
+            self._post.write(answer)
+            return
+        self._seen.clear()
+        self._stream.write(answer)
+
+    def _hear_receipt(self, data: bytes) -> None:
+        if data.startswith(b"{"):
+            # the body comes after its head, in a piece of its own
+            data = OK + data
+        if not data.startswith(OK):
+            self._book.fail(data[:300].decode(errors="replace"))
+            return
+        if not data.endswith(b"}"):
+            return
+        self._receipt = True
+        if not self._answered:
+            self._next()
+
+    def _end(self) -> None:
+        if self._dialect.value(self._name, self._trip) not in self._seen:
+            self._book.fail(f"the value is missing: {self._seen[-600:].decode(errors='replace')}")
+            return
+        self._answered = False
+        if self._receipt:
+            self._next()
+
+    def _next(self) -> None:
+        self._book.add(time.perf_counter() - self._begun)
+        if not self._book.closed:
+            self.begin()
+
+
+class Book:
+    """What all users have done."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.closed = False
+        self.fault: str | None = None
+        self._over = asyncio.Event()
+
+    def add(self, seconds: float) -> None:
+        self.times.append(seconds)
+
+    def fail(self, why: str) -> None:
+        if not self.closed:
+            self.fault = why
+            self._over.set()
+
+    async def run(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._over.wait(), seconds)
+        except TimeoutError:
+            return
+        raise RuntimeError(f"the load found a fault: {self.fault}")
+
+
+class Meter:
+    """Processor time and wall time between two looks."""
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._pids = list(pids)
+        self._wall, self._own, self._served = self._look()
+
+    def read(self) -> dict[str, float]:
+        wall, own, served = self._look()
+        return {"seconds": wall - self._wall, "client": own - self._own, "cpu": served - self._served}
+
+    def _look(self) -> tuple[float, float, float]:
+        return time.perf_counter(), own_cpu(), sum(cpu_of(pid) for pid in self._pids)
+
+
+async def trips(spec: dict[str, Any]) -> dict[str, object]:
+    book = Book()
+    dialect = DIALECTS[spec.get("dialect", "held")]
+    # a name that no load before this one had: its threads are new
+    users = [User(f"{os.getpid()}-{number}", dialect, book) for number in range(spec["users"])]
+    for user in users:
+        await user.connect(spec["ports"])
+        user.begin()
+    await book.run(spec.get("warm", 0.5))
+    book.times.clear()
+    meter = Meter(spec["pids"])
+    await book.run(spec["seconds"])
+    used, done = meter.read(), book.times.copy()
+    book.closed = True
+    if not done:
+        raise RuntimeError("no round trip was finished")
+    done.sort()
+    return {
+        **used,
+        "count": len(done),
+        "rate": len(done) / used["seconds"],
+        "each": used["cpu"] / len(done),
+        "p50": median(done),
+        "p99": done[int(len(done) * 0.99)],
+    }
+
+
+async def deltas(spec: dict[str, Any]) -> dict[str, object]:
+    """One reader of one long answer."""
+    over = asyncio.get_running_loop().create_future()
+    seen: list[bytes] = []
+
+    def hear(data: bytes) -> None:
+        seen.append(data)
+        if data.endswith(b"0\r\n\r\n") or not data:
+            over.set_result(None)
+
+    connection = await connect(spec["port"], hear)
+    meter = Meter(spec["pids"])
+    connection.write(chat_request("reader", spec["thread"], f"{spec['pace']} {spec['count']}"))
+    await asyncio.wait_for(over, WITHIN_SEC)
+    used = meter.read()
+    count = b"".join(seen).count(b'"text-delta"')
+    if count < spec["count"]:
+        raise RuntimeError(f"{count} deltas of {spec['count']}: {b''.join(seen)[-300:]!r}")
+    return {**used, "count": count, "rate": count / used["seconds"], "each": used["cpu"] / count}
+
+
+async def posts(spec: dict[str, Any]) -> dict[str, object]:
+    """A result for each of these calls, some at a time."""
+    text = await asyncio.to_thread(Path(spec["ids"]).read_text)
+    requests = iter([ack_request("answerer", call_id, spec.get("output", "v")) for call_id in text.split()])
+    left, faults = spec["users"], []
+    over = asyncio.Event()
+
+    async def post() -> None:
+        connection: Connection
+
+        def hear(data: bytes) -> None:
+            nonlocal left
+            if not data.startswith((OK, b"{")):
+                faults.append(data)
+            if not data.endswith(b"}"):
+                return
+            request = next(requests, None)
+            if request is not None and not faults:
+                connection.write(request)
+                return
+            left -= 1
+            if left == 0 or faults:
+                over.set()
+
+        connection = await connect(spec["port"], hear)
+        connection.write(next(requests))
+
+    meter = Meter(spec["pids"])
+    for _ in range(spec["users"]):
+        await post()
+    await asyncio.wait_for(over.wait(), WITHIN_SEC)
+    if faults:
+        raise RuntimeError(f"a result was refused: {faults[0]!r}")
+    used = meter.read()
+    count = len(text.split())
+    return {**used, "count": count, "rate": count / used["seconds"], "each": used["cpu"] / count}
+
+
+async def hold(spec: dict[str, Any]) -> dict[str, object]:
+    """So many streams, each with a call that waits."""
+    count = min(spec["count"], allow_many_files() - 200)
+    waiting, over = 0, asyncio.Event()
+    find = DIALECTS["held"].find_call
+
+    async def open_one(number: int) -> Connection:
+        seen = bytearray()
+
+        def hear(data: bytes) -> None:
+            nonlocal waiting
+            seen.extend(data)
+            if find(seen) is not None:
+                seen.clear()
+                waiting += 1
+                over.set()
+
+        connection = await connect(spec["port"], hear)
+        connection.write(chat_request(f"holder-{number}", f"held-{number}", "trip"))
+        return connection
+
+    # warm: what every server allocates once is not the price of a stream
+    kept = [await open_one(number) for number in range(100)]
+    before = await _waiting(over, lambda: waiting, 100, spec["pids"])
+    for number in range(100, 100 + count):
+        kept.append(await open_one(number))
+        if number % 100 == 0:
+            await _waiting(over, lambda: waiting, number - 100, spec["pids"])
+    after = await _waiting(over, lambda: waiting, 100 + count, spec["pids"])
+    return {"count": count, "each": (after - before) / count, "connections": len(kept)}
+
+
+async def _waiting(over: asyncio.Event, waiting: Callable[[], int], wanted: int, pids: list[int]) -> int:
+    """The server's memory once so many calls wait."""
+    async with asyncio.timeout(WITHIN_SEC):
+        while waiting() < wanted:
+            over.clear()
+            await over.wait()
+    return sum(memory_of(pid) for pid in pids)
+
+
+async def bare_posts(spec: dict[str, Any]) -> dict[str, object]:
+    """Small posts, one after the other on each connection, until the time is up."""
+    done = 0
+    request = post_request("/api/plain", "answerer", {"toolCallId": "call_" + "0" * 32, "status": "success"})
+
+    async def post() -> None:
+        connection: Connection
+
+        def hear(data: bytes) -> None:
+            nonlocal done
+            if data.endswith(b"}"):
+                done += 1
+                connection.write(request)
+
+        connection = await connect(spec["port"], hear)
+        connection.write(request)
+
+    for _ in range(spec["users"]):
+        await post()
+    await asyncio.sleep(0.3)
+    meter, before = Meter(spec["pids"]), done
+    await asyncio.sleep(spec["seconds"])
+    used, count = meter.read(), done - before
+    return {**used, "count": count, "rate": count / used["seconds"], "each": used["cpu"] / count}
+
+
+KINDS = {"trips": trips, "deltas": deltas, "posts": posts, "hold": hold, "bare_posts": bare_posts}
+
+
+def main() -> None:
+    spec = json.loads(sys.argv[1])
+    allow_many_files()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        print(json.dumps(runner.run(KINDS[spec["kind"]](spec))))
+
+
+if __name__ == "__main__":
+    main()

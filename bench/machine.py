@@ -1,0 +1,71 @@
+"""What the system tells: cores, processor time, memory. Knows no server and no figure."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import subprocess
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+ROOT = Path(__file__).parent.parent
+
+
+def cores() -> tuple[int, int]:
+    """The core of the server and the core of the load; the same where there is only one."""
+    free = sorted(os.sched_getaffinity(0))
+    return free[-1], free[0]
+
+
+def pin(core: int) -> None:
+    os.sched_setaffinity(0, {core})
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of processor time that all threads of this process have used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def own_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def memory_of(pid: int) -> int:
+    """Bytes of memory that this process holds."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise LookupError(f"process {pid} has no memory")
+
+
+def allow_many_files() -> int:
+    """How many files, and so connections, this process may open."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def described() -> dict[str, str]:
+    return {
+        "commit": _commit(),
+        "machine": f"{_processor()}, {len(os.sched_getaffinity(0))} cores",
+        "python": f"{platform.python_version()} on {platform.system()} {platform.release()}",
+        "load before": " ".join(Path("/proc/loadavg").read_text().split()[:3]),
+    }
+
+
+def _commit() -> str:
+    told = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return told.stdout.strip() or "unknown"
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()

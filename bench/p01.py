@@ -1,0 +1,34 @@
+"""P1: a durable round trip of 64 users, against FastAPI with a dictionary of futures in memory."""
+
+from __future__ import annotations
+
+from bench.rounds import busy, in_turns, trips
+from bench.served import app, scratch
+from bench.table import Effort, Line, ms
+
+USERS = 64
+
+
+def measure(effort: Effort) -> Line:
+    with (
+        scratch() as folder,
+        app("whole", f"sqlite:///{folder}/p1.db") as ours,
+        app("fastapi_futures") as theirs,
+    ):
+        got = in_turns(
+            {"farhand": trips(ours, effort, users=USERS), "FastAPI": trips(theirs, effort, users=USERS)},
+            effort,
+        )
+    farhand, fastapi = got["farhand"], got["FastAPI"]
+    ratio = farhand["rate"] / fastapi["rate"]
+    return Line(
+        "P1",
+        f"durable round trip, {USERS} users, against FastAPI + futures",
+        "≥ 2x trips/s",
+        f"{ratio:.2f}x",
+        ratio >= 2,
+        f"{farhand['rate']:.0f} against {fastapi['rate']:.0f} trips/s; processor time per trip"
+        f" {ms(farhand['each'])} against {ms(fastapi['each'])} ({fastapi['each'] / farhand['each']:.2f}x)"
+        + busy(fastapi),
+        got,
+    )

@@ -1,0 +1,77 @@
+"""P8: very many calls that expire within one second. How long does the loop have no time for others?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+
+import uvloop
+
+from bench.apps.whole import make_app, open_url
+from bench.pending import OWNER, Pending
+from bench.served import run_alone, scratch
+from bench.table import Effort, Line, ms
+
+CALLS = 100_000
+WITHIN_SEC = 240.0
+OPEN_SEC = 60.0
+"""How long opening them may take."""
+
+
+def measure(effort: Effort) -> Line:
+    count = effort.many(CALLS)
+    with scratch() as folder:
+        got = run_alone("bench.p08", str(folder / "p8.db"), str(count))
+    return Line(
+        "P8",
+        f"{count:,} calls expire within one second",
+        "no stall over 20 ms",
+        ms(got["stall"]),
+        got["stall"] <= 0.020,
+        f"longest stretch of the loop's own processor time (by the wall: {ms(got['wall'])});"
+        f" all settled after {got['seconds']:.1f} s",
+        got,
+    )
+
+
+async def expire(file: str, count: int) -> dict[str, float]:
+    app = make_app(f"sqlite:///{file}")
+    await app.start()
+    store = app.farhand.kit.store
+    due_at = store.now() + OPEN_SEC * count / CALLS + 3.0
+    await Pending(app.farhand, open_url.tool, beside=False, due_at=due_at).open(count)
+    assert store.now() < due_at, "the calls were not opened in time"
+    await asyncio.sleep(due_at - store.now() - 0.2)
+    ticker = _Ticker()
+    async with asyncio.TaskGroup() as group:
+        ticking = group.create_task(ticker.run())
+        async with asyncio.timeout(WITHIN_SEC):
+            while await store.count_open_of_tenant(OWNER.tenant):
+                await asyncio.sleep(0.5)
+        took = store.now() - due_at
+        ticking.cancel()
+    await app.stop()
+    return {"stall": ticker.cpu, "wall": ticker.wall, "seconds": took, "count": count}
+
+
+class _Ticker:
+    """Wants a turn all the time; notes how long it had to wait for one at most."""
+
+    def __init__(self) -> None:
+        self.wall = 0.0
+        self.cpu = 0.0
+
+    async def run(self) -> None:
+        while True:
+            # the thread's own time: that the machine was busy with others is no stall of ours
+            wall, cpu = time.perf_counter(), time.thread_time()
+            await asyncio.sleep(0.001)
+            self.wall = max(self.wall, time.perf_counter() - wall)
+            self.cpu = max(self.cpu, time.thread_time() - cpu)
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        print(json.dumps(runner.run(expire(sys.argv[1], int(sys.argv[2])))))

@@ -1,0 +1,28 @@
+"""P9: how long one durable round trip takes when there is only one user, against FastAPI with futures."""
+
+from __future__ import annotations
+
+from bench.rounds import in_turns, trips
+from bench.served import app, scratch
+from bench.table import Effort, Line, ms
+
+
+def measure(effort: Effort) -> Line:
+    with (
+        scratch() as folder,
+        app("whole", f"sqlite:///{folder}/p9.db") as ours,
+        app("fastapi_futures") as theirs,
+    ):
+        got = in_turns(
+            {"farhand": trips(ours, effort, users=1), "FastAPI": trips(theirs, effort, users=1)}, effort
+        )
+    ratio = got["farhand"]["p50"] / got["FastAPI"]["p50"]
+    return Line(
+        "P9",
+        "latency of one durable round trip, 1 user, p50, against FastAPI + futures",
+        "≤ 2x",
+        f"{ratio:.2f}x",
+        ratio <= 2,
+        f"{ms(got['farhand']['p50'])} against {ms(got['FastAPI']['p50'])}",
+        got,
+    )

@@ -1,0 +1,46 @@
+"""Pydantic AI with its AI SDK adapter: the response ends with the call, the next message brings the result.
+
+The client holds the history, so nothing is kept here. Runs in an environment of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+
+import uvicorn
+from fastapi import FastAPI
+from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.messages import ModelMessage, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import ExternalToolset
+from pydantic_ai.ui.vercel_ai import VercelAIAdapter
+from starlette.requests import Request
+from starlette.responses import Response
+
+INPUT = {"url": "https://example.org/report"}
+
+
+async def model(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+    for part in messages[-1].parts:
+        if isinstance(part, ToolReturnPart):
+            yield f"The page said {part.content}."
+            return
+    yield {0: DeltaToolCall(name="open_url", json_args=json.dumps(INPUT), tool_call_id="call_0")}
+
+
+schema = {"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]}
+tools = ExternalToolset([ToolDefinition(name="open_url", parameters_json_schema=schema)])
+agent = Agent(FunctionModel(stream_function=model), toolsets=[tools], output_type=[str, DeferredToolRequests])
+app = FastAPI()
+
+
+@app.post("/api/chat")
+async def chat(request: Request) -> Response:
+    return await VercelAIAdapter.dispatch_request(request, agent=agent)
+
+
+if __name__ == "__main__":
+    uvicorn.run(app, port=int(sys.argv[-1]), log_config=None, access_log=False)

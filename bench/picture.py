@@ -1,0 +1,69 @@
+"""Draws what was measured, as SVG made by hand: bars for ratios, processor time by part, growth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+WIDTH, ROW, LEFT, BAR = 880, 26, 430, 300
+INK, GOOD, BAD, SOFT = "#1f2933", "#2f855a", "#c05621", "#cbd5e0"
+PARTS = ("#2b6cb0", "#2f855a", "#b7791f", "#6b46c1", "#c05621", "#718096", "#319795", "#a0aec0")
+
+
+def draw(lines: Sequence[dict[str, object]], parts: Sequence[tuple[str, float]], title: str) -> str:
+    """The whole picture."""
+    drawn: list[str] = []
+    top = 64
+    for line in lines:
+        drawn += _row(line, top)
+        top += ROW
+    top += 30
+    if parts:
+        drawn += _stack(parts, top)
+        top += 74 + 20 * ((len(parts) + 2) // 3)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{top + 16}" '
+        f'font-family="system-ui, sans-serif" font-size="13" fill="{INK}">'
+        f'<rect width="100%" height="100%" fill="white"/>'
+        + _text(20, 28, "farhand: what was measured", size=17)
+        + _text(20, 46, title, size=11)
+        + "".join(drawn)
+        + "</svg>\n"
+    )
+
+
+def _row(line: dict[str, object], top: int) -> list[str]:
+    """How much of its target a figure reached: the mark stands at the whole of it."""
+    reached = line["reached"]
+    share = min(2.0, float(reached)) if isinstance(reached, int | float) else 0.0
+    colour = SOFT if line["ok"] is None else GOOD if line["ok"] else BAD
+    half = BAR / 2
+    return [
+        _text(20, top + 14, f"{line['number']}  {line['what']}", size=11),
+        f'<rect x="{LEFT}" y="{top + 3}" width="{share * half:.0f}" height="14" fill="{colour}" rx="2"/>',
+        f'<line x1="{LEFT + half}" y1="{top}" x2="{LEFT + half}" y2="{top + 20}" stroke="{INK}"/>',
+        _text(LEFT + BAR + 12, top + 14, f"{line['measured']}  ({line['target']})", size=11),
+    ]
+
+
+def _stack(parts: Sequence[tuple[str, float]], top: int) -> list[str]:
+    """One bar, divided."""
+    whole = sum(value for _, value in parts)
+    drawn = [
+        _text(20, top, f"processor time of one durable round trip by part: {whole * 1000:.2f} ms", size=13)
+    ]
+    left = 20.0
+    for number, (name, value) in enumerate(parts):
+        width = (WIDTH - 40) * value / whole
+        colour = PARTS[number % len(PARTS)]
+        drawn.append(f'<rect x="{left:.1f}" y="{top + 12}" width="{width:.1f}" height="24" fill="{colour}"/>')
+        row, column = divmod(number, 3)
+        x, y = 20 + column * 280, top + 58 + row * 20
+        drawn.append(f'<rect x="{x}" y="{y - 10}" width="10" height="10" fill="{colour}"/>')
+        drawn.append(_text(x + 16, y, f"{name}: {value * 1e6:.0f} µs ({value / whole:.0%})", size=11))
+        left += width
+    return drawn
+
+
+def _text(x: float, y: float, text: str, *, size: int) -> str:
+    return f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}">{escape(text)}</text>'

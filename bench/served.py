@@ -1,0 +1,120 @@
+"""A server in a process of its own, on a core of its own. Knows how it is started, not what it serves."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.machine import ROOT, cores
+
+START_WITHIN_SEC = 60.0
+LOAD_WITHIN_SEC = 300.0
+
+
+class Server:
+    def __init__(self, process: subprocess.Popen[bytes], port: int, ready_after: float) -> None:
+        self.process = process
+        self.port = port
+        self.ready_after = ready_after
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def load(self, kind: str, **spec: object) -> dict[str, Any]:
+        """What the load client saw, and what the server spent meanwhile."""
+        return load([self], kind, **spec)
+
+
+@contextmanager
+def serving(command: Sequence[str]) -> Iterator[Server]:
+    """A server that answers on the port it is told as its last argument."""
+    port = _free_port()
+    begun = time.perf_counter()
+    process = subprocess.Popen(
+        ["taskset", "-c", str(cores()[0]), *command, str(port)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        yield Server(process, port, _wait_until_ready(process, port) - begun)
+    finally:
+        process.terminate()
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def app(name: str, *options: str) -> Iterator[Server]:
+    """One of `bench/apps`."""
+    with serving([sys.executable, "-m", f"bench.apps.{name}", *options]) as server:
+        yield server
+
+
+def load(servers: Sequence[Server], kind: str, **spec: object) -> dict[str, Any]:
+    """The load client on the other core, against the first of these; the others' time counts, too."""
+    spec = {
+        "kind": kind,
+        "port": servers[0].port,
+        "ports": [each.port for each in servers],
+        "pids": [each.pid for each in servers],
+        **spec,
+    }
+    return run_alone("bench.load", json.dumps(spec), core=cores()[1])
+
+
+def run_alone(module: str, *arguments: str, core: int | None = None) -> dict[str, Any]:
+    """A module of ours in a process and on a core of its own; what it printed last is its answer."""
+    where = cores()[0] if core is None else core
+    done = subprocess.run(
+        ["taskset", "-c", str(where), sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        timeout=LOAD_WITHIN_SEC,
+        check=True,
+    )
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder on the disk of the repository: a temporary one may lie in memory, where nothing is durable."""
+    home = ROOT / "bench" / ".cache"
+    home.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home) as folder:
+        yield Path(folder)
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> float:
+    give_up = time.perf_counter() + START_WITHIN_SEC
+    while time.perf_counter() < give_up:
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode} before it answered")
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1):
+                return time.perf_counter()
+        except OSError:
+            # a listening socket cannot be waited for from outside
+            time.sleep(0.002)
+    raise TimeoutError("the server did not answer in time")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,64 @@
+"""What was measured, and how it is told: a line for each figure, a table of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a measurement may take."""
+
+    rounds: int = 3
+    seconds: float = 3.0
+    scale: float = 1.0
+    """Of how many things are held, parked or expired."""
+
+    def many(self, count: int) -> int:
+        return max(1, int(count * self.scale))
+
+
+@dataclass(frozen=True)
+class Line:
+    number: str
+    what: str
+    target: str
+    measured: str
+    ok: bool | None
+    """None where it could not be measured here."""
+    detail: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        return "not measured" if self.ok is None else "reached" if self.ok else "missed"
+
+    def plain(self) -> dict[str, Any]:
+        return asdict(self) | {"verdict": self.verdict}
+
+
+def medians(results: list[dict[str, Any]]) -> dict[str, float]:
+    """Of each value over the rounds."""
+    return {key: median(each[key] for each in results) for key in results[0]}
+
+
+def printed(lines: list[Line]) -> str:
+    head = ("", "what", "target", "measured", "verdict")
+    rows = [head, *((each.number, each.what, each.target, each.measured, each.verdict) for each in lines)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    told: list[str] = []
+    for row, line in zip(rows, [None, *lines], strict=True):
+        told.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        if line is not None and line.detail:
+            told.append(" " * (widths[0] + 2) + line.detail)
+    return "\n".join(told)
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1000:.2f} ms"
+
+
+def us(seconds: float) -> str:
+    return f"{seconds * 1e6:.1f} µs"
