@@ -114,7 +114,7 @@ def _config(app: App) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         # without a hook only this machine is let in, whatever a header says
-        proxy_headers=app.door.has_hook,
+        proxy_headers=app.door.has_hook and not app.door.needs_peer,
         ws_max_size=app.settings.limits.socket_frame,
         limit_concurrency=CONNECTIONS,
         timeout_keep_alive=20,

@@ -26,6 +26,8 @@ class Patience(Struct, frozen=True, kw_only=True):
     client_first: float = 60.0
     """The same for one that never had a stream."""
     keep_settled: float = 7 * 24 * 3600.0
+    recheck: float = 30.0
+    """Within this time of a revocation the open streams and sockets of a sign-in are closed."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -47,7 +49,18 @@ class Limits(Struct, frozen=True, kw_only=True):
     same_failure: int = 3
     """The same call with the same input failing this often in a row ends the run."""
     socket_frame: int = 1024 * 1024
+    socket_frames_per_sec: int = 50
+    socket_idle_sec: float = 60.0
+    streams_per_principal: int = 64
+    """Open streams and sockets; a socket that many requests share takes as many at once."""
+    streams_per_worker: int = 20_000
+    results_per_sec: int = 500
+    results_burst: int = 1_000
+    registrations_per_min: int = 30
+    failed_sign_ins_per_min: int = 10
     body_within_sec: float = 10.0
+    stalled_after_sec: float = 30.0
+    """A reader that takes nothing for this long is let go; it can resume."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from starlette.types import Receive, Scope, Send
 
 from farhand.agent.reader import Reader
+from farhand.calls.change import Reply
+from farhand.calls.desk import Brought
 from farhand.core.event import Entry
+from farhand.core.outcome import Failure
 from farhand.core.principal import Owner, Principal
-from farhand.core.settings import Settings
-from farhand.errors import FarhandError, StoreDown, Unreadable
+from farhand.core.settings import Limits, Settings
+from farhand.errors import FarhandError, StoreDown, TooLarge, Unreadable
 from farhand.wire.http import Header, header, read_body, require_json, respond_json
-from farhand.wire.pull import End, send_frames
+from farhand.wire.pull import End, Source, send_frames
 from farhand.wire.websocket import Socket
 
 
@@ -59,6 +62,19 @@ class Request:
         within = self._settings.limits.body_within_sec
         return await read_body(self.receive, self.scope["headers"], self._limit, within)
 
+    async def stream(
+        self, source: Source, *, headers: Sequence[Header], keep_alive: float | None = None
+    ) -> End:
+        """Answers with what the source gives, until it ends or the reader does."""
+        return await send_frames(
+            self.receive,
+            self.send,
+            source,
+            headers=headers,
+            keep_alive=self.keep_alive if keep_alive is None else keep_alive,
+            stall_after=self._settings.limits.stalled_after_sec,
+        )
+
     async def reply(self, status: int, body: bytes, headers: tuple[Header, ...] = ()) -> None:
         await respond_json(self.send, status, body, headers)
 
@@ -84,6 +100,9 @@ Explain = Callable[[FarhandError, int], bytes]
 """An error in a face's dialect: its body, for the status the server chose."""
 
 
+Rate: TypeAlias = Literal["results", "registrations"]
+
+
 @dataclass(frozen=True)
 class Route:
     method: str
@@ -93,6 +112,10 @@ class Route:
     """What the principal must be allowed to do."""
     limit: int = 0
     """Bytes of body it takes; 0 for none."""
+    rate: Rate | None = None
+    """How often one principal may ask; None for as often as it likes."""
+    streams: bool = False
+    """The answer may stay open: it takes one of the principal's places, and the sign-in is asked again."""
 
 
 @dataclass(frozen=True)
@@ -174,10 +197,20 @@ async def follow(
     reader stayed to the end.
     """
     source = _Following(reader, encoder, until)
-    end = await send_frames(
-        request.receive, request.send, source, headers=headers, keep_alive=request.keep_alive
-    )
-    return end is End.FINISHED
+    return await request.stream(source, headers=headers) is End.FINISHED
+
+
+def check_words(item: Brought, limits: Limits) -> None:
+    """`TooLarge` for a reason or an error with more to say than anybody reads."""
+    if isinstance(item, Reply):
+        name, said = "reason", item.answer.reason
+    elif isinstance(item.outcome, Failure):
+        name, said = "error", item.outcome.error
+    else:
+        return
+    # most are far shorter: a character has four bytes at the most
+    if 4 * len(said) > limits.error_text and len(said.encode()) > limits.error_text:
+        raise TooLarge(f"The {name} is larger than {limits.error_text} bytes.", hint="Nothing was applied.")
 
 
 STATUS: Mapping[str, int] = {

@@ -27,6 +27,8 @@ from farhand.server.door import Authenticate, Door
 from farhand.server.faces import faces_of
 from farhand.server.guard import Guarded, GuardedSocket
 from farhand.server.pages import not_found, pages
+from farhand.server.recheck import Recheck
+from farhand.server.traffic import Traffic
 from farhand.server.ui import built_ui
 from farhand.store.address import DEFAULT, open_store
 from farhand.store.base import Store
@@ -44,6 +46,8 @@ class App:
         self.settings = settings
         self.door = door
         self.client_tools = client_tools
+        self.traffic = Traffic(settings)
+        self._recheck = Recheck(door, self.traffic.streams, self.traffic.now)
         self._store = store
         self._farhand: Farhand | None = None
         self._attendance: Attendance | None = None
@@ -94,6 +98,7 @@ class App:
             self._router = self.door.wrap(Router(routes, default=not_found, redirect_slashes=False))
             self._farhand = farhand
             self.door.reopen()
+            self._recheck.open()
             if not self.door.has_hook:
                 log.info(
                     "no authenticate hook: only this machine is let in, with the token in `app.door.token`"
@@ -108,6 +113,7 @@ class App:
     async def stop(self) -> None:
         if self._farhand is not None:
             farhand, self._farhand, self._router = self._farhand, None, None
+            await self._recheck.close()
             if self._keeper is not None:
                 await self._keeper.close()
             await farhand.close()
@@ -141,7 +147,7 @@ class App:
 
     def _sockets(self, faces: Sequence[Face]) -> list[WebSocketRoute]:
         return [
-            WebSocketRoute(route.path, GuardedSocket(route, self.door, self.settings))
+            WebSocketRoute(route.path, GuardedSocket(face, route, self.door, self.traffic))
             for face in faces
             for route in face.sockets
         ]
@@ -151,7 +157,7 @@ class App:
         paths: dict[str, Guarded] = {}
         for face in faces:
             for route in face.routes:
-                guarded = paths.setdefault(route.path, Guarded(face, self.door, self.settings))
+                guarded = paths.setdefault(route.path, Guarded(face, self.door, self.traffic))
                 guarded.add(route)
         return [Route(path, guarded) for path, guarded in paths.items()]
 
@@ -185,7 +191,12 @@ def create_app(  # noqa: PLR0913
     Without an `authenticate` hook only this machine is let in, with a token that is made at start.
     """
     merged = replace(settings or Settings(), limits=_limits(agent, settings))
-    door = Door(authenticate=authenticate, allow_origins=tuple(allow_origins), allow_hosts=tuple(allow_hosts))
+    door = Door(
+        authenticate=authenticate,
+        allow_origins=tuple(allow_origins),
+        allow_hosts=tuple(allow_hosts),
+        failed_per_min=merged.limits.failed_sign_ins_per_min,
+    )
     return App(agent, store, merged, door, client_tools or ClientTools())
 
 

@@ -21,7 +21,7 @@ from farhand.errors import Broken, FarhandError, NotAllowed, ShuttingDown, SignI
 from farhand.server.cors import with_cors
 from farhand.server.key import Key
 from farhand.server.screen import Heads, Screen
-from farhand.server.strikes import Strikes
+from farhand.server.strikes import AT_MOST, Strikes
 
 log = logging.getLogger("farhand.door")
 
@@ -38,11 +38,12 @@ class Door:
         authenticate: Authenticate | None = None,
         allow_origins: Sequence[str] = (),
         allow_hosts: Sequence[str] = (),
+        failed_per_min: int = AT_MOST,
     ) -> None:
         self._authenticate = authenticate
         self._screen = Screen(origins=allow_origins, hosts=allow_hosts, local=authenticate is None)
         self._key = Key()
-        self._strikes = Strikes()
+        self._strikes = Strikes(failed_per_min)
         self._good: dict[int, None] = {}
         self._closed = False
         self.open = False
@@ -52,6 +53,11 @@ class Door:
     @property
     def has_hook(self) -> bool:
         return self._authenticate is not None
+
+    @property
+    def needs_peer(self) -> bool:
+        """Whether the hook judges the address of whoever connected, which no header may change."""
+        return bool(getattr(self._authenticate, "needs_peer", False))
 
     @property
     def closed(self) -> bool:
@@ -76,9 +82,30 @@ class Door:
             raise ShuttingDown("The server is about to stop.", hint="Come back in a moment; nothing is lost.")
         heads = self._screen.check(scope)
         principal = self._local(scope, heads) if self._authenticate is None else await self._ask(scope, heads)
-        if needs not in principal.scopes:
-            raise NotAllowed(f"This sign-in has no scope '{needs}'.", hint="Use one that has it.")
+        if not _may(principal, needs):
+            named = needs.replace("|", "' or '")
+            raise NotAllowed(f"This sign-in has no scope '{named}'.", hint="Use one that has it.")
         return principal
+
+    async def still_admits(self, scope: Scope, needs: str, principal: Principal) -> bool:
+        """Whether what was let in as this principal would be let in as the same one now.
+
+        No guess is counted: a sign-in that was taken back is nobody's attempt.
+        """
+        try:
+            heads = self._screen.check(scope)
+            if self._authenticate is None:
+                now: Principal | None = self._local(scope, heads)
+            else:
+                now = await self._answer(scope)
+        except FarhandError:
+            return False
+        # the outermost guard of this question: a hook may raise anything, and a broken one is a no
+        except Exception:
+            log.exception("the authenticate hook broke when it was asked again")
+            return False
+        # whoever may do less, or more, comes in again and is seen as what it is now
+        return now == principal and _may(principal, needs)
 
     def check_place(self, scope: Scope) -> None:
         """Host and client alone: for what is shown to anybody who is allowed to connect."""
@@ -167,6 +194,11 @@ _ME = Principal(LOCAL.tenant, LOCAL.subject)
 _REMEMBERED = 10_000
 _CREDENTIALS = frozenset({b"authorization", b"cookie", b"x-api-key"})
 _HOW = "Send Authorization: Bearer with the token in the address printed at start, or open that address."
+
+
+def _may(principal: Principal, needs: str) -> bool:
+    """`a|b`: one of them is enough."""
+    return needs in principal.scopes or any(each in principal.scopes for each in needs.split("|"))
 
 
 def _is_principal(answer: object) -> bool:

@@ -9,22 +9,26 @@ import logging
 
 from starlette.types import Message, Receive, Scope, Send
 
-from farhand.core.settings import Settings
+from farhand.core.principal import Principal
 from farhand.errors import Broken, FarhandError, Misuse, TooMany, WrongMethod
 from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute, status_of
 from farhand.server.door import Door
+from farhand.server.streams import Open
+from farhand.server.traffic import Traffic
+from farhand.wire.cut import Cuttable
 from farhand.wire.http import Header, respond_json
-from farhand.wire.websocket import INTERNAL, NO_CREDENTIAL, NOT_ALLOWED, Socket, refuse
+from farhand.wire.websocket import INTERNAL, NO_CREDENTIAL, NOT_ALLOWED, TOO_MANY, Socket, refuse
 
 log = logging.getLogger("farhand.server")
 
 
 class Guarded:
-    def __init__(self, face: Face, door: Door, settings: Settings) -> None:
+    def __init__(self, face: Face, door: Door, traffic: Traffic) -> None:
         self.routes: dict[str, Route] = {}
         self.face = face
         self._door = door
-        self._settings = settings
+        self._traffic = traffic
+        self._settings = traffic.settings
 
     def add(self, route: Route) -> None:
         self.routes[route.method] = route
@@ -46,12 +50,27 @@ class Guarded:
         if route is None:
             raise WrongMethod(f"This path takes {', '.join(sorted(self.routes))}.")
         principal = await self._door.admit(scope, route.scope)
+        if route.rate is not None:
+            self._traffic.rates[route.rate].count(principal.owner, self._traffic.now())
+        if route.streams:
+            await self._stay_open(route, scope, receive, answer, principal)
+            return
         await route.endpoint(Request(scope, receive, answer, principal, route.limit, self._settings))
+
+    async def _stay_open(
+        self, route: Route, scope: Scope, receive: Receive, answer: _Answer, principal: Principal
+    ) -> None:
+        """When its sign-in ends, the connection is cut: a reader can tell that from an end."""
+        cuttable = Cuttable(receive)
+        opened = Open(scope, route.scope, principal, cuttable.cut)
+        with self._traffic.streams.place(opened, self._traffic.now()):
+            await route.endpoint(Request(scope, cuttable, answer, principal, route.limit, self._settings))
 
     async def _refuse(self, answer: _Answer, error: FarhandError) -> None:
         if answer.started:
             # the answer is under way and can't be taken back: the connection is cut, and the reader can tell
             raise error
+        self._traffic.note(self.face.name, error)
         status = status_of(error)
         if isinstance(error, Broken | Misuse) and status == 500:
             log.error("%s: %s", error.code, error)
@@ -60,34 +79,60 @@ class Guarded:
     def _headers(self, error: FarhandError, status: int) -> tuple[Header, ...]:
         if status == 405:
             return ((b"allow", ", ".join(sorted(self.routes)).encode()),)
-        if isinstance(error, TooMany):
-            return ((b"retry-after", str(error.retry_after).encode()),)
-        if status == 401:
-            return ((b"www-authenticate", b"Bearer"),)
-        return ((b"retry-after", b"1"),) if status == 503 else ()
+        return refusal_headers(error, status)
 
 
 class GuardedSocket:
     """One WebSocket path: turned away before it is accepted, or served until it ends."""
 
-    def __init__(self, route: SocketRoute, door: Door, settings: Settings) -> None:
+    def __init__(self, face: Face, route: SocketRoute, door: Door, traffic: Traffic) -> None:
         self.route = route
+        self._face = face
         self._door = door
-        self._settings = settings
+        self._traffic = traffic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        limits = self._traffic.settings.limits
+        socket = Socket(
+            receive,
+            send,
+            max_bytes=limits.socket_frame,
+            per_second=limits.socket_frames_per_sec,
+            idle_after=limits.socket_idle_sec,
+            stall_after=limits.stalled_after_sec,
+        )
         try:
             principal = await self._door.admit(scope, self.route.scope)
         except FarhandError as error:
+            self._traffic.note(self._face.name, error)
             await refuse(receive, send, NO_CREDENTIAL if error.code == "unauthenticated" else NOT_ALLOWED)
             return
-        socket = Socket(receive, send, max_bytes=self._settings.limits.socket_frame)
+        opened = Open(scope, self.route.scope, principal, lambda: socket.close(NO_CREDENTIAL))
+        try:
+            with self._traffic.streams.place(opened, self._traffic.now()):
+                await self._serve(scope, socket, principal)
+        except TooMany as error:
+            self._traffic.note(self._face.name, error)
+            # accepted first: a page is told the code of a connection that was open, and of no other
+            await socket.accept()
+            await socket.close(TOO_MANY)
+
+    async def _serve(self, scope: Scope, socket: Socket, principal: Principal) -> None:
         await socket.accept()
         try:
             await self.route.endpoint(SocketRequest(scope, socket, principal))
         except* Exception:
             log.exception("%s broke", scope["path"])
             await socket.close(INTERNAL)
+
+
+def refusal_headers(error: FarhandError, status: int) -> tuple[Header, ...]:
+    """What goes with a no: how to sign in, or when to come back."""
+    if isinstance(error, TooMany):
+        return ((b"retry-after", str(error.retry_after).encode()),)
+    if status == 401:
+        return ((b"www-authenticate", b"Bearer"),)
+    return ((b"retry-after", b"1"),) if status == 503 else ()
 
 
 class _Answer:

@@ -12,7 +12,8 @@ REMEMBERED = 10_000
 
 
 class Strikes:
-    def __init__(self) -> None:
+    def __init__(self, at_most: int = AT_MOST) -> None:
+        self._at_most = at_most
         self._counted: dict[str, tuple[float, int]] = {}
 
     def add(self, address: str, now: float) -> None:
@@ -23,14 +24,14 @@ class Strikes:
         if len(self._counted) >= REMEMBERED and address not in self._counted:
             self._forget(now)
         self._counted[address] = (since, count + 1)
-        if count >= AT_MOST:
-            raise _too_many(since, now)
+        if count >= self._at_most:
+            raise self._too_many(since, now)
 
     def check(self, address: str, now: float) -> None:
         """`TooMany` while the address has none left."""
         since, count = self._counted.get(address, (now, 0))
-        if count >= AT_MOST and now - since < WITHIN_SEC:
-            raise _too_many(since, now)
+        if count >= self._at_most and now - since < WITHIN_SEC:
+            raise self._too_many(since, now)
 
     def forgive(self, address: str) -> None:
         """Whoever signs in is no guesser, and may share the address with others."""
@@ -46,11 +47,10 @@ class Strikes:
         while len(self._counted) >= REMEMBERED:
             del self._counted[next(iter(self._counted))]
 
-
-def _too_many(since: float, now: float) -> TooMany:
-    left = max(1, ceil(since + WITHIN_SEC - now))
-    return TooMany(
-        f"More than {AT_MOST} sign-ins failed within a minute.",
-        hint=f"Try again in {left} s with a valid credential.",
-        retry_after=left,
-    )
+    def _too_many(self, since: float, now: float) -> TooMany:
+        left = max(1, ceil(since + WITHIN_SEC - now))
+        return TooMany(
+            f"More than {self._at_most} sign-ins failed within a minute.",
+            hint=f"Try again in {left} s with a valid credential.",
+            retry_after=left,
+        )

@@ -16,6 +16,14 @@ from farhand.wire.begun import Begun
 
 Header = tuple[bytes, bytes]
 
+SECURITY: tuple[Header, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    # opened as a page, an answer may do nothing and stand in no frame
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+)
+"""On everything that is not a page."""
+
 
 def header(scope: Scope, name: bytes) -> bytes | None:
     """The first header of this name; ASGI has names in lower case."""
@@ -48,7 +56,14 @@ def require_json(headers: Iterable[Header]) -> None:
 
 async def respond_json(send: Send, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:
     """Answer with JSON that is encoded already, never to be kept by a cache."""
-    await respond(send, status, b"application/json", body, (*_NO_STORE, *headers))
+    head = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        *_NO_STORE,
+        *headers,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 async def respond(
@@ -66,11 +81,11 @@ async def respond(
 
 async def respond_empty(send: Send, status: int = 204, headers: Iterable[Header] = ()) -> None:
     """An answer that has no body by its status: 204 or 304."""
-    await send({"type": "http.response.start", "status": status, "headers": list(headers)})
+    await send({"type": "http.response.start", "status": status, "headers": [*SECURITY, *headers]})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-_NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
+_NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"), *SECURITY)
 
 
 def _find(headers: Iterable[Header], wanted: bytes) -> bytes | None:

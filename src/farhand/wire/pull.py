@@ -14,7 +14,7 @@ from typing import Protocol
 from starlette.types import Message, Receive, Send
 
 from farhand.wire.begun import Begun
-from farhand.wire.http import Header
+from farhand.wire.http import SECURITY, Header
 from farhand.wire.sse import KEEP_ALIVE
 
 
@@ -79,7 +79,8 @@ class _Body:
         self._source.leave()
 
     async def write(self, headers: Sequence[Header], keep_alive: float) -> End:
-        await self._pass_on({"type": "http.response.start", "status": 200, "headers": list(headers)})
+        head = [*headers, *SECURITY]
+        await self._pass_on({"type": "http.response.start", "status": 200, "headers": head})
         # some servers keep the head back until a body follows, and whoever connected wants to know
         await self._pass_on({"type": "http.response.body", "body": b"", "more_body": True})
         while self._is_read():

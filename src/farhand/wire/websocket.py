@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from starlette.types import Receive, Send
+from starlette.types import Message, Receive, Send
 
 TOO_LARGE = 1009
 GOING_AWAY = 1001
@@ -44,6 +44,7 @@ class Socket:
         self._allowance = float(per_second)
         self._asked_at = 0.0
         self._uses = 0
+        self._reading: asyncio.Timeout | None = None
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -63,14 +64,11 @@ class Socket:
     async def read(self) -> bytes | None:
         """The next frame of the peer, as bytes; None once the connection is over."""
         while self.is_open:
-            try:
-                async with asyncio.timeout(self._idle_after):
-                    message = await self._receive()
-            except TimeoutError:
-                if self._uses:
-                    continue
-                await self.close(IDLE)
-                return None
+            message = await self._next_message()
+            if message is None:
+                if not self._uses:
+                    await self.close(IDLE)
+                continue
             if message["type"] == "websocket.disconnect":
                 self.is_open = False
                 return None
@@ -94,7 +92,20 @@ class Socket:
         if self.is_open:
             self.is_open = False
             self.closed_with = code
+            # whoever waits for a frame waits no longer: the peer may be in no hurry to go
+            if self._reading is not None:
+                self._reading.reschedule(asyncio.get_running_loop().time())
             await self._send({"type": "websocket.close", "code": code})
+
+    async def _next_message(self) -> Message | None:
+        """None if nothing came for too long, or the socket was closed meanwhile."""
+        try:
+            async with asyncio.timeout(self._idle_after) as self._reading:
+                return await self._receive()
+        except TimeoutError:
+            return None
+        finally:
+            self._reading = None
 
     async def _is_within_limits(self, frame: bytes) -> bool:
         if len(frame) > self._max_bytes:

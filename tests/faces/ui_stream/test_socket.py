@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from functools import partial
 
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from farhand.core.principal import LOCAL
+from farhand.core.settings import Limits, Settings
 from farhand.models.scripted import Ask, Fail, Moment, Step
-from farhand.server import guard
 from farhand.store.address import open_store
 from farhand.testing import FakeClock
-from farhand.wire.websocket import Socket
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene, once
@@ -290,11 +288,10 @@ async def test_too_many_frames_close_the_socket(serve: Serve) -> None:
 
 @requirement("socket:limits")
 async def test_a_silent_socket_is_closed_but_not_while_a_request_is_under_way(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
+    serve: Serve,
 ) -> None:
-    monkeypatch.setattr(guard, "Socket", partial(Socket, idle_after=0.2))
     scene = slow_scene()
-    served = await serve(scene.agent)
+    served = await serve(scene.agent, settings=Settings(limits=Limits(socket_idle_sec=0.2)))
     page = said(served, "tell")
     async with wire(served, PATH) as silent, wire(served, PATH) as busy:
         shared = Shared(busy)

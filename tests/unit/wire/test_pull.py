@@ -10,13 +10,14 @@ import pytest
 from starlette.types import Message
 
 from farhand.errors import StoreDown
+from farhand.wire.http import SECURITY
 from farhand.wire.pull import End, send_frames
 from farhand.wire.sse import KEEP_ALIVE
 from tests.requirement import requirement
 from tests.unit.wire.peer import Frames, Peer
 
 HEADERS = ((b"content-type", b"text/event-stream"),)
-START: Message = {"type": "http.response.start", "status": 200, "headers": list(HEADERS)}
+START: Message = {"type": "http.response.start", "status": 200, "headers": [*HEADERS, *SECURITY]}
 
 
 def body(content: bytes, *, more: bool = True) -> Message:

@@ -9,17 +9,18 @@ from farhand.core.approval import Answer
 from farhand.core.outcome import Failure, Outcome, Success
 from farhand.core.result import Result
 from farhand.core.settings import Limits
-from farhand.errors import Malformed, TooLarge
+from farhand.errors import Malformed
 from farhand.faces.ack.shapes import Ack, ApproveRequest, TakeRequest
+from farhand.faces.base import check_words
 from farhand.wire.guard import read_as
 
 
 def decode_result(body: bytes, limits: Limits) -> Result:
     ack = read_as(body, Ack)
-    if len((ack.error_text or "").encode()) > limits.error_text:
-        raise TooLarge(f"errorText is larger than {limits.error_text} bytes.", hint="Nothing was applied.")
     _check_time(ack.requested_at)
-    return Result(call_id=ack.tool_call_id, outcome=_outcome_of(ack))
+    result = Result(call_id=ack.tool_call_id, outcome=_outcome_of(ack))
+    check_words(result, limits)
+    return result
 
 
 def decode_take(body: bytes) -> TakeRequest:
@@ -29,12 +30,14 @@ def decode_take(body: bytes) -> TakeRequest:
     return take
 
 
-def decode_approval(body: bytes) -> Reply:
+def decode_approval(body: bytes, limits: Limits) -> Reply:
     request = read_as(body, ApproveRequest)
     answer = Answer(
         approved=request.approved, reason=request.reason or "", input=request.input, scope=request.scope
     )
-    return Reply(request.approval_id, answer)
+    reply = Reply(request.approval_id, answer)
+    check_words(reply, limits)
+    return reply
 
 
 def _outcome_of(ack: Ack) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from farhand.agent.farhand import Farhand
 from farhand.faces.ack.decode import decode_approval, decode_result, decode_take
 from farhand.faces.ack.encode import encode_error, encode_receipt, encode_take
-from farhand.faces.base import Face, Request, Route
+from farhand.faces.base import Endpoint, Face, Request, Route
 
 
 def ack_face(farhand: Farhand) -> Face:
@@ -15,13 +15,17 @@ def ack_face(farhand: Farhand) -> Face:
         name="ack",
         explain=encode_error,
         routes=(
-            Route("POST", "/api/tools/ack", endpoints.result, scope="answer", limit=limit),
+            _post("/api/tools/ack", endpoints.result, "answer", limit),
             # the older spelling of the same path
-            Route("POST", "/ai/tools/ack", endpoints.result, scope="answer", limit=limit),
-            Route("POST", "/api/tools/take", endpoints.take, scope="answer", limit=limit),
-            Route("POST", "/api/tools/approve", endpoints.approval, scope="approve", limit=limit),
+            _post("/ai/tools/ack", endpoints.result, "answer", limit),
+            _post("/api/tools/take", endpoints.take, "answer", limit),
+            _post("/api/tools/approve", endpoints.approval, "approve", limit),
         ),
     )
+
+
+def _post(path: str, endpoint: Endpoint, scope: str, limit: int) -> Route:
+    return Route("POST", path, endpoint, scope=scope, limit=limit, rate="results")
 
 
 class _Endpoints:
@@ -40,6 +44,6 @@ class _Endpoints:
         await request.reply(*encode_take(receipt))
 
     async def approval(self, request: Request) -> None:
-        reply = decode_approval(await request.json())
+        reply = decode_approval(await request.json(), self._limits)
         receipt = await self._desk.approve(request.owner, reply.approval_id, reply.answer)
         await request.reply(*encode_receipt(receipt))

@@ -11,16 +11,19 @@ from msgspec.structs import replace
 
 from farhand.agent.answers import Pause, Reaction, answer_pause
 from farhand.agent.farhand import Farhand
+from farhand.calls.change import Reply
 from farhand.core.call import Call
 from farhand.core.event import START, Position, RunParked, parse_position
 from farhand.core.principal import Owner, Principal
-from farhand.core.result import Accepted, Receipt, Refused
+from farhand.core.result import Accepted, Receipt, Refused, Result
 from farhand.core.run import Run
+from farhand.core.settings import Limits
 from farhand.core.thread import UserMessage, text_of
 from farhand.errors import NotAllowed, NotFound
 from farhand.faces.awaiting.decode import Prompt, Results, pause_meant, reactions_of, unapproved
 from farhand.faces.awaiting.encode import Opening
 from farhand.faces.awaiting.shapes import Format, MetaInit
+from farhand.faces.base import check_words
 
 EVERYTHING = Position(0, 1)
 """Before the first event, and not the start: a replay leaves out what a crash cut short, and a reader who
@@ -69,7 +72,7 @@ async def answer(farhand: Farhand, principal: Principal, results: Results, forma
         return Refusing(missing, [Refused("not_approved")] * len(missing))
     texts = [call.call_id for call in pause.calls if await farhand.returns_text(call)]
     reactions = reactions_of(results, pause, texts)
-    _check_may_approve(principal, reactions)
+    _check_allowed(principal, reactions, farhand.settings.limits)
     after = await _last_pause(farhand, pause.run)
     receipts = await _apply(farhand, pause, reactions)
     told = list(zip(results.call_ids, receipts, strict=True))
@@ -130,6 +133,11 @@ async def _meta(farhand: Farhand, run: Run, formatter: Format) -> MetaInit:
     return MetaInit(formatter, said[-1] if said else "", run.thread_id, farhand.spec.model.name)
 
 
-def _check_may_approve(principal: Principal, reactions: Sequence[Reaction]) -> None:
-    if any(reaction.answer is not None for reaction in reactions) and "approve" not in principal.scopes:
-        raise NotAllowed("You may bring results, but not say yes or no.", hint="Nothing was applied.")
+def _check_allowed(principal: Principal, reactions: Sequence[Reaction], limits: Limits) -> None:
+    for reaction in reactions:
+        if reaction.answer is not None:
+            if "approve" not in principal.scopes:
+                raise NotAllowed("You may bring results, but not say yes or no.", hint="Nothing was applied.")
+            check_words(Reply("", reaction.answer), limits)
+        if reaction.outcome is not None:
+            check_words(Result(call_id=reaction.call_id, outcome=reaction.outcome), limits)

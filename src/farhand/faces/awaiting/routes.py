@@ -27,9 +27,17 @@ def awaiting_face(farhand: Farhand) -> Face:
         name="awaiting",
         explain=encode_error,
         routes=(
-            Route("POST", "/agent/run", endpoints.run, scope="chat", limit=limits.chat_body),
-            Route("POST", "/agent/tool_results", endpoints.results, scope="answer", limit=limits.result_body),
-            Route("GET", "/agent/{agent_uuid}/stream", endpoints.stream, scope="chat"),
+            Route("POST", "/agent/run", endpoints.run, scope="chat", limit=limits.chat_body, streams=True),
+            Route(
+                "POST",
+                "/agent/tool_results",
+                endpoints.results,
+                scope="answer",
+                limit=limits.result_body,
+                rate="results",
+                streams=True,
+            ),
+            Route("GET", "/agent/{agent_uuid}/stream", endpoints.stream, scope="chat", streams=True),
             Route("POST", "/agent/{agent_uuid}/abort", endpoints.abort, scope="chat"),
         ),
     )

@@ -11,9 +11,11 @@ from farhand.core.result import Unknown
 from farhand.errors import Malformed
 from farhand.faces.base import Face, Request, Route
 from farhand.faces.client_tools.decode import (
+    Dialect,
     decode_client_id,
     decode_execute,
     decode_listener,
+    decode_progress,
     decode_registration,
     decode_result,
     decode_unregister,
@@ -30,7 +32,6 @@ from farhand.faces.client_tools.encode import (
     encode_unregistered,
 )
 from farhand.wire.address import query
-from farhand.wire.pull import send_frames
 
 HEADERS = (
     (b"content-type", b"text/event-stream"),
@@ -47,15 +48,25 @@ def client_tools_face(farhand: Farhand, attendance: Attendance) -> Face:
         name="client_tools",
         explain=encode_error,
         routes=(
-            Route("POST", "/client-tools/register", ends.register, scope="client", limit=register),
+            Route(
+                "POST",
+                "/client-tools/register",
+                ends.register,
+                scope="client",
+                limit=register,
+                rate="registrations",
+            ),
             Route("DELETE", "/client-tools/unregister", ends.unregister, scope="client", limit=register),
             Route("GET", "/client-tools/tools", ends.all_tools, scope="client"),
             Route("GET", "/client-tools/tools/{client_id}", ends.tools_of, scope="client"),
             Route("GET", "/client-tools/pending", ends.nobody, scope="client"),
             Route("GET", "/client-tools/pending/", ends.nobody, scope="client"),
-            Route("GET", "/client-tools/pending/{client_id}", ends.pending, scope="client"),
+            Route("GET", "/client-tools/pending/{client_id}", ends.pending, scope="client", streams=True),
             Route("POST", "/client-tools/execute", ends.execute, scope="execute", limit=result),
-            Route("POST", "/client-tools/result", ends.result, scope="client", limit=result),
+            Route("POST", "/client-tools/result", ends.result, scope="client", limit=result, rate="results"),
+            Route(
+                "POST", "/client-tools/progress", ends.progress, scope="client", limit=result, rate="results"
+            ),
         ),
     )
 
@@ -92,7 +103,7 @@ class _Endpoints:
         every = self._settings.patience.client_ping
         async with self._attendance.listen(listener) as inbox:
             source = _Requests(inbox, ping_every=every)
-            await send_frames(request.receive, request.send, source, headers=HEADERS, keep_alive=every)
+            await request.stream(source, headers=HEADERS, keep_alive=every)
 
     async def execute(self, request: Request) -> None:
         wish = decode_execute(await request.json(), request.owner, self._settings.limits)
@@ -105,6 +116,10 @@ class _Endpoints:
             return
         receipt = await self._farhand.desk.settle(request.owner, result)
         await request.reply(*encode_receipt(receipt, dialect))
+
+    async def progress(self, request: Request) -> None:
+        report = decode_progress(await request.json(), request.owner, self._settings.limits)
+        await request.reply(*encode_receipt(await self._attendance.progress.note(report), Dialect.FLAT))
 
     async def _may_answer(self, request: Request, call_id: str) -> bool:
         """A sign-in that may only be a client answers for clients alone."""

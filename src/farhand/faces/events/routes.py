@@ -10,7 +10,6 @@ from farhand.faces.base import Face, Request, Route
 from farhand.faces.events.decode import decode_position, read_position
 from farhand.faces.events.encode import call_in, encode_error, encode_gap, encode_news, encode_start
 from farhand.wire.address import query
-from farhand.wire.pull import send_frames
 
 HEADERS = (
     (b"content-type", b"text/event-stream"),
@@ -24,7 +23,7 @@ def events_face(farhand: Farhand) -> Face:
     return Face(
         name="events",
         explain=encode_error,
-        routes=(Route("GET", "/api/events", endpoints.events, scope="chat"),),
+        routes=(Route("GET", "/api/events", endpoints.events, scope="chat", streams=True),),
     )
 
 
@@ -38,9 +37,7 @@ class _Endpoints:
         position, first = _begin(sent, span)
         with self._farhand.feed(request.owner, position.seq) as reader:
             source = _News(self._farhand, request.owner, reader, position.offset, first)
-            await send_frames(
-                request.receive, request.send, source, headers=HEADERS, keep_alive=request.keep_alive
-            )
+            await request.stream(source, headers=HEADERS)
 
 
 def _begin(sent: str | None, span: tuple[int, int]) -> tuple[Position, bytes]:

@@ -20,8 +20,10 @@ from farhand.core.outcome import Denied, canonical
 from farhand.core.principal import Owner, Principal
 from farhand.core.result import Accepted, Receipt, Result
 from farhand.core.run import Run
+from farhand.core.settings import Limits
 from farhand.core.tool import Executor
 from farhand.errors import NotAllowed, NotFound
+from farhand.faces.base import check_words
 from farhand.faces.ui_stream.decode import Again, Bring, Chat, Say
 from farhand.faces.ui_stream.encode import Chunks, may_run
 
@@ -121,7 +123,7 @@ async def _go_on(
     if not bring.call_ids:
         return await _replay(farhand, run)
     after = await farhand.end_of_step(run, bring.call_ids)
-    _check_scopes(principal, bring, await farhand.calls(run))
+    _check_allowed(principal, bring, await farhand.calls(run), farhand.settings.limits)
     hold_for = farhand.settings.patience.hold_for if chat.held else 0.0
     told = await farhand.accept(run, _unaltered(bring, await farhand.calls(run)), hold_for=hold_for)
     calls = await farhand.calls(run)
@@ -149,8 +151,8 @@ async def _go_on(
     return Exchange(run, after, chunks, now.last_seq, first)
 
 
-def _check_scopes(principal: Principal, bring: Bring, calls: Sequence[Call]) -> None:
-    """Chatting, answering and approving are three permissions, also in one post.
+def _check_allowed(principal: Principal, bring: Bring, calls: Sequence[Call], limits: Limits) -> None:
+    """Chatting, answering and approving are three permissions, also in one post; each says little.
 
     A client sends its whole message again and again: what was settled or answered before needs none.
     """
@@ -159,8 +161,11 @@ def _check_scopes(principal: Principal, bring: Bring, calls: Sequence[Call]) -> 
     for item in bring.brought:
         needs = "approve" if isinstance(item, Reply) else "answer"
         counts = item.approval_id in asking if isinstance(item, Reply) else item.call_id in ours
-        if counts and needs not in principal.scopes:
+        if not counts:
+            continue
+        if needs not in principal.scopes:
             raise NotAllowed(f"This credential may not {needs}.", hint="Nothing was applied.")
+        check_words(item, limits)
 
 
 def _unaltered(bring: Bring, calls: Sequence[Call]) -> list[Brought]:

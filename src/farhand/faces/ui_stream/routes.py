@@ -36,8 +36,8 @@ def ui_stream_face(farhand: Farhand) -> Face:
         name="ui_stream",
         explain=encode_error,
         routes=(
-            Route("POST", "/api/chat", endpoints.chat, scope="chat", limit=chat_body),
-            Route("GET", "/api/chat/{thread_id}/stream", endpoints.stream, scope="chat"),
+            Route("POST", "/api/chat", endpoints.chat, scope="chat", limit=chat_body, streams=True),
+            Route("GET", "/api/chat/{thread_id}/stream", endpoints.stream, scope="chat", streams=True),
             Route("POST", "/api/chat/{thread_id}/stop", endpoints.stop, scope="chat"),
         ),
         sockets=(
@@ -53,7 +53,10 @@ class _Endpoints:
 
     async def chat(self, request: Request) -> None:
         chat = decode_message(await _body(request))
-        await self._show(request, await begin(self._farhand, request.principal, chat))
+        exchange = await begin(self._farhand, request.principal, chat)
+        # a client that will come back after a cut wants to know where it stands from the first event on
+        exchange.with_ids = "after" in query(request.scope)
+        await self._show(request, exchange)
 
     async def stream(self, request: Request) -> None:
         after = decode_position(query(request.scope).get("after"))

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from farhand.agent.endings import STOPPED_BY_USER
 from farhand.agent.farhand import Farhand
 from farhand.agent.reader import Reader
-from farhand.errors import FarhandError, Malformed, PeerFault
+from farhand.errors import FarhandError, Malformed, PeerFault, TooMany
 from farhand.faces.base import SocketRequest
 from farhand.faces.ui_stream.decode import (
     brings_results,
@@ -94,6 +94,9 @@ class MultiplexedSocket:
     def _start(self, request_id: str, work: Callable[[Asker], Coroutine[None, None, None]]) -> None:
         if request_id in self._requests:
             raise Malformed("A request with this requestId is under way.")
+        most = self._farhand.settings.limits.streams_per_principal
+        if len(self._requests) >= most:
+            raise TooMany(f"{most} requests share this socket already.", hint="Nothing was applied.")
         asker = self._requests[request_id] = Asker()
         self._group.create_task(self._guarded(request_id, asker, work(asker)))
 

@@ -1,0 +1,99 @@
+"""What stays open: how many streams and sockets one principal may have, and whose sign-in is asked for again.
+
+Owns the places and the order in which they are looked at again; time is handed in. Must not know what is sent
+on a stream, nor how a sign-in is judged.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+from starlette.types import Scope
+
+from farhand.core.principal import Owner, Principal
+from farhand.core.settings import Limits
+from farhand.errors import TooMany
+
+Cut = Callable[[], Awaitable[None]]
+
+
+class Open:
+    """One open stream or socket. `cut` ends it at once."""
+
+    __slots__ = ("cut", "due", "is_over", "needs", "principal", "scope")
+
+    def __init__(self, scope: Scope, needs: str, principal: Principal, cut: Cut) -> None:
+        self.scope = scope
+        self.needs = needs
+        self.principal = principal
+        self.cut = cut
+        self.due = 0.0
+        self.is_over = False
+
+
+class Streams:
+    def __init__(self, limits: Limits, *, again_after: float) -> None:
+        self._limits = limits
+        self.again_after = again_after
+        self._of: dict[Owner, int] = {}
+        self._count = 0
+        # all wait equally long, so who came first is due first
+        self._waiting: deque[Open] = deque()
+
+    def __len__(self) -> int:
+        return self._count
+
+    @contextmanager
+    def place(self, opened: Open, now: float) -> Iterator[None]:
+        """Keeps a place while the stream is open; `TooMany` if there is none."""
+        owner = opened.principal.owner
+        self._take(owner)
+        opened.due = now + self.again_after
+        self._waiting.append(opened)
+        try:
+            yield
+        finally:
+            opened.is_over = True
+            self._give_back(owner)
+
+    def due(self, now: float) -> list[Open]:
+        """Those to ask about again by now; each of them comes back in its turn."""
+        due: list[Open] = []
+        while self._waiting and (self._waiting[0].is_over or self._waiting[0].due <= now):
+            opened = self._waiting.popleft()
+            if not opened.is_over:
+                opened.due = now + self.again_after
+                due.append(opened)
+        self._waiting.extend(due)
+        return due
+
+    def next_due(self) -> float | None:
+        """When somebody has to be asked about again; None while nothing is open."""
+        while self._waiting and self._waiting[0].is_over:
+            self._waiting.popleft()
+        return self._waiting[0].due if self._waiting else None
+
+    def _take(self, owner: Owner) -> None:
+        here = self._of.get(owner, 0)
+        if here >= self._limits.streams_per_principal:
+            raise _too_many(
+                f"One sign-in may have {self._limits.streams_per_principal} streams open at once."
+            )
+        if self._count >= self._limits.streams_per_worker:
+            raise _too_many("The server has as many streams open as it can hold.")
+        self._of[owner] = here + 1
+        self._count += 1
+
+    def _give_back(self, owner: Owner) -> None:
+        self._count -= 1
+        here = self._of[owner] - 1
+        if here:
+            self._of[owner] = here
+        else:
+            del self._of[owner]
+
+
+def _too_many(message: str) -> TooMany:
+    return TooMany(message, hint="Close one that is not needed; nothing was applied.", retry_after=5)
