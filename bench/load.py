@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, cast
@@ -219,39 +220,48 @@ async def deltas(spec: dict[str, Any]) -> dict[str, object]:
 async def posts(spec: dict[str, Any]) -> dict[str, object]:
     """A result for each of these calls, some at a time."""
     text = await asyncio.to_thread(Path(spec["ids"]).read_text)
-    requests = iter([ack_request("answerer", call_id, spec.get("output", "v")) for call_id in text.split()])
-    left, faults = spec["users"], []
-    over = asyncio.Event()
-
-    async def post() -> None:
-        connection: Connection
-
-        def hear(data: bytes) -> None:
-            nonlocal left
-            if not data.startswith((OK, b"{")):
-                faults.append(data)
-            if not data.endswith(b"}"):
-                return
-            request = next(requests, None)
-            if request is not None and not faults:
-                connection.write(request)
-                return
-            left -= 1
-            if left == 0 or faults:
-                over.set()
-
-        connection = await connect(spec["port"], hear)
-        connection.write(next(requests))
-
+    requests = [ack_request("answerer", call_id, "v") for call_id in text.split()]
+    poster = Poster(requests, spec["users"])
     meter = Meter(spec["pids"])
-    for _ in range(spec["users"]):
-        await post()
-    await asyncio.wait_for(over.wait(), WITHIN_SEC)
-    if faults:
-        raise RuntimeError(f"a result was refused: {faults[0]!r}")
+    await poster.run(spec["port"])
     used = meter.read()
-    count = len(text.split())
+    count = len(requests)
     return {**used, "count": count, "rate": count / used["seconds"], "each": used["cpu"] / count}
+
+
+class Poster:
+    """Sends requests, one after the other on each of some connections."""
+
+    def __init__(self, requests: list[bytes], connections: int) -> None:
+        self._left = iter(requests)
+        self._open = connections
+        self._fault: bytes | None = None
+        self._over = asyncio.Event()
+
+    async def run(self, port: int) -> None:
+        for _ in range(self._open):
+            connection = await connect(port, lambda data: None)
+            connection.hear = partial(self._hear, connection)
+            connection.write(next(self._left))
+        await asyncio.wait_for(self._over.wait(), WITHIN_SEC)
+        if self._fault is not None:
+            raise RuntimeError(f"a result was refused: {self._fault!r}")
+
+    def _hear(self, connection: Connection, data: bytes) -> None:
+        if not data.startswith((OK, b"{")):
+            self._fault = data
+            self._over.set()
+        elif data.endswith(b"}"):
+            self._go_on(connection)
+
+    def _go_on(self, connection: Connection) -> None:
+        request = next(self._left, None)
+        if request is not None:
+            connection.write(request)
+            return
+        self._open -= 1
+        if self._open == 0:
+            self._over.set()
 
 
 async def hold(spec: dict[str, Any]) -> dict[str, object]:

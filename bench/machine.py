@@ -10,6 +10,7 @@ from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 ROOT = Path(__file__).parent.parent
+CACHE = ROOT / ".cache" / "bench"
 
 
 def cores() -> tuple[int, int]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.machine import ROOT, cores
+from bench.machine import CACHE, ROOT, cores
 
 START_WITHIN_SEC = 60.0
 LOAD_WITHIN_SEC = 300.0
@@ -93,9 +93,8 @@ def run_alone(module: str, *arguments: str, core: int | None = None) -> dict[str
 @contextmanager
 def scratch() -> Iterator[Path]:
     """A folder on the disk of the repository: a temporary one may lie in memory, where nothing is durable."""
-    home = ROOT / "bench" / ".cache"
-    home.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home) as folder:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         yield Path(folder)
 
 

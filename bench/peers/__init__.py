@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.machine import ROOT
+from bench.machine import CACHE
 
 SERVER = ("fastapi==0.162.4", "uvicorn[standard]==0.54.0")
 PEERS = {
@@ -18,7 +18,7 @@ INSTALL_WITHIN_SEC = 600
 
 def command(peer: str, *options: str) -> list[str] | str:
     """How its server is started; a sentence if it cannot be installed here."""
-    home = ROOT / "bench" / ".cache" / "peers" / peer
+    home = CACHE / "peers" / peer
     python = home / "bin" / "python"
     stamp = home / "installed"
     wanted = "\n".join(PEERS[peer])
