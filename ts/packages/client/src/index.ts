@@ -8,3 +8,4 @@ export { type Connection, type Decision, LiveThread, type ThreadOptions, type Th
 export { Cut, type Frame, type Frames, Refused, type Transport } from "./transport.ts";
 export { unreachable } from "./unreachable.ts";
 export { openable } from "./url.ts";
+export { backOff, Timers } from "./wait.ts";

@@ -1,7 +1,7 @@
 // The stream as server-sent events over fetch. Owns the framing; must not know what a chunk does.
 import { createParser } from "eventsource-parser";
 import { type Http, reasonOf } from "./http.ts";
-import { chunkOf, Cut, type Frame, type Frames, Refused, type Transport } from "./transport.ts";
+import { chunkOf, Cut, type Frame, type Frames, Refused, START, type Transport } from "./transport.ts";
 
 const DONE = "[DONE]";
 
@@ -10,7 +10,8 @@ export function sseTransport(http: Http): Transport {
     async *send(request, signal) {
       const body = JSON.stringify({ ...request, wait: "hold" });
       const headers = { ...http.headers, "content-type": "application/json" };
-      const response = await reached(http.fetch(`${http.url}/api/chat`, { method: "POST", headers, body, signal }));
+      // with positions from the first event on, so that a cut is read on from where it fell
+      const response = await reached(http.fetch(`${http.url}/api/chat?after=${START}`, { method: "POST", headers, body, signal }));
       yield* read(await accepted(response));
     },
     async resume(threadId, after, signal) {

@@ -53,11 +53,23 @@ function outcomeOf(part: UIPart): Outcome | undefined {
     case "output-available":
       return { kind: "success", output: part.output };
     case "output-error":
-      return { kind: "failure", error: part.errorText ?? "" };
+      return errorOf(part);
     case "output-denied":
       return { kind: "denied", ...(part.approval?.reason === undefined ? {} : { reason: part.approval.reason }) };
     default:
       return undefined;
+  }
+}
+
+/** AI SDK has one state for several outcomes; the record names them. */
+function errorOf({ outcome, afterSec, errorText = "" }: UIPart): Outcome {
+  switch (outcome) {
+    case "timed_out":
+      return { kind: "timed_out", after_sec: afterSec ?? null };
+    case "cancelled":
+      return { kind: "cancelled", reason: errorText };
+    default:
+      return { kind: "failure", error: errorText };
   }
 }
 

@@ -24,10 +24,9 @@ it("a stream that is cut is read on from where the page stands, and no text come
   here.server.openGate(subject, "text");
   await becomes(({ course }) => course.state === "done", "the end");
   expect(lines(thread.state)).toEqual([`user: story ${subject}`, `assistant: Once upon a time there was ${subject}.`]);
-  // the post has no positions; from then on only the rest is asked for
-  expect(resumes()[0]).toMatch(/after=0\.0$/);
-  expect(resumes()[1]).not.toMatch(/after=0\.0$/);
-  expect(requests.filter((each) => each === "POST /api/chat").length).toBe(1);
+  // only the rest is asked for
+  expect(resumes().filter((each) => each.endsWith("after=0.0"))).toEqual([]);
+  expect(requests.filter((each) => each.startsWith("POST /api/chat")).length).toBe(1);
 });
 
 it("a connection that is lost says when it is tried again, and can be resumed by hand", async () => {

@@ -227,5 +227,5 @@ it.concurrent("a refused message is shown with its reason and not repeated", asy
   await becomes(({ connection }) => connection.state === "refused", "a refusal");
   expect(thread.state.connection).toMatchObject({ status: 400 });
   expect(thread.state.course).toMatchObject({ state: "failed" });
-  expect(requests).toEqual(["POST /api/chat"]);
+  expect(requests).toEqual(["POST /api/chat?after=0.0"]);
 });

@@ -1,15 +1,28 @@
-// A thread as a hook, and what its cards share.
-import { type Decision, LiveThread, type ThreadOptions, type ThreadState } from "@farhand/client";
+// What cards share: the host that brings their answers, and a thread as such a host.
+import { type Connection, type Decision, type Http, LiveThread, type Outcome, type ThreadOptions, type ThreadState } from "@farhand/client";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { type CardView, type Memory, viewOf } from "./view.ts";
 
+/** Who brings the answers of cards: a thread, an inbox over many, or a chat of another library. */
 export interface CardHost {
-  readonly thread: LiveThread;
-  readonly state: ThreadState;
+  readonly http: Http;
   readonly cards: readonly CardView[];
+  readonly connection: Connection;
+  readonly answer: (callId: string, outcome: Extract<Outcome, { kind: "success" | "failure" }>) => void;
   readonly approve: (callId: string, approvalId: string, decision: Decision) => void;
+  /** For an answer that is not delivered, by the id of its call or approval: try at once, or take it back. */
+  readonly retry: (id: string) => void;
+  readonly discard: (id: string) => void;
+  readonly retryNow: () => void;
+  /** Says something in the person's name; without it nothing can be asked again. */
+  readonly say?: ((text: string) => void) | undefined;
   /** Shows a page beside the chat and names the view; without it a page opens in a tab of its own. */
   readonly openPage?: ((url: URL) => string) | undefined;
+}
+
+export interface ThreadHost extends CardHost {
+  readonly thread: LiveThread;
+  readonly state: ThreadState;
 }
 
 export interface HostOptions {
@@ -17,7 +30,7 @@ export interface HostOptions {
 }
 
 /** Opens the thread for as long as the component is there. Handlers and transport are those of its first render. */
-export function useThread(options: ThreadOptions, { openPage }: HostOptions = {}): CardHost {
+export function useThread(options: ThreadOptions, { openPage }: HostOptions = {}): ThreadHost {
   const thread = useMemo(() => new LiveThread({ onUnknown: "card", ...options }), [options.threadId, options.url]);
   const state = useSyncExternalStore(thread.subscribe, () => thread.state);
   const memory = useMemory(state);
@@ -33,12 +46,24 @@ export function useThread(options: ThreadOptions, { openPage }: HostOptions = {}
   }, [thread]);
   return useMemo(() => {
     const cards = [...state.calls.values()].map((call) => viewOf(state, call, memory));
-    const approve: CardHost["approve"] = (callId, approvalId, decision) => {
+    const verbs = verbsOf(thread, memory);
+    return { ...verbs, thread, state, cards, connection: state.connection, openPage };
+  }, [thread, state, memory, openPage]);
+}
+
+function verbsOf(thread: LiveThread, memory: CardMemory): Omit<CardHost, "cards" | "connection" | "openPage"> {
+  return {
+    http: thread.http,
+    answer: (callId, outcome) => void thread.answer(callId, outcome),
+    approve: (callId, approvalId, decision) => {
       memory.reasons.set(callId, decision.reason ?? "");
       thread.approve(approvalId, decision);
-    };
-    return { thread, state, cards, approve, openPage };
-  }, [thread, state, memory, openPage]);
+    },
+    retry: (id) => thread.retry(id),
+    discard: (id) => void thread.discard(id),
+    retryNow: () => thread.retryNow(),
+    say: (text) => thread.send(text),
+  };
 }
 
 const HostContext = createContext<CardHost | undefined>(undefined);
@@ -68,13 +93,14 @@ export function useNow(isNeeded: boolean): number {
   return now;
 }
 
-interface WritableMemory extends Memory {
+export interface CardMemory extends Memory {
   readonly seenOpen: Set<string>;
   readonly reasons: Map<string, string>;
 }
 
-function useMemory({ calls, facts }: ThreadState): WritableMemory {
-  const memory = useRef<WritableMemory>({ seenOpen: new Set(), reasons: new Map() }).current;
+/** What a page remembers of its calls for as long as it lives. */
+export function useMemory({ calls, facts }: Pick<ThreadState, "calls" | "facts">): CardMemory {
+  const memory = useRef<CardMemory>({ seenOpen: new Set(), reasons: new Map() }).current;
   for (const call of calls.values()) {
     if (call.phase === "ready" && facts.get(call.id)?.executor === "frontend") {
       memory.seenOpen.add(call.id);

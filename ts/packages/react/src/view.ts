@@ -1,5 +1,6 @@
 // What a card shows of a call: its kind, its state, its words. Pure, so that every state can be looked at.
 import type { Call, Delivery, OpenCall, ThreadState } from "@farhand/client";
+import { doneWords } from "./words.ts";
 
 export const KINDS = [
   "confirm", "text", "select", "file", "photo", "location", "open_page", "clipboard", "color", "approval", "unknown",
@@ -10,7 +11,8 @@ export type Kind = (typeof KINDS)[number];
 /** The states of UX, each with only its own fields. */
 export type CardState =
   | { readonly name: "writing" | "running" | "sending" | "elsewhere" }
-  | { readonly name: "open" | "parked" | "no-client"; readonly deadline: number | undefined }
+  | { readonly name: "open" | "parked"; readonly deadline: number | undefined }
+  | { readonly name: "no-client"; readonly client: string; readonly since: number }
   | { readonly name: "undelivered"; readonly retryAt: number }
   | { readonly name: "refused"; readonly reason: string }
   | { readonly name: "done"; readonly words: string }
@@ -23,6 +25,24 @@ export interface CardView {
   readonly kind: Kind;
   readonly state: CardState;
   readonly executor: string;
+  /** How long it took, once it is over and if the server told. */
+  readonly tookMs?: number | undefined;
+}
+
+/** What a page knows beside the call itself. */
+export interface Known extends Pick<ThreadState, "facts" | "running" | "deliveries" | "course"> {
+  /** Every tool that the server has; of calls that are over it says which card they had. */
+  readonly tools?: ReadonlyMap<string, { readonly card: string | null; readonly executor: string }>;
+  /** What the server keeps of calls that are over. */
+  readonly ends?: ReadonlyMap<string, Ended>;
+}
+
+/** An outcome by its own name: the stream has one word for several of them. */
+export interface Ended {
+  readonly outcome?: string | undefined;
+  readonly afterSec?: number | undefined;
+  readonly tookMs?: number | undefined;
+  readonly reason?: string | undefined;
 }
 
 /** What only this page knows: which calls it saw open, and what its person said. */
@@ -31,49 +51,54 @@ export interface Memory {
   readonly reasons: ReadonlyMap<string, string>;
 }
 
-export function viewOf(state: ThreadState, call: Call, memory: Memory): CardView {
-  const facts = state.facts.get(call.id);
-  const kind = call.phase === "asking" ? "approval" : kindOf(facts?.card);
-  const executor = facts?.executor ?? "frontend";
-  return { call, kind, executor, state: stateOf(state, call, memory) };
+export function viewOf(known: Known, call: Call, memory: Memory): CardView {
+  const fact = known.facts.get(call.id);
+  const tool = known.tools?.get(call.tool);
+  const kind = call.phase === "asking" ? "approval" : kindOf(fact?.card ?? tool?.card);
+  const executor = fact?.executor ?? tool?.executor ?? "frontend";
+  return { call, kind, executor, state: stateOf(known, call, kind, memory), tookMs: known.ends?.get(call.id)?.tookMs };
 }
 
+const OVER: ReadonlySet<CardState["name"]> = new Set(["done", "failed", "elsewhere", "timed-out", "denied", "running", "writing"]);
+
 export function isWaiting({ state }: CardView): boolean {
-  return !["done", "failed", "elsewhere", "timed-out", "denied", "running", "writing"].includes(state.name);
+  return !OVER.has(state.name);
 }
 
 function kindOf(card: string | null | undefined): Kind {
   return KINDS.find((kind) => kind === card) ?? "unknown";
 }
 
-function stateOf(state: ThreadState, call: Call, memory: Memory): CardState {
+function stateOf(known: Known, call: Call, kind: Kind, memory: Memory): CardState {
   if (call.phase === "writing") {
     return { name: "writing" };
   }
-  const delivery = state.deliveries.get(call.phase === "asking" ? call.approvalId : call.id);
+  const delivery = known.deliveries.get(call.phase === "asking" ? call.approvalId : call.id);
   if (call.phase === "settled") {
-    return settledState(call, delivery, memory);
+    return settledState(call, kind, { delivery, memory, ended: known.ends?.get(call.id) });
   }
   if (delivery !== undefined) {
     return onItsWay(delivery);
   }
-  const fact = state.facts.get(call.id);
-  if (state.running.has(call.id) || isElsewhere(call, fact)) {
+  const fact = known.facts.get(call.id);
+  if (known.running.has(call.id) || isElsewhere(call, fact)) {
     return { name: "running" };
   }
   // which card it is, the server has yet to say; an approval is one in any case
-  return call.phase !== "asking" && fact === undefined ? { name: "writing" } : openState(state, fact);
+  return call.phase !== "asking" && fact === undefined ? { name: "writing" } : openState(known, call, fact);
 }
 
-/** On the server, or in a program that has begun with it; one that has not may be gone. */
+/** On the server, or in a program or another tab that has begun with it; one that has not may be gone. */
 function isElsewhere(call: Call, fact: OpenCall | undefined): boolean {
-  return call.phase !== "asking" && (fact?.executor === "server" || (fact?.executor === "client" && fact.phase === "taken"));
+  return call.phase !== "asking" && (fact?.executor === "server" || fact?.phase === "taken");
 }
 
-function openState({ course }: ThreadState, fact: OpenCall | undefined): CardState {
+function openState({ course }: Known, call: Call, fact: OpenCall | undefined): CardState {
+  if (fact?.executor === "client" && call.phase !== "asking") {
+    return { name: "no-client", client: fact.clientId ?? call.tool, since: Date.parse(fact.openedAt) };
+  }
   const deadline = fact?.deadline == null ? undefined : Date.parse(fact.deadline);
-  const waitsForClient = fact?.executor === "client";
-  return { name: waitsForClient ? "no-client" : course.state === "parked" ? "parked" : "open", deadline };
+  return { name: course.state === "parked" ? "parked" : "open", deadline };
 }
 
 function onItsWay(delivery: Delivery): CardState {
@@ -93,67 +118,54 @@ function lateState(reason: string): CardState {
   return reason === "expired" ? { name: "timed-out", afterSec: undefined } : { name: "elsewhere" };
 }
 
-// the server's sentence about a deadline that passed; the stream has no other word for it
-const TIMED_OUT = /^Nobody answered (?:within ([\d.]+) s|in time)/;
+interface Past {
+  readonly delivery: Delivery | undefined;
+  readonly memory: Memory;
+  readonly ended: Ended | undefined;
+}
 
-function settledState(call: Extract<Call, { phase: "settled" }>, delivery: Delivery | undefined, memory: Memory): CardState {
+function settledState(call: Extract<Call, { phase: "settled" }>, kind: Kind, { delivery, memory, ended }: Past): CardState {
   const { outcome } = call;
   switch (outcome.kind) {
     case "denied":
-      return { name: "denied", reason: outcome.reason || memory.reasons.get(call.id) || "" };
+      return { name: "denied", reason: outcome.reason || ended?.reason || memory.reasons.get(call.id) || "" };
     case "timed_out":
       return { name: "timed-out", afterSec: outcome.after_sec ?? undefined };
-    case "failure": {
-      const late = TIMED_OUT.exec(outcome.error);
-      return late === null ? { name: "failed", words: outcome.error } : { name: "timed-out", afterSec: late[1] === undefined ? undefined : Number(late[1]) };
-    }
+    case "failure":
+      return failedState(outcome.error, ended);
     case "cancelled":
       return { name: "failed", words: outcome.reason };
     case "success": {
       const mine = delivery?.state === "settled" && delivery.mine;
       const isElsewhere = !mine && memory.seenOpen.has(call.id);
-      return isElsewhere ? { name: "elsewhere" } : { name: "done", words: wordsOf(outcome.output) };
+      return isElsewhere ? { name: "elsewhere" } : { name: "done", words: doneWords(kind, call.input, outcome.output) };
     }
   }
 }
 
-const LONGEST = 80;
+// what the stream says of a deadline that passed, until the record says it by name
+const TIMED_OUT = /^Nobody answered (?:within ([\d.]+) s|in time)/;
 
-/** What happened, in a few words. */
-export function wordsOf(output: unknown): string {
-  const words = plainWords(output);
-  return words.length > LONGEST ? `${words.slice(0, LONGEST - 1)}…` : words;
-}
-
-function plainWords(output: unknown): string {
-  if (output === true) {
-    return "Done";
+function failedState(error: string, ended: Ended | undefined): CardState {
+  if (ended?.outcome === "timed_out") {
+    return { name: "timed-out", afterSec: ended.afterSec };
   }
-  if (typeof output !== "object" || output === null) {
-    return String(output);
-  }
-  const { place, lat, lon, name, hex, url } = output as Readonly<Record<string, unknown>>;
-  const told = place ?? (lat == null ? undefined : `${String(lat)}, ${String(lon)}`) ?? name ?? hex ?? url;
-  return told === undefined ? JSON.stringify(output) : String(told);
-}
-
-/** The question itself; tools name it differently. */
-export function questionOf(call: Call): string {
-  const input = call.phase === "writing" ? {} : (call.input as Readonly<Record<string, unknown>> | null) ?? {};
-  const told = ["message", "question", "prompt", "title"].map((name) => input[name]);
-  return told.find((each): each is string => typeof each === "string" && each !== "") ?? sentenceOf(call.tool);
-}
-
-/** `delete_file` as words: `Delete file`. */
-export function sentenceOf(tool: string): string {
-  const words = tool.replace(/[_-]+/g, " ").trim();
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  const late = ended === undefined ? TIMED_OUT.exec(error) : null;
+  return late === null ? { name: "failed", words: error } : { name: "timed-out", afterSec: late[1] === undefined ? undefined : Number(late[1]) };
 }
 
 export function timeLeft(deadline: number, now: number): string {
   const seconds = Math.max(0, Math.ceil((deadline - now) / 1_000));
+  return seconds < 3_600 ? `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}` : longTime(seconds);
+}
+
+/** `2 min`, `5 hours`, `3 days`. */
+export function longTime(seconds: number): string {
+  if (seconds < 60) {
+    return `${Math.floor(seconds)} s`;
+  }
   if (seconds < 3_600) {
-    return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    return `${Math.floor(seconds / 60)} min`;
   }
   const hours = Math.round(seconds / 3_600);
   return hours < 48 ? `${hours} hours` : `${Math.round(hours / 24)} days`;

@@ -4,12 +4,12 @@ import { act, cleanup, fireEvent, render } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach } from "vitest";
 import { until } from "../../../tests/until.ts";
-import { type CardHost, CardHostProvider, CardList, type HostOptions, ToolCard, useThread } from "../src/index.ts";
+import { CardHostProvider, CardList, type HostOptions, type ThreadHost, ToolCard, useThread } from "../src/index.ts";
 
 afterEach(cleanup);
 
 export interface Page {
-  readonly host: () => CardHost;
+  readonly host: () => ThreadHost;
   readonly text: () => string;
   readonly sees: (text: string | RegExp) => Promise<void>;
   /** The answer has ended. */
@@ -23,7 +23,7 @@ export interface Page {
 }
 
 export function openPage(options: ThreadOptions, hostOptions?: HostOptions): Page {
-  let host: CardHost | undefined;
+  let host: ThreadHost | undefined;
   const { container } = render(<Chat options={options} hostOptions={hostOptions} onRender={(each) => (host = each)} />);
   const text = (): string => container.textContent ?? "";
   const named = <E extends Element>(selector: string, name: string | RegExp): E => {
@@ -33,7 +33,7 @@ export function openPage(options: ThreadOptions, hostOptions?: HostOptions): Pag
     }
     return found;
   };
-  const current = (): CardHost => {
+  const current = (): ThreadHost => {
     if (host === undefined) {
       throw new Error("never rendered");
     }
@@ -65,7 +65,7 @@ function matches(text: string, wanted: string | RegExp, how: "whole" | "part" = 
 interface ChatProps {
   readonly options: ThreadOptions;
   readonly hostOptions: HostOptions | undefined;
-  readonly onRender: (host: CardHost) => void;
+  readonly onRender: (host: ThreadHost) => void;
 }
 
 function Chat({ options, hostOptions, onRender }: ChatProps): ReactNode {

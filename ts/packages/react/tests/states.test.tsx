@@ -1,5 +1,5 @@
 // Every state of UX on one card, in its words.
-import { type Call, LiveThread, SILENCE, type ThreadState } from "@farhand/client";
+import { type Call, httpOf, SILENCE, type ThreadState } from "@farhand/client";
 import { cleanup, render } from "@testing-library/react";
 import { afterEach, expect, it } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
@@ -8,8 +8,11 @@ import { timeLeft } from "../src/view.ts";
 
 afterEach(cleanup);
 
-const thread = new LiveThread({ url: "http://127.0.0.1:9", threadId: "t", storage: null });
-const host: CardHost = { thread, state: thread.state, cards: [], approve: () => undefined };
+const nothing = (): void => undefined;
+const host: CardHost = {
+  http: httpOf({ url: "http://127.0.0.1:9" }), cards: [], connection: { state: "open" },
+  answer: nothing, approve: nothing, retry: nothing, discard: nothing, retryNow: nothing, say: nothing,
+};
 const call: Call = { id: "call_1", tool: "user_confirm", phase: "ready", input: { message: "Delete 12 old drafts?" } };
 const settled: Call = { ...call, phase: "settled", input: call.input, outcome: { kind: "success", output: "yes" } };
 
@@ -31,7 +34,7 @@ const STATES: [CardState, Call, string[]][] = [
   [{ name: "timed-out", afterSec: 60 }, settled, ["Too late to answer", "The assistant waited 60 s and went on", "Ask me again"]],
   [{ name: "denied", reason: "Wrong address" }, settled, ["You said no: “Wrong address”", "Denied"]],
   [{ name: "parked", deadline: Date.now() + 3 * 86_400_000 }, call, ["Parked", "Saved. Answer any time in the next 3 days", "Yes"]],
-  [{ name: "no-client", deadline: undefined }, call, ["No client", "has not answered yet", "Skip"]],
+  [{ name: "no-client", client: "studio-mac", since: Date.now() - 125_000 }, call, ["No client", "“studio-mac” has not been seen for 2 min", "Wait", "Run here", "Skip"]],
   [{ name: "failed", words: "no window" }, settled, ["no window"]],
 ];
 
@@ -69,7 +72,7 @@ it("what the page knows becomes a state", () => {
   const memory = { seenOpen: new Set<string>(), reasons: new Map() };
   const state: ThreadState = { ...SILENCE, facts: new Map(), running: new Set(), deliveries: new Map(), connection: { state: "open" } };
   const name = (extra: Partial<ThreadState>, of: Call = call): string => viewOf({ ...state, ...extra }, of, memory).state.name;
-  const fact = { callId: "call_1", threadId: "t", title: "", tool: call.tool, input: {}, phase: "ready", deadline: null, card: "confirm" };
+  const fact = { callId: "call_1", threadId: "t", title: "", tool: call.tool, input: {}, phase: "ready", deadline: null, card: "confirm", openedAt: "2026-11-01T08:00:00.000Z" };
   const facts = (executor: string): Partial<ThreadState> => ({ facts: new Map([["call_1", { ...fact, executor }]]) });
   expect(name({})).toBe("writing");
   expect(name(facts("frontend"))).toBe("open");
@@ -85,4 +88,9 @@ it("what the page knows becomes a state", () => {
   expect(name({}, settled)).toBe("done");
   const late: Call = { ...settled, phase: "settled", outcome: { kind: "failure", error: "Nobody answered within 5 s." } };
   expect(viewOf(state, late, memory).state).toEqual({ name: "timed-out", afterSec: 5 });
+  // a tool may use the same words; the record knows better than the sentence
+  const ends = (outcome: string): Partial<ThreadState> => ({ ends: new Map([["call_1", { outcome, afterSec: 7 }]]) }) as Partial<ThreadState>;
+  expect(name(ends("failure"), late)).toBe("failed");
+  const other: Call = { ...late, outcome: { kind: "failure", error: "Zu spät." } };
+  expect(viewOf({ ...state, ...ends("timed_out") }, other, memory).state).toEqual({ name: "timed-out", afterSec: 7 });
 });

@@ -3,7 +3,8 @@
 import { openable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
 import { useCardHost } from "../thread.tsx";
-import { type CardView, questionOf } from "../view.ts";
+import type { CardView } from "../view.ts";
+import { questionOf } from "../words.ts";
 import { useAnswer } from "./answer.ts";
 import { Button, Frame, Note } from "./frame.tsx";
 
@@ -38,8 +39,10 @@ export function OpenPageCard({ view }: Card): ReactNode {
     </>
   );
   const context = openPage === undefined ? "In a new tab" : "Beside this chat";
+  const note = openPage === undefined ? undefined : "The page does not open by itself: this chat has not shown this host yet.";
   return (
     <Frame view={view} title={`Open ${url.host}`} context={context} actions={actions}>
+      {note !== undefined && <p>{note}</p>}
       <p className="fh-mono fh-line">{url.href}</p>
     </Frame>
   );

@@ -11,11 +11,11 @@ export interface Answering {
 }
 
 export function useAnswer({ call, state }: CardView): Answering {
-  const { thread } = useCardHost();
-  const fail = (error: string): void => void thread.answer(call.id, { kind: "failure", error });
+  const host = useCardHost();
+  const fail = (error: string): void => host.answer(call.id, { kind: "failure", error });
   return {
     isOff: state.name !== "open" && state.name !== "parked" && state.name !== "no-client",
-    answer: (output) => void thread.answer(call.id, { kind: "success", output }),
+    answer: (output) => host.answer(call.id, { kind: "success", output }),
     fail,
     skip: () => fail("skipped by the user"),
     decline: () => fail("declined by the user"),

@@ -2,7 +2,8 @@
 import { Pencil } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { useCardHost } from "../thread.tsx";
-import { type CardView, sentenceOf } from "../view.ts";
+import type { CardView } from "../view.ts";
+import { sentenceOf } from "../words.ts";
 import { useAnswer } from "./answer.ts";
 import { Button, Frame } from "./frame.tsx";
 
@@ -29,14 +30,14 @@ export function ApprovalCard({ view }: { view: CardView }): ReactNode {
   const isWrong = edited?.ok === false;
   const deciding = (
     <>
-      <Button look="main" disabled={isOff || isWrong} onClick={() => decide(true)}>Allow once</Button>
+      <Button look="main" disabled={isOff || isWrong} aria-keyshortcuts="a" onClick={() => decide(true)}>Allow once</Button>
       {drafts === undefined ? (
         <Button disabled={isOff} onClick={() => setDrafts(draftsOf(call.input))}><Pencil size={14} aria-hidden="true" /> Edit</Button>
       ) : (
         <Button disabled={isOff} onClick={() => setDrafts(undefined)}>Undo changes</Button>
       )}
-      <Button disabled={isOff} onClick={() => setReason("")}>Deny</Button>
-      <Button look="quiet" disabled={isOff || drafts !== undefined} onClick={() => decide(true, "thread")}>Always in this chat</Button>
+      <Button disabled={isOff} aria-keyshortcuts="d" onClick={() => setReason("")}>Deny</Button>
+      <Button look="quiet" className="fh-button fh-quiet fh-last" disabled={isOff || drafts !== undefined} onClick={() => decide(true, "thread")}>Always in this chat</Button>
     </>
   );
   const denying = (
@@ -45,7 +46,7 @@ export function ApprovalCard({ view }: { view: CardView }): ReactNode {
       <Button look="quiet" disabled={isOff} onClick={() => setReason(undefined)}>Back</Button>
     </>
   );
-  const where = executor === "frontend" ? "Runs in this browser once you allow it" : "Runs on the server once you allow it";
+  const where = PLACES[executor] ?? PLACES["server"] ?? "";
   return (
     <Frame view={view} title={`${sentenceOf(call.tool)}?`} context={where} aside={<code className="fh-mono">{call.tool}</code>} actions={reason === undefined ? deciding : denying}>
       {drafts === undefined ? <InputTable input={call.input} /> : <InputForm input={call.input} drafts={drafts} onChange={setDrafts} isOff={isOff} />}
@@ -56,11 +57,21 @@ export function ApprovalCard({ view }: { view: CardView }): ReactNode {
   );
 }
 
+const PLACES: Readonly<Record<string, string>> = {
+  frontend: "Runs in this browser once you allow it",
+  client: "Runs in another program once you allow it",
+  server: "Runs on the server once you allow it",
+};
+
 export function InputTable({ input }: { input: Input }): ReactNode {
+  const fields = Object.entries(input);
+  if (fields.length === 0) {
+    return null;
+  }
   return (
     <table className="fh-table">
       <tbody>
-        {Object.entries(input).map(([name, value]) => (
+        {fields.map(([name, value]) => (
           <tr key={name}>
             <th scope="row">{name}</th>
             <td>{spelled(value)}</td>

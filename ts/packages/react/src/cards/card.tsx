@@ -1,14 +1,16 @@
 // One call as a card, in whichever state it is.
-import { openable, unreachable } from "@farhand/client";
-import type { ReactNode } from "react";
+import { unreachable } from "@farhand/client";
+import { type ReactNode, useState } from "react";
 import { useCardHost, useNow } from "../thread.tsx";
-import { type CardView, questionOf, sentenceOf, timeLeft } from "../view.ts";
-import { ClipboardCard, inTab, LocationCard, OpenPageCard } from "./abilities.tsx";
+import { type CardView, longTime } from "../view.ts";
+import { questionOf, sentenceOf } from "../words.ts";
+import { ClipboardCard, LocationCard, OpenPageCard } from "./abilities.tsx";
 import { useAnswer } from "./answer.ts";
 import { ApprovalCard } from "./approval.tsx";
 import { FileCard, PhotoCard } from "./files.tsx";
-import { Button, Frame, Note, OutcomeIcon } from "./frame.tsx";
+import { Button, Frame, Note } from "./frame.tsx";
 import { ColorCard, ConfirmCard, SelectCard, TextCard } from "./questions.tsx";
+import { OpenForGood, Row, Details } from "./rows.tsx";
 import { UnknownCard } from "./unknown.tsx";
 
 export function ToolCard({ view }: { view: CardView }): ReactNode {
@@ -18,27 +20,24 @@ export function ToolCard({ view }: { view: CardView }): ReactNode {
       return <Writing view={view} />;
     case "open":
     case "sending":
-      return <OpenCard view={view} />;
     case "parked":
-      return <OpenCard view={view} note={<Parked deadline={state.deadline} />} />;
+      return <Question view={view} />;
     case "running":
-      return <Frame view={view} title={questionOf(view.call)} context={PLACES[view.executor] ?? "Running in this browser"} />;
+      return <Running view={view} />;
     case "undelivered":
       return <Undelivered view={view} retryAt={state.retryAt} />;
     case "refused":
       return <Refused view={view} reason={state.reason} />;
     case "no-client":
-      return <NoClient view={view} />;
+      return <NoClient view={view} client={state.client} since={state.since} />;
     case "timed-out":
       return <TimedOut view={view} afterSec={state.afterSec} />;
     case "denied":
-      return <Frame view={view} title={`${sentenceOf(view.call.tool)}: not done`} context={state.reason === "" ? "You said no" : `You said no: “${state.reason}”`} />;
+      return <Denied view={view} reason={state.reason} />;
     case "elsewhere":
-      return <Row view={view} words="Answered in another tab" ok />;
     case "done":
-      return <Row view={view} words={state.words} ok />;
     case "failed":
-      return <Row view={view} words={state.words} ok={false} />;
+      return <Row view={view} />;
     default:
       return unreachable(state);
   }
@@ -46,13 +45,11 @@ export function ToolCard({ view }: { view: CardView }): ReactNode {
 
 const PLACES: Readonly<Record<string, string>> = { server: "Running on the server", client: "Running in another program" };
 
-function OpenCard({ view, note }: { view: CardView; note?: ReactNode }): ReactNode {
-  return (
-    <>
-      <Question view={view} />
-      {note}
-    </>
-  );
+function Running({ view }: { view: CardView }): ReactNode {
+  const { skip } = useAnswer(view);
+  const isHere = view.executor === "frontend";
+  const cancel = isHere ? <Button look="quiet" onClick={skip}>Cancel</Button> : undefined;
+  return <Frame view={view} title={questionOf(view.call)} context={PLACES[view.executor] ?? "Running in this browser"} actions={cancel} />;
 }
 
 function Question({ view }: { view: CardView }): ReactNode {
@@ -93,19 +90,14 @@ function Writing({ view }: { view: CardView }): ReactNode {
   );
 }
 
-function Parked({ deadline }: { deadline: number | undefined }): ReactNode {
-  const now = useNow(true);
-  return <p className="fh-saved">{`Saved. Answer any time${deadline === undefined ? "" : ` in the next ${timeLeft(deadline, now)}`}`}</p>;
-}
-
 function Undelivered({ view, retryAt }: { view: CardView; retryAt: number }): ReactNode {
-  const { thread } = useCardHost();
+  const { retry, discard } = useCardHost();
   const id = answerId(view);
   const seconds = Math.max(0, Math.ceil((retryAt - useNow(true)) / 1_000));
   const actions = (
     <>
-      <Button look="main" onClick={() => thread.retry(id)}>Try now</Button>
-      <Button look="quiet" onClick={() => void thread.discard(id)}>Change answer</Button>
+      <Button look="main" onClick={() => retry(id)}>Try now</Button>
+      <Button look="quiet" onClick={() => discard(id)}>Change answer</Button>
     </>
   );
   return (
@@ -116,12 +108,12 @@ function Undelivered({ view, retryAt }: { view: CardView; retryAt: number }): Re
 }
 
 function Refused({ view, reason }: { view: CardView; reason: string }): ReactNode {
-  const { thread } = useCardHost();
+  const { retry, discard } = useCardHost();
   const id = answerId(view);
   const actions = (
     <>
-      <Button look="main" onClick={() => void thread.discard(id)}>Change answer</Button>
-      <Button look="quiet" onClick={() => thread.retry(id)}>Try again</Button>
+      <Button look="main" onClick={() => discard(id)}>Change answer</Button>
+      <Button look="quiet" onClick={() => retry(id)}>Try again</Button>
     </>
   );
   return (
@@ -135,48 +127,48 @@ function answerId({ call }: CardView): string {
   return call.phase === "asking" ? call.approvalId : call.id;
 }
 
-function NoClient({ view }: { view: CardView }): ReactNode {
+function NoClient({ view, client, since }: { view: CardView; client: string; since: number }): ReactNode {
   const { skip } = useAnswer(view);
+  const [how, setHow] = useState<"asked" | "waiting" | "here">("asked");
+  const seconds = Math.max(0, (useNow(true) - since) / 1_000);
+  if (how === "here") {
+    return <UnknownCard view={view} />;
+  }
+  const actions = (
+    <>
+      {how === "asked" && <Button onClick={() => setHow("waiting")}>Wait</Button>}
+      <Button onClick={() => setHow("here")}>Run here</Button>
+      <Button look="quiet" onClick={skip}>Skip</Button>
+    </>
+  );
+  const context = `“${client}” has not been seen for ${longTime(seconds)}`;
   return (
-    <Frame view={view} title={`${sentenceOf(view.call.tool)}: waiting for another program`} context={`“${view.call.tool}” runs in a program that has not answered yet`} actions={<Button look="quiet" onClick={skip}>Skip</Button>} />
+    <Frame view={view} title={`${sentenceOf(view.call.tool)}: needs another program`} context={context} actions={actions}>
+      {how === "waiting" && <p>It runs there as soon as that program is back.</p>}
+    </Frame>
   );
 }
 
 function TimedOut({ view, afterSec }: { view: CardView; afterSec: number | undefined }): ReactNode {
-  const { thread } = useCardHost();
-  const again = <Button onClick={() => thread.send("Please ask me again.")}>Ask me again</Button>;
+  const { say } = useCardHost();
   const waited = afterSec === undefined ? "The assistant went on without an answer" : `The assistant waited ${afterSec} s and went on`;
-  return (
-    <Frame view={view} title="Too late to answer" context={waited} actions={<>{again}<OpenForGood view={view} /></>} />
-  );
-}
-
-/** A call that is over, in one line; a click unfolds what went in and what came out. */
-function Row({ view, words, ok }: { view: CardView; words: string; ok: boolean }): ReactNode {
-  const { call, kind, state } = view;
-  const told = call.phase === "settled" ? { input: call.input, outcome: call.outcome } : {};
-  return (
-    <div className="fh-row" data-kind={kind} data-state={state.name} data-call={call.id}>
-      <details>
-        <summary>
-          <OutcomeIcon ok={ok} />
-          <span className="fh-title">{questionOf(call)}</span>
-          <span className="fh-context">{words}</span>
-        </summary>
-        <pre className="fh-json">{JSON.stringify(told, undefined, 2)}</pre>
-      </details>
+  const actions = (
+    <>
+      {say !== undefined && <Button onClick={() => say("Please ask me again.")}>Ask me again</Button>}
       <OpenForGood view={view} />
-    </div>
+    </>
   );
+  return <Frame view={view} title="Too late to answer" context={waited} actions={actions} />;
 }
 
-/** A press passes the rules for pop-ups that a script does not: the button stays when the call is over. */
-function OpenForGood({ view: { call } }: { view: CardView }): ReactNode {
-  const { openPage } = useCardHost();
-  const text = call.phase === "settled" ? (call.input as { url?: unknown } | null)?.url : undefined;
-  const url = typeof text === "string" ? openable(text) : undefined;
-  if (url === undefined) {
-    return null;
-  }
-  return <Button look="quiet" aria-label={`Open ${url.host}`} onClick={() => void (openPage ?? inTab)(url)}>Open</Button>;
+function Denied({ view, reason }: { view: CardView; reason: string }): ReactNode {
+  const context = reason === "" ? "You said no" : `You said no: “${reason}”`;
+  return (
+    <Frame view={view} title={`${sentenceOf(view.call.tool)}: not done`} context={context}>
+      <details className="fh-fold">
+        <summary>Show details</summary>
+        <Details view={view} />
+      </details>
+    </Frame>
+  );
 }

@@ -1,7 +1,8 @@
 // Cards that bring a file: picked, or a photo that is taken here. What goes back is a reference.
 import { type DragEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { useCardHost } from "../thread.tsx";
-import { type CardView, questionOf } from "../view.ts";
+import type { CardView } from "../view.ts";
+import { questionOf } from "../words.ts";
 import { upload } from "../upload.ts";
 import { useAnswer } from "./answer.ts";
 import { Button, Frame, Note } from "./frame.tsx";
@@ -15,14 +16,14 @@ interface Sending {
 }
 
 function useUpload(view: CardView): Sending {
-  const { thread } = useCardHost();
+  const { http } = useCardHost();
   const { answer } = useAnswer(view);
   const [share, setShare] = useState<number>();
   const [fault, setFault] = useState<string>();
   const send = (file: File): void => {
     setFault(undefined);
     setShare(0);
-    upload(thread.http, file, setShare).then(answer, (error: Error) => {
+    upload(http, file, setShare).then(answer, (error: Error) => {
       setShare(undefined);
       setFault(error.message);
     });

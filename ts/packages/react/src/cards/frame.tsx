@@ -1,12 +1,12 @@
 // The one frame of every card: icon, title, context, body, one main button, a way out, time left.
 import {
-  Camera, CircleCheck, CircleX, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, TriangleAlert, Type, X,
+  Camera, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, TriangleAlert, Type, X,
 } from "lucide-react";
 import { type ButtonHTMLAttributes, type ReactNode, useId } from "react";
 import { useNow } from "../thread.tsx";
 import { type CardState, type CardView, type Kind, timeLeft } from "../view.ts";
 
-const ICONS: Readonly<Record<Kind, LucideIcon>> = {
+export const ICONS: Readonly<Record<Kind, LucideIcon>> = {
   confirm: Hand,
   text: Type,
   select: List,
@@ -48,8 +48,14 @@ export function Frame({ view: { call, kind, state }, title, context, children, a
       </header>
       {children !== undefined && <div className="fh-body">{children}</div>}
       {actions !== undefined && <div className="fh-actions">{actions}</div>}
+      {state.name === "parked" && <Saved deadline={state.deadline} />}
     </section>
   );
+}
+
+function Saved({ deadline }: { deadline: number | undefined }): ReactNode {
+  const now = useNow(true);
+  return <p className="fh-saved">{`Saved. Answer any time${deadline === undefined ? "" : ` in the next ${timeLeft(deadline, now)}`}`}</p>;
 }
 
 const PILLS: Partial<Record<CardState["name"], readonly [string, string]>> = {
@@ -66,7 +72,7 @@ const PILLS: Partial<Record<CardState["name"], readonly [string, string]>> = {
 function Aside({ state }: { state: CardState }): ReactNode {
   const pill = PILLS[state.name];
   if (pill !== undefined) {
-    return <span className={`fh-pill fh-${pill[1]}`}>{pill[0]}</span>;
+    return <span className={`fh-pill fh-${pill[1]}`}>{pill[1] === "blue" && <span className="fh-beat" aria-hidden="true" />}{pill[0]}</span>;
   }
   return state.name === "open" && state.deadline !== undefined ? <TimeLeft deadline={state.deadline} /> : null;
 }
@@ -96,9 +102,4 @@ export function Note({ tone, children }: { tone: "amber" | "red"; children: Reac
       <Icon size={16} aria-hidden="true" /> <span>{children}</span>
     </p>
   );
-}
-
-export function OutcomeIcon({ ok }: { ok: boolean }): ReactNode {
-  const Icon = ok ? CircleCheck : CircleX;
-  return <Icon size={16} className={ok ? "fh-ok" : "fh-bad"} aria-hidden="true" />;
 }

@@ -1,11 +1,13 @@
 // All open questions of a thread, whole, at the end of its talk. Owns the focus and what is announced.
+import { Hand } from "lucide-react";
 import { type ReactNode, useEffect, useRef } from "react";
 import { CardHostProvider, type CardHost } from "../thread.tsx";
-import { isWaiting, questionOf } from "../view.ts";
+import { isWaiting } from "../view.ts";
+import { questionOf } from "../words.ts";
 import { ToolCard } from "./card.tsx";
 import { Button } from "./frame.tsx";
 
-const CONTROLS = "button:not(:disabled), input:not([hidden]):not(:disabled), select:not(:disabled), textarea:not(:disabled), [role=radio]:not(:disabled)";
+const CONTROLS = "button:not(:disabled), input:not([hidden]):not(:disabled), select:not(:disabled), textarea:not(:disabled)";
 
 export function CardList({ host }: { host: CardHost }): ReactNode {
   const list = useRef<HTMLDivElement>(null);
@@ -17,11 +19,10 @@ export function CardList({ host }: { host: CardHost }): ReactNode {
       list.current.querySelector<HTMLElement>(`[data-call="${CSS.escape(first)}"]`)?.querySelector<HTMLElement>(CONTROLS)?.focus();
     }
   }, [first]);
-  const needed = waiting.length === 1 ? "1 answer needed" : `${waiting.length} answers needed`;
   return (
     <CardHostProvider host={host}>
       <div ref={list} className="fh-cards">
-        <p className="fh-needed" hidden={waiting.length === 0}>{needed}</p>
+        {waiting.length > 0 && <Needed count={waiting.length} />}
         <p className="fh-hidden" aria-live="polite">{waiting.map(({ call }) => questionOf(call)).join(". ")}</p>
         {open.map((view) => <ToolCard key={view.call.id} view={view} />)}
         <ConnectionLine host={host} />
@@ -30,14 +31,24 @@ export function CardList({ host }: { host: CardHost }): ReactNode {
   );
 }
 
-export function ConnectionLine({ host: { state, thread } }: { host: CardHost }): ReactNode {
-  if (state.connection.state !== "lost") {
+function Needed({ count }: { count: number }): ReactNode {
+  return (
+    <p className="fh-needed">
+      <Hand size={15} aria-hidden="true" />
+      <strong>{count === 1 ? "1 answer needed" : `${count} answers needed`}</strong>
+      <span>{`The assistant goes on when ${count === 1 ? "it is" : count === 2 ? "both are" : "all are"} in.`}</span>
+    </p>
+  );
+}
+
+export function ConnectionLine({ host: { connection, retryNow } }: { host: CardHost }): ReactNode {
+  if (connection.state !== "lost") {
     return null;
   }
   return (
     <p className="fh-lost fh-note fh-amber" role="status">
       <span>Connection lost. Trying again.</span>
-      <Button look="quiet" onClick={() => thread.retryNow()}>Resume now</Button>
+      <Button look="quiet" onClick={retryNow}>Resume now</Button>
     </p>
   );
 }

@@ -1,7 +1,7 @@
 // Cards that ask in words: confirm, text, select, colour.
-import { RadioGroup } from "radix-ui";
 import { type FormEvent, type ReactNode, useId, useState } from "react";
-import { type CardView, questionOf } from "../view.ts";
+import type { CardView } from "../view.ts";
+import { questionOf } from "../words.ts";
 import { useAnswer } from "./answer.ts";
 import { Button, Frame } from "./frame.tsx";
 
@@ -53,6 +53,7 @@ const RADIOS_AT_MOST = 5;
 export function SelectCard({ view }: Card): ReactNode {
   const { isOff, answer, skip } = useAnswer(view);
   const [chosen, setChosen] = useState("");
+  const name = useId();
   const options = optionsOf(view);
   const label = questionOf(view.call);
   const actions = (
@@ -64,14 +65,15 @@ export function SelectCard({ view }: Card): ReactNode {
   return (
     <Frame view={view} title={label} context="Choose one" actions={actions}>
       {options.length <= RADIOS_AT_MOST ? (
-        <RadioGroup.Root className="fh-radios" aria-label={label} value={chosen} onValueChange={setChosen} disabled={isOff}>
+        <fieldset className="fh-radios" disabled={isOff}>
+          <legend className="fh-hidden">{label}</legend>
           {options.map((option, index) => (
-            <RadioGroup.Item key={index} className="fh-radio" value={String(index)}>
-              <span className="fh-dot" aria-hidden="true" />
-              {option}
-            </RadioGroup.Item>
+            <label key={index} className="fh-radio">
+              <input type="radio" name={name} value={index} checked={chosen === String(index)} onChange={() => setChosen(String(index))} />
+              <span>{option}</span>
+            </label>
           ))}
-        </RadioGroup.Root>
+        </fieldset>
       ) : (
         <select className="fh-input" aria-label={label} value={chosen} disabled={isOff} onChange={(event) => setChosen(event.target.value)}>
           <option value="" disabled>Choose one</option>

@@ -1,0 +1,155 @@
+// A transport of AI SDK that does not notice cuts: the post is repeated until the server has it, the stream is read on from
+// where it was cut. Owns the line to the server and what a page says about it; must not know messages' parts.
+import { type Connection, Cut, type Frames, httpOf, type HttpOptions, sseTransport, Timers, type Transport, backOff } from "@farhand/client";
+import type { ChatTransport, UIMessage, UIMessageChunk } from "ai";
+
+export interface LiveOptions extends HttpOptions {
+  readonly backOff?: (attempt: number) => number;
+}
+
+/** The server does not know where this page stands: the message has to be read anew, with `resumeStream`. */
+export class Replay extends Error {
+  override readonly name = "Replay";
+}
+
+type Chunks = ReadableStream<UIMessageChunk>;
+type Opening = (signal: AbortSignal) => Promise<Frames | undefined>;
+
+const START = "0.0";
+
+export class LiveTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
+  /** What `reconnectToStream` brings is the whole message. */
+  readonly resumeStreamIsReplay = true;
+  readonly #transport: Transport;
+  readonly #backOff: (attempt: number) => number;
+  readonly #listeners = new Set<() => void>();
+  readonly #timers = new Timers();
+  #connection: Connection = { state: "closed" };
+  #wake: (() => void) | undefined;
+  #cut: AbortController | undefined;
+
+  constructor(options: LiveOptions = {}) {
+    this.#transport = sseTransport(httpOf(options));
+    this.#backOff = options.backOff ?? backOff;
+  }
+
+  get connection(): Connection {
+    return this.#connection;
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  /** Tries at once what waits for its next attempt. */
+  retryNow(): void {
+    this.#wake?.();
+  }
+
+  /** Drops the connection as a broken line does. The run goes on, and so does the reading of it. */
+  pullThePlug(): void {
+    this.#cut?.abort();
+  }
+
+  sendMessages: ChatTransport<Message>["sendMessages"] = async ({ chatId, messages, trigger, messageId, abortSignal }) => {
+    // the server has the history: the last message is all that it needs
+    const last = messages.slice(-1) as unknown as Parameters<Transport["send"]>[0]["messages"];
+    const request = { id: chatId, messages: last, trigger, ...(messageId === undefined ? {} : { messageId }) };
+    return this.#follow(chatId, async (signal) => this.#transport.send(request, signal), abortSignal);
+  };
+
+  reconnectToStream: ChatTransport<Message>["reconnectToStream"] = async ({ chatId, abortSignal }) => {
+    const signal = abortSignal ?? new AbortController().signal;
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        const frames = await this.#transport.resume(chatId, START, signal);
+        this.#connect({ state: frames === undefined ? "closed" : "open" });
+        return frames === undefined ? null : this.#follow(chatId, async () => frames, abortSignal);
+      } catch (error) {
+        await this.#afterCut(error, attempt, signal);
+      }
+    }
+  };
+
+  /** One stream of chunks, whatever happens to the line below it. */
+  #follow(chatId: string, first: Opening, given: AbortSignal | undefined): Chunks {
+    const gone = new AbortController();
+    const signal = given === undefined ? gone.signal : AbortSignal.any([given, gone.signal]);
+    const chunks = this.#chunks(chatId, first, signal);
+    return new ReadableStream<UIMessageChunk>({
+      pull: async (controller) => {
+        try {
+          const { done, value } = await chunks.next();
+          done === true ? controller.close() : controller.enqueue(value);
+        } catch (error) {
+          controller.error(error);
+        }
+      },
+      cancel: () => gone.abort(),
+    });
+  }
+
+  async *#chunks(chatId: string, first: Opening, signal: AbortSignal): AsyncGenerator<UIMessageChunk, void> {
+    let position: string | undefined;
+    let opening = first;
+    for (let attempt = 0; ; ) {
+      try {
+        for await (const frame of this.#read(opening, signal)) {
+          if (frame.chunk.type === "data-gap") {
+            throw new Replay("The answer has to be read anew.");
+          }
+          position = frame.position ?? position;
+          attempt = 0;
+          yield frame.chunk as UIMessageChunk;
+        }
+        this.#connect({ state: "closed" });
+        return;
+      } catch (error) {
+        await this.#afterCut(error, attempt++, signal);
+        // a post that was not answered is posted again; the server knows it by its message's id
+        opening = position === undefined ? first : this.#rest(chatId, position);
+      }
+    }
+  }
+
+  #rest(chatId: string, position: string): Opening {
+    return (signal) => this.#transport.resume(chatId, position, signal);
+  }
+
+  async *#read(opening: Opening, given: AbortSignal): Frames {
+    const cut = new AbortController();
+    this.#cut = cut;
+    try {
+      const frames = await opening(AbortSignal.any([given, cut.signal]));
+      this.#connect({ state: "open" });
+      yield* frames ?? [];
+    } catch (error) {
+      throw cut.signal.aborted && !given.aborted ? new Cut() : error;
+    } finally {
+      this.#cut = this.#cut === cut ? undefined : this.#cut;
+    }
+  }
+
+  /** Waits until the next attempt is due; whatever is no cut is not mended by another one. */
+  async #afterCut(error: unknown, attempt: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted || !(error instanceof Cut)) {
+      this.#connect({ state: "closed" });
+      throw error;
+    }
+    const delay = Math.max(this.#backOff(attempt), error.retryAfterMs);
+    this.#connect({ state: "lost", retryAt: Date.now() + delay });
+    await new Promise<void>((wake) => {
+      this.#wake = wake;
+      signal.addEventListener("abort", () => wake(), { once: true });
+      this.#timers.set("again", delay, wake);
+    });
+    this.#timers.clear("again");
+    this.#wake = undefined;
+  }
+
+  #connect(connection: Connection): void {
+    this.#connection = connection;
+    this.#listeners.forEach((listener) => listener());
+  }
+}

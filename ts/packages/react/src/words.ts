@@ -1,0 +1,96 @@
+// Calls in the words of a person: what is asked, and what came of it. Pure.
+import type { Call } from "@farhand/client";
+import type { Kind } from "./view.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The question itself; tools name it differently. */
+export function questionOf(call: Call): string {
+  const input = call.phase === "writing" ? {} : fieldsOf(call.input);
+  const told = ["message", "question", "prompt", "title"].map((name) => input[name]);
+  return told.find((each): each is string => typeof each === "string" && each !== "") ?? sentenceOf(call.tool);
+}
+
+const TITLES: Partial<Record<Kind, string>> = {
+  location: "Location",
+  photo: "Photo",
+  open_page: "Page opened",
+  clipboard: "Copied to the clipboard",
+};
+
+/** What a call that is over is called in the list of finished ones. */
+export function doneTitle(call: Call, kind: Kind): string {
+  return TITLES[kind] ?? questionOf(call);
+}
+
+/** `delete_file` as words: `Delete file`. */
+export function sentenceOf(tool: string): string {
+  const words = tool.replace(/[_-]+/g, " ").trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+const LONGEST = 80;
+
+/** What happened, in a few words. */
+export function doneWords(kind: Kind, input: unknown, output: unknown): string {
+  return short(wordsByKind(kind, fieldsOf(input), output) ?? plainWords(output));
+}
+
+/** An output of which nothing is known but its shape. */
+export function wordsOf(output: unknown): string {
+  return short(plainWords(output));
+}
+
+export function sizeOf(bytes: number): string {
+  if (bytes < 1_000) {
+    return `${bytes} bytes`;
+  }
+  return bytes < 1_000_000 ? `${Math.round(bytes / 1_000)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+/** `84 ms`, `2.1 s`, `3 min`. */
+export function durationOf(ms: number): string {
+  if (ms < 1_000) {
+    return `${ms} ms`;
+  }
+  return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
+}
+
+function wordsByKind(kind: Kind, input: Fields, output: unknown): string | undefined {
+  const { place, accuracy, name, size, url } = fieldsOf(output);
+  switch (kind) {
+    case "location":
+      return typeof place === "string" ? place : typeof accuracy === "number" ? `Shared once, within ${accuracy} m` : undefined;
+    case "photo":
+    case "file":
+      return typeof name === "string" && typeof size === "number" ? `${name}, ${sizeOf(size)}` : undefined;
+    case "open_page":
+      return typeof url === "string" ? url.replace(/^https?:\/\//, "").replace(/\/$/, "") : undefined;
+    case "clipboard":
+      return output === true && typeof input["text"] === "string" ? input["text"].split("\n", 1)[0] : undefined;
+    case "confirm":
+      return output === "yes" ? "Yes" : output === "no" ? "No" : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function plainWords(output: unknown): string {
+  if (output === true) {
+    return "Done";
+  }
+  if (typeof output !== "object" || output === null) {
+    return String(output);
+  }
+  const { place, lat, lon, name, hex, url } = output as Fields;
+  const told = place ?? (lat == null ? undefined : `${String(lat)}, ${String(lon)}`) ?? name ?? hex ?? url;
+  return told === undefined ? JSON.stringify(output) : String(told);
+}
+
+function short(words: string): string {
+  return words.length > LONGEST ? `${words.slice(0, LONGEST - 1)}…` : words;
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? (value as Fields) : {};
+}
