@@ -1,0 +1,223 @@
+"""What happened in a run of the fault tests, from every side, and what of it must not have happened.
+
+Owns the rules: one outcome for each call; whoever brought a result was told the truth; the model got the
+winner, once; readers heard the journal, no event lost or doubled; no finished tool ran again. Must not know
+how the faults were made, nor how anything was recorded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+
+
+class Told(StrEnum):
+    """What a sender was answered; `NOTHING` if the line broke first."""
+
+    ACCEPTED = "accepted"
+    REPEATED = "repeated"
+    CONFLICT = "conflict"
+    OVER = "over"
+    UNKNOWN = "unknown"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Sending:
+    """One result on its way to a call. `winner` is the digest that a refusal named."""
+
+    call_id: str
+    digest: str
+    told: Told
+    winner: str | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A call in the record, when everything is over. `digest` None: it was never settled."""
+
+    call_id: str
+    thread_id: str
+    kind: str
+    digest: str | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """The results in the history of one request to the model: call id and digest of its outcome, in order."""
+
+    thread_id: str
+    results: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A server tool began; `after_its_result` if the model had been given what it brought by then."""
+
+    tool: str
+    call_key: str
+    idempotent: bool
+    after_its_result: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """One entry of a journal: `text` is all of it, for words; for anything else its own description.
+
+    A discarded one may have been heard, in part or not at all.
+    """
+
+    seq: int
+    text: str
+    is_words: bool = False
+    is_silent: bool = False
+    is_discarded: bool = False
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A piece that a reader got, with the position behind it."""
+
+    seq: int
+    offset: int
+    text: str
+
+
+@dataclass
+class Talk:
+    """One thread: its journal, and what its reader heard over all connections since it last began anew."""
+
+    thread_id: str
+    is_finished: bool
+    journal: list[Line] = field(default_factory=list)
+    heard: list[Heard] = field(default_factory=list)
+
+
+@dataclass
+class History:
+    sendings: list[Sending] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    executions: list[Execution] = field(default_factory=list)
+    talks: list[Talk] = field(default_factory=list)
+
+
+def violations(history: History) -> list[str]:
+    """Every rule that was broken, in words; empty if none was."""
+    return [
+        *_two_outcomes(history),
+        *_untold_truths(history),
+        *_wrong_to_the_model(history),
+        *_lost_or_doubled(history),
+        *_run_twice(history),
+    ]
+
+
+def _two_outcomes(history: History) -> Iterator[str]:
+    accepted = Counter(each.call_id for each in history.sendings if each.told is Told.ACCEPTED)
+    for call_id, times in accepted.items():
+        if times > 1:
+            yield f"two outcomes: {call_id} accepted {times} results"
+    winners: dict[str, set[str]] = defaultdict(set)
+    for each in history.sendings:
+        named = each.digest if each.told in (Told.ACCEPTED, Told.REPEATED) else each.winner
+        if named is not None:
+            winners[each.call_id].add(named)
+    for call_id, named_winners in winners.items():
+        if len(named_winners) > 1:
+            yield f"two outcomes: {call_id} had the winners {sorted(named_winners)}"
+
+
+def _untold_truths(history: History) -> Iterator[str]:
+    kept = {each.call_id: each for each in history.kept}
+    for each in history.sendings:
+        record = kept.get(each.call_id)
+        lie = _lie(each, record.digest if record is not None else None, known=record is not None)
+        if lie:
+            yield f"not the truth: {each.call_id} was told {each.told.value}, {lie}"
+
+
+def _lie(sending: Sending, winner: str | None, *, known: bool) -> str:
+    match sending.told:
+        case Told.ACCEPTED | Told.REPEATED if winner != sending.digest:
+            return f"but the record has {winner}"
+        case Told.CONFLICT if winner == sending.digest:
+            return "but its own result is the winner"
+        case Told.CONFLICT if sending.winner != winner:
+            return f"with {sending.winner}, but the record has {winner}"
+        case Told.OVER if winner == sending.digest:
+            return "but its own result is the winner"
+        case Told.UNKNOWN if known:
+            return "but the call is in the record"
+    return ""
+
+
+def _wrong_to_the_model(history: History) -> Iterator[str]:
+    kept = {each.call_id: each for each in history.kept}
+    given: set[str] = set()
+    for request in history.requests:
+        times = Counter(call_id for call_id, _ in request.results)
+        yield from (f"model: {call_id} given {n} times at once" for call_id, n in times.items() if n > 1)
+        for call_id, digest in request.results:
+            given.add(call_id)
+            record = kept.get(call_id)
+            if record is None:
+                yield f"model: given {call_id}, which is in no record"
+            elif record.digest != digest:
+                yield f"model: given {digest} for {call_id}, but the record has {record.digest}"
+    finished = {talk.thread_id for talk in history.talks if talk.is_finished}
+    for each in history.kept:
+        if each.thread_id in finished and each.call_id not in given:
+            yield f"model: never given {each.call_id} of a thread that finished"
+
+
+def _lost_or_doubled(history: History) -> Iterator[str]:
+    for talk in history.talks:
+        if not talk.is_finished:
+            yield f"lost: {talk.thread_id} never came to its end"
+            continue
+        yield from (f"{fault} in {talk.thread_id}" for fault in _faults_of(talk))
+
+
+def _faults_of(talk: Talk) -> Iterator[str]:
+    numbers = [line.seq for line in talk.journal]
+    if numbers != list(range(1, len(numbers) + 1)):
+        yield f"lost: the journal is numbered {numbers}"
+    positions = [(piece.seq, piece.offset) for piece in talk.heard]
+    for before, after in pairwise(positions):
+        if after <= before:
+            yield f"doubled: {after} was heard after {before}"
+    heard: dict[int, str] = defaultdict(str)
+    for piece in talk.heard:
+        heard[piece.seq] += piece.text
+    for line in talk.journal:
+        yield from _faults_of_line(line, heard.pop(line.seq, None))
+    yield from (f"invented: {text!r} at {seq}, which is in no journal" for seq, text in heard.items() if text)
+
+
+def _faults_of_line(line: Line, heard: str | None) -> Iterator[str]:
+    if line.is_silent:
+        if heard:
+            yield f"invented: {heard!r} at {line.seq}"
+        return
+    if line.is_discarded:
+        if heard and not line.text.startswith(heard):
+            yield f"invented: {heard!r} at {line.seq}, where {line.text!r} was discarded"
+        return
+    if heard is None or (len(heard) < len(line.text)):
+        yield f"lost: {line.text!r} at {line.seq}, heard {heard!r}"
+    elif heard != line.text:
+        yield f"doubled: {heard!r} at {line.seq}, where the journal has {line.text!r}"
+
+
+def _run_twice(history: History) -> Iterator[str]:
+    begun = Counter(each.call_key for each in history.executions if not each.idempotent)
+    for call_key, times in begun.items():
+        if times > 1:
+            yield f"run twice: {call_key} began {times} times"
+    for each in history.executions:
+        if each.after_its_result:
+            yield f"run twice: {each.call_key} began again after its result was known"

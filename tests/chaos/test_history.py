@@ -1,0 +1,199 @@
+"""The checker of histories: silent about a good one, and each planted violation is found and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.chaos.history import (
+    Execution,
+    Heard,
+    History,
+    Kept,
+    Line,
+    Request,
+    Sending,
+    Talk,
+    Told,
+    violations,
+)
+from tests.requirement import requirement
+
+
+def good() -> History:
+    """Two threads: one with two senders and a step that a crash discarded, one whose call timed out."""
+    return History(
+        sendings=[
+            Sending("c1", "mine", Told.NOTHING),
+            Sending("c1", "mine", Told.ACCEPTED),
+            Sending("c1", "mine", Told.REPEATED),
+            Sending("c1", "other", Told.CONFLICT, winner="mine"),
+            Sending("c2", "late", Told.OVER),
+            Sending("nobody", "x", Told.UNKNOWN),
+        ],
+        kept=[Kept("c1", "t1", "success", "mine"), Kept("c2", "t2", "timed_out", "too late")],
+        requests=[
+            Request("t1", ()),
+            Request("t1", (("c1", "mine"),)),
+            Request("t1", (("c1", "mine"),)),
+            Request("t2", (("c2", "too late"),)),
+        ],
+        executions=[
+            Execution("charge", "charge:t1", idempotent=False),
+            Execution("look_up", "look_up:t1", idempotent=True),
+            Execution("look_up", "look_up:t1", idempotent=True),
+        ],
+        talks=[
+            Talk(
+                "t1",
+                is_finished=True,
+                journal=[
+                    Line(1, "", is_silent=True),
+                    Line(2, "cut sho", is_words=True, is_discarded=True),
+                    Line(3, "", is_silent=True),
+                    Line(4, "Hello there.", is_words=True),
+                    Line(5, "output c1"),
+                ],
+                heard=[
+                    Heard(2, 3, "cut"),
+                    Heard(4, 5, "Hello"),
+                    Heard(4, 12, " there."),
+                    Heard(5, 0, "output c1"),
+                ],
+            ),
+            Talk("t2", is_finished=True),
+        ],
+    )
+
+
+@requirement("chaos:checker")
+def test_a_good_history_has_no_violations() -> None:
+    assert violations(good()) == []
+
+
+Plant = Callable[[History], None]
+
+
+def _accept_twice(history: History) -> None:
+    history.sendings.append(Sending("c1", "mine", Told.ACCEPTED))
+
+
+def _name_another_winner(history: History) -> None:
+    history.sendings.append(Sending("c1", "third", Told.CONFLICT, winner="other"))
+
+
+def _accept_what_is_not_kept(history: History) -> None:
+    history.kept[0] = replace(history.kept[0], digest="other")
+    history.requests = [Request("t1", (("c1", "other"),)), history.requests[-1]]
+
+
+def _lose_what_was_accepted(history: History) -> None:
+    history.kept[0] = replace(history.kept[0], digest=None)
+
+
+def _repeat_what_never_won(history: History) -> None:
+    history.sendings = [Sending("c1", "another", Told.REPEATED)]
+
+
+def _refuse_the_winner(history: History) -> None:
+    history.sendings.append(Sending("c1", "mine", Told.CONFLICT, winner="mine"))
+
+
+def _say_over_to_the_winner(history: History) -> None:
+    history.sendings.append(Sending("c1", "mine", Told.OVER))
+
+
+def _deny_a_call_that_exists(history: History) -> None:
+    history.sendings.append(Sending("c2", "x", Told.UNKNOWN))
+
+
+def _give_the_model_a_loser(history: History) -> None:
+    history.requests.append(Request("t1", (("c1", "other"),)))
+
+
+def _give_the_model_a_result_twice(history: History) -> None:
+    history.requests.append(Request("t1", (("c1", "mine"), ("c1", "mine"))))
+
+
+def _give_the_model_nothing(history: History) -> None:
+    history.requests = [history.requests[0], history.requests[-1]]
+
+
+def _give_the_model_a_stranger(history: History) -> None:
+    history.requests.append(Request("t1", (("c9", "mine"),)))
+
+
+def _lose_an_event(history: History) -> None:
+    history.talks[0].heard.pop()
+
+
+def _lose_words(history: History) -> None:
+    history.talks[0].heard[1:3] = [Heard(4, 12, " there.")]
+
+
+def _skip_a_number(history: History) -> None:
+    del history.talks[0].journal[2]
+
+
+def _never_end(history: History) -> None:
+    history.talks[1].is_finished = False
+
+
+def _tell_an_event_twice(history: History) -> None:
+    history.talks[0].heard.append(Heard(5, 0, "output c1"))
+
+
+def _tell_words_twice(history: History) -> None:
+    history.talks[0].heard[2] = Heard(4, 12, "lo there.")
+
+
+def _tell_an_event_of_no_journal(history: History) -> None:
+    history.talks[0].heard.append(Heard(6, 0, "output c7"))
+
+
+def _tell_other_words_than_were_discarded(history: History) -> None:
+    history.talks[0].heard[0] = Heard(2, 3, "dog")
+
+
+def _charge_twice(history: History) -> None:
+    history.executions.append(Execution("charge", "charge:t1", idempotent=False))
+
+
+def _look_up_what_is_known(history: History) -> None:
+    history.executions.append(Execution("look_up", "look_up:t1", idempotent=True, after_its_result=True))
+
+
+@requirement("chaos:checker")
+@pytest.mark.parametrize(
+    ("plant", "named"),
+    [
+        (_accept_twice, "two outcomes: c1 accepted 2"),
+        (_name_another_winner, "two outcomes: c1 had the winners"),
+        (_accept_what_is_not_kept, "not the truth: c1 was told accepted, but the record has other"),
+        (_lose_what_was_accepted, "not the truth: c1 was told accepted, but the record has None"),
+        (_repeat_what_never_won, "not the truth: c1 was told repeated"),
+        (_refuse_the_winner, "not the truth: c1 was told conflict, but its own"),
+        (_say_over_to_the_winner, "not the truth: c1 was told over, but its own"),
+        (_deny_a_call_that_exists, "not the truth: c2 was told unknown"),
+        (_give_the_model_a_loser, "model: given other for c1"),
+        (_give_the_model_a_result_twice, "model: c1 given 2 times"),
+        (_give_the_model_nothing, "model: never given c1"),
+        (_give_the_model_a_stranger, "model: given c9"),
+        (_lose_an_event, "lost: 'output c1' at 5"),
+        (_lose_words, "lost: 'Hello there.' at 4"),
+        (_skip_a_number, "lost: the journal is numbered"),
+        (_never_end, "lost: t2 never came to its end"),
+        (_tell_an_event_twice, "doubled: (5, 0) was heard after (5, 0)"),
+        (_tell_words_twice, "doubled: 'Hellolo there.' at 4"),
+        (_tell_an_event_of_no_journal, "invented: 'output c7' at 6"),
+        (_tell_other_words_than_were_discarded, "invented: 'dog' at 2"),
+        (_charge_twice, "run twice: charge:t1 began 2 times"),
+        (_look_up_what_is_known, "run twice: look_up:t1 began again"),
+    ],
+)
+def test_a_planted_violation_is_found(plant: Plant, named: str) -> None:
+    history = good()
+    plant(history)
+    assert any(named in each for each in violations(history)), violations(history)
