@@ -6,8 +6,12 @@ on every run, so that a failure here fails everywhere; `--hypothesis-profile=sea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
+
+from tests.postgres import Cluster, running_cluster
 
 # the laws are published with farhand, so pytest has to be told that their assertions are tests
 pytest.register_assert_rewrite("farhand.testing.store_laws")
@@ -21,3 +25,10 @@ settings.load_profile("steady")
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A PostgreSQL for all tests of this process, if one of them asks for it."""
+    with running_cluster() as cluster:
+        yield cluster

@@ -10,9 +10,14 @@ DEFAULT = "sqlite:///farhand.db"
 
 
 async def open_store(address: str, clock: Clock | None = None) -> Store:
-    """`memory:`, or `sqlite:///relative.db`, or `sqlite:////absolute.db`."""
-    clock = clock or SystemClock()
+    """`memory:`, `sqlite:///relative.db`, `sqlite:////absolute.db`, or `postgresql://user:password@host/database`.
+
+    A database that several servers share judges time by its own clock, unless one is given.
+    """
     scheme, _, rest = address.partition(":")
+    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        return await _open_postgres(address, clock)
+    clock = clock or SystemClock()
     if scheme == "memory" and not rest:
         from farhand.store.memory import MemoryStore
 
@@ -23,5 +28,17 @@ async def open_store(address: str, clock: Clock | None = None) -> Store:
         return await SqliteStore.open(rest[3:], clock)
     raise BadSetting(
         f"'{address}' is not a store address.",
-        hint="Use memory: or sqlite:///file.db (four slashes for an absolute path).",
+        hint="Use memory:, sqlite:///file.db (four slashes for an absolute path) or postgresql://host/database.",
     )
+
+
+async def _open_postgres(address: str, clock: Clock | None) -> Store:
+    try:
+        from farhand.store.postgres import PostgresStore
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        raise BadSetting(
+            "A PostgreSQL store needs its driver.", hint="Install it: pip install 'farhand[postgres]'."
+        ) from error
+    return await PostgresStore.open(address, clock)

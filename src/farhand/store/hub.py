@@ -1,13 +1,14 @@
-"""Hints inside one process: something about this run or call has changed, go and look.
+"""Hints: something about this run or call has changed, go and look.
 
-A watcher that cannot keep up loses news, never truth: it is told so (`lost`) and reads the store again.
+What this process writes is told here at once; a store that others share tells what they wrote, too. A watcher
+that cannot keep up loses news, never truth: it is told so (`lost`) and reads the store again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -27,6 +28,22 @@ def freed(run_id: str) -> str:
 
 CLIENT_CALLS = "client-calls"
 """Topic of calls that were opened for registered clients, or moved, of all owners."""
+
+
+RUN_TAKEN = "run-taken"
+"""Topic of runs that another process took by force: their ids."""
+
+LET_GO = "let-go"
+"""Topic of runs that another process is about to take: whoever holds one stores what was said and stops."""
+
+CLIENTS_CHANGED = "clients-changed"
+"""Topic of owners whose registrations another process has changed."""
+
+ELSEWHERE_SEC = 6.0
+"""For how long it is believed that another process has a watcher: it says so again every two seconds."""
+
+ELSEWHERE_AT_MOST = 100_000
+"""Beyond so many, those that are not said any more are forgotten."""
 
 
 def asked_of(owner: Owner, client_id: str) -> str:
@@ -89,12 +106,15 @@ class Watch:
 
 class Hub:
     """`recheck`: after how many seconds of silence the record is looked at again. Inside one process nothing
-    is lost, so that is long; a hub fed from outside sets it short."""
+    is lost, so that is long; a hub that is fed from outside shakes its watchers when it may have missed
+    something. `aside` tells the other processes, where there are any."""
 
-    def __init__(self, *, recheck: float = 15.0) -> None:
+    def __init__(self, *, recheck: float = 15.0, aside: Callable[[str, str], None] | None = None) -> None:
         self.recheck = recheck
         self.closed = False
+        self.tell_others = aside or (lambda topic, item: None)
         self._watches: dict[str, list[Watch]] = {}
+        self._elsewhere: dict[str, float] = {}
 
     def watch(self, *topics: str, limit: int = 256) -> Watch:
         return Watch(self, topics, limit)
@@ -110,9 +130,39 @@ class Hub:
             for watch in watches:
                 watch.wake()
 
+    def shake(self, topic: str) -> None:
+        """What is new is not at hand: watchers have to look at the record."""
+        for watch in self._watches.get(topic, ()):
+            watch.lost = True
+            watch.wake()
+
+    def shake_all(self) -> None:
+        for topic in list(self._watches):
+            self.shake(topic)
+
+    def has(self, topic: str) -> bool:
+        """Whether somebody watches it in this process."""
+        return topic in self._watches
+
     def watched(self, topic: str) -> int:
-        """How many are watching: a held run that nobody reads need not be held."""
-        return len(self._watches.get(topic, ()))
+        """How many are watching: a held run that nobody reads need not be held. All those in other processes
+        count as one."""
+        return len(self._watches.get(topic, ())) + self._is_watched_elsewhere(topic)
+
+    def read_here(self) -> list[str]:
+        """The runs that somebody reads in this process."""
+        return [topic for topic in self._watches if topic.startswith("run_")]
+
+    def seen_elsewhere(self, topic: str) -> None:
+        """Another process has said that somebody watches this there."""
+        now = asyncio.get_running_loop().time()
+        if len(self._elsewhere) > ELSEWHERE_AT_MOST:
+            self._elsewhere = {each: until for each, until in self._elsewhere.items() if until > now}
+        self._elsewhere[topic] = now + ELSEWHERE_SEC
+
+    def _is_watched_elsewhere(self, topic: str) -> bool:
+        until = self._elsewhere.get(topic)
+        return until is not None and until > asyncio.get_running_loop().time()
 
     def add(self, topic: str, watch: Watch) -> None:
         self._watches.setdefault(topic, []).append(watch)

@@ -1,0 +1,167 @@
+"""Hints between processes: what others have written is told to the watchers of this one.
+
+Only the store is the record. Over a connection that is alive no notification gets lost, so the connection is
+asked for a sign of life twice a second; while there is none, every watcher looks at the record once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from farhand.core.event import Entry
+from farhand.core.principal import Owner
+from farhand.errors import Broken
+from farhand.store.hub import CLIENTS_CHANGED, RUN_TAKEN, Hub
+from farhand.store.postgres import hints
+from farhand.store.postgres.hints import Hint, notifications, read_note
+from farhand.store.postgres.line import Declined, Line, Lost, Raced, connect
+from farhand.store.postgres.lines import Lines
+from farhand.store.postgres.place import Place
+from farhand.store.postgres.rows import Columns, entry_of
+
+log = logging.getLogger("farhand.store")
+
+ALIVE_SEC = 0.5
+"""How often the connection is asked, and how long it may take to answer."""
+BLIND_SEC = 1.0
+"""How often everybody looks at the record while nothing can be heard."""
+WATCHED_EVERY = 4
+"""So many signs of life between two tellings of who is read here."""
+
+
+class Bell:
+    def __init__(self, place: Place, lines: Lines, hub: Hub, name: str) -> None:
+        self._place = place
+        self._lines = lines
+        self._hub = hub
+        self._name = name
+        self._grown: dict[str, int] = {}
+        self._more = asyncio.Event()
+        self._to_say: list[Hint] = []
+        self._say_now = asyncio.Event()
+        self.is_heard = False
+        """Whether there is a connection that hears."""
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen())
+            group.create_task(self._fetch_entries())
+
+    def say(self, hint: Hint) -> None:
+        """To all other processes, soon, without a record behind it."""
+        self._to_say.append(hint)
+        self._say_now.set()
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                await self._hear_until_lost()
+            except (Lost, Declined, Raced, ValueError, TimeoutError) as error:
+                if self.is_heard:
+                    log.warning("nothing is heard of the other servers: %s", error)
+            self.is_heard = False
+            self._hub.shake_all()
+            await asyncio.sleep(BLIND_SEC)
+
+    async def _hear_until_lost(self) -> None:
+        line = await connect(self._place)
+        try:
+            await line.listen(self._place.channel, self._hear)
+            # what was said before this moment is in the record alone
+            self._hub.shake_all()
+            self.is_heard = True
+            count = 0
+            while not line.is_closed:
+                await self._speak(line, is_time_to_tell=count % WATCHED_EVERY == 0)
+                count += 1
+                await self._pause()
+        finally:
+            line.cut()
+
+    async def _speak(self, line: Line, *, is_time_to_tell: bool) -> None:
+        said, self._to_say = self._to_say, []
+        if is_time_to_tell:
+            said += [(hints.READ, topic) for topic in self._hub.read_here()]
+        async with asyncio.timeout(ALIVE_SEC * 2):
+            for note in notifications(self._name, said):
+                await line.fetch("SELECT pg_notify($1, $2)", self._place.channel, note)
+            if not said:
+                await line.fetch("SELECT 1")
+
+    async def _pause(self) -> None:
+        self._say_now.clear()
+        if self._to_say:
+            return
+        try:
+            async with asyncio.timeout(ALIVE_SEC):
+                await self._say_now.wait()
+        except TimeoutError:
+            return
+
+    def _hear(self, text: str) -> None:
+        sender, heard = read_note(text)
+        if sender == self._name:
+            return
+        for hint in heard:
+            self._take(hint)
+
+    def _take(self, hint: list[str | int]) -> None:
+        match hint:
+            case [hints.GREW, str(run_id), int(seq)]:
+                if self._hub.has(run_id):
+                    self._grown[run_id] = min(seq, self._grown.get(run_id, seq))
+                    self._more.set()
+            case [hints.MOVED, str(topic)]:
+                self._hub.tell(topic, None)
+            case [hints.LOOK, str(topic)]:
+                self._hub.shake(topic)
+            case _:
+                self._take_seldom(hint)
+
+    def _take_seldom(self, hint: list[str | int]) -> None:
+        match hint:
+            case [hints.READ, str(topic)]:
+                self._hub.seen_elsewhere(topic)
+            case [hints.CLAIMED, str(run_id)]:
+                self._hub.tell(RUN_TAKEN, run_id)
+            case [hints.CLIENTS, str(tenant), str(subject)]:
+                self._hub.tell(CLIENTS_CHANGED, Owner(tenant, subject))
+            case [hints.ASIDE, str(topic), str(item)]:
+                self._hub.tell(topic, item)
+            case _:
+                # of a newer version, perhaps
+                self._hub.shake_all()
+
+    async def _fetch_entries(self) -> None:
+        """Reads what journals grew by and tells it, as if it had been written here."""
+        while True:
+            await self._more.wait()
+            self._more.clear()
+            grown, self._grown = self._grown, {}
+            try:
+                await self._tell_entries(grown)
+            except Broken:
+                for run_id in grown:
+                    self._hub.shake(run_id)
+
+    async def _tell_entries(self, grown: dict[str, int]) -> None:
+        found = await self._lines.many(ENTRIES, (list(grown), list(grown.values())), _entry_of_run)
+        added: dict[str, list[Entry]] = {}
+        for run_id, entry in found:
+            added.setdefault(run_id, []).append(entry)
+        for run_id, entries in added.items():
+            self._hub.tell(run_id, entries)
+
+
+def _entry_of_run(row: Columns) -> tuple[str, Entry]:
+    return row[0], entry_of(row[1:])
+
+
+ENTRIES = """
+    SELECT run_id, seq, events.body, at
+    FROM unnest($1::text[], $2::bigint[]) AS grown (run_id, first)
+        JOIN runs USING (run_id)
+        JOIN events ON events.run_no = runs.run_no AND seq >= first
+    ORDER BY events.run_no, seq LIMIT 5000
+"""

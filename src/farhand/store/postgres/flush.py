@@ -1,0 +1,213 @@
+"""Hands a draft to the database, inside its transaction: a few statements for all of its commits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from farhand.core.call import Call, Phase
+from farhand.core.principal import Owner
+from farhand.core.run import Run
+from farhand.store.postgres.draft import CallRow, Draft, RunRow
+from farhand.store.postgres.line import Line
+from farhand.store.postgres.rows import Columns
+
+Value: TypeAlias = str | bytes | float | None
+
+
+async def flush(line: Line, draft: Draft) -> None:
+    await _flush_threads(line, draft)
+    await _flush_runs(line, draft)
+    await _flush_calls(line, draft)
+    await _many(line, INSERT_EVENTS, draft.events)
+    # last, since an owner's other writers wait from here to the end of the transaction
+    await _flush_feed(line, draft)
+
+
+async def _flush_threads(line: Line, draft: Draft) -> None:
+    updated = [(row.thread_no, row.thread.updated_at, row.body) for _, row in draft.threads.updated()]
+    await _many(line, UPDATE_THREADS, updated)
+    added = sorted(
+        (owner.tenant, owner.subject, thread_id, row.thread_no, row.thread.updated_at, row.body)
+        for (owner, thread_id), row in draft.threads.added()
+    )
+    await _many(line, INSERT_THREADS, added)
+    messages = [(*key, body) for key, body in draft.messages.added()]
+    await _many(line, INSERT_MESSAGES, messages)
+
+
+async def _flush_runs(line: Line, draft: Draft) -> None:
+    # updates first: a thread's old run must have ended before the new one is there
+    updated = [(row.run_no, *_changing(row.run)) for old, row in draft.runs.updated() if old.run != row.run]
+    await _many(line, UPDATE_RUNS, updated)
+    await _many(line, INSERT_RUNS, [_whole_run(row) for _, row in draft.runs.added()])
+
+
+async def _flush_calls(line: Line, draft: Draft) -> None:
+    moved = [_moved(row, row.call) for _, row in draft.calls.updated() if row.call is not None]
+    await _many(line, UPDATE_CALLS, moved)
+    opened = [_whole_call(row, row.call) for _, row in draft.calls.added() if row.call is not None]
+    await _many(line, INSERT_CALLS, opened)
+    await _many(line, INSERT_TOOLS, sorted(draft.tools.added()))
+
+
+async def _flush_feed(line: Line, draft: Draft) -> None:
+    if not draft.mentions:
+        return
+    counts = Counter(mention.owner for mention in draft.mentions)
+    owners = [(owner.tenant, owner.subject, count) for owner, count in sorted(counts.items())]
+    ends: Sequence[Columns] = await line.fetch(MOVE_FEED_ENDS, *_columns(owners))
+    next_no = {
+        Owner(tenant, subject): last - counts[Owner(tenant, subject)] for tenant, subject, last in ends
+    }
+    rows: list[tuple[Value, ...]] = []
+    for each in draft.mentions:
+        next_no[each.owner] += 1
+        key = (each.owner.tenant, each.owner.subject, next_no[each.owner])
+        rows.append((*key, each.at, each.run_no, each.seq, each.thread_id, each.body))
+    await _many(line, INSERT_FEED, rows)
+
+
+def _changing(run: Run) -> tuple[Value, ...]:
+    return (
+        str(run.state),
+        run.parked,
+        run.step,
+        run.fence,
+        run.lease_until,
+        run.last_seq,
+        run.blockers,
+        run.ended_at,
+        run.error,
+        stray_at(run),
+    )
+
+
+def stray_at(run: Run) -> float | None:
+    """From when on nobody advances the run though somebody could."""
+    if run.ended_at is not None:
+        return None
+    if run.parked:
+        return 0.0 if run.could_go_on else None
+    return run.lease_until
+
+
+def _whole_run(row: RunRow) -> tuple[Value, ...]:
+    run = row.run
+    owner = (run.owner.tenant, run.owner.subject)
+    return row.run_no, *_changing(run), run.run_id, *owner, run.thread_id, run.started_at, run.hold_for
+
+
+def _moved(row: CallRow, call: Call) -> tuple[Value, ...]:
+    is_open = call.phase is not Phase.SETTLED
+    return call.call_id, row.version, row.body, is_open, row.deadline, call.settled_at
+
+
+def _whole_call(row: CallRow, call: Call) -> tuple[Value, ...]:
+    return (
+        *_moved(row, call),
+        row.run_no,
+        call.owner.tenant,
+        call.owner.subject,
+        call.thread_id,
+        call.step,
+        None if call.approval is None else call.approval.approval_id,
+        call.client_id,
+        None if call.request is None else call.request.request_id,
+    )
+
+
+async def _many(line: Line, sql: str, rows: Sequence[Sequence[Value]]) -> None:
+    if rows:
+        await line.fetch(sql, *_columns(rows))
+
+
+def _columns(rows: Sequence[Sequence[Value]]) -> list[list[Value]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+UPDATE_THREADS = """
+    UPDATE threads SET updated_at = new.updated_at, body = new.body
+    FROM unnest($1::bigint[], $2::float8[], $3::bytea[]) AS new (thread_no, updated_at, body)
+    WHERE threads.thread_no = new.thread_no
+"""
+
+INSERT_THREADS = """
+    INSERT INTO threads (tenant, subject, thread_id, thread_no, updated_at, body)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::float8[], $6::bytea[])
+"""
+
+INSERT_MESSAGES = """
+    INSERT INTO messages (thread_no, message_id, body)
+    SELECT thread_no, message_id, body
+    FROM unnest($1::bigint[], $2::text[], $3::bytea[])
+        WITH ORDINALITY AS new (thread_no, message_id, body, place)
+    ORDER BY place
+"""
+
+_RUN_ARRAYS = """
+    $1::bigint[], $2::text[], $3::bool[], $4::bigint[], $5::bigint[], $6::float8[], $7::bigint[],
+    $8::bigint[], $9::float8[], $10::text[], $11::float8[]
+"""
+
+_RUN_NAMES = "run_no, state, parked, step, fence, lease_until, last_seq, blockers, ended_at, error, stray_at"
+
+# what is put together here are names of columns and numbers of values, never a value
+UPDATE_RUNS = f"""
+    UPDATE runs SET state = new.state, parked = new.parked, step = new.step, fence = new.fence,
+        lease_until = new.lease_until, last_seq = new.last_seq, blockers = new.blockers,
+        ended_at = new.ended_at, error = new.error, stray_at = new.stray_at
+    FROM unnest({_RUN_ARRAYS}) AS new ({_RUN_NAMES})
+    WHERE runs.run_no = new.run_no
+"""  # noqa: S608
+
+# as above
+INSERT_RUNS = f"""
+    INSERT INTO runs ({_RUN_NAMES}, run_id, tenant, subject, thread_id, started_at, hold_for)
+    SELECT * FROM unnest({_RUN_ARRAYS},
+        $12::text[], $13::text[], $14::text[], $15::text[], $16::float8[], $17::float8[])
+"""  # noqa: S608
+
+UPDATE_CALLS = """
+    UPDATE calls SET version = new.version, body = new.body, is_open = new.is_open,
+        deadline = new.deadline, settled_at = new.settled_at
+    FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bool[], $5::float8[], $6::float8[])
+        AS new (call_id, version, body, is_open, deadline, settled_at)
+    WHERE calls.call_id = new.call_id
+"""
+
+INSERT_CALLS = """
+    INSERT INTO calls (call_id, version, body, is_open, deadline, settled_at, run_no, tenant, subject,
+        thread_id, step, approval_id, client_id, request_id)
+    SELECT call_id, version, body, is_open, deadline, settled_at, run_no, tenant, subject,
+        thread_id, step, approval_id, client_id, request_id
+    FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bool[], $5::float8[], $6::float8[], $7::bigint[],
+        $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[], $13::text[], $14::text[])
+        WITH ORDINALITY AS new (call_id, version, body, is_open, deadline, settled_at, run_no, tenant,
+            subject, thread_id, step, approval_id, client_id, request_id, place)
+    ORDER BY place
+"""
+
+INSERT_TOOLS = """
+    INSERT INTO tools (version, body) SELECT * FROM unnest($1::text[], $2::bytea[])
+    ON CONFLICT DO NOTHING
+"""
+
+INSERT_EVENTS = """
+    INSERT INTO events (run_no, seq, at, body)
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::float8[], $4::bytea[])
+"""
+
+MOVE_FEED_ENDS = """
+    INSERT INTO feed_ends (tenant, subject, last_no)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[])
+    ON CONFLICT (tenant, subject) DO UPDATE SET last_no = feed_ends.last_no + excluded.last_no
+    RETURNING tenant, subject, last_no
+"""
+
+INSERT_FEED = """
+    INSERT INTO feed (tenant, subject, feed_no, at, run_no, seq, thread_id, body)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::float8[], $5::bigint[], $6::bigint[],
+        $7::text[], $8::bytea[])
+"""

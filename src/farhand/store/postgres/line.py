@@ -1,0 +1,152 @@
+"""One connection to the database. The only importer of the driver: its errors become three of ours.
+
+A command that is not answered in time ends its connection: half a connection looks like a slow one, and
+nobody can tell what state it was left in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+# it comes without types; this is its only importer, and what leaves this module is typed
+import asyncpg  # type: ignore[import-untyped]
+
+from farhand.store.postgres.place import Place
+
+log = logging.getLogger("farhand.store")
+
+Row: TypeAlias = Sequence[object]
+
+CONNECT_SEC = 5.0
+COMMAND_SEC = 10.0
+CLOSE_SEC = 2.0
+
+_SETTINGS = {
+    "application_name": "farhand",
+    # all in milliseconds: below our own patience, so that the database says which statement was slow
+    "statement_timeout": "8000",
+    "lock_timeout": "4000",
+    # whoever is stopped in the middle of a transaction must not keep its rows from the others
+    "idle_in_transaction_session_timeout": "4000",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "jit": "off",
+}
+
+
+class Lost(Exception):
+    """The connection is gone, or none could be made."""
+
+
+class Raced(Exception):
+    """Another transaction was faster: look again, and try again."""
+
+
+class Declined(Exception):
+    """The database is there and did not do it: too slow, locked, out of space."""
+
+
+class Line:
+    """Made by `connect`."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    @property
+    def is_closed(self) -> bool:
+        return bool(self._connection.is_closed())
+
+    async def fetch(self, sql: str, *values: object) -> list[Row]:
+        async with self._in_time():
+            found: list[Row] = await self._connection.fetch(sql, *values)
+            return found
+
+    async def run(self, sql: str) -> None:
+        """One or several statements, without values."""
+        async with self._in_time():
+            await self._connection.execute(sql)
+
+    async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
+        async with self._in_time():
+            await self._connection.add_listener(channel, lambda _line, _pid, _channel, text: heard(text))
+
+    def on_end(self, ended: Callable[[], None]) -> None:
+        """Hears of the end of the connection, whoever ended it."""
+        self._connection.add_termination_listener(lambda _line: ended())
+
+    def cut(self) -> None:
+        """At once, without a farewell."""
+        self._connection.terminate()
+
+    async def close(self) -> None:
+        try:
+            await self._connection.close(timeout=CLOSE_SEC)
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            self.cut()
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(COMMAND_SEC):
+                yield
+        except TimeoutError as error:
+            self.cut()
+            raise Lost("the database did not answer in time") from error
+        except asyncio.CancelledError:
+            # the answer is still to come, and nobody is left to read it
+            self.cut()
+            raise
+        except _ALL as error:
+            raise self._plain(error) from error
+
+    def _plain(self, error: Exception) -> Exception:
+        if isinstance(error, _UNFIT):
+            return ValueError(f"the database cannot hold this: {error}")
+        if isinstance(error, _RACED):
+            return Raced(str(error))
+        if self.is_closed or isinstance(error, _LOST):
+            self.cut()
+            return Lost(str(error) or type(error).__name__)
+        return Declined(str(error))
+
+
+async def connect(place: Place) -> Line:
+    """`Lost` if the database cannot be reached now, `ValueError` if it never will with this address."""
+    try:
+        async with asyncio.timeout(CONNECT_SEC):
+            connection = await asyncpg.connect(
+                place.dsn,
+                timeout=CONNECT_SEC,
+                server_settings={**_SETTINGS, "search_path": place.schema},
+            )
+    except _WRONG as error:
+        raise ValueError(str(error)) from error
+    except (TimeoutError, *_ALL) as error:
+        raise Lost(str(error) or "the database did not answer in time") from error
+    return Line(connection)
+
+
+_ALL = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+_WRONG = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.ClientConfigurationError,
+)
+_UNFIT = (asyncpg.DataError, asyncpg.exceptions.PostgresSyntaxError)
+_RACED = (asyncpg.UniqueViolationError, asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+_LOST = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    # a standby that took over as read-only, or the old primary: another connection may find the right one
+    asyncpg.ReadOnlySQLTransactionError,
+)

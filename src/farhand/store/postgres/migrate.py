@@ -1,0 +1,109 @@
+"""Makes our schema and brings its tables up to date, whoever comes first: the others wait for a lock.
+
+Whatever is wrong with a database is one clear sentence at start. Must not know what is kept in the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+
+from farhand.errors import BadSetting
+from farhand.store.postgres.line import Declined, Line, Lost, connect
+from farhand.store.postgres.place import Place
+from farhand.store.postgres.rows import Columns
+
+OLDEST = 130_000
+"""PostgreSQL 13: older ones cannot say what became of a transaction by its id."""
+
+
+async def prepare(place: Place) -> float:
+    """The tables are there, in the newest version; and what time the database says it is."""
+    try:
+        line = await connect(place)
+    except (Lost, ValueError) as error:
+        raise _unusable(place, error) from error
+    try:
+        return await _prepare(line, place)
+    except (Lost, Declined, ValueError) as error:
+        raise _unusable(place, error) from error
+    finally:
+        await line.close()
+
+
+def latest_version() -> int:
+    return max(number for number, _ in _migrations())
+
+
+async def _prepare(line: Line, place: Place) -> float:
+    found: Sequence[Columns] = await line.fetch(
+        "SELECT current_setting('server_version_num')::int, extract(epoch FROM clock_timestamp())::float8"
+    )
+    version, now = found[0]
+    if version < OLDEST:
+        raise BadSetting(
+            f"The store {place.name} is PostgreSQL {version // 10_000}; farhand needs 13 or newer."
+        )
+    if await _stored_version(line, place) != latest_version():
+        await _migrate(line, place)
+    return float(now)
+
+
+async def _migrate(line: Line, place: Place) -> None:
+    """One transaction: a crash in the middle leaves the version before it."""
+    # others may take longer than a statement may
+    await line.run("SET statement_timeout = '60s'; SET lock_timeout = '60s'; BEGIN")
+    await line.fetch(
+        "SELECT pg_advisory_xact_lock(hashtextextended('farhand tables of ' || $1::text, 0))", place.schema
+    )
+    stored = await _stored_version(line, place)
+    latest = latest_version()
+    if stored is not None and stored > latest:
+        raise BadSetting(
+            f"The store {place.name} was written by a newer farhand ({stored}; this one knows {latest}).",
+            hint="Use that farhand, or another schema.",
+        )
+    if stored is None:
+        await _make_ours(line, place)
+    for number, sql in _migrations():
+        if number > (stored or 0):
+            await line.run(sql)
+            await line.fetch("UPDATE farhand_version SET number = $1", number)
+    await line.run("COMMIT")
+
+
+async def _make_ours(line: Line, place: Place) -> None:
+    """A schema with tables of somebody else is never touched."""
+    [row] = await line.fetch("SELECT count(*) FROM pg_tables WHERE schemaname = $1", place.schema)
+    if row[0]:
+        raise BadSetting(
+            f"The store {place.name} has tables of another program.", hint="Name another schema."
+        )
+    [row] = await line.fetch("SELECT count(*) FROM pg_namespace WHERE nspname = $1", place.schema)
+    if not row[0]:
+        # checked when the address was read: small letters, digits and _
+        await line.run(f'CREATE SCHEMA "{place.schema}"')
+    await line.run(
+        "CREATE TABLE farhand_version (number int NOT NULL); INSERT INTO farhand_version VALUES (0)"
+    )
+
+
+async def _stored_version(line: Line, place: Place) -> int | None:
+    [row] = await line.fetch("SELECT to_regclass($1::text)::text", f"{place.schema}.farhand_version")
+    if row[0] is None:
+        return None
+    found: Sequence[Columns] = await line.fetch("SELECT number FROM farhand_version")
+    return int(found[0][0])
+
+
+def _migrations() -> list[tuple[int, str]]:
+    folder = files("farhand.store") / "migrations" / "postgres"
+    scripts = [script for script in folder.iterdir() if script.name.endswith(".sql")]
+    return sorted((int(script.name[:4]), script.read_text()) for script in scripts)
+
+
+def _unusable(place: Place, error: Exception) -> BadSetting:
+    return BadSetting(
+        f"The store {place.name} cannot be used: {str(error).removesuffix('.')}.",
+        hint="Check the address, and that the database is running and lets this user in.",
+    )

@@ -1,0 +1,72 @@
+"""Removes what has been kept for long enough, a slice at a time. Threads and messages stay.
+
+Any number of processes may do so at once: each takes rows that no other has in hand.
+"""
+
+from __future__ import annotations
+
+from farhand.store.postgres.files import purge_files
+from farhand.store.postgres.line import Line
+from farhand.store.postgres.lines import Lines
+from farhand.store.rules import ARRIVING_SEC
+
+CALLS = 500
+"""Removed in one transaction, so that commits get their turn in between."""
+JOURNALS = 20
+NEWS = 5000
+
+
+async def purge(lines: Lines, settled_before: float, *, now: float) -> int:
+    """How many calls were removed."""
+    purged = 0
+    while removed := await lines.transact(lambda line: _purge_calls(line, settled_before)):
+        purged += removed
+    while await lines.transact(lambda line: _purge_journals(line, settled_before)):
+        pass
+    while await lines.transact(lambda line: _purge_feed(line, settled_before)):
+        pass
+    arriving = now - ARRIVING_SEC
+    while await lines.transact(lambda line: purge_files(line, settled_before, arriving_before=arriving)):
+        pass
+    return purged
+
+
+async def _purge_calls(line: Line, settled_before: float) -> int:
+    """Settled calls. Those of a run that goes on stay: it may still hand their outcomes to the model."""
+    return len(await line.fetch(DELETE_CALLS, settled_before, CALLS))
+
+
+async def _purge_journals(line: Line, ended_before: float) -> int:
+    """The events of some ended runs; how many runs that were."""
+    found = await line.fetch(JOURNALS_OF, ended_before, JOURNALS)
+    runs = [row[0] for row in found]
+    await line.fetch("DELETE FROM events WHERE run_no = ANY($1::bigint[])", runs)
+    await line.fetch("UPDATE runs SET has_journal = false WHERE run_no = ANY($1::bigint[])", runs)
+    return len(runs)
+
+
+async def _purge_feed(line: Line, before: float) -> int:
+    """What was told before this time. The last row of each owner stays, as the place where readers are."""
+    return len(await line.fetch(DELETE_FEED, before, NEWS))
+
+
+DELETE_CALLS = """
+    DELETE FROM calls WHERE call_no IN (
+        SELECT call_no FROM calls LEFT JOIN runs USING (run_no)
+        WHERE settled_at < $1 AND (run_id IS NULL OR ended_at IS NOT NULL)
+        LIMIT $2 FOR UPDATE OF calls SKIP LOCKED)
+    RETURNING 1
+"""
+
+JOURNALS_OF = """
+    SELECT run_no FROM runs WHERE ended_at < $1 AND has_journal LIMIT $2 FOR UPDATE SKIP LOCKED
+"""
+
+DELETE_FEED = """
+    DELETE FROM feed WHERE (tenant, subject, feed_no) IN (
+        SELECT old.tenant, old.subject, old.feed_no FROM feed AS old
+            JOIN feed_ends USING (tenant, subject)
+        WHERE old.at < $1 AND old.feed_no < feed_ends.last_no
+        LIMIT $2 FOR UPDATE OF old SKIP LOCKED)
+    RETURNING 1
+"""

@@ -1,0 +1,111 @@
+"""Records as rows: JSON in `body`, a run in columns. Knows the columns; knows no connection and no rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from farhand.core.call import Call
+from farhand.core.client import Client
+from farhand.core.event import Entry, Event, Happening, News
+from farhand.core.file import StoredFile
+from farhand.core.principal import Owner
+from farhand.core.run import Run, RunState
+from farhand.core.thread import Message, Thread
+from farhand.core.tool import Tool
+from farhand.store.base import Due
+
+RUN_COLUMNS = (
+    "run_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until, last_seq,"
+    " blockers, started_at, hold_for, ended_at, error"
+)
+
+# a row of the driver: what is in it follows from the columns that were asked for
+Columns: TypeAlias = Any
+Unknown: TypeAlias = dict[str, msgspec.Raw]
+
+encode = msgspec.json.Encoder().encode
+thread_of = msgspec.json.Decoder(Thread).decode
+client_of = msgspec.json.Decoder(Client).decode
+file_of = msgspec.json.Decoder(StoredFile).decode
+_call_of = msgspec.json.Decoder(Call).decode
+_tool_of = msgspec.json.Decoder(Tool).decode
+_message_of: Callable[[bytes], Message] = msgspec.json.Decoder(Message).decode
+_event_of: Callable[[bytes], Event] = msgspec.json.Decoder(Event).decode
+_happening_of: Callable[[bytes], Happening] = msgspec.json.Decoder(Happening).decode
+_fields_of: Callable[[bytes], Unknown] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def body_of_thread(row: Columns) -> Thread:
+    return thread_of(row[0])
+
+
+def body_of_message(row: Columns) -> Message:
+    return _message_of(row[0])
+
+
+def body_of_call(row: Columns) -> Call:
+    return _call_of(row[0])
+
+
+def body_of_tool(row: Columns) -> Tool:
+    return _tool_of(row[0])
+
+
+def body_of_client(row: Columns) -> Client:
+    return client_of(row[0])
+
+
+def entry_of(row: Columns) -> Entry:
+    return Entry(row[0], _event_of(row[1]), row[2])
+
+
+def news_of(row: Columns) -> News:
+    return News(row[0], row[1], _happening_of(row[2]), row[3], row[4])
+
+
+def due_of(row: Columns) -> Due:
+    return Due(row[0], Owner(row[1], row[2]), row[3])
+
+
+def number_of(row: Columns) -> int:
+    return int(row[0])
+
+
+def span_of(row: Columns) -> tuple[int, int]:
+    return row[0], row[1]
+
+
+def run_of(row: Columns) -> Run:
+    return Run(
+        run_id=row[1],
+        owner=Owner(row[2], row[3]),
+        thread_id=row[4],
+        state=RunState(row[5]),
+        parked=row[6],
+        step=row[7],
+        fence=row[8],
+        lease_until=row[9],
+        last_seq=row[10],
+        blockers=row[11],
+        started_at=row[12],
+        hold_for=row[13],
+        ended_at=row[14],
+        error=row[15],
+    )
+
+
+def unknown_in(body: bytes, known: type[Struct]) -> Unknown:
+    """The fields that a newer version of farhand has put beside ours."""
+    fields = _fields_of(body)
+    for name in known.__struct_fields__:
+        fields.pop(name, None)
+    return fields
+
+
+def encode_with(unknown: Unknown, record: Struct) -> bytes:
+    body = encode(record)
+    return encode(_fields_of(body) | unknown) if unknown else body

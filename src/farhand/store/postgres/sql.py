@@ -1,0 +1,101 @@
+"""What is read. Every statement that names an owner has it first: `$1` the tenant, `$2` the subject."""
+
+from __future__ import annotations
+
+from farhand.store.postgres.rows import RUN_COLUMNS
+
+# the columns of a run stand in one place; no value is ever put into a statement
+_RUN = f"SELECT {RUN_COLUMNS} FROM runs"  # noqa: S608
+
+_OWN = " WHERE tenant = $1 AND subject = $2"
+
+THREAD = "SELECT body FROM threads WHERE tenant = $1 AND subject = $2 AND thread_id = $3"
+
+THREADS = """
+    SELECT body FROM threads WHERE tenant = $1 AND subject = $2
+    ORDER BY updated_at DESC, thread_id DESC LIMIT $3
+"""
+
+THREADS_AFTER = """
+    SELECT body FROM threads WHERE tenant = $1 AND subject = $2 AND (updated_at, thread_id) < ($3, $4)
+    ORDER BY updated_at DESC, thread_id DESC LIMIT $5
+"""
+
+MESSAGES = """
+    SELECT messages.body FROM messages JOIN threads USING (thread_no)
+    WHERE tenant = $1 AND subject = $2 AND thread_id = $3 ORDER BY message_no
+"""
+
+RUN = _RUN + _OWN + " AND run_id = $3"
+
+LAST_RUN = _RUN + _OWN + " AND thread_id = $3 ORDER BY run_no DESC LIMIT 1"
+
+_BEFORE = "SELECT run_no FROM runs WHERE tenant = $1 AND subject = $2 AND run_id = $3"
+
+RUNS = _RUN + _OWN + f" AND run_no < coalesce(({_BEFORE}), {2**63 - 1}) ORDER BY run_no DESC LIMIT $4"
+
+# what another worker claims at this moment is left to it
+STRAY_RUNS = (
+    _RUN
+    + """ WHERE stray_at <= coalesce($1::float8, extract(epoch FROM clock_timestamp())::float8)
+    ORDER BY stray_at LIMIT $2 FOR UPDATE SKIP LOCKED
+"""
+)
+
+CALL = "SELECT body FROM calls WHERE tenant = $1 AND subject = $2 AND call_id = $3"
+
+ASKING = "SELECT body FROM calls WHERE tenant = $1 AND subject = $2 AND approval_id = $3"
+
+REQUESTED = "SELECT body FROM calls WHERE tenant = $1 AND subject = $2 AND request_id = $3"
+
+CALLS_OF_RUN = """
+    SELECT body FROM calls
+    WHERE tenant = $1 AND subject = $2 AND run_no = (SELECT run_no FROM runs WHERE run_id = $3)
+        AND ($4::bigint IS NULL OR step = $4)
+    ORDER BY call_no
+"""
+
+OPEN_CALLS = """
+    SELECT body FROM calls
+    WHERE is_open AND tenant = $1 AND subject = $2 AND ($3::text IS NULL OR thread_id = $3) ORDER BY call_no
+"""
+
+COUNT_OPEN = """
+    SELECT count(*) FROM calls WHERE is_open AND tenant = $1 AND subject = $2 AND thread_id = $3
+"""
+
+COUNT_OPEN_OF_TENANT = "SELECT count(*) FROM calls WHERE is_open AND tenant = $1"
+
+CLIENT_CALLS = """
+    SELECT body FROM calls WHERE is_open AND tenant = $1 AND subject = $2 AND client_id = $3 ORDER BY call_no
+"""
+
+CLIENTS = "SELECT body FROM clients ORDER BY tenant, subject, client_id"
+
+TOOL = "SELECT body FROM tools WHERE version = $1"
+
+EVENTS = """
+    SELECT seq, events.body, at FROM events JOIN runs USING (run_no)
+    WHERE tenant = $1 AND subject = $2 AND run_id = $3 AND seq > $4 ORDER BY seq LIMIT $5
+"""
+
+FEED = """
+    SELECT feed_no, feed.at, coalesce(events.body, feed.body), coalesce(runs.thread_id, feed.thread_id),
+        run_id
+    FROM feed
+        LEFT JOIN events USING (run_no, seq)
+        LEFT JOIN runs USING (run_no)
+    WHERE feed.tenant = $1 AND feed.subject = $2 AND feed_no > $3
+        AND coalesce(events.body, feed.body) IS NOT NULL
+    ORDER BY feed_no LIMIT $4
+"""
+
+FEED_SPAN = """
+    SELECT coalesce((SELECT min(feed_no) FROM feed WHERE tenant = $1 AND subject = $2), 1),
+           coalesce((SELECT max(feed_no) FROM feed WHERE tenant = $1 AND subject = $2), 0)
+"""
+
+DUE = """
+    SELECT deadline, tenant, subject, call_id FROM calls
+    WHERE is_open AND deadline < $1 ORDER BY deadline LIMIT $2
+"""

@@ -1,0 +1,193 @@
+"""The store itself: writes go to the writer's task, reads to a few shared connections.
+
+A read sees every commit that was answered. What belongs to another owner is never found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from farhand.clock import Clock
+from farhand.core.call import Call
+from farhand.core.client import Client
+from farhand.core.event import Entry, News
+from farhand.core.principal import Owner
+from farhand.core.run import Run
+from farhand.core.thread import Message, Thread
+from farhand.core.tool import Tool
+from farhand.store.base import Commit, Due, Write
+from farhand.store.hub import Hub
+from farhand.store.postgres import sql
+from farhand.store.postgres.bell import Bell
+from farhand.store.postgres.files import PostgresFiles
+from farhand.store.postgres.hints import ASIDE
+from farhand.store.postgres.hours import Hours
+from farhand.store.postgres.lines import Lines
+from farhand.store.postgres.migrate import prepare
+from farhand.store.postgres.place import Place, place_of
+from farhand.store.postgres.purge import purge
+from farhand.store.postgres.rows import (
+    Columns,
+    body_of_call,
+    body_of_client,
+    body_of_message,
+    body_of_thread,
+    body_of_tool,
+    due_of,
+    entry_of,
+    news_of,
+    number_of,
+    run_of,
+    span_of,
+)
+from farhand.store.postgres.writer import Writer
+
+TOOLS_AT_HAND = 256
+R = TypeVar("R")
+
+
+class PostgresStore:
+    """Made by `open`."""
+
+    is_shared = True
+
+    def __init__(self, place: Place, hours: Hours) -> None:
+        name = os.urandom(8).hex()
+        self.hub = Hub(aside=lambda topic, item: self._bell.say((ASIDE, topic, item)))
+        self._hours = hours
+        self._lines = Lines(place)
+        self._writer = Writer(place, hours, self.hub, name)
+        self._bell = Bell(place, self._lines, self.hub, name)
+        self.files = PostgresFiles(self._lines)
+        self._tools: dict[str, Tool] = {}
+        # the two tasks without a group: they live as long as the store does
+        self._writing = asyncio.create_task(self._writer.run())  # noqa: TID251
+        self._hearing = asyncio.create_task(self._bell.run())  # noqa: TID251
+
+    @classmethod
+    async def open(cls, address: str, clock: Clock | None = None) -> PostgresStore:
+        """Raises `BadSetting` for a database that cannot be used. The database's own clock counts, unless one
+        is given."""
+        place = place_of(address)
+        hours = Hours(asyncio.get_running_loop().time, clock)
+        hours.seen(await prepare(place))
+        return cls(place, hours)
+
+    def now(self) -> float:
+        return self._hours.now()
+
+    async def commit(self, *writes: Write) -> Commit:
+        return await self._writer.commit(writes)
+
+    async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
+        return await self._lines.one(sql.THREAD, (*_key(owner), thread_id), body_of_thread)
+
+    async def threads(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Thread]:
+        last = None if after is None else await self.get_thread(owner, after)
+        if last is None:
+            return await self._lines.many(sql.THREADS, (*_key(owner), limit), body_of_thread)
+        key = (*_key(owner), last.updated_at, last.thread_id, limit)
+        return await self._lines.many(sql.THREADS_AFTER, key, body_of_thread)
+
+    async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
+        return await self._lines.many(sql.MESSAGES, (*_key(owner), thread_id), body_of_message)
+
+    async def get_run(self, owner: Owner, run_id: str) -> Run | None:
+        return await self._lines.one(sql.RUN, (*_key(owner), run_id), run_of)
+
+    async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
+        return await self._lines.one(sql.LAST_RUN, (*_key(owner), thread_id), run_of)
+
+    async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
+        return await self._lines.many(sql.RUNS, (*_key(owner), after, limit), run_of)
+
+    async def get_call(self, owner: Owner, call_id: str) -> Call | None:
+        return await self._lines.one(sql.CALL, (*_key(owner), call_id), body_of_call)
+
+    async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
+        return await self._lines.one(sql.ASKING, (*_key(owner), approval_id), body_of_call)
+
+    async def calls_of(self, owner: Owner, run_id: str, step: int | None = None) -> list[Call]:
+        return await self._lines.many(sql.CALLS_OF_RUN, (*_key(owner), run_id, step), body_of_call)
+
+    async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
+        return await self._lines.many(sql.OPEN_CALLS, (*_key(owner), thread_id), body_of_call)
+
+    async def count_open(self, owner: Owner, thread_id: str) -> int:
+        return await self._lines.one(sql.COUNT_OPEN, (*_key(owner), thread_id), number_of) or 0
+
+    async def count_open_of_tenant(self, tenant: str) -> int:
+        return await self._lines.one(sql.COUNT_OPEN_OF_TENANT, (tenant,), number_of) or 0
+
+    async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
+        return await self._lines.one(sql.REQUESTED, (*_key(owner), request_id), body_of_call)
+
+    async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
+        return await self._lines.many(sql.CLIENT_CALLS, (*_key(owner), client_id), body_of_call)
+
+    async def clients(self) -> list[Client]:
+        found = await self._lines.many(sql.CLIENTS, (), _if_readable(body_of_client))
+        return [client for client in found if client is not None]
+
+    async def get_tool(self, version: str) -> Tool | None:
+        # a version never changes, so a copy at hand is as good as the record
+        tool = self._tools.get(version)
+        if tool is None:
+            tool = await self._lines.one(sql.TOOL, (version,), body_of_tool)
+            self._keep_at_hand(version, tool)
+        return tool
+
+    async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]:
+        return await self._lines.many(sql.EVENTS, (*_key(owner), run_id, after, limit), entry_of)
+
+    async def feed(self, owner: Owner, *, after: int = 0, limit: int = 500) -> list[News]:
+        return await self._lines.many(sql.FEED, (*_key(owner), after, limit), news_of)
+
+    async def feed_span(self, owner: Owner) -> tuple[int, int]:
+        [span] = await self._lines.many(sql.FEED_SPAN, _key(owner), span_of)
+        return span
+
+    async def due(self, *, before: float, limit: int) -> list[Due]:
+        return await self._lines.many(sql.DUE, (before, limit), due_of)
+
+    async def stray_runs(self, *, limit: int) -> list[Run]:
+        key = (self._hours.told, limit)
+        found = await self._lines.many(sql.STRAY_RUNS, key, _if_readable(run_of))
+        return [run for run in found if run is not None]
+
+    async def purge(self, *, settled_before: float) -> int:
+        return await purge(self._lines, settled_before, now=self.now())
+
+    async def close(self) -> None:
+        """Writes what was queued, then lets go of the database."""
+        self._writer.close()
+        await asyncio.wait([self._writing])
+        self._hearing.cancel()
+        await asyncio.wait([self._hearing])
+        await self._lines.close()
+
+    def _keep_at_hand(self, version: str, tool: Tool | None) -> None:
+        if tool is None:
+            return
+        if len(self._tools) >= TOOLS_AT_HAND:
+            self._tools.clear()
+        self._tools[version] = tool
+
+
+def _key(owner: Owner) -> tuple[str, str]:
+    return owner.tenant, owner.subject
+
+
+def _if_readable(of: Callable[[Columns], R]) -> Callable[[Columns], R | None]:
+    """For scans over everybody's records: one that this version cannot read must not hide the others."""
+
+    def read(row: Columns) -> R | None:
+        try:
+            return of(row)
+        except ValueError:
+            return None
+
+    return read

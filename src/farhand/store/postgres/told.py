@@ -1,0 +1,31 @@
+"""One commit as watchers hear of it, once it is durable: those of this process and those of the others."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from farhand.core.call import Call
+from farhand.core.event import Entry
+from farhand.core.principal import Owner
+from farhand.core.run import Run
+
+
+class Told(Struct):
+    """`at` is the store's time of the commit. A run that was only touched has no entries."""
+
+    at: float
+    calls: list[Call] = field(default_factory=list)
+    entries: dict[str, list[Entry]] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+    feeds: set[Owner] = field(default_factory=set)
+    claimed: list[str] = field(default_factory=list)
+    clients: set[Owner] = field(default_factory=set)
+    """Owners whose registrations changed."""
+
+    def touch_run(self, run: Run) -> None:
+        self.runs[run.run_id] = run
+        self.entries.setdefault(run.run_id, [])
+
+    def forget_run(self, run_id: str) -> None:
+        self.runs.pop(run_id, None)
+        self.entries.pop(run_id, None)

@@ -1,0 +1,278 @@
+"""The one task of this process that writes, and its batches.
+
+Everything that queued up while the last transaction ran goes into the next one, so that one wait for the disk
+serves all of them. Each commit keeps its own guards: one that does not hold fails alone. Nobody is answered
+before it is durable. If the connection breaks while the end of a transaction is under way, nobody is answered
+before the database has said what became of it.
+
+Must not know what a write means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+
+import msgspec
+
+from farhand.errors import StoreDown, Unreadable
+from farhand.store.base import Commit, Committed, Write
+from farhand.store.hub import Hub, tell_commit
+from farhand.store.postgres.commit import DIRECT, draft_commit
+from farhand.store.postgres.direct import commit_directly
+from farhand.store.postgres.flush import flush
+from farhand.store.postgres.gather import Wanted, gather
+from farhand.store.postgres.hints import hints_of, notifications
+from farhand.store.postgres.hours import Hours
+from farhand.store.postgres.line import Declined, Line, Lost, Raced, connect
+from farhand.store.postgres.place import Place
+from farhand.store.postgres.told import Told
+
+AT_MOST = 256
+"""Orders in one transaction: a flood must not make the first one wait for the last."""
+TRIES = 8
+"""How often one commit that others were faster than looks again."""
+AGAIN_SEC = 0.25
+DOUBT_SEC = 0.1
+
+UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
+"""What is raised for a record that JSON or the database cannot hold: the fault of that record alone."""
+
+log = logging.getLogger("farhand.store")
+
+
+class Order:
+    """What is to be written, who waits for it, and what came of it."""
+
+    __slots__ = ("answer", "told", "waiter", "writes")
+
+    def __init__(self, writes: tuple[Write, ...], waiter: asyncio.Future[Commit]) -> None:
+        self.writes = writes
+        self.waiter = waiter
+        self.answer: Commit | Exception | None = None
+        self.told: Told | None = None
+
+    @property
+    def is_direct(self) -> bool:
+        return any(isinstance(write, DIRECT) for write in self.writes)
+
+
+class Writer:
+    def __init__(self, place: Place, hours: Hours, hub: Hub, name: str) -> None:
+        self.transactions = 0
+        self._place = place
+        self._hours = hours
+        self._hub = hub
+        self._name = name
+        self._line: Line | None = None
+        self._queue: deque[Order] = deque()
+        self._more = asyncio.Event()
+        self._closed = False
+        self._down_until = 0.0
+
+    async def commit(self, writes: tuple[Write, ...]) -> Commit:
+        if self._closed:
+            raise StoreDown("The store is closed.")
+        waiter: asyncio.Future[Commit] = asyncio.get_running_loop().create_future()
+        self._queue.append(Order(writes, waiter))
+        self._more.set()
+        return await waiter
+
+    async def run(self) -> None:
+        """Until `close()`, and then whatever was queued before it."""
+        try:
+            while self._queue or not self._closed:
+                await self._more.wait()
+                self._more.clear()
+                while self._queue:
+                    await self._serve(self._next_orders())
+        finally:
+            self._closed = True
+            self._refuse_queued(StoreDown("The store is closed."))
+            if self._line is not None:
+                await self._line.close()
+
+    def close(self) -> None:
+        self._closed = True
+        self._more.set()
+
+    def _next_orders(self) -> list[Order]:
+        """What is there, in its order; a commit with a rare write in it goes alone."""
+        orders = [self._queue.popleft()]
+        while self._queue and len(orders) < AT_MOST:
+            if orders[0].is_direct or self._queue[0].is_direct:
+                break
+            orders.append(self._queue.popleft())
+        return orders
+
+    async def _serve(self, orders: list[Order]) -> None:
+        try:
+            await self._write(orders)
+        except (Lost, Declined) as error:
+            log.warning("a transaction of %d commits failed: %s", len(orders), error)
+            for order in orders:
+                order.told, order.answer = None, _refusal(error)
+        except BaseException:
+            # of ours, or the end of the process: nobody is left waiting
+            for order in orders:
+                _set(order.waiter, StoreDown("The store is closed."))
+            raise
+        self._answer(orders)
+
+    async def _write(self, orders: list[Order]) -> None:
+        try:
+            await self._transact(orders, careful=False)
+        except (Raced, *UNWRITABLE) as error:
+            if len(orders) == 1 and not isinstance(error, Raced):
+                orders[0].told, orders[0].answer = None, _own_fault(error)
+                return
+            for order in orders:
+                await self._write_alone(order)
+
+    async def _write_alone(self, order: Order) -> None:
+        """Looks at everything the guards could mean, since a table refused something it did not expect."""
+        for _ in range(TRIES):
+            try:
+                return await self._transact([order], careful=True)
+            except Raced:
+                continue
+            except UNWRITABLE as error:
+                order.told, order.answer = None, _own_fault(error)
+                return None
+        raise Declined("others were faster every time")
+
+    async def _transact(self, orders: list[Order], *, careful: bool) -> None:
+        """All of the orders have their answer, or nothing is written."""
+        for is_last in (False, True):
+            line, is_fresh = await self._connected()
+            transaction = _Transaction(line)
+            try:
+                await self._fill(transaction, orders, careful=careful)
+                self.transactions += 1
+                return
+            except Lost:
+                self._line = None
+                if transaction.is_in_doubt and await self._was_kept(transaction.id):
+                    return
+                # an idle connection may have died long ago; a new one that dies is the database's trouble
+                if is_last or is_fresh:
+                    raise
+            except BaseException:
+                await self._roll_back(line)
+                raise
+
+    async def _fill(self, transaction: _Transaction, orders: list[Order], *, careful: bool) -> None:
+        line = transaction.line
+        await line.run("BEGIN")
+        if orders[0].is_direct:
+            await self._commit_directly(transaction, orders[0])
+        else:
+            await self._draft_all(transaction, orders, careful=careful)
+        told = [order.told for order in orders if order.told is not None]
+        if not told:
+            await line.run("ROLLBACK")
+            return
+        for note in notifications(self._name, (hint for each in told for hint in hints_of(each))):
+            await line.fetch("SELECT pg_notify($1, $2)", self._place.channel, note)
+        transaction.is_in_doubt = True
+        await line.run("COMMIT")
+
+    async def _draft_all(self, transaction: _Transaction, orders: list[Order], *, careful: bool) -> None:
+        line = transaction.line
+        wanted = Wanted(write for order in orders for write in order.writes)
+        draft, transaction.id = await gather(line, wanted, careful=careful, told_time=self._hours.told)
+        self._hours.seen(draft.at)
+        for order in orders:
+            told = Told(draft.at)
+            try:
+                order.answer = draft_commit(draft, told, order.writes)
+                order.told = told if isinstance(order.answer, Committed) else None
+            except UNWRITABLE as error:
+                order.told, order.answer = None, _own_fault(error)
+        await flush(line, draft)
+
+    async def _commit_directly(self, transaction: _Transaction, order: Order) -> None:
+        answer, told, transaction.id = await commit_directly(
+            transaction.line, order.writes, told_time=self._hours.told
+        )
+        order.answer, order.told = answer, told if isinstance(answer, Committed) else None
+
+    async def _was_kept(self, transaction: str) -> bool:
+        """Asks until the database says it: telling either half of the truth would be a lie."""
+        while True:
+            try:
+                line, _ = await self._connected()
+                [row] = await line.fetch("SELECT pg_xact_status($1::text::xid8)", transaction)
+                if row[0] != "in progress":
+                    return row[0] == "committed"
+            except (Lost, Declined) as error:
+                log.warning("what became of a transaction is not known yet: %s", error)
+                self._line = None
+                self._refuse_queued(_refusal(error))
+                if self._closed:
+                    raise
+            await asyncio.sleep(DOUBT_SEC)
+
+    async def _connected(self) -> tuple[Line, bool]:
+        """The connection, and whether it is new."""
+        if self._line is not None and not self._line.is_closed:
+            return self._line, False
+        now = asyncio.get_running_loop().time
+        if now() < self._down_until:
+            raise Lost("the database could not be reached a moment ago")
+        try:
+            self._line = await connect(self._place)
+        except (Lost, ValueError) as error:
+            self._down_until = now() + AGAIN_SEC
+            raise Lost(str(error)) from error
+        return self._line, True
+
+    async def _roll_back(self, line: Line) -> None:
+        with suppress(Lost, Declined, Raced):
+            await line.run("ROLLBACK")
+            return
+        line.cut()
+
+    def _refuse_queued(self, error: Exception) -> None:
+        while self._queue:
+            _set(self._queue.popleft().waiter, error)
+
+    def _answer(self, orders: list[Order]) -> None:
+        """In the order of the commits. Who was cancelled while waiting is not waited for."""
+        for order in orders:
+            if order.told is not None:
+                told = order.told
+                tell_commit(self._hub, told.calls, told.entries, told.runs, told.feeds)
+            _set(order.waiter, order.answer)
+
+
+class _Transaction:
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self.id = ""
+        self.is_in_doubt = False
+        """From the moment its end was asked for until that is answered."""
+
+
+def _set(waiter: asyncio.Future[Commit], answer: Commit | Exception | None) -> None:
+    if waiter.done():
+        return
+    if isinstance(answer, Exception):
+        waiter.set_exception(answer)
+    elif answer is not None:
+        waiter.set_result(answer)
+
+
+def _own_fault(error: Exception) -> Exception:
+    if isinstance(error, msgspec.DecodeError):
+        # of a row that a guard had to look at
+        return Unreadable(f"A stored record cannot be read by this version of farhand: {error}.")
+    return error
+
+
+def _refusal(error: Exception) -> StoreDown:
+    down = StoreDown("The store could not write; nothing of this was kept.", hint="Try again in a moment.")
+    down.__cause__ = error
+    return down
