@@ -1,0 +1,1 @@
+"""What a developer sees of runs and calls: read-only, secrets masked."""
