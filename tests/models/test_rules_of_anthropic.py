@@ -100,6 +100,14 @@ BROKEN: dict[str, tuple[list[Json], str]] = {
         [HELLO, assistant({**THOUGHT, "thinking": "hm!"}, CALL), user(RESULT)],
         "messages.1.content.0: Invalid `signature` in `thinking` block",
     ),
+    "a text without a word": (
+        [HELLO, assistant(text(" \n")), HELLO],
+        "messages: text content blocks must contain non-whitespace text",
+    ),
+    "a text without a word in a result": (
+        [HELLO, assistant(CALL), user({**RESULT, "content": [text("")]})],
+        "messages: text content blocks must be non-empty",
+    ),
     "words put into its mouth": (
         [HELLO, assistant(text("The answer is"))],
         "This model does not support assistant message prefill. The conversation must end with a user",
@@ -126,6 +134,17 @@ async def test_a_broken_history_is_refused_in_the_words_of_the_api(messages: lis
         ([{**TOOL, "name": "a" * 129}], "tools.0.custom.name: String should match pattern"),
         ([TOOL, TOOL], "tools: Tool names must be unique."),
         ([{**TOOL, "input_schema": {}}], "tools.0.custom.input_schema.type: Field required"),
+        *(
+            (
+                [{**TOOL, "input_schema": {"type": "object", word: [{}]}}],
+                "input_schema does not support oneOf, allOf, or anyOf at the top level",
+            )
+            for word in ("oneOf", "allOf", "anyOf")
+        ),
+        (
+            [{**TOOL, "input_schema": {"type": "object", "properties": {"file name": {}}}}],
+            "tools.0.custom.input_schema.properties: Property keys should match pattern",
+        ),
     ],
 )
 async def test_a_bad_tool_is_refused(tools: list[Json], words: str) -> None:

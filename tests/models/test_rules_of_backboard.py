@@ -83,6 +83,9 @@ async def test_a_bad_tool_is_refused() -> None:
         bad = {"type": "function", "function": {"name": "add", "parameters": {}}}
         with pytest.raises(BackboardAPIError, match=r"tools\.0\.function\.parameters\.type"):
             await library.create_assistant(name="a", tools=[bad])
+        bad = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "anyOf": []}}}
+        with pytest.raises(BackboardAPIError, match="no combination at the top level"):
+            await library.create_assistant(name="a", tools=[bad])
 
 
 async def test_a_wrong_key_is_refused() -> None:

@@ -109,6 +109,13 @@ async def test_a_call_must_come_back_with_the_reasoning_it_came_from() -> None:
             {**FUNCTION, "parameters": {}},
             "Invalid schema for function 'add': schema must be a JSON Schema of 'type: \"object\"', got",
         ),
+        *(
+            (
+                {**FUNCTION, "parameters": {"type": "object", word: [{}]}},
+                "Invalid schema for function 'add': schema must have type 'object' and not have 'oneOf'",
+            )
+            for word in ("oneOf", "anyOf", "allOf", "enum", "not")
+        ),
     ],
 )
 @requirement("fakes:openai-rules")

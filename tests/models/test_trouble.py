@@ -6,9 +6,11 @@ from typing import Literal
 
 import pytest
 
-from farhand import Success
+from farhand import Agent, Success
 from farhand.core.event import ModelDelayed, RunFailed, RunFinished
+from farhand.models.openai import OpenAIChat
 from farhand.models.scripted import Ask, Fail, Moment, Say, Step
+from farhand.testing.fake_openai import FakeOpenAI
 from tests.models.stage import PROVIDERS, Provider, stage
 from tests.requirement import requirement
 
@@ -31,6 +33,32 @@ async def test_passing_trouble_is_retried_by_the_library(provider: Provider, sta
         delays = [event.message for event in events if isinstance(event, ModelDelayed)]
         assert len(delays) == 2
         assert f"is busy ({status}); it is asked again in 0.01 s." in delays[0]
+
+
+@pytest.mark.parametrize("provider", RETRYING, ids=lambda provider: provider.name)
+@pytest.mark.parametrize("headers", [{"retry-after": "3600"}, {"retry-after-ms": "3600000"}], ids=["s", "ms"])
+@requirement("models:retries")
+async def test_a_provider_that_wants_an_hour_is_not_waited_for_and_says_so(
+    provider: Provider, headers: dict[str, str]
+) -> None:
+    async with stage(provider, well) as at:
+        at.fake.refuse(429, "slow down", headers=headers)
+        failed = await at.agent.run("Hello", thread="t")
+        assert "(429). It says: slow down Send the message again in 60 minutes" in (failed.error or "")
+        assert not any(isinstance(event, ModelDelayed) for event in await at.until("t", RunFailed))
+        assert len(at.fake.requests) == 1
+        assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
+
+
+@pytest.mark.parametrize("provider", RETRYING, ids=lambda provider: provider.name)
+@requirement("models:retries")
+async def test_another_try_that_the_provider_itself_asks_for_is_told(provider: Provider) -> None:
+    async with stage(provider, well) as at:
+        at.fake.refuse(400, "not yet", headers={"x-should-retry": "true"})
+        assert (await at.agent.run("Hello", thread="t")).text == "Here I am."
+        events = await at.until("t", RunFinished)
+        (delay,) = (event.message for event in events if isinstance(event, ModelDelayed))
+        assert delay.endswith("is busy (400); it is asked again in 0.01 s.")
 
 
 @pytest.mark.parametrize("provider", RETRYING, ids=lambda provider: provider.name)
@@ -66,6 +94,46 @@ async def test_trouble_that_stays_ends_the_run_with_a_sentence(
         assert failed.stop_reason == "failed"
         assert told in (failed.error or "")
         assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
+
+
+@requirement("models:trouble")
+async def test_a_conversation_that_is_too_long_for_backboard_is_told_as_such() -> None:
+    async with stage(PROVIDERS[3], well) as at:
+        # a refusal is tried once more, in a new conversation
+        at.fake.refuse(400, "prompt is too long: 9 > 8", times=2)
+        failed = await at.agent.run("Hello", thread="t")
+        assert "The conversation is too long for openai/gpt-4o." in (failed.error or "")
+        assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
+
+
+@requirement("models:trouble")
+async def test_a_server_of_ones_own_that_wants_a_key_is_told_so() -> None:
+    async with FakeOpenAI(["never said"], key="right") as fake:
+        for key, told in (
+            (None, "wants a key (401), and none is set."),
+            ("wrong", "did not accept the key (401)"),
+        ):
+            async with Agent(OpenAIChat("llama3", api_key=key, base_url=fake.url)) as agent:
+                failed = await agent.run("Hello", thread="t")
+            assert told in (failed.error or "")
+            assert "OPENAI_API_KEY" in (failed.error or "")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"error": "model \'llama9\' not found"}', "model 'llama9' not found"),
+        (b'{"detail": "no"}', "It says: no"),
+    ],
+    ids=["Ollama", "FastAPI"],
+)
+@requirement("models:trouble")
+async def test_compatible_servers_are_quoted_in_their_own_form(body: bytes, words: str) -> None:
+    async with stage(PROVIDERS[2], well) as at:
+        at.fake.reply(body, status=404, media_type="application/json")
+        failed = await at.agent.run("Hello", thread="t")
+        assert words in (failed.error or "")
+        assert "Check the address and the model's name, 'llama3'." in (failed.error or "")
 
 
 @pytest.mark.parametrize("status", [429, 500, 403])

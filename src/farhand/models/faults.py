@@ -22,6 +22,7 @@ _PAGE_MARKS = ("<!doctype html", "<html")
 _WORDS_SHOWN = 600
 _SECONDS_SHOWN = 120
 _MINUTES_SHOWN = 180
+_DAYS_SHOWN = 2
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
@@ -73,6 +74,8 @@ def in_words(seconds: float) -> str:
     """A length of time as a person says it."""
     if seconds < _SECONDS_SHOWN:
         return f"{round(seconds, 2):g} s"
+    if seconds > _DAYS_SHOWN * 86_400:
+        return "some days"
     minutes = math.ceil(seconds / 60)
     return f"{minutes} minutes" if minutes < _MINUTES_SHOWN else f"{math.ceil(minutes / 60)} hours"
 

@@ -1,11 +1,13 @@
 """A tool as every provider takes it: an object schema with nothing but an object at its top.
 
-Providers refuse `anyOf`, `oneOf`, `allOf` and their like at the top of an input schema. The desk checks every
-input against the whole schema; so a provider is shown a wider one, and the model reads the rest in words.
+Providers refuse `anyOf`, `oneOf`, `allOf` and their like at the top of an input schema, and one of them odd
+names of members. The desk checks every input against the whole schema; so a provider is shown a wider one,
+and the model reads the rest in words.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -14,7 +16,9 @@ from farhand.core.outcome import canonical
 from farhand.core.tool import Tool
 
 _ANY = ("anyOf", "oneOf")
-_REFUSED_AT_TOP = (*_ANY, "allOf", "not", "enum", "const", "$ref")
+_REFUSED_AT_TOP = frozenset({*_ANY, "allOf", "not", "enum", "const", "$ref"})
+# members of a branch are none of the top's: closed there, the object could have none of them
+_CLOSING = frozenset({"additionalProperties", "unevaluatedProperties", "required"})
 _DEPTH = 8
 """Of combinations in combinations; what is deeper is told in words alone."""
 _WORDS_TOLD = 4_096
@@ -31,20 +35,26 @@ class Offer(Struct, frozen=True):
     schema: dict[str, object]
 
 
-def offer_of(tool: Tool, name: str) -> Offer:
+def offer_of(tool: Tool, name: str, *, members: re.Pattern[str] | None = None) -> Offer:
+    """`members` are the names of members that the provider takes; any, if there is none."""
     schema = tool.input_schema
-    told = {word: schema[word] for word in _REFUSED_AT_TOP if word in schema}
-    if not told:
+    told = {word: value for word, value in schema.items() if word in _REFUSED_AT_TOP}
+    properties, required = _members(schema, schema, ())
+    odd = {each for each in properties if members is not None and not members.fullmatch(each)}
+    if not told and not odd:
         # an object is what every input is, whatever else the schema would allow
         return Offer(name, tool.description, {**schema, "type": "object"})
-    rest = {word: value for word, value in schema.items() if word not in _REFUSED_AT_TOP}
-    properties, required = _members(schema, schema, _DEPTH)
-    wider = {**rest, "type": "object", "properties": properties}
-    # members of a branch are none of the top's: closed there, the object could have none of them
-    wider.pop("additionalProperties", None)
-    wider.pop("unevaluatedProperties", None)
-    wider.pop("required", None)
-    return Offer(name, _described(tool, told), {**wider, "required": sorted(required)} if required else wider)
+    if odd:
+        told["properties"] = {each: properties[each] for each in sorted(odd)}
+    wider = {word: value for word, value in schema.items() if word not in _REFUSED_AT_TOP | _CLOSING}
+    wider |= {"type": "object", "properties": _without(properties, odd)}
+    if required - odd:
+        wider["required"] = sorted(required - odd)
+    return Offer(name, _described(tool, told), wider)
+
+
+def _without(properties: Schema, odd: set[str]) -> dict[str, object]:
+    return {name: schema for name, schema in properties.items() if name not in odd}
 
 
 def _described(tool: Tool, told: Schema) -> str:
@@ -53,19 +63,21 @@ def _described(tool: Tool, told: Schema) -> str:
     return "\n\n".join(filter(None, words))
 
 
-def _members(schema: Schema, whole: Schema, depth: int) -> tuple[dict[str, object], set[str]]:
-    """All members that any branch knows, and those that every input must have."""
+def _members(schema: Schema, whole: Schema, trail: tuple[str, ...]) -> tuple[dict[str, object], set[str]]:
+    """All members that any branch knows, and those that every input must have. `trail`: how it came here."""
     properties = dict(_object(schema.get("properties")))
     names = schema.get("required")
     required = {name for name in names if isinstance(name, str)} if isinstance(names, list | tuple) else set()
-    if depth == 0:
+    here = str(schema.get("$ref", ""))
+    if len(trail) == _DEPTH or (here and here in trail):
         return properties, required
+    trail = (*trail, here)
     for branch in (*_branches(schema, "allOf"), *_pointed_at(schema, whole)):
-        more, wanted = _members(branch, whole, depth - 1)
+        more, wanted = _members(branch, whole, trail)
         properties = {**more, **properties}
         required |= wanted
     for word in _ANY:
-        found = [_members(branch, whole, depth - 1) for branch in _branches(schema, word)]
+        found = [_members(branch, whole, trail) for branch in _branches(schema, word)]
         for more, _ in found:
             properties = _either(properties, more)
         if found:

@@ -6,6 +6,7 @@ Every adapter builds its request with one of these. It must not know how any pro
 from __future__ import annotations
 
 import json
+import re
 
 import msgspec
 
@@ -26,8 +27,9 @@ class Telling:
         told = (asked.tool for asked in self._asked.values())
         self.names = Names((*offered, *told), longest=longest_name)
 
-    def offers(self) -> list[Offer]:
-        return [offer_of(tool, self.names.alias(tool.name)) for tool in self.prompt.tools]
+    def offers(self, members: re.Pattern[str] | None = None) -> list[Offer]:
+        """The tools; `members` are the names of an input's members that the provider takes."""
+        return [offer_of(tool, self.names.alias(tool.name), members=members) for tool in self.prompt.tools]
 
     def result(self, resolved: Resolved) -> Shown:
         return result_shown(resolved, self._asked[resolved.call_id], self.prompt.images)

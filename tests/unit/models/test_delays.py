@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from farhand.models.delays import hearing_delays, watch
+from farhand.models.delays import LONGEST_WAIT_SEC, hearing_delays, wait_asked_for, watch
 from tests.requirement import requirement
 
 pytestmark = requirement("models:retries")
@@ -34,24 +34,64 @@ async def test_a_busy_provider_is_told_with_its_status(status: int) -> None:
     assert await told(Answered(status)) == [f"Acme is busy ({status}); it is asked again."]
 
 
-async def test_how_long_it_takes_is_told_if_the_provider_says_so_in_seconds() -> None:
-    assert await told(Answered(429, {"retry-after": "2.5"})) == [
-        "Acme is busy (429); it is asked again in 2.5 s."
-    ]
-    assert await told(Answered(429, {"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"})) == [
-        "Acme is busy (429); it is asked again."
-    ]
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "2.5"}, "2.500"),
+        ({"retry-after": "120"}, "120.000"),
+        ({"retry-after-ms": "250", "retry-after": "60"}, "0.250"),
+        ({"retry-after-ms": "soon", "retry-after": "3"}, "3.000"),
+    ],
+)
+async def test_how_long_it_takes_is_told_and_the_library_is_left_that_one_number(
+    headers: dict[str, str], seconds: str
+) -> None:
+    answered = Answered(429, headers)
+    (sentence,) = await told(answered)
+    assert sentence.startswith("Acme is busy (429); it is asked again in ")
+    assert headers == {"retry-after": seconds}
+
+
+@pytest.mark.parametrize("after", ["soon", "0", "-5", "nan", "Wed, 21 Oct 2020 07:28:00 GMT", "Wed, 99 Xyz"])
+async def test_a_wait_that_makes_no_sense_is_left_to_the_library(after: str) -> None:
+    headers = {"retry-after": after}
+    assert await told(Answered(429, headers)) == ["Acme is busy (429); it is asked again."]
+    assert headers == {}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"retry-after": "3600"},
+        {"retry-after": "120.1"},
+        {"retry-after": "inf"},
+        {"retry-after": "9" * 400},
+        {"retry-after-ms": "3600000"},
+        {"retry-after": "Wed, 21 Oct 2997 07:28:00 GMT"},
+        {"retry-after": "3600", "x-should-retry": "true"},
+    ],
+    ids=lambda headers: str(headers)[:40],
+)
+async def test_too_long_a_wait_is_not_waited_for(headers: dict[str, str]) -> None:
+    assert await told(Answered(429, headers)) == []
+    assert headers["x-should-retry"] == "false"
+    assert (wait_asked_for(headers) or 0) > LONGEST_WAIT_SEC
+
+
+async def test_a_provider_may_ask_for_another_try_of_anything() -> None:
+    assert await told(Answered(400, {"x-should-retry": "true"})) == ["Acme is busy (400); it is asked again."]
 
 
 @pytest.mark.parametrize(
     "answered",
     [
         Answered(200),
+        Answered(200, {"x-should-retry": "true"}),
         Answered(400),
         Answered(500, {"x-should-retry": "false"}),
         Answered(500, request=Sent({"x-stainless-retry-count": "2"})),
     ],
-    ids=["an answer", "a refusal", "not to be repeated", "the last try"],
+    ids=["an answer", "an answer that says odd things", "a refusal", "not to be repeated", "the last try"],
 )
 async def test_what_is_not_asked_again_is_no_delay(answered: Answered) -> None:
     assert await told(answered) == []

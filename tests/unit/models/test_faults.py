@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from farhand.models.faults import Trouble, broke_off, fault_of
+from farhand.models.faults import Trouble, broke_off, fault_of, in_words
 from tests.requirement import requirement
 
 pytestmark = requirement("models:trouble")
@@ -60,3 +60,41 @@ def test_a_conversation_that_is_too_long_is_known_by_many_words(words: str, code
 def test_an_answer_that_breaks_off_says_why_if_that_is_known() -> None:
     assert str(broke_off("Acme")) == "The answer of Acme broke off. Send the message again."
     assert str(broke_off("Acme", "reset")) == "The answer of Acme broke off (reset). Send the message again."
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.01, "0.01 s"),
+        (2.5, "2.5 s"),
+        (119, "119 s"),
+        (120, "2 minutes"),
+        (3600, "60 minutes"),
+        (86_400, "24 hours"),
+    ],
+)
+def test_a_length_of_time_is_said_as_a_person_would(seconds: float, words: str) -> None:
+    assert in_words(seconds) == words
+
+
+def test_a_provider_that_wants_to_be_left_alone_says_for_how_long() -> None:
+    trouble = Trouble(provider="Acme", model="a-1", key_setting="ACME_KEY", status=429, wait_sec=3600)
+    assert str(fault_of(trouble)) == (
+        "Acme takes no more requests for now (429). "
+        "Send the message again in 60 minutes; it takes none before."
+    )
+
+
+def test_a_server_that_wants_a_key_is_told_apart_from_one_that_refuses_it() -> None:
+    trouble = Trouble(provider="Acme", model="a-1", key_setting="ACME_KEY", status=401, has_key=False)
+    assert str(fault_of(trouble)) == "Acme wants a key (401), and none is set. Set ACME_KEY."
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 400])
+def test_a_web_page_is_not_repeated_but_named(status: int) -> None:
+    page = "HTTP: <!DOCTYPE html>\n<html><title>nginx</title></html>"
+    assert told(status, page) == (
+        f"What answers at this address is not Acme: it sent a web page ({status}). "
+        "Check the address (base_url)."
+    )
+    assert told(502, page) == "Acme has trouble of its own (502). Send the message again later."

@@ -7,6 +7,7 @@ that was paused, and comes back as it was.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -30,6 +31,7 @@ from farhand.models.telling import Telling, echoed
 PROVIDER = "anthropic"
 LONGEST_ID = 128
 LONGEST_NAME = 128
+_MEMBERS = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _ANY_OBJECT: dict[str, object] = {"type": "object"}
 
 Block: TypeAlias = dict[str, object]
@@ -48,7 +50,7 @@ def messages_of(telling: Telling) -> list[dict[str, object]]:
 
 
 def tools_of(telling: Telling) -> list[dict[str, object]]:
-    return [_tool(offer) for offer in telling.offers()]
+    return [_tool(offer) for offer in telling.offers(_MEMBERS)]
 
 
 def gone_tools_of(telling: Telling) -> list[dict[str, object]]:

@@ -10,6 +10,7 @@ from farhand.testing.fake_provider import Json, Refusal
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _REFUSED_AT_TOP = frozenset({"oneOf", "allOf", "anyOf"})
+_MEMBER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 
 
@@ -143,19 +144,29 @@ _RULES: tuple[Callable[[Turns], None], ...] = (
 def _check_tools(body: Json, turns: Turns) -> None:
     tools = body.get("tools") or []
     for number, tool in enumerate(tools):
-        place = f"tools.{number}.custom"
-        if _NAME.fullmatch(str(tool.get("name"))) is None:
-            raise _bad(f"{place}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
-        if "type" not in tool and tool.get("input_schema", {}).get("type") != "object":
-            raise _bad(f"{place}.input_schema.type: Field required")
-        if not _REFUSED_AT_TOP.isdisjoint(tool.get("input_schema") or {}):
-            raise _bad(
-                f"{place}.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level"
-            )
+        _check_tool(tool, f"tools.{number}.custom")
     if len({tool["name"] for tool in tools}) < len(tools):
         raise _bad("tools: Tool names must be unique.")
     if not tools and any(block["type"] in {"tool_use", "tool_result"} for _, _, block in _each(turns)):
         raise _bad("Requests which include `tool_use` or `tool_result` blocks must define tools")
+
+
+def _check_tool(tool: Json, place: str) -> None:
+    if _NAME.fullmatch(str(tool.get("name"))) is None:
+        raise _bad(f"{place}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
+    if "type" in tool:
+        return
+    schema = tool.get("input_schema") or {}
+    if schema.get("type") != "object":
+        raise _bad(f"{place}.input_schema.type: Field required")
+    if not _REFUSED_AT_TOP.isdisjoint(schema):
+        raise _bad(
+            f"{place}.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level"
+        )
+    if any(_MEMBER.fullmatch(name) is None for name in schema.get("properties") or {}):
+        raise _bad(
+            f"{place}.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{{1,64}}$'"
+        )
 
 
 def _check_end(turns: Turns, paused: Sequence[Sequence[Json]]) -> None:

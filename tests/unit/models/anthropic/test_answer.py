@@ -140,3 +140,49 @@ def test_an_answer_without_its_end_has_no_stop() -> None:
     assert answer.stop is None
     heard(answer, {"type": "message_stop"})
     assert answer.stop is None, "the reason is missing"
+
+
+@pytest.mark.parametrize("pieces", [[], [""], [" ", "\n\n"]], ids=["no piece", "empty", "blanks"])
+@requirement("models:blank-texts")
+def test_a_text_without_a_word_is_as_if_it_had_never_been(pieces: list[str]) -> None:
+    signed = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    events = heard(
+        fresh(),
+        start(0, **signed),
+        end(0),
+        start(1, type="text", text=""),
+        *(delta(1, "text_delta", text=piece) for piece in pieces),
+        end(1),
+        start(2, **signed),
+        end(2),
+    )
+    assert events == [ReasoningDone({"anthropic": signed})] * 2
+
+
+@requirement("models:blank-texts")
+def test_a_blank_text_between_two_others_leaves_them_as_they_were() -> None:
+    events = heard(
+        fresh(),
+        start(0, type="text", text="", citations=None),
+        delta(0, "text_delta", text="One."),
+        end(0),
+        start(1, type="text", text="\n"),
+        end(1),
+        start(2, type="text", text=""),
+        delta(2, "text_delta", text=" "),
+        delta(2, "text_delta", text="Two."),
+        delta(2, "text_delta", text=" "),
+        end(2),
+    )
+    assert [event for event in events if isinstance(event, TextDelta)] == [
+        TextDelta("One."),
+        TextDelta(" Two."),
+        TextDelta(" "),
+    ]
+    (echo,) = (event.echo for event in events if isinstance(event, ReasoningDone))
+    assert echo == {"anthropic": {"type": "text", "text": "One.", "citations": None}}
+
+
+@requirement("models:anthropic-answer")
+def test_a_text_that_is_there_at_once_is_told() -> None:
+    assert heard(fresh(), start(0, type="text", text="At once."), end(0)) == [TextDelta("At once.")]

@@ -1,0 +1,44 @@
+"""A tool whose schema no provider takes as it is, over every provider: offered, called, and checked whole."""
+
+from __future__ import annotations
+
+from farhand import Agent, Toolbox
+from farhand.models.scripted import Ask, Moment, Step
+from tests.models.stage import Provider
+from tests.requirement import requirement
+
+SCHEMA: dict[str, object] = {
+    "type": "object",
+    "oneOf": [
+        {"properties": {"path": {"type": "string"}}, "required": ["path"]},
+        {"properties": {"web address": {"type": "string"}}, "required": ["web address"]},
+    ],
+}
+
+
+def opened(**given: str) -> str:
+    return f"opened {given}"
+
+
+@requirement("models:schemas")
+async def test_a_tool_with_a_choice_at_its_top_is_taken_and_its_inputs_are_checked(
+    provider: Provider,
+) -> None:
+    toolbox = Toolbox()
+    toolbox.add("open_it", "Open it.", SCHEMA, opened)
+
+    def script(moment: Moment) -> Step:
+        inputs: list[dict[str, object]] = [{"path": "a", "web address": "b"}, {"path": "a"}]
+        if len(moment.results) < len(inputs):
+            return Ask("open_it", inputs[len(moment.results)])
+        return f"{moment.results[-1].output}"
+
+    async with provider.fake(script) as fake:
+        async with Agent(provider.model(fake), tools=[toolbox]) as agent:
+            result = await agent.run("Open it", thread="t")
+        assert result.text == "opened {'path': 'a'}"
+        assert fake.refused == []
+        (offered,) = fake.prompts[0].tools
+        assert '"oneOf":[' in offered.description
+        assert "path" in str(offered.input_schema["properties"])
+        assert "failed" in str(fake.prompts[1].messages[-1]) or "Failure" in str(fake.prompts[1].messages[-1])
