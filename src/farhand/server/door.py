@@ -29,6 +29,7 @@ Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Principal | None]
 """Sync or async; None means: not signed in. A sync one must not block."""
 
 HOOK_WITHIN_SEC = 10.0
+LONGEST_NAME = 1024
 
 
 class Door:
@@ -207,7 +208,14 @@ def _is_principal(answer: object) -> bool:
     # a struct takes whatever it is made with; a number as the subject would be nobody's space
     names: list[object] = [answer.tenant, answer.subject]
     scopes: object = answer.scopes
-    return all(isinstance(name, str) for name in names) and isinstance(scopes, frozenset | set)
+    return all(map(_can_be_stored, names)) and isinstance(scopes, frozenset | set)
+
+
+def _can_be_stored(name: object) -> bool:
+    if not isinstance(name, str) or len(name) > LONGEST_NAME:
+        return False
+    # ASCII is told at once; half a character has no place in a store
+    return name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def _in_our_words(error: HTTPException) -> FarhandError:

@@ -1,0 +1,30 @@
+"""Ready-made `authenticate` hooks: tokens in a file, JSON Web Tokens, a header of a trusted proxy.
+
+Each is given to `create_app(authenticate=…)`, answers with a `Principal` or None, and knows nothing of the
+server. They load when they are first used: tokens that nobody signs need no library for signatures.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from farhand.auth.proxy_header import ProxyHeader
+    from farhand.auth.token_file import TokenFile
+    from farhand.auth.web_token import WebToken
+
+__all__ = ["ProxyHeader", "TokenFile", "WebToken"]
+
+_HOMES = {
+    "ProxyHeader": "farhand.auth.proxy_header",
+    "TokenFile": "farhand.auth.token_file",
+    "WebToken": "farhand.auth.web_token",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'farhand.auth' has no attribute {name!r}")
+    return getattr(import_module(home), name)
