@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.testing.fake_provider import FakeProvider
 from tests.models.stage import Provider
-from tests.process import farhand_process, run_farhand
+from tests.process import ROOT, farhand_process, run_farhand
 from tests.requirement import requirement
 
 MODELS = {
@@ -21,9 +23,19 @@ MODELS = {
 
 # those of whoever runs the tests
 NO_SETTINGS = dict.fromkeys(
-    ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_PROFILE",
+        "BACKBOARD_API_KEY",
+        "BACKBOARD_BASE_URL",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+    ),
     "",
 )
+KEYS = {f"{name}_API_KEY": "key" for name in ("ANTHROPIC", "OPENAI", "BACKBOARD")}
 
 
 def environment(fake: FakeProvider) -> dict[str, str]:
@@ -65,19 +77,61 @@ async def test_the_demo_runs_with_a_real_provider_and_its_own_tools(provider: Pr
         assert fake.refused == []
 
 
+NO_KEY = {
+    "anthropic": "Anthropic needs a key. Set ANTHROPIC_API_KEY.",
+    "openai": "OpenAI needs a key. Set OPENAI_API_KEY",
+    "openai-chat": "OpenAI needs a key. Set OPENAI_API_KEY; for a server of your own, set OPENAI_BASE_URL",
+    "backboard": "Backboard needs a key. Set BACKBOARD_API_KEY.",
+}
+
+
+@requirement("demo:real-model")
+async def test_a_missing_key_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
+    assert NO_KEY[provider.name] in await refused(MODELS[provider.name], tmp_path, NO_SETTINGS)
+
+
+@requirement("demo:real-model")
+async def test_a_missing_library_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
+    library = "openai" if provider.name == "openai-chat" else provider.name
+    # found before the one that is installed
+    (tmp_path / f"{library}.py").write_text("raise ModuleNotFoundError('not installed')")
+    words = await refused(MODELS[provider.name], tmp_path, {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
+    assert f"pip install 'farhand[{library}]'" in words
+
+
+@requirement("models:bad-settings")
+async def test_a_malformed_address_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
+    addresses = {f"{name}_BASE_URL": "http://[::1" for name in ("ANTHROPIC", "OPENAI", "BACKBOARD")}
+    words = await refused(MODELS[provider.name], tmp_path, {**KEYS, **addresses})
+    assert "_BASE_URL 'http://[::1' is no address of a model server." in words
+
+
+@requirement("models:bad-settings")
+async def test_a_proxy_that_cannot_be_used_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
+    words = await refused(MODELS[provider.name], tmp_path, {**KEYS, "ALL_PROXY": "carrier-pigeon://loft:1"})
+    assert "carrier-pigeon" in words
+
+
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("anthropic:claude-sonnet-5", "Anthropic needs a key. Set ANTHROPIC_API_KEY."),
-        ("openai:gpt-6-astra", "OpenAI needs a key. Set OPENAI_API_KEY"),
         ("claude", "There is no model 'claude'. Known: anthropic:…"),
+        ("anthropic: ", "' ' is no name of a model. One looks like anthropic:claude-sonnet-5."),
+        ("openai:gpt 6", "'gpt 6' is no name of a model."),
+        ("openai-chat:a\nb", r"'a\nb' is no name of a model."),
+        ("backboard:gpt-4o", "'gpt-4o' is no model of Backboard. Name its provider, too"),
     ],
 )
-@requirement("demo:real-model")
-async def test_a_model_that_cannot_be_used_is_one_line_and_code_2(
+@requirement("models:bad-settings")
+async def test_a_name_that_no_model_has_is_one_line_and_code_2(
     model: str, words: str, tmp_path: Path
 ) -> None:
-    ended = await run_farhand("demo", "--model", model, env={**NO_SETTINGS, "HOME": str(tmp_path)})
+    assert words in await refused(model, tmp_path, KEYS)
+
+
+async def refused(model: str, home: Path, env: Mapping[str, str]) -> str:
+    """The one line that it ends with."""
+    ended = await run_farhand("demo", "--model", model, env={**NO_SETTINGS, "HOME": str(home), **env})
     assert ended.code == 2
-    assert words in ended.err
-    assert len(ended.err.strip().splitlines()) == 1
+    (line,) = ended.err.strip().splitlines()
+    return line

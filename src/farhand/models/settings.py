@@ -11,6 +11,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from farhand.errors import BadSetting
 
+UNUSABLE = (ValueError, TypeError, ImportError)
+"""What a library raises on settings of its own: a proxy of the environment that it cannot use, for one."""
+
 _LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")
 _LONGEST_MODEL = 200

@@ -20,7 +20,7 @@ from farhand.models.connection import Connection
 from farhand.models.delays import wait_asked_for, watch
 from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api
 from farhand.models.reading import heard
-from farhand.models.settings import checked_address, checked_key, checked_model
+from farhand.models.settings import UNUSABLE, checked_address, checked_key, checked_model
 from farhand.models.telling import Telling
 
 try:
@@ -145,7 +145,7 @@ def _connected(client: Callable[[], anthropic.AsyncAnthropic]) -> Connection[ant
     """The library finds keys, tokens and profiles by itself; it must have found one."""
     try:
         connection = Connection(client, anthropic.AsyncAnthropic.close)
-    except (anthropic.AnthropicError, ValueError) as error:
+    except (anthropic.AnthropicError, *UNUSABLE) as error:
         raise BadSetting(f"Anthropic's library has no way in: {error}", hint=f"Or set {KEY}.") from error
     first = connection.first
     if not first.api_key and not first.auth_token and first.credentials is None:

@@ -15,7 +15,7 @@ from farhand.errors import BadSetting, ModelFault
 from farhand.models.connection import Connection
 from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api, unreadable
 from farhand.models.reading import GARBLED
-from farhand.models.settings import checked_address, checked_key
+from farhand.models.settings import UNUSABLE, checked_address, checked_key
 
 try:
     with warnings.catch_warnings():
@@ -101,7 +101,10 @@ def connection(api_key: str | None, base_url: str | None, timeout_sec: float) ->
         made: Client = BackboardClient(api_key=key, base_url=address, timeout=timeout_sec)
         return made
 
-    return Connection(make, lambda client: client.aclose())
+    try:
+        return Connection(make, lambda client: client.aclose())
+    except UNUSABLE as error:
+        raise BadSetting(f"Backboard's library cannot be set up: {error}") from error
 
 
 class Refused(Exception):

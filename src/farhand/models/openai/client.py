@@ -17,7 +17,7 @@ from farhand.models.base import ModelEvent
 from farhand.models.connection import Connection
 from farhand.models.delays import wait_asked_for, watch
 from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api
-from farhand.models.settings import checked_address, checked_key
+from farhand.models.settings import UNUSABLE, checked_address, checked_key
 
 try:
     import openai
@@ -63,8 +63,8 @@ class Server(Struct, frozen=True):
 
         try:
             return Connection(make, openai.AsyncOpenAI.close)
-        except (openai.OpenAIError, ValueError, TypeError) as error:
-            raise BadSetting(f"OpenAI's library cannot be set up so: {error}") from error
+        except (openai.OpenAIError, *UNUSABLE) as error:
+            raise BadSetting(f"OpenAI's library cannot be set up: {error}") from error
 
     @property
     def has_key(self) -> bool:
