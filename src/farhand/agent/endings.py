@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from farhand.agent.history import cut_step, open_step, results_of
 from farhand.agent.kit import Kit
-from farhand.agent.park import FOREVER
 from farhand.core.call import Call, Phase
 from farhand.core.event import Event, RunFailed, RunFinished, StepFinished
 from farhand.core.run import Run, RunState
@@ -34,7 +33,7 @@ DELETED = "the chat was deleted"
 
 async def end(kit: Kit, run: Run, reason: str) -> bool:
     """True if this ended the run; False if it had ended already."""
-    claim = await kit.store.commit(ClaimRun(run.run_id, FOREVER, by_force=True))
+    claim = await kit.store.commit(ClaimRun(run.run_id, kit.lease_sec, by_force=True))
     if isinstance(claim, Stale):
         return False
     last = RunFinished(RunState.STOPPED, reason, heard=True)
@@ -48,7 +47,7 @@ async def break_off(kit: Kit, run: Run, failed: RunFailed) -> bool:
 
 async def break_off_by_force(kit: Kit, run: Run, failed: RunFailed) -> bool:
     """The same for a run that nobody could begin to advance."""
-    claim = await kit.store.commit(ClaimRun(run.run_id, FOREVER, by_force=True))
+    claim = await kit.store.commit(ClaimRun(run.run_id, kit.lease_sec, by_force=True))
     return isinstance(claim, Committed) and await break_off(kit, claim.runs[run.run_id], failed)
 
 

@@ -16,7 +16,7 @@ from farhand.core.call import Call, Phase
 from farhand.core.outcome import Failure
 from farhand.core.run import Run
 from farhand.core.tool import Executor, digest_of_approval
-from farhand.store.base import When
+from farhand.store.base import When, WriteRun
 
 UNKNOWN = Failure(
     "The server stopped while this tool was running. Whether it took effect is unknown; it was not run again."
@@ -24,15 +24,18 @@ UNKNOWN = Failure(
 CHANGED = Failure("The tool changed since it was approved and was not run; ask again.")
 
 
-async def execute(kit: Kit, calls: Iterable[Call]) -> bool:
-    """Runs every call of this side that may run, all at once, to its end; False if there was none."""
+async def execute(kit: Kit, calls: Iterable[Call], run: Run | None = None) -> bool:
+    """Runs every call of this side that may run, all at once, to its end; False if there was none.
+
+    None is begun once another claim on the run exists.
+    """
     own = _own(calls)
     if not own:
         return False
     try:
         async with asyncio.TaskGroup() as group:
             for call in own:
-                group.create_task(_execute(kit, call))
+                group.create_task(_execute(kit, call, run))
     except ExceptionGroup as several:
         # tools do not raise here: it is the store, or a fault of ours, and one of them says it
         raise several.exceptions[0] from several
@@ -57,12 +60,13 @@ async def recover(kit: Kit, run: Run) -> Run:
     return replace(run, last_seq=now.last_seq) if now is not None else run
 
 
-async def _execute(kit: Kit, call: Call) -> None:
+async def _execute(kit: Kit, call: Call, run: Run | None) -> None:
     tool = kit.toolbox.get(call.tool)
     if tool is None or tool.version != call.tool_version or not _is_what_was_approved(call):
         await kit.desk.finish(call, CHANGED)
         return
-    taken = call if call.phase is Phase.TAKEN else await kit.desk.start(call)
+    held = () if run is None else (WriteRun(run_id=run.run_id, fence=run.fence),)
+    taken = call if call.phase is Phase.TAKEN else await kit.desk.start(call, *held)
     if taken is None:
         return
     within = call.timeout_sec or kit.settings.patience.server_tool

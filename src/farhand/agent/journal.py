@@ -37,8 +37,16 @@ Spoken = StepStarted | ModelDelayed | TextAdded | ReasoningAdded | CallBegun | I
 class RunLog:
     """For whoever holds the claim on the run; only this side appends while the model speaks."""
 
-    def __init__(self, store: Store, run: Run, group: asyncio.TaskGroup) -> None:
-        """`group` is where a flush runs: beside the model, which may be silent for a while."""
+    def __init__(
+        self,
+        store: Store,
+        run: Run,
+        group: asyncio.TaskGroup,
+        *,
+        is_sure: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`group` is where a flush runs: beside the model, which may be silent for a while. `is_sure` says
+        whether nobody else can have the run: readers are not told what may never be stored."""
         self.run = run
         self._store = store
         self._group = group
@@ -47,6 +55,8 @@ class RunLog:
         self._flush_at: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
         self._pen = asyncio.Lock()
+        self._is_sure = is_sure
+        self._is_lost = False
 
     def seen(self, run: Run) -> None:
         """The run as it is now: others may have appended while it waited."""
@@ -55,9 +65,12 @@ class RunLog:
 
     def say(self, event: Spoken) -> None:
         """Tells readers now; the journal gets it with its neighbours."""
+        if self._is_lost:
+            raise LostClaim(f"Run {self.run.run_id} was taken over.")
         offset = self._add(event)
         seq = self._next_seq + len(self._spoken) - 1
-        self._store.hub.tell(self.run.run_id, [Entry(seq, event, self._store.now(), offset)])
+        if self._is_sure():
+            self._store.hub.tell(self.run.run_id, [Entry(seq, event, self._store.now(), offset)])
         if self._flush_at is None:
             self._flush_at = asyncio.get_running_loop().call_later(JOIN_FOR_SEC, self._flush)
 
@@ -104,6 +117,7 @@ class RunLog:
 
     def _wrote(self, commit: Commit) -> None:
         if isinstance(commit, Stale):
+            self._is_lost = True
             raise LostClaim(f"Run {self.run.run_id} was taken over ({commit.why}).")
         self.run = commit.runs[self.run.run_id]
         if not self._spoken:

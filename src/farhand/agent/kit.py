@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from farhand.agent.files import Files
+from farhand.agent.leases import lease_sec
 from farhand.calls.desk import Desk
 from farhand.calls.room import Room
 from farhand.clock import Clock
@@ -30,6 +31,11 @@ class Kit:
     instructions: str = ""
     sources: tuple[ToolSource, ...] = ()
     """Tools that come and go with those who registered them. They can't shadow the toolbox."""
+
+    @property
+    def lease_sec(self) -> float:
+        """For how long a claim on a run holds unless it is renewed."""
+        return lease_sec(self.store, self.settings.patience)
 
     def tools(self, owner: Owner) -> Sequence[Tool]:
         """What a run of this owner is offered."""

@@ -151,13 +151,13 @@ async def _settle(work: Work, step: Step) -> bool:
     """True when every call of the step has its outcome; False when the run was parked."""
     kit, run = work.kit, work.log.run
     calls = step.calls
-    ran = await execute(kit, calls)
+    ran = await execute(kit, calls, run)
     if any(call.blocks for call in calls):
         if not await wait_or_park(kit, work.log, work.hold, calls):
             return False
         calls = await kit.store.calls_of(run.owner, run.run_id, step.message.step)
         # what a person said yes to meanwhile
-        ran = await execute(kit, calls)
+        ran = await execute(kit, calls, run)
     if ran:
         calls = await kit.store.calls_of(run.owner, run.run_id, step.message.step)
         await _see(work)

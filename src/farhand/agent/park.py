@@ -30,9 +30,6 @@ from farhand.errors import LostClaim
 from farhand.store.base import ClaimRun, Committed, ParkRun, Stale, WriteRun
 from farhand.store.hub import freed
 
-FOREVER = 10 * 365 * 24 * 3600.0
-"""A lease in a store that only one process may open: it ends with the process, and `open()` voids it."""
-
 
 class Hold:
     """How long to wait with the coroutine kept: not at all, or for a while as long as somebody reads."""
@@ -112,7 +109,7 @@ async def resume(kit: Kit, stray: Run, *, held_here: bool = False) -> Run | None
     """
     cut = not stray.parked and isinstance(await _last_word(kit, stray), _SPOKEN)
     told = (StepDiscarded(stray.step + 1), RunResumed()) if cut else (RunResumed(),)
-    claim = ClaimRun(stray.run_id, FOREVER, by_force=held_here)
+    claim = ClaimRun(stray.run_id, kit.lease_sec, by_force=held_here)
     commit = await kit.store.commit(claim, WriteRun(run_id=stray.run_id, events=told))
     return commit.runs[stray.run_id] if isinstance(commit, Committed) else None
 

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from farhand.agent.endings import MOVED_ON, end
 from farhand.agent.kit import Kit
-from farhand.agent.park import FOREVER
 from farhand.agent.worker import Worker
 from farhand.core.event import RunStarted
 from farhand.core.principal import Owner
@@ -104,7 +103,7 @@ async def stop_run(kit: Kit, worker: Worker, run: Run, reason: str) -> bool:
 
 
 async def _end(kit: Kit, worker: Worker, run: Run, reason: str) -> bool:
-    await worker.let_go(run.run_id)
+    await worker.let_go(run)
     return await end(kit, run, reason)
 
 
@@ -186,7 +185,7 @@ def _new_run(kit: Kit, place: Place, hold_for: float) -> Run:
         thread_id=place.thread_id,
         started_at=now,
         hold_for=hold_for,
-        lease_until=now + FOREVER,
+        lease_until=now + kit.lease_sec,
     )
 
 

@@ -8,27 +8,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import TypeVar
 
 from farhand.agent import loop
 from farhand.agent.endings import break_off, break_off_by_force
 from farhand.agent.execute import recover
+from farhand.agent.handover import LET_GO_SEC, ask_holder, hear_others
 from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
+from farhand.agent.leases import Leases
 from farhand.agent.park import Hold, resume
 from farhand.calls.deadlines import Deadlines
 from farhand.core.event import RunFailed
 from farhand.core.run import Run
 from farhand.errors import LostClaim, StoreDown
 from farhand.store.base import Committed, WriteRun
-from farhand.store.hub import WAKE
+from farhand.store.hub import WAKE, freed
 
 log = logging.getLogger("farhand.runs")
 
 T = TypeVar("T")
 
 SWEEP_SEC = 1.0
-LET_GO_SEC = 1.0
 FIRST_REMOVAL_SEC = 60.0
 REMOVAL_SEC = 3600.0
 PAGE = 500
@@ -41,9 +43,13 @@ class Worker:
         self._deadlines = deadlines
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._holds: dict[str, Hold] = {}
+        self._pens: dict[str, RunLog] = {}
         self._preferred: dict[str, float] = {}
         self._orphans: dict[str, RunLog] = {}
         """Claimed here, advanced by nobody since the store was away; the pens have what is not stored yet."""
+        self._leases = Leases(kit.store, kit.settings.patience)
+        self._unfinished: list[Run] = []
+        """Cut off by the end of this process: others may have them at once."""
         self._left_alone: set[str] = set()
         """Neither to be advanced nor to be ended: a record of theirs makes no sense to this version."""
         self._group: asyncio.TaskGroup | None = None
@@ -54,7 +60,14 @@ class Worker:
         """Until `stop()`: the watch over wakes, deadlines and strays, and every run of this process."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            watches = (self._watch_deadlines, self._wake_parked, self._pick_up_strays, self._remove_old)
+            watches = (
+                self._watch_deadlines,
+                self._wake_parked,
+                self._pick_up_strays,
+                self._keep_leases,
+                self._hear_others,
+                self._remove_old,
+            )
             chores = [group.create_task(_again_if_broken(watch)) for watch in watches]
             # what a crash left behind is claimed before anybody reads it: a replay leaves out what it cut
             await self._recovered.wait()
@@ -62,11 +75,13 @@ class Worker:
             await self._stopping.wait()
             for task in (*chores, *self._tasks.values()):
                 task.cancel()
+        await self._unless_store_is_down(self._leases.hand_over(self._unfinished))
 
     def launch(self, run: Run, *, hold_for: float) -> None:
         """Advances a run that is claimed for this process, in a task of its own."""
         assert self._group is not None, "a worker launches runs while it serves"
         hold = Hold(self._kit, run.run_id, seconds=0.0 if self._stopping.is_set() else hold_for)
+        self._leases.hold(run)
         task = self._group.create_task(self._advance(run, hold))
         self._tasks[run.run_id] = task
         self._holds[run.run_id] = hold
@@ -100,9 +115,15 @@ class Worker:
         """Nothing brought the run back after all."""
         self._preferred.pop(run_id, None)
 
-    async def let_go(self, run_id: str) -> None:
-        """Ends this process's work on the run, with what was said stored."""
-        self._preferred.pop(run_id, None)
+    async def let_go(self, run: Run) -> None:
+        """Ends the work on the run, here or in whichever process it is, with what was said stored."""
+        self._preferred.pop(run.run_id, None)
+        if run.run_id in self._tasks:
+            await self._let_go(run.run_id)
+        else:
+            await ask_holder(self._kit.store, run)
+
+    async def _let_go(self, run_id: str) -> None:
         task = self._tasks.get(run_id)
         if task is None:
             return
@@ -207,6 +228,35 @@ class Worker:
                 self._recovered.set()
             await asyncio.sleep(SWEEP_SEC)
 
+    async def _keep_leases(self) -> None:
+        """Renews what is held; stops what others have taken."""
+        while True:
+            await asyncio.sleep(min(self._leases.pause_sec, REMOVAL_SEC))
+            if self._kit.store.is_shared:
+                await self._unless_store_is_down(self._renew())
+
+    async def _renew(self) -> None:
+        for run_id in await self._leases.renew():
+            log.warning("run %s was taken over by another worker", run_id)
+            await self._let_go(run_id)
+
+    async def _hear_others(self) -> None:
+        await hear_others(self._kit.store, let_go=self._let_go_for_another, check=self._check_claim)
+
+    async def _let_go_for_another(self, run_id: str) -> None:
+        if run_id in self._tasks:
+            await self._let_go(run_id)
+            self._kit.store.hub.tell_others(freed(run_id), run_id)
+
+    async def _check_claim(self, run_id: str) -> None:
+        """Another process took a run: if it is one of ours, the work on it here is in vain."""
+        pen = self._pens.get(run_id)
+        if pen is None:
+            return
+        now = await self._kit.store.get_run(pen.run.owner, run_id)
+        if now is None or now.fence != pen.run.fence:
+            await self._let_go(run_id)
+
     async def _remove_old(self) -> None:
         """Now and then, what has been kept for long enough; not at once, when a server has just started."""
         store, keep = self._kit.store, self._kit.settings.patience.keep_settled
@@ -226,7 +276,7 @@ class Worker:
 
     async def _advance(self, run: Run, hold: Hold) -> None:
         """The outermost guard of a run: whatever breaks in it ends this run and no other."""
-        pen = self._pen(run)
+        pen = self._pens[run.run_id] = self._pen(run)
         try:
             await loop.run(loop.Work(self._kit, pen, hold))
         except LostClaim as error:
@@ -246,7 +296,10 @@ class Worker:
                 self.forget(run.run_id)
             await pen.close()
             if self._tasks.get(run.run_id) is asyncio.current_task():
-                del self._tasks[run.run_id], self._holds[run.run_id]
+                del self._tasks[run.run_id], self._holds[run.run_id], self._pens[run.run_id]
+            self._leases.drop(run)
+            if self.stopped and pen.run.active and self._kit.store.is_shared:
+                self._unfinished.append(pen.run)
 
     async def _give_up(self, run: Run, ending: Awaitable[bool]) -> None:
         """For a run that broke: it ends. One that cannot even end is said once and never looked at again."""
@@ -260,7 +313,9 @@ class Worker:
 
     def _pen(self, run: Run) -> RunLog:
         assert self._group is not None, "a worker writes while it serves"
-        return RunLog(self._kit.store, run, self._group)
+        return RunLog(
+            self._kit.store, run, self._group, is_sure=partial(self._leases.is_sure, run.run_id, run.fence)
+        )
 
 
 async def _again_if_broken(watch: Callable[[], Awaitable[None]]) -> None:

@@ -133,12 +133,14 @@ class Desk:
             if await self._done([Change(call, after, (CallReleased(call_id),))]):
                 return Accepted()
 
-    async def start(self, call: Call) -> Call | None:
-        """Takes an approved call for this side, from when its time counts; None if somebody was faster."""
+    async def start(self, call: Call, *beside: Write) -> Call | None:
+        """Takes an approved call for this side, from when its time counts; None if somebody was faster, or
+        if what is written beside it does not hold."""
         after = self._taken_here(call, self._store.now())
         if after is None:
             return None
-        commit = await self._commit([Change(call, after, (CallTaken(call.call_id, SERVER),))], When.ANY_TIME)
+        taken = Change(call, after, (CallTaken(call.call_id, SERVER),))
+        commit = await self._commit([taken], When.ANY_TIME, *beside)
         return after if isinstance(commit, Committed) else None
 
     async def finish(self, call: Call, outcome: Outcome, *, when: When = When.IN_TIME) -> Receipt:

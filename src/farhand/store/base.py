@@ -262,6 +262,8 @@ class Files(Protocol):
 
 class Store(Protocol):
     hub: Hub
+    is_shared: bool
+    """Whether other processes may work on the same store: then leases are short, and renewed."""
 
     @property
     def files(self) -> Files: ...

@@ -59,6 +59,8 @@ Entries: TypeAlias = dict[str, list[Entry]]
 
 
 class MemoryStore:
+    is_shared: bool = False
+
     def __init__(self, clock: Clock | None = None) -> None:
         self.hub = Hub()
         self._clock = clock or SystemClock()

@@ -1,7 +1,7 @@
 """What one transaction is about to write, over the rows that were locked and read for it.
 
 Guards are judged against the draft: a row is read once, changed here and written at the end. So a commit
-whose guard does not hold leaves nothing to roll back and nobody else's commit fails with it, and a run that fifty
+whose guard does not hold leaves nothing to roll back and nobody else fails with it, and a run that fifty
 commits touch is written once. Owns the rows; what a write means is said in `threads`, `runs` and `calls`.
 """
 

@@ -130,7 +130,7 @@ async def _gather_runs(line: Line, draft: Draft, wanted: Wanted, *, careful: boo
 
 
 async def _gather_active(line: Line, draft: Draft, wanted: Wanted) -> None:
-    """Not locked, since its thread is: nobody else can begin one. One that ends at this moment still counts."""
+    """Not locked, since its thread is: nobody else begins one. One that ends at this moment still counts."""
     places = {(each.run.owner, each.run.thread_id) for each in wanted.new_runs}
     keys = [(*_owner(key), key[1]) for key in places if draft.threads.get(key) is not None]
     if not keys:

@@ -1,8 +1,8 @@
 """The connections that read: a few, shared, each used by one reader at a time.
 
 One that was idle while the database restarted is found to be dead only when it is used: then all idle ones
-are given up and the read is tried once more on a new one. While the database cannot be reached, readers are told
-so at once instead of each waiting for its own connection to fail.
+are given up and the read is tried once more on a new one. While the database cannot be reached, readers are
+told so at once instead of each waiting for its own connection to fail.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ def claim_run(draft: Draft, told: Told, write: ClaimRun) -> Why | None:
     after = claimed(row.run, write, told.at)
     if isinstance(after, str):
         return after
-    if write.by_force:
+    if not row.run.parked:
+        # somebody held it, and may still believe so
         told.claimed.append(write.run_id)
     _put_run(draft, told, RunRow(row.run_no, after))
     return None

@@ -52,7 +52,7 @@ R = TypeVar("R")
 class PostgresStore:
     """Made by `open`."""
 
-    is_shared = True
+    is_shared: bool = True
 
     def __init__(self, place: Place, hours: Hours) -> None:
         name = os.urandom(8).hex()

@@ -49,6 +49,8 @@ Row = TypeVar("Row")
 class SqliteStore:
     """Made by `open`."""
 
+    is_shared: bool = False
+
     def __init__(self, file: StoreFile, clock: Clock) -> None:
         self.hub = Hub()
         self._clock = clock

@@ -1,0 +1,64 @@
+"""Between workers: who wants to end a run that another worker holds asks it to stop first.
+
+So that what was said there is stored before the run's end is. It is a courtesy: whoever does not answer in
+time loses the run all the same, by its fence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from farhand.core.run import Run
+from farhand.errors import StoreDown
+from farhand.store.base import Store
+from farhand.store.hub import LET_GO, RUN_TAKEN, Watch, freed
+
+LET_GO_SEC = 1.0
+
+
+async def ask_holder(store: Store, run: Run) -> None:
+    """Returns when the worker that holds the run has stopped, or need not, or does not answer."""
+    now = await store.get_run(run.owner, run.run_id)
+    if not store.is_shared or now is None or not _is_held(now, store.now()):
+        return
+    with store.hub.watch(freed(run.run_id)) as watch:
+        store.hub.tell_others(LET_GO, run.run_id)
+        until = _now() + LET_GO_SEC
+        while not store.hub.closed and (left := until - _now()) > 0:
+            await watch.wait(left)
+            if run.run_id in watch.news:
+                return
+            watch.news.clear()
+
+
+async def hear_others(
+    store: Store, *, let_go: Callable[[str], Awaitable[None]], check: Callable[[str], Awaitable[None]]
+) -> None:
+    """For ever: lets go of runs that others want to end, and checks those that others took."""
+    hub = store.hub
+    with hub.watch(LET_GO, limit=10_000) as asked, hub.watch(RUN_TAKEN, limit=10_000) as taken:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_each(store, asked, let_go))
+            group.create_task(_each(store, taken, check))
+
+
+async def _each(store: Store, watch: Watch, act: Callable[[str], Awaitable[None]]) -> None:
+    while not store.hub.closed:
+        await watch.wait(store.hub.recheck)
+        while watch.news:
+            run_id = watch.news.popleft()
+            assert isinstance(run_id, str), "the topic tells ids"
+            try:
+                await act(run_id)
+            except StoreDown:
+                # whoever took the run has it by its fence, heard or not
+                continue
+
+
+def _is_held(run: Run, now: float) -> bool:
+    return run.active and not run.parked and run.lease_until > now
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
