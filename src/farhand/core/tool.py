@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -19,7 +20,7 @@ class Executor(StrEnum):
     CLIENT = "client"
 
 
-class Tool(Struct, frozen=True, kw_only=True):
+class Tool(Struct, frozen=True, kw_only=True, dict=True):
     name: str
     description: str
     input_schema: Schema
@@ -36,9 +37,9 @@ class Tool(Struct, frozen=True, kw_only=True):
     client_id: str | None = None
     """Whose it is, if a registered client runs it."""
 
-    @property
+    @cached_property
     def version(self) -> str:
-        """Changes with anything that a person who approved it relied on."""
+        """Changes with anything that a person who approved it relied on. Every call asks for it."""
         promised = (self.name, self.description, self.input_schema, self.executor, self.output_schema)
         return digest(promised)[:32]
 
