@@ -33,7 +33,7 @@ def with_cors(app: ASGIApp, screen: Screen) -> ASGIApp:
 
 _PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
-    (b"access-control-allow-headers", b"authorization, content-type, last-event-id, x-farhand"),
+    (b"access-control-allow-headers", b"authorization, content-type, last-event-id, x-farhand, x-file-name"),
     (b"access-control-max-age", b"600"),
 )
 _READABLE: Header = (b"access-control-expose-headers", b"retry-after, x-vercel-ai-ui-message-stream")

@@ -63,11 +63,13 @@ def encode_page(rows: Sequence[tuple[Thread, Run | None, int]], following: str |
 
 
 def encode_thread(
-    thread: Thread, run: Run | None, messages: Sequence[Message], calls: Sequence[Call]
+    thread: Thread, run: Run | None, messages: Sequence[Message], calls: Sequence[Call], *, root: str = ""
 ) -> bytes:
-    """`calls` are those of the last run, and every open one."""
+    """`calls` are those of the last run, and every open one; `root` is the path that a host mounts us at."""
     open_calls = [open_call(call, thread.title) for call in calls if call.phase is not Phase.SETTLED]
     shown = ui_messages(messages, {call.call_id: call for call in calls})
+    for part in (part for message in shown for part in message.parts):
+        part.url = part.url if part.url is UNSET else f"{root}{part.url}"
     return encode(ThreadShape(thread.thread_id, thread.title, state_of(run), shown, open_calls))
 
 
@@ -144,8 +146,8 @@ def _part(part: StoredPart, results: Results, calls: Calls) -> Part:
             return Part(type="text", text=text, state="done")
         case Reasoning(text=text):
             return Part(type="reasoning", text=text, state="done")
-        case File(name=name):
-            return Part(type="text", text=f"[{name}]", state="done")
+        case File(ref=ref, name=name, media_type=media_type):
+            return Part(type="file", media_type=media_type, filename=name, url=f"/api/files/{ref}")
         case Asked():
             return _tool_part(part, results.get(part.call_id), calls.get(part.call_id))
     assert_never(part)

@@ -68,7 +68,8 @@ class _Endpoints:
             for call in await self._farhand.open_calls(request.owner, thread.thread_id)
             if call.run_id is None
         ]
-        await request.reply(200, encode_thread(thread, run, messages, [*of_run, *alone]))
+        root = str(request.scope.get("root_path", ""))
+        await request.reply(200, encode_thread(thread, run, messages, [*of_run, *alone], root=root))
 
     async def rename(self, request: Request) -> None:
         title = decode_title(await request.json(), self._farhand.settings.limits)

@@ -39,6 +39,9 @@ class Part(Struct, rename="camel", omit_defaults=True):
     output: object = UNSET
     error_text: str | UnsetType = UNSET
     approval: ApprovalShape | UnsetType = UNSET
+    media_type: str | UnsetType = UNSET
+    filename: str | UnsetType = UNSET
+    url: str | UnsetType = UNSET
     outcome: str | UnsetType = UNSET
     """Which of the outcomes a call came to: AI SDK's own states call several of them an error."""
     after_sec: float | UnsetType = UNSET

@@ -17,8 +17,9 @@ from farhand.core.event import Position, parse_position
 from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Failure, Outcome, Success
 from farhand.core.result import Result
-from farhand.core.thread import Text, UserMessage
+from farhand.core.thread import Text
 from farhand.errors import Malformed
+from farhand.faces.ui_stream.attachments import Said, file_of
 from farhand.faces.ui_stream.shapes import (
     AbortFrame,
     Addressed,
@@ -38,7 +39,8 @@ from farhand.wire.guard import OneOf, read_as
 class Say(Struct, frozen=True):
     """A user's message; `instead_of` names the message it replaces, with all that came after."""
 
-    message: UserMessage
+    message_id: str
+    said: tuple[Said, ...]
     instead_of: str | None = None
 
 
@@ -96,7 +98,7 @@ def _wish(request: ChatRequest) -> Wish:
     last = request.messages[-1]
     if last.role == "user":
         edits = request.message_id is not None and request.message_id == last.id
-        return Say(_user_message(last), request.message_id if edits else None)
+        return Say(_message_id(last), _said(last), request.message_id if edits else None)
     if last.role == "system":
         raise Malformed("The last message must be the user's or the assistant's.")
     calls = [part for part in last.parts if part.tool_call_id]
@@ -108,15 +110,22 @@ def _wish(request: ChatRequest) -> Wish:
     )
 
 
-def _user_message(message: UIMessage) -> UserMessage:
+def _message_id(message: UIMessage) -> str:
     if not is_chosen_id(message.id):
         raise Malformed("A message's id must be 1 to 128 letters, digits or _ . : -")
-    if any(part.type == "file" for part in message.parts):
-        raise Malformed("Files in a message are not taken yet.", hint="Send the text alone.")
-    parts = tuple(Text(part.text) for part in message.parts if part.type == "text" and part.text.strip())
-    if not parts:
+    return message.id
+
+
+def _said(message: UIMessage) -> tuple[Said, ...]:
+    said: list[Said] = []
+    for part in message.parts:
+        if part.type == "text" and part.text.strip():
+            said.append(Text(part.text))
+        elif part.type == "file":
+            said.append(file_of(part))
+    if not said:
         raise Malformed("The user's message has no text.")
-    return UserMessage(message.id, parts)
+    return tuple(said)
 
 
 def _brought(part: UIPart) -> list[Brought]:

@@ -24,6 +24,7 @@ from farhand.core.settings import Limits
 from farhand.core.tool import Executor
 from farhand.errors import NotAllowed, NotFound
 from farhand.faces.base import check_words
+from farhand.faces.ui_stream.attachments import say
 from farhand.faces.ui_stream.decode import Again, Bring, Chat, Say
 from farhand.faces.ui_stream.encode import Chunks, may_run
 
@@ -54,7 +55,8 @@ async def begin(farhand: Farhand, principal: Principal, chat: Chat, *, split: bo
     owner = principal.owner
     hold_for = farhand.settings.patience.hold_for if chat.held else 0.0
     match chat.wish:
-        case Say(message=message, instead_of=instead_of):
+        case Say(message_id=message_id, said=said, instead_of=instead_of):
+            message = await say(farhand.files, owner, chat.thread_id, message_id=message_id, said=said)
             started = await farhand.start(
                 owner, chat.thread_id, message, hold_for=hold_for, instead_of=instead_of
             )

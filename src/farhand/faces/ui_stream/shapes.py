@@ -24,6 +24,9 @@ class UIPart(Struct, rename="camel"):
     output: object = None
     error_text: str = ""
     approval: ApprovalPart | None = None
+    url: str = ""
+    media_type: str = ""
+    filename: str | None = None
 
 
 class UIMessage(Struct, rename="camel"):

@@ -1,0 +1,38 @@
+"""The head of an upload becomes a label. The body is the file itself and is not looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import unquote_to_bytes
+
+from farhand.agent.files import Label
+from farhand.core.file import UNNAMED, clean_name, media_type_of
+from farhand.errors import Malformed, NotAllowed, WrongType
+from farhand.wire.body import declared_length
+from farhand.wire.http import Header
+
+NAME_AT_MOST = 4096
+
+
+def decode_label(headers: Iterable[Header]) -> Label:
+    heads = dict(headers)
+    if not heads.get(b"x-farhand", b"").strip():
+        # a form of another site can send any body, but no header of its own
+        raise NotAllowed("An upload needs the header X-Farhand.", hint="Send X-Farhand: 1.")
+    media_type = media_type_of(heads.get(b"content-type", b"").decode("latin-1"))
+    if media_type is None:
+        raise WrongType("An upload says of which type it is.", hint="Send Content-Type: image/png, or so.")
+    return Label(_name(heads.get(b"x-file-name")), media_type, declared_length(heads.items()))
+
+
+def _name(header: bytes | None) -> str:
+    if header is None:
+        return UNNAMED
+    if len(header) > NAME_AT_MOST:
+        raise Malformed(f"X-File-Name is longer than {NAME_AT_MOST} bytes.")
+    try:
+        return clean_name(unquote_to_bytes(header.decode("ascii")).decode())
+    except UnicodeDecodeError:
+        raise Malformed(
+            "X-File-Name is not percent-encoded UTF-8.", hint="Send encodeURIComponent(file.name)."
+        ) from None

@@ -1,0 +1,51 @@
+"""A stored file as it leaves: never to be shown as a page, always under a safe name."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from farhand.core.file import StoredFile
+from farhand.errors import FarhandError
+from farhand.faces.files.shapes import ErrorBody, ErrorShape, Uploaded
+from farhand.wire.http import Header
+from farhand.wire.json_out import encode
+
+
+def encode_uploaded(file: StoredFile) -> bytes:
+    return encode(Uploaded(file.ref, file.name, file.media_type, file.size))
+
+
+def headers_of(file: StoredFile) -> list[Header]:
+    return [
+        (b"content-type", _served_type(file.media_type).encode()),
+        (b"content-length", b"%d" % file.size),
+        (b"content-disposition", _disposition(file.name)),
+        *_SAFE,
+    ]
+
+
+def encode_error(error: FarhandError, status: int) -> bytes:
+    return encode(ErrorShape(ErrorBody(error.code, str(error))))
+
+
+_SAFE: tuple[Header, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    # also where a browser passes over the attachment: it runs nothing and stands in no frame
+    (b"content-security-policy", b"default-src 'none'; sandbox; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    # the next one to use this browser may be somebody else
+    (b"cache-control", b"private, no-store"),
+)
+
+_ACTIVE = ("html", "svg", "xml", "script")
+
+
+def _served_type(media_type: str) -> str:
+    """What could run as a page or a script is only bytes to a browser."""
+    return "application/octet-stream" if any(word in media_type for word in _ACTIVE) else media_type
+
+
+def _disposition(name: str) -> bytes:
+    plain = "".join(char if char.isascii() and char not in '"\\%' else "_" for char in name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}".encode()

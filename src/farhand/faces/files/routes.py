@@ -1,0 +1,71 @@
+"""Endpoints of files: upload, and download by the owner alone."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from farhand.agent.farhand import Farhand
+from farhand.core.file import PIECE_BYTES, StoredFile
+from farhand.errors import NotFound
+from farhand.faces.base import Face, Request, Route
+from farhand.faces.files.decode import decode_label
+from farhand.faces.files.encode import encode_error, encode_uploaded, headers_of
+from farhand.wire.body import read_pieces
+
+SCOPE = "chat|answer|client"
+"""Whoever may say something, answer a call, or run a tool elsewhere may need a file for it."""
+
+
+def files_face(farhand: Farhand) -> Face:
+    endpoints = _Endpoints(farhand)
+    return Face(
+        name="files",
+        explain=encode_error,
+        routes=(
+            # no limit here: its body is no JSON, and is read by the endpoint itself as it comes
+            Route("POST", "/api/files", endpoints.upload, scope=SCOPE),
+            Route("GET", "/api/files/{ref}", endpoints.download, scope=SCOPE),
+            Route("HEAD", "/api/files/{ref}", endpoints.describe, scope=SCOPE),
+        ),
+    )
+
+
+class _Endpoints:
+    def __init__(self, farhand: Farhand) -> None:
+        self._files = farhand.files
+        self._limits = farhand.settings.limits
+
+    async def upload(self, request: Request) -> None:
+        label = decode_label(request.scope["headers"])
+        pieces = read_pieces(
+            request.receive,
+            piece=PIECE_BYTES,
+            limit=self._files.rules.size,
+            within=self._limits.body_within_sec,
+        )
+        file = await self._files.receive(request.owner, label, pieces)
+        await request.reply(201, encode_uploaded(file))
+
+    async def download(self, request: Request) -> None:
+        file = await self._begin(request)
+        sent = 0
+        # what goes wrong on the way is told by cutting the connection: the length has been promised
+        with suppress(NotFound, OSError):
+            async for piece in self._files.pieces(file):
+                sent += len(piece)
+                await self._send(request, piece, more=sent < file.size)
+
+    async def describe(self, request: Request) -> None:
+        await self._begin(request)
+        await self._send(request, b"", more=False)
+
+    async def _begin(self, request: Request) -> StoredFile:
+        file = await self._files.find(request.owner, request.parameter("ref"))
+        await request.send({"type": "http.response.start", "status": 200, "headers": headers_of(file)})
+        return file
+
+    async def _send(self, request: Request, body: bytes, *, more: bool) -> None:
+        # a reader that takes nothing must not hold a connection for ever
+        async with asyncio.timeout(self._limits.stalled_after_sec):
+            await request.send({"type": "http.response.body", "body": body, "more_body": more})
