@@ -23,6 +23,7 @@ from farhand.clients.roster import ClientTools, Roster
 from farhand.core.settings import Limits, Settings
 from farhand.errors import BadSetting, FarhandError
 from farhand.faces.base import Face
+from farhand.server.development import development_face
 from farhand.server.door import Authenticate, Door
 from farhand.server.faces import faces_of
 from farhand.server.guard import Guarded, GuardedSocket
@@ -66,7 +67,7 @@ class App:
 
     @property
     def faces(self) -> Sequence[Face]:
-        return faces_of(self.farhand, self._clients)
+        return self._faces(self.farhand, self._clients)
 
     @property
     def roster(self) -> Roster:
@@ -93,7 +94,7 @@ class App:
             await self._keeper.open()
             await farhand.open()
             self._attendance = attendance
-            faces = faces_of(farhand, attendance)
+            faces = self._faces(farhand, attendance)
             routes = [*self._sockets(faces), *self._routes(faces), *pages(farhand, self.door, built_ui())]
             self._router = self.door.wrap(Router(routes, default=not_found, redirect_slashes=False))
             self._farhand = farhand
@@ -144,6 +145,10 @@ class App:
             log.warning(
                 "farhand was not started by its host (enter app.lifespan); starting it with this request"
             )
+
+    def _faces(self, farhand: Farhand, attendance: Attendance) -> tuple[Face, ...]:
+        faces = faces_of(farhand, attendance)
+        return faces if self.door.has_hook else (*faces, development_face(faces))
 
     def _sockets(self, faces: Sequence[Face]) -> list[WebSocketRoute]:
         return [

@@ -1,0 +1,242 @@
+"""What each HTTP route takes and gives, for the OpenAPI document. A table; nothing obeys it.
+
+The shapes are those that the faces read and write, so they can't say anything else; a test holds the two
+lists of routes together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from farhand.faces.ack import shapes as ack
+from farhand.faces.awaiting import shapes as awaiting
+from farhand.faces.client_tools import shapes as client_tools
+from farhand.faces.files import shapes as files
+from farhand.faces.threads import shapes as threads
+from farhand.faces.ui_stream import shapes as ui_stream
+
+Key = tuple[str, str]
+Schema = Mapping[str, object]
+
+
+class Parameter(NamedTuple):
+    name: str
+    schema: Schema
+    where: str = "query"
+    required: bool = False
+
+
+class Link(NamedTuple):
+    """What can be asked next with what this answer, or its request, named."""
+
+    to: str
+    parameters: Mapping[str, str]
+
+
+class Told(NamedTuple):
+    """`gives` maps a status to a shape, to `STREAM` or to `EMPTY`."""
+
+    what: str
+    name: str = ""
+    takes: object = None
+    gives: Mapping[int, object] = {}
+    parameters: tuple[Parameter, ...] = ()
+    links: tuple[Link, ...] = ()
+    takes_type: str = "application/json"
+
+
+STREAM: Final = "stream"
+EMPTY: Final = "empty"
+
+
+class Fault(Struct):
+    code: str
+    message: str
+
+
+class Refusal(Struct):
+    """What most faces say when they say no."""
+
+    error: Fault
+
+
+class Ok(Struct, omit_defaults=True):
+    ok: bool
+    ignored: bool = False
+
+
+class Registered(Struct):
+    registered: list[str]
+
+
+class Unregistered(Struct):
+    success: bool
+    unregistered: list[str]
+
+
+class Inbox(Struct):
+    calls: list[threads.OpenCall]
+
+
+class Tools(Struct):
+    tools: list[threads.ToolShape]
+
+
+class Taken(Struct, omit_defaults=True):
+    success: bool
+    ignored: bool = False
+
+
+class UnknownRequest(Struct):
+    """How the nested dialect says that a request is unknown."""
+
+    error: str
+
+
+def refusal_of(face: str) -> object:
+    return _REFUSALS.get(face, Refusal)
+
+
+_REFUSALS: Mapping[str, object] = {
+    "ack": ack.Reply,
+    "awaiting": awaiting.Refusal,
+    "client_tools": {
+        "type": "object",
+        "properties": {"error": {"type": ["object", "string"]}},
+        "required": ["error"],
+    },
+}
+
+_POSITION: Schema = {"type": "string", "pattern": r"^[0-9]{1,9}\.[0-9]{1,9}$"}
+_AFTER = Parameter("after", _POSITION)
+_LAST_EVENT = Parameter("Last-Event-ID", _POSITION, "header")
+_FORMAT = Parameter("format", {"enum": ["xml", "raw"]})
+_HOLDER = Parameter("holder", {"type": "string"})
+_PAGE = (
+    Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}),
+    Parameter("after", {"type": "string", "pattern": "^[A-Za-z0-9_.:-]{1,128}$"}),
+)
+
+
+def _same_chat(*names: str) -> tuple[Link, ...]:
+    return tuple(Link(name, {"thread_id": "$request.body#/id"}) for name in names)
+
+
+def _same_client(*names: str) -> tuple[Link, ...]:
+    return tuple(Link(name, {"client_id": "$request.body#/clientID"}) for name in names)
+
+
+TOLD: Mapping[Key, Told] = {
+    ("POST", "/api/tools/ack"): Told("Bring a result.", "result", ack.Ack, {200: ack.Reply}),
+    ("POST", "/ai/tools/ack"): Told(
+        "The same, as it was spelled before.", "old_result", ack.Ack, {200: ack.Reply}
+    ),
+    ("POST", "/api/tools/take"): Told(
+        "Claim a call before executing it.", "take", ack.TakeRequest, {200: ack.Reply}
+    ),
+    ("POST", "/api/tools/approve"): Told("Say yes or no.", "approve", ack.ApproveRequest, {200: ack.Reply}),
+    ("POST", "/agent/run"): Told(
+        "Begin or go on.",
+        "run",
+        awaiting.RunRequest,
+        {200: STREAM},
+        (_FORMAT,),
+        (Link("awaiting.stream", {"agent_uuid": "$request.body#/agent_uuid"}),),
+    ),
+    ("POST", "/agent/tool_results"): Told(
+        "Bring the results of a pause.",
+        "tool_results",
+        awaiting.ToolResultsRequest,
+        {200: STREAM},
+        (_FORMAT,),
+    ),
+    ("GET", "/agent/{agent_uuid}/stream"): Told(
+        "Resume a stream.", "stream", None, {200: STREAM}, (_FORMAT, _LAST_EVENT)
+    ),
+    ("POST", "/agent/{agent_uuid}/abort"): Told("Stop the run.", "abort", None, {200: Ok}),
+    ("POST", "/api/chat"): Told(
+        "Say something, or bring answers.",
+        "chat",
+        ui_stream.ChatRequest,
+        {200: STREAM},
+        links=_same_chat(
+            "ui_stream.resume", "ui_stream.stop", "threads.thread", "threads.rename", "threads.delete"
+        ),
+    ),
+    ("GET", "/api/chat/{thread_id}/stream"): Told(
+        "Resume the answer under way.", "resume", None, {200: STREAM, 204: EMPTY}, (_AFTER,)
+    ),
+    ("POST", "/api/chat/{thread_id}/stop"): Told("Stop the run.", "stop", None, {200: Ok}),
+    ("GET", "/api/chat"): Told(
+        "Your chats, newest first.",
+        "list",
+        None,
+        {200: threads.ThreadPage},
+        _PAGE,
+        (Link("threads.thread", {"thread_id": "$response.body#/threads/0/id"}),),
+    ),
+    ("GET", "/api/chat/{thread_id}"): Told("One chat.", "thread", None, {200: threads.ThreadShape}),
+    ("PATCH", "/api/chat/{thread_id}"): Told("Give it a title.", "rename", threads.Rename, {200: Ok}),
+    ("DELETE", "/api/chat/{thread_id}"): Told("Remove it and all it holds.", "delete", None, {200: Ok}),
+    ("GET", "/api/inbox"): Told("What waits for you.", "inbox", None, {200: Inbox}),
+    ("GET", "/api/tools"): Told("The tools your runs would see.", "tools", None, {200: Tools}),
+    ("POST", "/client-tools/register"): Told(
+        "Offer tools.",
+        "register",
+        client_tools.Register,
+        {200: Registered},
+        links=_same_client("client_tools.tools_of", "client_tools.pending"),
+    ),
+    ("DELETE", "/client-tools/unregister"): Told(
+        "Withdraw tools.", "unregister", client_tools.Unregister, {200: Unregistered}
+    ),
+    ("GET", "/client-tools/tools"): Told(
+        "All tools of clients.", "all_tools", None, {200: dict[str, object]}
+    ),
+    ("GET", "/client-tools/tools/{client_id}"): Told(
+        "The tools of one client.", "tools_of", None, {200: list[client_tools.ToolShape]}
+    ),
+    ("GET", "/client-tools/pending/{client_id}"): Told(
+        "The stream of calls for a client.", "pending", None, {200: STREAM}, (_HOLDER,)
+    ),
+    ("POST", "/client-tools/execute"): Told(
+        "Run one tool.",
+        "execute",
+        client_tools.Execute,
+        {200: client_tools.Executed, 504: client_tools.Refusal},
+    ),
+    ("POST", "/client-tools/result"): Told(
+        "Bring a result.", "bring_result", client_tools.ResultBody, {200: bool | Taken}
+    ),
+    ("GET", "/api/events"): Told(
+        "Everything that happens to what is yours.",
+        "events",
+        None,
+        {200: STREAM},
+        (Parameter("after", _POSITION), _LAST_EVENT),
+    ),
+    ("GET", "/api/about"): Told(
+        "What a page says about its server.", "about", None, {200: threads.AboutShape}
+    ),
+    ("POST", "/client-tools/progress"): Told(
+        "Say that a request is still worked on.", "progress", client_tools.ProgressBody, {200: bool | Taken}
+    ),
+    ("POST", "/api/files"): Told(
+        "Upload a file.",
+        "upload",
+        {"type": "string", "maxLength": 4096},
+        {201: files.Uploaded},
+        (
+            Parameter("X-Farhand", {"const": "1"}, "header", required=True),
+            Parameter("X-File-Name", {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}, "header"),
+        ),
+        tuple(Link(name, {"ref": "$response.body#/ref"}) for name in ("files.download", "files.describe")),
+        takes_type="text/plain",
+    ),
+    ("GET", "/api/files/{ref}"): Told("Download a file.", "download", None, {200: {"*/*": {}}}),
+    ("HEAD", "/api/files/{ref}"): Told("What a download would bring.", "describe", None, {200: EMPTY}),
+    ("GET", "/openapi.json"): Told("This document.", "document", None, {200: dict[str, object]}),
+}
