@@ -67,6 +67,7 @@ WIRES: dict[str, dict[str, object]] = {
         "ToolRequest": client_tools.ToolRequest,
         "ToolSettled": client_tools.ToolSettled,
         "ClientToolResult": client_tools.ResultBody,
+        "ClientToolProgress": client_tools.ProgressBody,
         "ClientToolRefusal": client_tools.Refusal,
     },
     "events": {
@@ -95,6 +96,7 @@ RENAMED = {
     ("client_tools", "Executed"): "ExecutedTool",
     ("client_tools", "Response"): "ToolResponse",
     ("client_tools", "ResultBody"): "ClientToolResult",
+    ("client_tools", "ProgressBody"): "ClientToolProgress",
     ("client_tools", "Refusal"): "ClientToolRefusal",
     ("client_tools", "Fault"): "ClientToolFault",
     ("events", "Gap"): "FeedGap",
@@ -104,7 +106,7 @@ RENAMED = {
     ("events", "ToolStatus"): "ToolStatusEvent",
 }
 
-GUARDED = ("AckReply", "AwaitedTool", "Chunk", "MetaInit", "OpenCall", "Thread")
+GUARDED = ("About", "AckReply", "AwaitedTool", "Chunk", "MetaInit", "OpenCall", "Thread", "ThreadPage", "Tool")
 """What a page reads from the wire, and must not believe unseen."""
 
 

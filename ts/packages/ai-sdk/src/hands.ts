@@ -8,7 +8,7 @@ export interface HandsOptions extends HttpOptions {
   /** Where answers outlive a reload. */
   readonly storage?: Keep;
   /** An answer has its receipt: a run that was parked goes on, so resume the stream unless it is open. */
-  readonly onReceipt?: (delivery: Delivery) => void;
+  readonly onReceipt?: (delivery: Delivery, id: string) => void;
   readonly backOff?: (attempt: number) => number;
 }
 
@@ -38,10 +38,7 @@ export class FarHands {
       handlers: options.handlers,
       onUnknown: options.onUnknown ?? "fail",
       clientId: `page_${crypto.randomUUID()}`,
-      settle: ({ id }, outcome) => {
-        const told = outcome.kind === "success" ? { status: "success", output: outcome.output ?? null } : { status: "failed", errorText: outcome.error };
-        this.#outbox.put({ id, path: "/api/tools/ack", body: JSON.stringify({ toolCallId: id, ...told }) });
-      },
+      settle: ({ id }, outcome) => void this.answer(id, outcome),
       onChange: () => this.#changed(),
     });
     this.#outbox.recover();
@@ -51,6 +48,12 @@ export class FarHands {
   onToolCall = ({ toolCall }: { toolCall: ToolCall }): void => {
     void this.#see(toolCall);
   };
+
+  /** Answers a call as a person does, beside the stream. The first answer goes out; false if there is one already. */
+  answer(toolCallId: string, outcome: { kind: "success"; output?: unknown } | { kind: "failure"; error: string }): boolean {
+    const told = outcome.kind === "success" ? { status: "success", output: outcome.output ?? null } : { status: "failed", errorText: outcome.error };
+    return this.#outbox.put({ id: toolCallId, path: "/api/tools/ack", body: JSON.stringify({ toolCallId, ...told }) });
+  }
 
   /** Answers an approval beside the stream; edited input and `scope: "thread"` have no other way. */
   approve(approvalId: string, decision: Decision): boolean {
@@ -65,6 +68,24 @@ export class FarHands {
         this.#executor.see({ id: toolCallId, tool: "", phase: "settled", input: {}, outcome: { kind: "success" } }, { frontend: false });
       }
     }
+  }
+
+  /** For an answer that is not delivered, by the id of its call or approval: try at once, or take it back. */
+  retry(id: string): void {
+    this.#outbox.retry(id);
+  }
+
+  discard(id: string): boolean {
+    return this.#outbox.discard(id);
+  }
+
+  retryNow(): void {
+    this.#outbox.retryAll();
+  }
+
+  /** The calls that run in this page now. */
+  get running(): ReadonlySet<string> {
+    return this.#executor.running;
   }
 
   /** Answers by the id of their call or approval. */
@@ -111,8 +132,8 @@ export class FarHands {
   #changed(id?: string): void {
     this.#listeners.forEach((listener) => listener());
     const delivery = id === undefined ? undefined : this.#outbox.deliveries.get(id);
-    if (delivery?.state === "settled") {
-      this.options.onReceipt?.(delivery);
+    if (id !== undefined && delivery?.state === "settled") {
+      this.options.onReceipt?.(delivery, id);
     }
   }
 }

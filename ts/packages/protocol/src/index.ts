@@ -7,4 +7,4 @@ export type * from "./threads.ts";
 export type * from "./awaiting.ts";
 export type * from "./client-tools.ts";
 export type * from "./events.ts";
-export { isAckReply, isAwaitedTool, isChunk, isMetaInit, isOpenCall, isThread } from "./guards.ts";
+export { isAbout, isAckReply, isAwaitedTool, isChunk, isMetaInit, isOpenCall, isThread, isThreadPage, isTool } from "./guards.ts";

@@ -74,6 +74,9 @@ export type UIPart = {
   readonly output?: unknown;
   readonly errorText?: string;
   readonly approval?: UIApproval;
+  readonly mediaType?: string;
+  readonly filename?: string;
+  readonly url?: string;
   readonly outcome?: string;
   readonly afterSec?: number;
   readonly tookMs?: number;

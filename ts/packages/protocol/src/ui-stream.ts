@@ -53,6 +53,9 @@ export type PostedPart = {
   readonly output?: unknown;
   readonly errorText?: string;
   readonly approval?: PostedApproval | null;
+  readonly url?: string;
+  readonly mediaType?: string;
+  readonly filename?: string | null;
 };
 
 export type ReasoningDeltaChunk = {

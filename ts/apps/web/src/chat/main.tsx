@@ -1,10 +1,13 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "../theme/theme.css";
-import { Brand } from "../theme/brand.tsx";
+import { ChatPage } from "./page.tsx";
+import { Site, SiteProvider } from "./site.ts";
+
+const site = new Site();
 
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
-    <main className="p-6"><Brand /></main>
+    <SiteProvider value={site}><ChatPage /></SiteProvider>
   </StrictMode>,
 );

@@ -1,0 +1,69 @@
+// Calls as the cards know them, made of AI SDK's message parts and of what the server keeps. Pure.
+import type { Call, OpenCall, Thread } from "@farhand/client";
+import type { Ended } from "@farhand/react";
+import type { UIMessage } from "ai";
+
+type Facts = ReadonlyMap<string, OpenCall>;
+
+/** The fields of a part that count here: AI SDK's types tell them apart by tool. */
+interface ToolPart {
+  readonly type: string;
+  readonly toolName?: string;
+  readonly toolCallId: string;
+  readonly state: string;
+  readonly input?: unknown;
+  readonly output?: unknown;
+  readonly errorText?: string;
+  readonly approval?: { readonly id: string; readonly reason?: string };
+}
+
+export function toolPartOf(part: UIMessage["parts"][number]): ToolPart | undefined {
+  return part.type.startsWith("tool-") || part.type === "dynamic-tool" ? (part as ToolPart) : undefined;
+}
+
+export function callsOf(messages: readonly UIMessage[], facts: Facts): ReadonlyMap<string, Call> {
+  const parts = messages.flatMap(({ parts }) => parts.flatMap((part) => toolPartOf(part) ?? []));
+  return new Map(parts.map((part) => [part.toolCallId, callOf(part, facts.get(part.toolCallId))]));
+}
+
+/** What the server says of calls that are open, by their ids. */
+export function factsOf(thread: Thread | undefined): Facts {
+  return new Map(thread?.openCalls.map((call) => [call.callId, call]));
+}
+
+/** What the server keeps of calls that are over: outcomes by name, and how long they took. */
+export function endsOf(thread: Thread | undefined): ReadonlyMap<string, Ended> {
+  const parts = thread?.messages.flatMap((message) => message.parts) ?? [];
+  return new Map(
+    parts.flatMap(({ toolCallId, outcome, afterSec, tookMs, approval }): [string, Ended][] =>
+      toolCallId === undefined || outcome === undefined ? [] : [[toolCallId, { outcome, afterSec, tookMs, reason: approval?.reason }]]),
+  );
+}
+
+function callOf(part: ToolPart, fact: OpenCall | undefined): Call {
+  const named = { id: part.toolCallId, tool: part.type === "dynamic-tool" ? (part.toolName ?? "") : part.type.slice("tool-".length) };
+  const input = fieldsOf(part.input);
+  switch (part.state) {
+    case "approval-requested":
+      // the server's word counts: what it has approved meanwhile needs no answer any more
+      return fact !== undefined && fact.phase !== "asking"
+        ? { ...named, phase: "ready", input }
+        : { ...named, phase: "asking", input: fact?.input ?? input, approvalId: part.approval?.id ?? "" };
+    case "approval-responded":
+    case "input-available":
+      return { ...named, phase: "ready", input };
+    case "output-available":
+      return { ...named, phase: "settled", input, outcome: { kind: "success", output: part.output } };
+    case "output-denied":
+      return { ...named, phase: "settled", input, outcome: { kind: "denied", reason: part.approval?.reason ?? "" } };
+    case "output-error":
+      return { ...named, phase: "settled", input, outcome: { kind: "failure", error: part.errorText ?? "" } };
+    default:
+      // a registered client's call is never handed out to a page: the server says that it is whole
+      return fact === undefined ? { ...named, phase: "writing", text: "" } : { ...named, phase: "ready", input: fact.input };
+  }
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+}

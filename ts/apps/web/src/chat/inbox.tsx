@@ -1,0 +1,118 @@
+// Every open question of every chat, oldest first, with the same cards. Several are allowed at once only when they ask for the
+// same tool and somebody picked each of them.
+import type { OpenCall } from "@farhand/client";
+import { Button, type CardHost, CardHostProvider, type CardView, isWaiting, ToolCard, viewOf } from "@farhand/react";
+import { Inbox as InboxIcon } from "lucide-react";
+import { type ReactNode, useMemo, useState } from "react";
+import { HTTP } from "../server.ts";
+import { hrefOf } from "./route.ts";
+import { useHands, useSite } from "./site.ts";
+
+interface Question {
+  readonly fact: OpenCall;
+  readonly view: CardView;
+}
+
+export function Inbox({ calls, isLoaded }: { calls: readonly OpenCall[]; isLoaded: boolean }): ReactNode {
+  const { host, questions } = useInboxHost(calls);
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
+  const chosen = questions.filter(({ fact, view }) => picked.has(fact.callId) && isWaiting(view));
+  const pick = (id: string): void => setPicked((before) => new Set(before.has(id) ? [...before].filter((each) => each !== id) : [...before, id]));
+  return (
+    <CardHostProvider host={host}>
+      <div className="mx-auto flex w-full max-w-[660px] flex-col gap-5 px-4 pt-8 pb-10">
+        <header>
+          <h1 className="text-lg font-semibold">Inbox</h1>
+          <p className="text-[13px] text-muted" role="status">{isLoaded ? countWords(questions.length) : "Looking."}</p>
+        </header>
+        {chosen.length > 1 && <Together questions={chosen} host={host} onDone={() => setPicked(new Set())} />}
+        {questions.map((question) => (
+          <section key={question.fact.callId} aria-label={question.fact.title} className="flex flex-col gap-2">
+            <div className="flex items-center gap-3 text-[13px] text-muted">
+              <a href={hrefOf({ view: "chat", id: question.fact.threadId })} className="truncate underline-offset-2 hover:underline">{question.fact.title || "A call of its own"}</a>
+              <span className="ml-auto shrink-0">{agoOf(Date.parse(question.fact.openedAt))}</span>
+              {canJoin(question, questions) && (
+                <label className="flex shrink-0 items-center gap-1.5"><input type="checkbox" className="accent-(--fh-accent)" checked={picked.has(question.fact.callId)} onChange={() => pick(question.fact.callId)} /> Pick</label>
+              )}
+            </div>
+            <ToolCard view={question.view} />
+          </section>
+        ))}
+        {isLoaded && questions.length === 0 && <Nothing />}
+      </div>
+    </CardHostProvider>
+  );
+}
+
+function useInboxHost(calls: readonly OpenCall[]): { host: CardHost; questions: readonly Question[] } {
+  const { hands, openPage } = useSite();
+  const { deliveries, running } = useHands();
+  const facts = useMemo(() => new Map(calls.map((call) => [call.callId, call])), [calls]);
+  const memory = { seenOpen: new Set<string>(), reasons: new Map<string, string>() };
+  const questions = calls.map((fact): Question => {
+    const named = { id: fact.callId, tool: fact.tool, input: fact.input };
+    const call = fact.approvalId === undefined ? ({ ...named, phase: "ready" } as const) : ({ ...named, phase: "asking", approvalId: fact.approvalId } as const);
+    return { fact, view: viewOf({ facts, running, deliveries, course: { state: "idle" } }, call, memory) };
+  });
+  const host: CardHost = {
+    http: HTTP,
+    cards: questions.map(({ view }) => view),
+    connection: { state: "closed" },
+    answer: (callId, outcome) => void hands.answer(callId, outcome),
+    approve: (_callId, approvalId, decision) => void hands.approve(approvalId, decision),
+    retry: (id) => hands.retry(id),
+    discard: (id) => void hands.discard(id),
+    retryNow: () => hands.retryNow(),
+    openPage,
+  };
+  return { host, questions };
+}
+
+function canJoin({ fact }: Question, all: readonly Question[]): boolean {
+  return fact.approvalId !== undefined && all.filter(({ fact: other }) => other.approvalId !== undefined && other.tool === fact.tool).length > 1;
+}
+
+function Together({ questions, host, onDone }: { questions: readonly Question[]; host: CardHost; onDone: () => void }): ReactNode {
+  const tools = new Set(questions.map(({ fact }) => fact.tool));
+  const [tool = ""] = tools;
+  const allow = (): void => {
+    questions.forEach(({ fact }) => host.approve(fact.callId, fact.approvalId ?? "", { approved: true, scope: "once" }));
+    onDone();
+  };
+  return (
+    <div className="sticky top-2 z-10 flex flex-wrap items-center gap-3 rounded-card border border-line bg-surface px-4 py-3 shadow-soft" role="group" aria-label="Picked questions">
+      {tools.size === 1 ? (
+        <>
+          <span className="text-[13px]">{`${questions.length} calls of `}<code className="font-mono text-xs">{tool}</code></span>
+          <span className="ml-auto"><Button look="main" onClick={allow}>{`Allow these ${questions.length} once`}</Button></span>
+        </>
+      ) : (
+        <span className="text-[13px] text-muted">Only calls of the same tool can be allowed together.</span>
+      )}
+    </div>
+  );
+}
+
+function Nothing(): ReactNode {
+  return (
+    <div className="flex flex-col items-center gap-3 py-16 text-muted">
+      <InboxIcon size={28} strokeWidth={1.4} aria-hidden="true" />
+      <p>Nobody waits for you.</p>
+    </div>
+  );
+}
+
+function countWords(count: number): string {
+  return count === 0 ? "No open questions" : count === 1 ? "1 open question, in all your chats" : `${count} open questions, in all your chats`;
+}
+
+export function agoOf(at: number, now: number = Date.now()): string {
+  const minutes = Math.floor((now - at) / 60_000);
+  if (minutes < 1) {
+    return "just now";
+  }
+  if (minutes < 60) {
+    return `${minutes} min ago`;
+  }
+  return minutes < 1_440 ? `${Math.floor(minutes / 60)} h ago` : `${Math.floor(minutes / 1_440)} d ago`;
+}

@@ -1,0 +1,153 @@
+// The chat page: chats, talk, side panel. Owns which of them is seen; each view owns itself.
+import { type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { Composer, FootLine } from "./composer.tsx";
+import { useConversation } from "./conversation.ts";
+import { Inbox } from "./inbox.tsx";
+import { type Lists, useLists } from "./lists.ts";
+import { type OpenedPage, Panel } from "./panel.tsx";
+import { go, type Route, useRoute } from "./route.ts";
+import { MORE, offered, type Sample, FIRST } from "./samples.ts";
+import { useShortcuts } from "./shortcuts.ts";
+import { Sidebar } from "./sidebar.tsx";
+import { useSite } from "./site.ts";
+import { Talk } from "./talk.tsx";
+import { type Tools, useTools } from "./tools.ts";
+import { TopBar } from "./top-bar.tsx";
+import { Welcome } from "./welcome.tsx";
+
+interface Draft {
+  readonly id: string;
+  readonly prompt?: string;
+}
+
+export function ChatPage(): ReactNode {
+  const route = useRoute();
+  const lists = useLists();
+  const tools = useTools();
+  const [page, setPage] = usePanel(route);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  const [draft, setDraft] = useState<Draft>(() => ({ id: crypto.randomUUID() }));
+  useEffect(() => setMenuOpen(false), [route.view === "chat" ? route.id : route.view]);
+  const begin = (prompt?: string): void => {
+    const next = { id: crypto.randomUUID(), ...(prompt === undefined ? {} : { prompt }) };
+    if (prompt !== undefined) {
+      go({ view: "chat", id: next.id });
+    }
+    setDraft(next);
+  };
+  const onSample = ({ prompt }: Sample): void => begin(prompt);
+  const id = route.view === "chat" ? route.id : draft.id;
+  return (
+    <div className="flex h-full overflow-hidden">
+      <Drawer side="left" label="Chats" isOpen={isMenuOpen} onClose={() => setMenuOpen(false)}>
+        <Sidebar route={route} threads={lists.threads} inboxCount={lists.inbox.length} model={lists.model} samples={trials(tools, lists)} onSample={onSample} onGone={lists.refresh} />
+      </Drawer>
+      <main className="flex min-w-0 flex-1 flex-col">
+        {route.view === "inbox" ? (
+          <>
+            <TopBar title="Inbox" onMenu={() => setMenuOpen(true)} />
+            <div data-scrolls className="min-h-0 flex-1 overflow-y-auto"><Inbox calls={lists.inbox} isLoaded={lists.isLoaded} /></div>
+          </>
+        ) : (
+          <ChatView key={id} id={id} prompt={draft.id === id ? draft.prompt : undefined} tools={tools} model={lists.model} isNew={route.view === "new"} onBegun={() => begin()} onSample={onSample} onMenu={() => setMenuOpen(true)} />
+        )}
+      </main>
+      {page !== undefined && (
+        <Drawer side="right" label="Page beside the chat" isOpen onClose={() => setPage(undefined)}>
+          <Panel page={page} onClose={() => setPage(undefined)} />
+        </Drawer>
+      )}
+    </div>
+  );
+}
+
+/** Two or three things to try that are not in the list of chats yet. */
+function trials(tools: Tools, { threads }: Lists): readonly Sample[] {
+  const asked = new Set(threads.map(({ title }) => title));
+  return threads.length === 0 ? [] : offered([...FIRST, ...MORE], tools).filter(({ prompt }) => !asked.has(prompt)).slice(0, 3);
+}
+
+interface ChatViewProps {
+  readonly id: string;
+  readonly prompt: string | undefined;
+  readonly tools: Tools;
+  readonly model: string | undefined;
+  readonly isNew: boolean;
+  readonly onBegun: () => void;
+  readonly onSample: (sample: Sample) => void;
+  readonly onMenu: () => void;
+}
+
+function ChatView({ id, prompt, tools, model, isNew, onBegun, onSample, onMenu }: ChatViewProps): ReactNode {
+  const talk = useConversation(id, tools);
+  const room = useRef<HTMLDivElement>(null);
+  const isSaid = useRef(false);
+  useShortcuts(room);
+  useEffect(() => {
+    if (prompt !== undefined && talk.isLoaded && talk.state === "New" && !isSaid.current) {
+      isSaid.current = true;
+      talk.send(prompt);
+    }
+  });
+  const send = (text: string): void => {
+    talk.send(text);
+    if (isNew) {
+      go({ view: "chat", id });
+      onBegun();
+    }
+  };
+  const isEmpty = talk.state === "New" && prompt === undefined;
+  return (
+    <>
+      <TopBar title={isEmpty ? "New chat" : talk.title} talk={talk} model={model} onMenu={onMenu} />
+      <div ref={room} data-scrolls className="min-h-0 flex-1 overflow-y-auto">
+        {isEmpty && talk.isLoaded ? <Welcome tools={tools} onSample={onSample} /> : <Talk talk={talk} />}
+      </div>
+      <div className="mx-auto w-full max-w-[660px] shrink-0 px-4 pb-3">
+        <Composer talk={{ ...talk, send }} />
+        <FootLine talk={talk} />
+      </div>
+    </>
+  );
+}
+
+interface DrawerProps {
+  readonly side: "left" | "right";
+  readonly label: string;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}
+
+const PLACES = {
+  left: "w-[228px] border-r max-[760px]:fixed max-[760px]:inset-y-0 max-[760px]:left-0 max-[760px]:z-30 max-[760px]:w-[264px] max-[760px]:shadow-soft",
+  right: "w-[452px] border-l max-[1100px]:fixed max-[1100px]:inset-y-0 max-[1100px]:right-0 max-[1100px]:z-30 max-[1100px]:max-w-[92vw] max-[1100px]:shadow-soft",
+} as const;
+
+/** A column where there is room, a drawer over the talk where there is not. */
+function Drawer({ side, label, isOpen, onClose, children }: DrawerProps): ReactNode {
+  const shade = side === "left" ? "min-[760px]:hidden" : "min-[1100px]:hidden";
+  return (
+    <>
+      {isOpen && <button type="button" aria-label={`Close: ${label}`} onClick={onClose} className={`fixed inset-0 z-20 bg-black/30 ${shade}`} />}
+      <div onKeyDown={(event) => event.key === "Escape" && onClose()} className={`shrink-0 border-line bg-ground ${PLACES[side]} ${isOpen || side === "right" ? "" : "max-[760px]:hidden"}`}>{children}</div>
+    </>
+  );
+}
+
+/** The page beside the chat, and the slot through which cards and handlers show one. It goes with its chat. */
+function usePanel(route: Route): [OpenedPage | undefined, (page: OpenedPage | undefined) => void] {
+  const site = useSite();
+  const [page, setPage] = useState<OpenedPage>();
+  const open = useCallback((url: URL): string => {
+    const key = `panel-${crypto.randomUUID().slice(0, 8)}`;
+    setPage({ url, key });
+    return key;
+  }, []);
+  // before the views below read the slot for the first time
+  useLayoutEffect(() => void (site.openPage = open), [site, open]);
+  site.openPage ??= open;
+  const place = route.view === "chat" ? route.id : route.view;
+  useEffect(() => setPage(undefined), [place]);
+  return [page, setPage];
+}

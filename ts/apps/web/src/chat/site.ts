@@ -1,0 +1,74 @@
+// What all views of the page share: the hands that answer calls, the feed of news, the side panel's slot.
+import { openable } from "@farhand/client";
+import { FarHands } from "@farhand/ai-sdk";
+import { createContext, useContext, useSyncExternalStore } from "react";
+import { BASE } from "../base.ts";
+import { Feed } from "../feed.ts";
+
+export class Site {
+  readonly feed = new Feed();
+  readonly hands: FarHands;
+  /** Set by whoever shows pages beside the chat. */
+  openPage: ((url: URL) => string) | undefined;
+  readonly #receipts = new Set<() => void>();
+
+  constructor() {
+    this.hands = new FarHands({
+      url: BASE,
+      handlers: { open_url: (input: { url: string }) => this.#open(input.url) },
+      onUnknown: "card",
+      storage: sessionStorage,
+      onReceipt: () => this.#receipts.forEach((listener) => listener()),
+    });
+  }
+
+  /** An answer has its receipt, so something goes on. */
+  onReceipt(listener: () => void): () => void {
+    this.#receipts.add(listener);
+    return () => void this.#receipts.delete(listener);
+  }
+
+  #open(text: string): { url: string; viewKey: string } {
+    const url = openable(text);
+    if (url === undefined || this.openPage === undefined) {
+      throw new Error(`The page did not open "${text.slice(0, 200)}": only http and https addresses are opened.`);
+    }
+    return { url: url.href, viewKey: this.openPage(url) };
+  }
+}
+
+const SiteContext = createContext<Site | undefined>(undefined);
+
+export const SiteProvider = SiteContext.Provider;
+
+export function useSite(): Site {
+  const site = useContext(SiteContext);
+  if (site === undefined) {
+    throw new Error("A view stands inside <SiteProvider>.");
+  }
+  return site;
+}
+
+/** Renders again whenever an answer or a running call changes. */
+export function useHands(): Pick<FarHands, "deliveries" | "running"> {
+  const { hands } = useSite();
+  return useSyncExternalStore(hands.subscribe, () => snapshotOf(hands));
+}
+
+const snapshots = new WeakMap<FarHands, { deliveries: FarHands["deliveries"]; running: FarHands["running"] }>();
+
+/** The same object until something changed, as React wants it. */
+function snapshotOf(hands: FarHands): Pick<FarHands, "deliveries" | "running"> {
+  const last = snapshots.get(hands);
+  const isSame = last !== undefined && isEqual(last.deliveries, hands.deliveries) && last.running.size === hands.running.size && [...hands.running].every((id) => last.running.has(id));
+  if (isSame) {
+    return last;
+  }
+  const next = { deliveries: new Map(hands.deliveries), running: new Set(hands.running) };
+  snapshots.set(hands, next);
+  return next;
+}
+
+function isEqual(one: FarHands["deliveries"], other: FarHands["deliveries"]): boolean {
+  return one.size === other.size && [...one].every(([id, delivery]) => other.get(id) === delivery);
+}

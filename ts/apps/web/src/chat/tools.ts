@@ -1,0 +1,23 @@
+// The tools of the server by their names: which card each has, who runs it.
+import { useEffect, useState } from "react";
+import { askTools } from "../server.ts";
+import { useSite } from "./site.ts";
+
+export type Tools = ReadonlyMap<string, { readonly card: string | null; readonly executor: string; readonly approval: boolean }>;
+
+export function useTools(): Tools {
+  const { feed } = useSite();
+  const [tools, setTools] = useState<Tools>(new Map());
+  useEffect(() => {
+    const load = async (): Promise<void> => {
+      const found = await askTools();
+      if (typeof found !== "string") {
+        setTools(new Map(found.map((tool) => [tool.name, tool])));
+      }
+    };
+    void load();
+    // programs come and go with their tools
+    return feed.listen(({ type }) => (type === "again" || type.startsWith("client-tool.")) && void load());
+  }, [feed]);
+  return tools;
+}

@@ -1,0 +1,46 @@
+// The head of a chat: its title, how its run stands, the model, and the way to the Inspector.
+import { Menu, Unplug, Workflow, Zap } from "lucide-react";
+import type { ReactNode } from "react";
+import { BASE } from "../base.ts";
+import type { Conversation, RunState } from "./conversation.ts";
+import { IconButton, Pill, PLAIN, type Tone } from "./parts.tsx";
+
+const TONES: Readonly<Record<RunState, Tone>> = {
+  New: "grey",
+  Thinking: "blue",
+  Running: "blue",
+  "Waiting for you": "amber",
+  Parked: "amber",
+  Done: "green",
+  Stopped: "grey",
+  Failed: "red",
+};
+
+interface TopBarProps {
+  readonly title: string;
+  readonly talk?: Conversation;
+  readonly model?: string | undefined;
+  readonly onMenu: () => void;
+}
+
+export function TopBar({ title, talk, model, onMenu }: TopBarProps): ReactNode {
+  const runId = talk?.messages.findLast(({ role }) => role === "assistant")?.id;
+  return (
+    <header className="flex h-[50px] shrink-0 items-center gap-3 border-b border-line px-4 lg:px-[22px]">
+      <IconButton label="Chats" className="-ml-2 min-[760px]:hidden" onClick={onMenu}><Menu size={18} aria-hidden="true" /></IconButton>
+      <h1 className="min-w-0 truncate font-semibold">{title}</h1>
+      {talk !== undefined && talk.state !== "New" && <Pill tone={TONES[talk.state]} dot>{talk.state}</Pill>}
+      <span className="ml-auto flex shrink-0 items-center gap-2.5">
+        {talk?.pullThePlug !== undefined && (
+          <button type="button" aria-label="Pull the plug" className={`${PLAIN} max-[560px]:px-2`} onClick={talk.pullThePlug} title="Drops the connection on purpose: nothing is lost">
+            <Unplug size={14} aria-hidden="true" /> <span className="max-[980px]:hidden">Pull the plug</span>
+          </button>
+        )}
+        {model !== undefined && <span className="hidden items-center gap-1.5 rounded-full bg-grey-tint px-3 py-1 text-xs text-muted sm:inline-flex"><Zap size={13} aria-hidden="true" /> {model}</span>}
+        {runId !== undefined && (
+          <a href={`${BASE}/_farhand#/runs/${runId}`} aria-label="Inspect run" className={`${PLAIN} max-[560px]:px-2`}><Workflow size={14} aria-hidden="true" /> <span className="max-[980px]:hidden">Inspect run</span></a>
+        )}
+      </span>
+    </header>
+  );
+}
