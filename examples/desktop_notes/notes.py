@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from farhand.client import Client, current
+from farhand.errors import FarhandError
 
 
 def desk(url: str, folder: Path, token: str | None) -> Client:
@@ -65,10 +66,15 @@ async def run(client: Client) -> None:
     for stop in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(stop, client.stop)
     async with asyncio.TaskGroup() as group:
-        group.create_task(client.run())
-        await client.connected.wait()
-        sys.stdout.write("the desk is connected\n")
-        sys.stdout.flush()
+        greeting = group.create_task(_greet(client))
+        await client.run()
+        greeting.cancel()
+
+
+async def _greet(client: Client) -> None:
+    await client.connected.wait()
+    sys.stdout.write("the desk is connected\n")
+    sys.stdout.flush()
 
 
 def _note(folder: Path, name: str) -> Path:
@@ -82,5 +88,9 @@ def _note(folder: Path, name: str) -> Path:
 
 
 if __name__ == "__main__":
-    address, place = sys.argv[1:]
-    asyncio.run(run(desk(address, Path(place).expanduser(), os.environ.get("FARHAND_TOKEN"))))
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m examples.desktop_notes.notes URL FOLDER   (the token in FARHAND_TOKEN)")
+    try:
+        asyncio.run(run(desk(sys.argv[1], Path(sys.argv[2]).expanduser(), os.environ.get("FARHAND_TOKEN"))))
+    except* FarhandError as refused:
+        sys.exit("\n".join(str(error) for error in refused.exceptions))

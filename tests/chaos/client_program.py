@@ -45,10 +45,15 @@ def main() -> None:
 
 async def _run(client: Client) -> None:
     async with asyncio.TaskGroup() as group:
-        group.create_task(client.run())
-        await client.connected.wait()
-        sys.stdout.write("connected\n")
-        sys.stdout.flush()
+        greeting = group.create_task(_greet(client))
+        await client.run()
+        greeting.cancel()
+
+
+async def _greet(client: Client) -> None:
+    await client.connected.wait()
+    sys.stdout.write("connected\n")
+    sys.stdout.flush()
 
 
 def _note(runs: Path, number: int) -> None:

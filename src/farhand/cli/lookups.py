@@ -3,23 +3,24 @@
 A tool that failed, or a call that nobody answered, is exit code 1; whatever could not be asked is 2.
 """
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from farhand.cli.lines import fail
 from farhand.cli.remote import Remote, read_json, remote
 from farhand.cli.tables import compact, first_line, show, show_json, show_value
+from farhand.cli.waiting import waiting_for
+from farhand.clock import SystemClock
 from farhand.errors import BadSetting, Rejected
 
 # what a server answers, read as JSON
 Json = Any
+
+LONGEST_SEC = 86_400
 
 Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The server, if not on this machine.")]
 Token = Annotated[
@@ -63,11 +64,16 @@ def call(  # noqa: PLR0913
     given = read_json(input, "The input")
     if not isinstance(given, dict):
         raise BadSetting("The input is not a JSON object.", hint="""Write '{"name": "value"}'.""")
+    if within is not None and not 0 < within <= LONGEST_SEC:
+        raise BadSetting(f"--timeout is a number of seconds up to {LONGEST_SEC}, not {within}.")
     body: dict[str, object] = {"toolID": tool, "input": given}
+    # the server tells of progress by the id of the request
+    request_id = request_id or SystemClock().fresh("cli")
     named = {"requestID": request_id, "sessionID": session, "timeout": within and within * 1000}
     body |= {name: value for name, value in named.items() if value is not None}
-    with _one_line_if_refused(too_late=504), _waiting_for(tool):
-        answer: Json = remote(url, token).post("/client-tools/execute", body, within=None)
+    to = remote(url, token)
+    with _one_line_if_refused(as_json=as_json, too_late=504), waiting_for(tool, to, request_id):
+        answer: Json = to.post("/client-tools/execute", body, within=None)
     if as_json:
         show_json(answer)
     elif answer["status"] == "success":
@@ -80,7 +86,7 @@ def call(  # noqa: PLR0913
 
 def tools(*, url: Url = None, token: Token = None, as_json: AsJson = False) -> None:
     """List the tools that a run of yours would be offered."""
-    with _one_line_if_refused():
+    with _one_line_if_refused(as_json=as_json):
         listed: Json = remote(url, token).get("/api/tools")
     if as_json:
         show_json(listed)
@@ -100,7 +106,7 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """List your chats with the state of their last run, newest first."""
-    with _one_line_if_refused():
+    with _one_line_if_refused(as_json=as_json):
         listed: Json = remote(url, token).get(f"/api/chat?limit={limit}")
     if as_json:
         show_json(listed)
@@ -123,12 +129,16 @@ def waiting(context: typer.Context, *, url: Url = None, token: Token = None, as_
     """What waits for you: calls to answer and questions to say yes or no to."""
     if context.invoked_subcommand is None:
         list_waiting(url=url, token=token, as_json=as_json)
+    elif url or token or as_json:
+        # not passed on: a yes that goes to the wrong server would be worse than a refusal
+        name = context.invoked_subcommand
+        raise BadSetting(f"Options come behind the subcommand: farhand inbox {name} --url ...")
 
 
 @inbox.command("list")
 def list_waiting(*, url: Url = None, token: Token = None, as_json: AsJson = False) -> None:
     """List what waits, oldest first."""
-    with _one_line_if_refused():
+    with _one_line_if_refused(as_json=as_json):
         listed: Json = remote(url, token).get("/api/inbox")
     if as_json:
         show_json(listed)
@@ -180,7 +190,11 @@ def approve(
     """Say yes."""
     to = remote(url, token)
     edited = {} if input is None else {"input": read_json(input, "The input")}
-    body = {"approvalId": _question(to, which), "approved": True, "scope": "thread" if always else "once"}
+    body = {
+        "approvalId": _question(to, which, as_json=as_json),
+        "approved": True,
+        "scope": "thread" if always else "once",
+    }
     _bring(to, "/api/tools/approve", {**body, **edited}, as_json=as_json)
 
 
@@ -195,15 +209,15 @@ def deny(
 ) -> None:
     """Say no."""
     to = remote(url, token)
-    body = {"approvalId": _question(to, which), "approved": False, "reason": reason}
+    body = {"approvalId": _question(to, which, as_json=as_json), "approved": False, "reason": reason}
     _bring(to, "/api/tools/approve", body, as_json=as_json)
 
 
-def _question(to: Remote, which: str) -> str:
+def _question(to: Remote, which: str, *, as_json: bool) -> str:
     """The approval's own id; for a call, the one that it asks with."""
     if not which.startswith("call_"):
         return which
-    with _one_line_if_refused():
+    with _one_line_if_refused(as_json=as_json):
         listed: Json = to.get("/api/inbox")
     asked = {each["callId"]: each.get("approvalId") for each in listed["calls"]}
     found: str | None = asked.get(which)
@@ -214,7 +228,7 @@ def _question(to: Remote, which: str) -> str:
 
 
 def _bring(to: Remote, path: str, body: object, *, as_json: bool) -> None:
-    with _one_line_if_refused():
+    with _one_line_if_refused(as_json=as_json):
         receipt: Json = to.post(path, body)
     if as_json:
         show_json(receipt)
@@ -223,23 +237,12 @@ def _bring(to: Remote, path: str, body: object, *, as_json: bool) -> None:
 
 
 @contextmanager
-def _one_line_if_refused(*, too_late: int | None = None) -> Iterator[None]:
+def _one_line_if_refused(*, as_json: bool, too_late: int | None = None) -> Iterator[None]:
     """`too_late` is a status that is no mistake of the asker."""
     try:
         yield
     except Rejected as refusal:
+        if as_json:
+            show_json({"error": {"code": refusal.answered, "message": refusal.message}})
         fail(str(refusal))
         raise typer.Exit(1 if refusal.status == too_late else 2) from None
-
-
-@contextmanager
-def _waiting_for(tool: str) -> Iterator[None]:
-    """A line that moves, for whoever sits and waits; gone when the answer is there."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        sys.stderr.write(f"farhand: waiting for {tool} …\n")
-        sys.stderr.flush()
-    columns = (SpinnerColumn(), TextColumn("waiting for {task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        progress.add_task(tool)
-        yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -10,13 +11,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+_ANY_WIDTH = 10_000
+
 
 def show(rows: Iterable[Sequence[str]], *, columns: Sequence[str], nothing: str) -> None:
     """One line per row; `nothing` is said where there is none. Foreign words are shown, never obeyed."""
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for number, column in enumerate(columns):
+        # the first names the row and is what one copies, so it stays whole however narrow the terminal
+        table.add_column(column, no_wrap=number == 0, overflow="ignore" if number == 0 else "fold")
     for row in rows:
-        table.add_row(*(Text(_plain(cell)) for cell in row))
-    console = Console(soft_wrap=False)
+        table.add_row(*(Text(plain(cell)) for cell in row))
+    console = _roomy(table)
     console.print(table if table.row_count else Text(nothing, style="dim"))
 
 
@@ -40,10 +46,19 @@ def compact(value: object, *, at_most: int = 60) -> str:
     return first_line(msgspec.json.encode(value).decode(), at_most=at_most)
 
 
+def _roomy(table: Table) -> Console:
+    """A terminal as it is; into a pipe or a file, as wide as it takes."""
+    console = Console(soft_wrap=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _ANY_WIDTH
+        console.width = console.measure(table).maximum
+    return console
+
+
 def _pretty(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Without what a terminal would take for a command."""
     return "".join(letter if letter.isprintable() else "�" for letter in text)

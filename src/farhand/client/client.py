@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar, overload
 import anyio
 import msgspec
 
-from farhand.client.link import Away, Link
+from farhand.client.link import Away, Link, check_address
 from farhand.client.retry import until_reached
 from farhand.client.work import Asked, Work
 from farhand.clock import SystemClock
@@ -30,6 +30,7 @@ R = TypeVar("R")
 
 LEAVE_WITHIN_SEC = 5.0
 BRIEF_SEC = 1.0
+LONGEST_GRACE_SEC = 86_400
 
 
 class Client:
@@ -60,6 +61,9 @@ class Client:
             )
         if at_once < 1:
             raise BadSetting(f"at_once is a number from 1 on, not {at_once}.")
+        if grace_sec is not None and not 0 <= grace_sec <= LONGEST_GRACE_SEC:
+            raise BadSetting(f"grace_sec is a number from 0 to {LONGEST_GRACE_SEC}, not {grace_sec}.")
+        check_address(url, token)
         self.url = url
         self.client_id = client_id
         self.connected = asyncio.Event()
@@ -70,6 +74,8 @@ class Client:
         self._finish_within = finish_within
         self._toolbox = Toolbox()
         self._stopped = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._out_of_reach = False
         self._tidied = False
 
     @overload
@@ -99,6 +105,7 @@ class Client:
         However often the connection is lost, it comes back. `Rejected` if the server says no, `Superseded` if
         another program took over as this client.
         """
+        self._loop = asyncio.get_running_loop()
         holder = SystemClock().fresh(f"{self.client_id}.p")
         async with Link(self.url, self.client_id, holder, token=self._token) as link:
             fault = await self._work(link)
@@ -106,12 +113,15 @@ class Client:
             raise fault
 
     def stop(self) -> None:
-        """Ends `run()`, cleanly: what is under way may finish."""
-        self._stopped.set()
+        """Ends `run()`, cleanly: what is under way may finish. From any thread."""
+        if self._loop is None or self._loop.is_closed():
+            self._stopped.set()
+        else:
+            self._loop.call_soon_threadsafe(self._stopped.set)
 
     async def _work(self, link: Link) -> FarhandError | None:
         async with asyncio.TaskGroup() as group:
-            work = Work(link, self._toolbox, group, at_once=self._at_once)
+            work = Work(link, self._toolbox, at_once=self._at_once)
             serving = group.create_task(self._serve(link, work))
             others = [group.create_task(work.keep_alive()), group.create_task(self._stopped.wait())]
             try:
@@ -132,15 +142,26 @@ class Client:
         """For ever; returns why it can't go on."""
         try:
             while True:
-                await until_reached(lambda: self._attend(link, work))
+                await until_reached(lambda: self._try(link, work))
         except (Rejected, Superseded) as fault:
             return fault
+
+    async def _try(self, link: Link, work: Work) -> None:
+        try:
+            await self._attend(link, work)
+        except Away as error:
+            # said once, not at every try
+            if not self._out_of_reach:
+                log.warning("client %s waits for %s: %s", self.client_id, self.url, error)
+            self._out_of_reach = True
+            raise
 
     async def _attend(self, link: Link, work: Work) -> None:
         """One connection, from registration to its loss. `Away` if it brought nothing: then wait a little."""
         await self._register(link)
         async with link.requests() as events, aclosing(events):
             self.connected.set()
+            self._out_of_reach = False
             log.info("client %s is connected to %s", self.client_id, self.url)
             begun = anyio.current_time()
             try:

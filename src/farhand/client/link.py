@@ -10,12 +10,12 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import NoReturn, Self
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx2
 import msgspec
 
-from farhand.errors import FarhandError, Rejected, TooLarge
+from farhand.errors import BadSetting, FarhandError, Rejected, TooLarge
 from farhand.wire.sse import Event, Parser
 
 ANSWER_WITHIN_SEC = 30.0
@@ -27,6 +27,19 @@ class Away(FarhandError):
     """Not to be reached now; worth another try."""
 
     code = "away"
+
+
+def check_address(url: str, token: str | None) -> None:
+    """What no amount of trying would mend is said at once."""
+    try:
+        place = urlsplit(url)
+        sound = place.scheme in {"http", "https"} and bool(place.hostname) and place.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise BadSetting(f"'{url}' is not the address of a server.", hint="Write http://127.0.0.1:8787.")
+    if token is not None and not (token.isascii() and token.isprintable() and token == token.strip()):
+        raise BadSetting("The token has characters that no token has.", hint="Is there a line break in it?")
 
 
 class Link:
@@ -68,9 +81,10 @@ class Link:
     async def result(self, body: dict[str, object]) -> None:
         await self._send("POST", "/client-tools/result", body)
 
-    async def renew(self, call_id: str) -> None:
-        """Says that the call is still worked on."""
-        await self._send("POST", "/api/tools/take", {"toolCallId": call_id, "clientId": self._holder})
+    async def progress(self, call_id: str, text: str) -> None:
+        """Says that the call is still worked on, and how far it is."""
+        who: dict[str, object] = {"clientID": self._client_id, "holder": self._holder}
+        await self._send("POST", "/client-tools/progress", {**who, "requestID": call_id, "text": text})
 
     @asynccontextmanager
     async def requests(self) -> AsyncIterator[AsyncGenerator[Event, None]]:

@@ -32,6 +32,8 @@ A_DAY_SEC = 86_400.0
 RENEW_SEC = 10.0
 REMEMBERED = 10_000
 LAST_WORD_SEC = 3.0
+SAID_EVERY_SEC = 0.5
+"""A handler may say a thousand things a second; people read two of them."""
 
 
 class Asked(Struct, frozen=True, rename={"call_id": "requestID", "thread_id": "sessionID"}):
@@ -49,16 +51,18 @@ class Job:
     ongoing: Ongoing
     task: asyncio.Task[None] | None = None
     executing: bool = False
-    answering: bool = False
+    outcome: Success | Failure | None = None
+    """Once it is known; then only the answering is left."""
+    said: str = ""
+    """How far it is, if the server was not told yet."""
 
 
 class Work:
-    """Lives in a task group of whoever runs the client."""
+    """Its tasks are its own: a handler that will not end holds up nobody who wants to stop."""
 
-    def __init__(self, link: Link, toolbox: Toolbox, group: asyncio.TaskGroup, *, at_once: int) -> None:
+    def __init__(self, link: Link, toolbox: Toolbox, *, at_once: int) -> None:
         self._link = link
         self._toolbox = toolbox
-        self._group = group
         self._slots = asyncio.Semaphore(at_once)
         self._jobs: dict[str, Job] = {}
         self._seen: dict[str, None] = {}
@@ -71,28 +75,36 @@ class Work:
         if asked.call_id in self._seen or self._closed:
             return
         self._remember(asked.call_id)
-        job = Job(Ongoing(asked.call_id, asked.tool, asked.thread_id, self._note_alive))
+        job = Job(Ongoing(asked.call_id, asked.tool, asked.thread_id, partial(self._hear, asked.call_id)))
         self._jobs[asked.call_id] = job
-        job.task = self._group.create_task(self._do(job, asked))
+        # in no group: a group would wait for a handler that swallows its cancellation
+        job.task = asyncio.create_task(self._do(job, asked))  # noqa: TID251
 
     def drop(self, call_id: str) -> None:
         """The call has its outcome: whatever still works on it may stop."""
         job = self._jobs.get(call_id)
-        if job is not None and not job.answering and job.task is not None:
+        if job is not None and job.outcome is None and job.task is not None:
             log.info("call %s of %s is over; its handler is stopped", call_id, job.ongoing.tool)
             job.task.cancel()
 
     async def keep_alive(self) -> None:
         """For ever: tells the server what is still worked on, and learns what needs no work any more."""
         while True:
-            try:
-                async with asyncio.timeout(RENEW_SEC):
-                    await self._alive.wait()
-            except TimeoutError:
-                pass
-            self._alive.clear()
-            for job in [job for job in self._jobs.values() if job.executing and not job.answering]:
-                await self._renew(job)
+            said = await self._something_said()
+            for job in [job for job in self._jobs.values() if job.executing and job.outcome is None]:
+                # all of them now and then; in between, those that have something to say
+                if job.said or not said:
+                    await self._report(job)
+            await asyncio.sleep(SAID_EVERY_SEC)
+
+    async def _something_said(self) -> bool:
+        try:
+            async with asyncio.timeout(RENEW_SEC):
+                await self._alive.wait()
+        except TimeoutError:
+            return False
+        self._alive.clear()
+        return True
 
     async def close(self, seconds: float) -> None:
         """Takes nothing new; what is under way gets so long, then it is stopped and answered as such."""
@@ -104,13 +116,15 @@ class Work:
         for job in left:
             if job.task is not None:
                 job.task.cancel()
-        await asyncio.gather(*(self._last_word(job.ongoing) for job in left))
+        await asyncio.gather(*(self._last_word(job) for job in left))
 
     async def _do(self, job: Job, asked: Asked) -> None:
         try:
-            outcome = INTERRUPTED if asked.again else await self._execute(job, asked)
-            job.answering = True
-            await self._answer(job.ongoing, outcome)
+            job.outcome = INTERRUPTED if asked.again else await self._execute(job, asked)
+            await self._answer(job.ongoing, job.outcome)
+        except Exception:
+            # this call's own affair: the others go on
+            log.exception("call %s of %s broke", asked.call_id, asked.tool)
         finally:
             del self._jobs[asked.call_id]
 
@@ -134,24 +148,34 @@ class Work:
             # late, repeated or unknown: everyday life
             log.info("result of call %s was not taken: %s", ongoing.call_id, error)
 
-    async def _last_word(self, ongoing: Ongoing) -> None:
+    async def _last_word(self, job: Job) -> None:
+        """What has been done is said as it was, though nobody took it so far."""
+        body = _body(job.ongoing, job.outcome or STOPPED)
         try:
-            await until_reached(partial(self._link.result, _body(ongoing, STOPPED)), within=LAST_WORD_SEC)
+            await until_reached(partial(self._link.result, body), within=LAST_WORD_SEC)
         except (Away, Rejected) as error:
-            log.info("call %s was left unanswered: %s", ongoing.call_id, error)
+            log.warning("call %s was left unanswered: %s", job.ongoing.call_id, error)
 
-    async def _renew(self, job: Job) -> None:
+    async def _report(self, job: Job) -> None:
+        text, job.said = job.said, ""
         try:
-            await self._link.renew(job.ongoing.call_id)
+            await self._link.progress(job.ongoing.call_id, text)
         except Away:
             return
         except Rejected as error:
             # a take that somebody else has is no end of the call
-            if error.status in {404, 410} or error.answered == "conflict":
+            if error.status in {404, 410}:
                 self.drop(job.ongoing.call_id)
 
-    def _note_alive(self) -> None:
-        self._loop.call_soon_threadsafe(self._alive.set)
+    def _hear(self, call_id: str, text: str) -> None:
+        """From any thread."""
+        self._loop.call_soon_threadsafe(self._note, call_id, text)
+
+    def _note(self, call_id: str, text: str) -> None:
+        job = self._jobs.get(call_id)
+        if job is not None:
+            job.said = text
+            self._alive.set()
 
     def _remember(self, call_id: str) -> None:
         self._seen[call_id] = None
@@ -166,9 +190,4 @@ def _body(ongoing: Ongoing, outcome: Success | Failure) -> dict[str, object]:
     body: dict[str, object] = {"requestID": ongoing.call_id}
     if isinstance(outcome, Failure):
         return {**body, "status": "error", "error": outcome.error}
-    body |= {"status": "success", "output": outcome.output}
-    if ongoing.title is not None:
-        body["title"] = ongoing.title
-    if ongoing.metadata is not None:
-        body["metadata"] = ongoing.metadata
-    return body
+    return {**body, "status": "success", "output": outcome.output, **ongoing.shown()}

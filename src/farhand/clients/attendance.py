@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from farhand.calls.desk import Desk
 from farhand.clients.inbox import Inbox, Listener
 from farhand.clients.presence import Key, Presence
+from farhand.clients.progress import Progress
 from farhand.clients.registration import Registration, check_registration, named_in, tools_of
 from farhand.clients.roster import Roster
 from farhand.core.client import Client, with_tools, without_tools
@@ -40,6 +41,7 @@ class Attendance:
         """`toolbox` has the names that no client may take."""
         self.roster = roster
         self.presence = Presence()
+        self.progress = Progress(desk, store)
         self.settings = settings
         self._desk = desk
         self._store = store

@@ -80,6 +80,10 @@ class Roster:
     def client(self, owner: Owner, client_id: str) -> Client | None:
         return self._clients.get(owner, {}).get(client_id)
 
+    def clients(self, owner: Owner) -> list[Client]:
+        """By their ids."""
+        return [client for _, client in sorted(self._clients.get(owner, {}).items())]
+
     def count(self, owner: Owner) -> int:
         return len(self._clients.get(owner, ()))
 

@@ -186,7 +186,16 @@ class ClientUnregistered(Struct, frozen=True, tag_field="type", tag="client-unre
     reason: str = ""
 
 
-Happening: TypeAlias = Event | ClientRegistered | ClientUnregistered
+class CallProgressed(Struct, frozen=True, tag_field="type", tag="call-progressed"):
+    """Whoever executes a call says how far it is. For people who watch: no journal keeps it, no model reads it."""
+
+    call_id: str
+    tool: str
+    text: str
+    request_id: str | None = None
+
+
+Happening: TypeAlias = Event | ClientRegistered | ClientUnregistered | CallProgressed
 """What an owner's feed tells of: runs, calls with or without a run, clients."""
 
 TOLD = (

@@ -48,7 +48,9 @@ async def test_calls_without_a_session_stand_in_one_thread_of_their_own(server: 
         sessions = {(await notes.answer(status="success", output=1))["sessionID"] for _ in range(2)}
     assert len(sessions) == 1
     threads = (await server.http.get("/api/chat")).json()["threads"]
-    assert [(thread["id"], thread["title"]) for thread in threads] == [(sessions.pop(), "Direct calls")]
+    assert [(thread["id"], thread["title"]) for thread in threads] == [
+        (sessions.pop(), "Direct calls of client_notes_read")
+    ]
 
 
 @requirement("client-tools:execute")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -36,8 +37,7 @@ async def test_a_catastrophic_pattern_is_refused_or_harmless(serve: Serve, patte
                 assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
         else:
             assert registered.json()["error"]["code"] == "INVALID_REQUEST"
-    # 100 ms is the promise; a busy machine may add to it, a matcher that goes back would add years
-    assert max(heart.pauses) < 1.0
+    heart.assert_never_held_up()
 
 
 @requirement("client-tools:hostile-schema")
@@ -73,20 +73,27 @@ async def test_thirty_levels_of_doubled_definitions_are_refused_at_once(serve: S
     async with _beating() as heart:
         answer = await Program(server.http).register(a_tool("read", parameters=parameters))
     assert answer.status_code == 400
-    assert max(heart.pauses) < 1.0
+    heart.assert_never_held_up()
 
 
 class Heart:
     def __init__(self) -> None:
-        self.pauses = [0.0]
+        self._work = [0.0]
+        self._pauses = [0.0]
+
+    def assert_never_held_up(self) -> None:
+        """By its own work, which a busy machine does not make longer; by others, loosely."""
+        assert max(self._work) < 0.1
+        assert max(self._pauses) < 1.0
 
     async def beat(self, stop: asyncio.Event) -> None:
         now = asyncio.get_running_loop().time
-        last = now()
+        last, worked = now(), time.thread_time()
         while not stop.is_set():
             await asyncio.sleep(0.005)
-            self.pauses.append(now() - last)
-            last = now()
+            self._pauses.append(now() - last)
+            self._work.append(time.thread_time() - worked)
+            last, worked = now(), time.thread_time()
 
 
 @asynccontextmanager

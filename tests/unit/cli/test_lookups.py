@@ -14,7 +14,8 @@ import pytest
 
 from farhand import Agent, ScriptedModel, tool
 from farhand.cli import main
-from farhand.client import Client
+from farhand.client import Client, current
+from farhand.core.event import CallProgressed
 from farhand.core.principal import LOCAL
 from tests.faces.client_tools.program import eventually
 from tests.faces.served import Options, Served, served
@@ -255,7 +256,10 @@ async def test_a_failure_may_be_brought_and_a_wrong_id_is_said_in_one_line(house
         await house.farhand("inbox", "answer", call.call_id, "--error", "nobody is here")
     assert str(asked.result()) == "Failure(error='nobody is here')"
     wrong = await house.farhand("inbox", "answer", "call_1", "1")
-    assert (wrong.code, wrong.err) == (2, "farhand: error: The server refused: unknown.\n")
+    assert (wrong.code, wrong.err) == (
+        2,
+        "farhand: error: There is no such call or question, or it is not yours.\n",
+    )
 
 
 @requirement("cli:lookups")
@@ -266,5 +270,69 @@ async def test_without_the_token_or_a_server_it_is_one_line_and_code_2(house: Ho
     said = await asyncio.to_thread(house._run, ("tools", "--url", "http://127.0.0.1:1"))
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert "No server answers at http://127.0.0.1:1" in said.err
-    said = await asyncio.to_thread(house._run, ("tools", "--url", "nowhere"))
-    assert (said.code, "is not an address" in said.err) == (2, True)
+    for wrong in ("nowhere", "http://", "http://127.0.0.1:99999", "http://[::1"):
+        said = await asyncio.to_thread(house._run, ("tools", "--url", wrong))
+        assert (said.code, "is not an address" in said.err) == (2, True)
+
+
+@requirement("cli:call")
+async def test_what_a_tool_says_of_its_progress_is_shown_while_one_waits(house: House) -> None:
+    client = Client(house.server.url, "notes", token=house.server.token)
+
+    @client.tool
+    async def slow(name: str) -> str:
+        """Take a while.
+
+        Args:
+            name: Which one.
+        """
+        current().progress(f"half of {name}")
+        await told.wait()
+        return "all of it"
+
+    async def watch() -> None:
+        with house.server.farhand.feed(LOCAL, 0) as feed:
+            while not any(isinstance(news.event, CallProgressed) for news in await feed.next(5) or ()):
+                pass
+        told.set()
+
+    told = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(client.run())
+        group.create_task(watch())
+        await client.connected.wait()
+        said = await house.farhand("call", "client_notes_slow", '{"name": "it"}')
+        client.stop()
+    assert said.out == "all of it\n"
+    assert "farhand: client_notes_slow: half of it\n" in said.err
+
+
+@requirement("cli:inbox")
+async def test_ids_can_be_copied_from_a_narrow_terminal(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    farhand = house.server.farhand
+    async with asyncio.TaskGroup() as group:
+        group.create_task(farhand.call("ask_text", {"question": "what? " * 20}, thread="t1"))
+        [call] = await eventually(lambda: farhand.open_calls(LOCAL))
+        assert call.call_id in (await house.farhand("inbox")).out
+        await house.farhand("inbox", "answer", call.call_id, "1")
+
+
+@requirement("cli:inbox")
+async def test_options_in_front_of_a_subcommand_are_refused_instead_of_lost(house: House) -> None:
+    said = await asyncio.to_thread(house._run, ("inbox", "--url", house.server.url, "approve", "apr_1"))
+    assert (said.code, "Options come behind the subcommand" in said.err) == (2, True)
+
+
+@requirement("cli:lookups")
+async def test_a_refusal_is_json_for_programs(house: House) -> None:
+    said = await house.farhand("inbox", "answer", "call_1", "1", "--json")
+    assert (said.code, said.json["error"]["code"]) == (2, "unknown")
+
+
+@requirement("cli:call")
+async def test_a_time_limit_is_said_in_the_unit_it_was_given(house: House) -> None:
+    said = await house.farhand("call", "ask_text", "{}", "--timeout", "0")
+    assert (said.code, "--timeout is a number of seconds" in said.err) == (2, True)

@@ -42,6 +42,10 @@ async def call(server: Served, tool: str, input: Json, *, within: float | None =
     return await server.farhand.call(f"client_notes_{tool}", input, thread="t1", timeout_sec=within)
 
 
+def port_of(url: str) -> int:
+    return int(url.rpartition(":")[2])
+
+
 async def eventually(look: Callable[[], Awaitable[T]]) -> T:
     """What `look` finds, once it finds something."""
     for _ in range(2_000):

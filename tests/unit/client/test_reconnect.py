@@ -13,17 +13,13 @@ from farhand.core.principal import LOCAL
 from farhand.core.result import Result
 from tests.faces.client_tools.program import Program
 from tests.requirement import requirement
-from tests.unit.client.house import call, eventually, house, running
+from tests.unit.client.house import call, eventually, house, port_of, running
 from tests.unit.client.relay import Relay, relayed
-
-
-def _port(url: str) -> int:
-    return int(url.rpartition(":")[2])
 
 
 @requirement("client:reconnect")
 async def test_a_cut_stream_is_opened_again_and_the_handler_that_runs_goes_on() -> None:
-    async with house() as server, relayed(_port(server.url)) as relay:
+    async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token)
         runs: Counter[str] = Counter()
         begun, go_on = asyncio.Event(), asyncio.Event()
@@ -69,7 +65,7 @@ async def _not(event: asyncio.Event) -> None:
 
 @requirement("client:reconnect")
 async def test_an_answer_is_sent_until_its_receipt() -> None:
-    async with house() as server, relayed(_port(server.url)) as relay:
+    async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token)
         begun, go_on = asyncio.Event(), asyncio.Event()
 
@@ -97,7 +93,7 @@ async def test_an_answer_is_sent_until_its_receipt() -> None:
 
 @requirement("client:reconnect")
 async def test_who_was_forgotten_registers_again() -> None:
-    async with house(client_grace=0.0) as server, relayed(_port(server.url)) as relay:
+    async with house(client_grace=0.0) as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token)
 
         @client.tool
@@ -123,7 +119,7 @@ async def test_who_was_forgotten_registers_again() -> None:
 
 @requirement("client:reconnect")
 async def test_a_client_that_is_started_first_waits_for_its_server() -> None:
-    async with house() as server, relayed(_port(server.url)) as relay:
+    async with house() as server, relayed(port_of(server.url)) as relay:
         await relay.down()
         client = Client(relay.url, "notes", token=server.token)
         async with asyncio.TaskGroup() as group:
@@ -136,7 +132,7 @@ async def test_a_client_that_is_started_first_waits_for_its_server() -> None:
 
 @requirement("client:cancelled")
 async def test_a_handler_whose_call_ended_while_the_line_was_down_stops_when_it_reports() -> None:
-    async with house() as server, relayed(_port(server.url)) as relay:
+    async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token)
         begun, ended = asyncio.Event(), asyncio.Event()
 
@@ -172,7 +168,7 @@ async def test_a_handler_whose_call_ended_while_the_line_was_down_stops_when_it_
 async def test_a_client_ends_though_its_server_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("farhand.client.client.LEAVE_WITHIN_SEC", 0.2)
     monkeypatch.setattr("farhand.client.work.LAST_WORD_SEC", 0.2)
-    async with house() as server, relayed(_port(server.url)) as relay:
+    async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token, finish_within=0.1)
         begun = asyncio.Event()
 

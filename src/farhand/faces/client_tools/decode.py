@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from farhand.agent.direct import Direct
 from farhand.clients.inbox import Listener
+from farhand.clients.progress import Report
 from farhand.clients.registration import Offer, Registration, check_client_id
 from farhand.core.call import Request
 from farhand.core.ids import is_chosen_id
@@ -18,11 +19,19 @@ from farhand.core.principal import Owner
 from farhand.core.result import Result
 from farhand.core.settings import Limits
 from farhand.errors import Malformed, TooLarge
-from farhand.faces.client_tools.shapes import Execute, Register, Response, ResultBody, Unregister
+from farhand.faces.client_tools.shapes import (
+    Execute,
+    ProgressBody,
+    Register,
+    Response,
+    ResultBody,
+    Unregister,
+)
 from farhand.wire.guard import read_as
 
 DIRECT_THREAD = "direct-calls"
-"""Where calls stand that name no session."""
+"""Where calls stand that name no session: a thread for each tool, so that one whose client does not answer
+fills up no other's."""
 LONGEST_MS = 86_400_000
 
 
@@ -52,8 +61,19 @@ def decode_client_id(text: str) -> str:
 
 def decode_listener(owner: Owner, client_id: str, query: dict[str, str]) -> Listener:
     """`holder` tells programs apart that listen as the same client one after the other."""
+    return _listener(owner, client_id, query.get("holder", client_id))
+
+
+def decode_progress(body: bytes, owner: Owner, limits: Limits) -> Report:
+    read = read_as(body, ProgressBody)
+    if len(read.text.encode()) > limits.title:
+        raise TooLarge(f"text is larger than {limits.title} bytes.", hint="Nothing was told.")
+    listener = _listener(owner, read.client_id, read.client_id if read.holder is None else read.holder)
+    return Report(listener, read.request_id, read.text)
+
+
+def _listener(owner: Owner, client_id: str, holder: str) -> Listener:
     check_client_id(client_id)
-    holder = query.get("holder", client_id)
     if holder != client_id and not _SUFFIXED.fullmatch(holder.removeprefix(client_id)):
         raise Malformed("holder must be the client's id, or that and a suffix.", hint=f"{client_id}.1f3c")
     return Listener(owner, client_id, holder)
@@ -68,13 +88,13 @@ def decode_execute(body: bytes, owner: Owner, limits: Limits) -> Direct:
         raise Malformed("An id has characters that ids don't have, or is too long.", hint=_IDS)
     return Direct(
         owner=owner,
-        thread_id=execute.session_id or DIRECT_THREAD,
+        thread_id=execute.session_id or f"{DIRECT_THREAD}.{execute.tool_id}",
         tool=execute.tool_id,
         input=execute.input,
         timeout_sec=_seconds(execute.timeout),
         model_call_id=execute.call_id,
         request=Request(execute.request_id, execute.message_id),
-        title="" if execute.session_id else "Direct calls",
+        title="" if execute.session_id else f"Direct calls of {execute.tool_id}",
     )
 
 
@@ -102,7 +122,7 @@ def _seconds(timeout: float | None) -> float | None:
 
 def _response(read: ResultBody) -> Response:
     if read.result is not UNSET:
-        if read.status is not UNSET:
+        if read.status is not UNSET or read.output is not UNSET or read.title or read.metadata or read.error:
             raise Malformed("A result is flat or nested, not both.", hint="Nothing was applied.")
         return read.result
     if read.status is UNSET:

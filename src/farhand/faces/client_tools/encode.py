@@ -75,8 +75,10 @@ def encode_receipt(receipt: Receipt, dialect: Dialect) -> Answer:
             return 200, _TRUE if dialect is Dialect.FLAT else _IGNORED
         case Conflict(winner=winner):
             return _refusal(409, f"This request has another result already ({winner.kind}).")
-        case Refused(reason="not_approved" | "taken"):
+        case Refused(reason="not_approved"):
             return _refusal(409, "This request was not approved yet.")
+        case Refused(reason="taken"):
+            return _refusal(409, "Somebody else works on this request.")
         case Refused(reason=reason):
             gone = _refusal(410, f"This request is over: it was {reason}.")
             return gone if dialect is Dialect.FLAT else _UNKNOWN_NESTED
@@ -84,6 +86,13 @@ def encode_receipt(receipt: Receipt, dialect: Dialect) -> Answer:
             unknown = _refusal(404, "There is no such request.")
             return unknown if dialect is Dialect.FLAT else _UNKNOWN_NESTED
     assert_never(receipt)
+
+
+def encode_progress(receipt: Receipt) -> Answer:
+    """A request that has a result, whoever brought it, needs no more work: 410."""
+    if isinstance(receipt, Conflict):
+        return _refusal(410, f"This request is over: it has a result ({receipt.winner.kind}).")
+    return encode_receipt(receipt, Dialect.FLAT)
 
 
 def encode_error(error: FarhandError, status: int) -> bytes:

@@ -11,7 +11,6 @@ from farhand.core.result import Unknown
 from farhand.errors import Malformed
 from farhand.faces.base import Face, Request, Route
 from farhand.faces.client_tools.decode import (
-    Dialect,
     decode_client_id,
     decode_execute,
     decode_listener,
@@ -26,6 +25,7 @@ from farhand.faces.client_tools.encode import (
     encode_error,
     encode_executed,
     encode_items,
+    encode_progress,
     encode_receipt,
     encode_registered,
     encode_tools_of,
@@ -119,7 +119,7 @@ class _Endpoints:
 
     async def progress(self, request: Request) -> None:
         report = decode_progress(await request.json(), request.owner, self._settings.limits)
-        await request.reply(*encode_receipt(await self._attendance.progress.note(report), Dialect.FLAT))
+        await request.reply(*encode_progress(await self._attendance.progress.note(report)))
 
     async def _may_answer(self, request: Request, call_id: str) -> bool:
         """A sign-in that may only be a client answers for clients alone."""

@@ -71,6 +71,15 @@ class ResultBody(Struct):
     error: str | None = None
 
 
+class ProgressBody(Struct):
+    """Ours: the client still works on this request. `text` is how far it is, for people."""
+
+    client_id: str = field(name="clientID")
+    request_id: str = field(name="requestID")
+    text: str = ""
+    holder: str | None = None
+
+
 class ToolRequest(Struct, rename={"request_id": "requestID", "session_id": "sessionID"}, omit_defaults=True):
     """The data of a `tool-request`; `again` is ours: another program of this client had it before."""
 

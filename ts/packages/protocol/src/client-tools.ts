@@ -12,6 +12,14 @@ export type ClientToolFault = {
   readonly message: string;
 };
 
+/** Ours: the client still works on this request. `text` is how far it is, for people. */
+export type ClientToolProgress = {
+  readonly clientID: string;
+  readonly requestID: string;
+  readonly text?: string;
+  readonly holder?: string | null;
+};
+
 export type ClientToolRefusal = {
   readonly error: ClientToolFault;
 };
