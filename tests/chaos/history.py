@@ -65,15 +65,15 @@ class Execution:
 
 @dataclass(frozen=True)
 class Line:
-    """One entry of a journal: `text` is all of it, for words; for anything else its own description.
+    """One entry of a journal: `text` is what a reader is told of it, words or a description.
 
-    A discarded one may have been heard, in part or not at all.
+    A discarded one may have been heard, in part or not at all; of an optional one a late reader is told less.
     """
 
     seq: int
     text: str
-    is_words: bool = False
     is_silent: bool = False
+    is_optional: bool = False
     is_discarded: bool = False
 
 
@@ -199,6 +199,8 @@ def _faults_of(talk: Talk) -> Iterator[str]:
 
 
 def _faults_of_line(line: Line, heard: str | None) -> Iterator[str]:
+    if line.is_optional:
+        return
     if line.is_silent:
         if heard:
             yield f"invented: {heard!r} at {line.seq}"

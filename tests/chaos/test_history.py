@@ -51,9 +51,9 @@ def good() -> History:
                 is_finished=True,
                 journal=[
                     Line(1, "", is_silent=True),
-                    Line(2, "cut sho", is_words=True, is_discarded=True),
+                    Line(2, "cut sho", is_discarded=True),
                     Line(3, "", is_silent=True),
-                    Line(4, "Hello there.", is_words=True),
+                    Line(4, "Hello there."),
                     Line(5, "output c1"),
                 ],
                 heard=[

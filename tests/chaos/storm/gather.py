@@ -1,0 +1,100 @@
+"""Puts a history together when all is over: from the store, from the notes of the servers, from people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from farhand.core.event import (
+    ApprovalAnswered,
+    CallBegun,
+    CallOpened,
+    CallSettled,
+    Entry,
+    InputAdded,
+    RunFinished,
+    RunParked,
+    StepDiscarded,
+    StepStarted,
+    TextAdded,
+)
+from farhand.core.outcome import Outcome, digest, kind_of
+from farhand.core.principal import LOCAL
+from farhand.store.base import Store
+from tests.chaos.history import Execution, History, Kept, Line, Request, Talk
+from tests.chaos.storm.person import Person
+
+
+async def history_of(store: Store, notes: Path, people: Iterable[Person]) -> History:
+    history = History()
+    keys: dict[str, str] = {}
+    for person in people:
+        history.sendings += person.sendings
+        run = await store.last_run(LOCAL, person.chat)
+        assert run is not None, f"{person.chat} has no run"
+        entries = await store.events(LOCAL, run.run_id, limit=100_000)
+        talk = Talk(person.chat, person.is_finished, journal_of(entries), person.heard)
+        history.talks.append(talk)
+        for call in await store.calls_of(LOCAL, run.run_id):
+            kind = "" if call.outcome is None else kind_of(call.outcome)
+            history.kept.append(Kept(call.call_id, person.chat, kind, call.digest))
+            keys[call.call_id] = f"{call.tool}:{next(iter(call.input.values()))}"
+    _read_notes(history, notes, keys)
+    return history
+
+
+def journal_of(entries: Iterable[Entry]) -> list[Line]:
+    lines: list[Line] = []
+    step_began = 0
+    for entry in entries:
+        if isinstance(entry.event, StepStarted):
+            step_began = len(lines)
+        if isinstance(entry.event, StepDiscarded):
+            lines[step_began:] = [_discarded(line) for line in lines[step_began:]]
+        lines.append(_line(entry))
+    return lines
+
+
+def _line(entry: Entry) -> Line:
+    match entry.event:
+        case TextAdded(text=text) | InputAdded(text=text):
+            return Line(entry.seq, text)
+        case CallBegun(call_id=call_id):
+            return Line(entry.seq, f"begun {call_id};")
+        case CallSettled(call_id=call_id):
+            return Line(entry.seq, f"settled {call_id};")
+        case RunFinished():
+            return Line(entry.seq, "finish stop;")
+        case CallOpened(call_id=call_id) | ApprovalAnswered(call_id=call_id):
+            # of what is settled meanwhile a late reader is not told that it may run
+            return Line(entry.seq, f"ready {call_id};", is_optional=True)
+        case RunParked():
+            return Line(entry.seq, "finish tool-calls;", is_optional=True)
+        case _:
+            return Line(entry.seq, "", is_silent=True)
+
+
+def _discarded(line: Line) -> Line:
+    return Line(line.seq, line.text, is_silent=line.is_silent, is_discarded=True)
+
+
+# Any: the notes are read as the agent wrote them
+def _read_notes(history: History, notes: Path, keys: dict[str, str]) -> None:
+    known: set[str] = set()
+    for note in map(json.loads, notes.read_text().splitlines()):
+        if "request" in note:
+            results = tuple((call_id, _digest(outcome)) for call_id, outcome in note["results"])
+            known |= {keys[call_id] for call_id, _ in results if call_id in keys}
+            history.requests.append(Request(note["request"], results))
+        else:
+            key = f"{note['began']}:{note['subject']}"
+            execution = Execution(note["began"], key, note["idempotent"], after_its_result=key in known)
+            history.executions.append(execution)
+
+
+def _digest(outcome: Any) -> str:
+    return digest(msgspec.convert(outcome, Outcome))

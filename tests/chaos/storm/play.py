@@ -1,0 +1,73 @@
+"""One fault run: people chat without a pause while the director strikes; then everything is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from farhand.store.address import open_store
+from tests.chaos.history import History, violations
+from tests.chaos.storm.agent import CALLS_PER_CHAT, NOTES
+from tests.chaos.storm.director import CALLS, SEED, TIMES, Director, Fault
+from tests.chaos.storm.gather import history_of
+from tests.chaos.storm.person import Person, Progress
+from tests.chaos.storm.servers import Servers
+
+PEOPLE = 24
+
+
+class Played(NamedTuple):
+    people: list[Person]
+    struck: Counter[str]
+    seconds: float
+
+
+async def play(there: Servers, lanes: Sequence[Sequence[Fault]], dice: random.Random) -> Played:
+    """Until every fault has struck often enough and enough calls were made; then all come to their end."""
+    began = time.monotonic()
+    progress = Progress()
+    director = Director(lanes, dice, progress)
+    people: list[Person] = []
+
+    async def chat_on() -> None:
+        while not striking.done() or len(people) * CALLS_PER_CHAT < CALLS:
+            person = Person(f"chat-{len(people)}", lambda: dice.choice(there.clients), dice, progress)
+            people.append(person)
+            await person.talk()
+
+    async with asyncio.TaskGroup() as group:
+        striking = group.create_task(director.run())
+        for _ in range(PEOPLE):
+            group.create_task(chat_on())
+    return Played(people, director.struck, time.monotonic() - began)
+
+
+async def judge(played: Played, store: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    opened = await open_store(store)
+    history = await history_of(opened, folder / f"{NOTES}.jsonl", played.people)
+    await opened.close()
+    found = violations(history)
+    with capsys.disabled():
+        # what was tried is part of the proof, and the seed brings it back
+        print(f"\n{_summary(store, history, played)}; violations: {len(found)}")  # noqa: T201
+    assert found == [], "\n".join(found[:50])
+    assert len(history.kept) >= CALLS
+    assert min(played.struck.values()) >= TIMES, played.struck
+
+
+def _summary(store: str, history: History, played: Played) -> str:
+    struck = ", ".join(f"{kind} {times}" for kind, times in sorted(played.struck.items()))
+    told = Counter(each.told.value for each in history.sendings)
+    answers = ", ".join(f"{kind} {times}" for kind, times in sorted(told.items()))
+    return (
+        f"faults on {store.partition(':')[0]}: {len(history.kept)} calls in {len(history.talks)} chats; "
+        f"faults: {struck}; "
+        f"results told: {answers}; {played.seconds:.0f} s; TEST_STORM_SEED={SEED}"
+    )

@@ -1,0 +1,127 @@
+"""The servers of a fault run: born in one nursery, each behind its own line, killed and stopped at will."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx2
+
+from tests.chaos.fault_proxy import FaultProxy
+from tests.chaos.nursery import Nursed, Nursery, nursery
+from tests.chaos.storm.director import Fault
+from tests.process import environment
+
+AGENT = "tests.chaos.storm.agent"
+TOKEN = "storm-storm-storm-storm"
+SETTINGS = {
+    "FARHAND_TOKEN": TOKEN,
+    # parks are as frequent as holds
+    "FARHAND_PATIENCE__HOLD_FOR": "2",
+    "FARHAND_PATIENCE__UNREAD_FOR": "0.5",
+    # by these a reader can tell a dead line from a quiet one
+    "FARHAND_PATIENCE__KEEP_ALIVE": "0.5",
+    "FARHAND_PATIENCE__LEASE": "1",
+    # everybody here is the same person
+    "FARHAND_LIMITS__STREAMS_PER_PRINCIPAL": "20000",
+    "FARHAND_LIMITS__RESULTS_PER_SEC": "100000",
+    "FARHAND_LIMITS__RESULTS_BURST": "100000",
+}
+SILENCE_SEC = 3.0
+
+
+class Server:
+    """One of them: always there again, on the same port."""
+
+    def __init__(self, home: Nursery, store: str, folder: Path, number: int) -> None:
+        self.port = 0
+        self._home = home
+        self._out = folder / f"server-{number}.out"
+        self._arguments = ["run", f"{AGENT}:agent", "--store", store]
+        self._environment = environment(folder, {**SETTINGS, "TEST_ROOM": str(folder)})
+        self._process: Nursed | None = None
+        self._changing = asyncio.Lock()
+
+    @property
+    def errors(self) -> str:
+        return self._out.with_suffix(".err").read_text()
+
+    async def start(self) -> None:
+        arguments = [*self._arguments, "--port", str(self.port)]
+        self._process = await self._home.start(arguments, self._environment, self._out)
+        await self._process.ready()
+        self.port = self._process.port
+
+    async def kill(self) -> int:
+        async with self._changing:
+            process = self._there()
+            process.kill()
+            await process.wait()
+            await self.start()
+        return 1
+
+    async def freeze(self, seconds: float) -> int:
+        async with self._changing:
+            process = self._there()
+            process.signal(signal.SIGSTOP)
+            await asyncio.sleep(seconds)
+            process.signal(signal.SIGCONT)
+        return 1
+
+    async def stop(self) -> int:
+        process = self._there()
+        process.signal(signal.SIGTERM)
+        return await process.wait()
+
+    def _there(self) -> Nursed:
+        assert self._process is not None, "start() comes first"
+        assert self._process.is_alive, f"it ended by itself:\n{self.errors}"
+        return self._process
+
+
+class Servers:
+    def __init__(
+        self, each: list[Server], lines: list[FaultProxy], clients: list[httpx2.AsyncClient]
+    ) -> None:
+        self.each = each
+        self.lines = lines
+        self.clients = clients
+
+    async def stop(self) -> list[int]:
+        return list(await asyncio.gather(*(server.stop() for server in self.each)))
+
+
+@asynccontextmanager
+async def servers(store: str, folder: Path, count: int) -> AsyncIterator[Servers]:
+    async with AsyncExitStack() as stack:
+        home = await stack.enter_async_context(nursery(AGENT))
+        each = [Server(home, store, folder, number) for number in range(count)]
+        for server in each:
+            await server.start()
+        lines = [await stack.enter_async_context(FaultProxy(("127.0.0.1", server.port))) for server in each]
+        clients = [await stack.enter_async_context(_client(line)) for line in lines]
+        yield Servers(each, lines, clients)
+
+
+def process_faults(each: list[Server], dice: random.Random, *, stopped_for: float) -> list[Fault]:
+    async def kill() -> int:
+        return await dice.choice(each).kill()
+
+    async def stop() -> int:
+        return await dice.choice(each).freeze(dice.uniform(0.05, stopped_for))
+
+    return [Fault("kill", kill), Fault("stop", stop)]
+
+
+def _client(line: FaultProxy) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        base_url=f"http://127.0.0.1:{line.port}",
+        headers={"authorization": f"Bearer {TOKEN}"},
+        timeout=SILENCE_SEC,
+        limits=httpx2.Limits(max_connections=None),
+        trust_env=False,
+    )
