@@ -200,7 +200,7 @@ async def test_whoever_was_cut_anywhere_gets_exactly_the_rest(serve: Serve, stor
 
 
 @requirement("events:position")
-@pytest.mark.parametrize("position", ["999", "12345.3", "nonsense", "-1", ""])
+@pytest.mark.parametrize("position", ["999", "12345.3", "0.7", "nonsense", "-1", ""])
 async def test_an_unknown_position_is_a_gap_and_a_replay(serve: Serve, position: str) -> None:
     server = await serve(asks(READ))
     await Program(server.http).register("read")

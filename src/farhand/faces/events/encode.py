@@ -44,6 +44,10 @@ def encode_news(news: News, call: Call | None, *, skip: int = 0) -> bytes:
     """Its frames but the first few. Each has the reader's position behind it."""
     told = _told(news, call)
     frames = [_frame(each, _position(news, number, len(told))) for number, each in enumerate(told, 1)]
+    if skip >= len(frames):
+        # no reader of ours ever stood there
+        frames.insert(0, encode_gap(str(Position(news.no - 1, skip)), Position(news.no - 1)))
+        skip = 0
     return b"".join(frames[skip:])
 
 
