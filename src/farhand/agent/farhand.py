@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -22,13 +23,14 @@ from farhand.calls.desk import Brought, Desk
 from farhand.calls.room import Room
 from farhand.clock import Clock, SystemClock
 from farhand.core.call import Call
-from farhand.core.event import START, AnswerHeard, Entry, Position, RunFailed, RunFinished
+from farhand.core.event import START, AnswerHeard, Entry, News, Position, RunFailed, RunFinished, RunStarted
 from farhand.core.outcome import Cancelled, Failure, Outcome
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted, Receipt
 from farhand.core.run import Run
 from farhand.core.settings import Settings
 from farhand.core.thread import Message, Thread, UserMessage
+from farhand.core.tool import Tool
 from farhand.errors import NotFound, ShuttingDown
 from farhand.models.base import Connected, Model
 from farhand.store.base import DeleteThread, RenameThread, Stale, Store, WriteRun
@@ -149,6 +151,35 @@ class Farhand:
     async def find_run(self, owner: Owner, thread_id: str) -> Run | None:
         return await self.kit.store.last_run(owner, thread_id)
 
+    async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
+        """Of all threads, the last begun first."""
+        return await self.kit.store.runs(owner, limit=limit, after=after)
+
+    async def run_of(self, owner: Owner, run_id: str) -> Run | None:
+        return await self.kit.store.get_run(owner, run_id)
+
+    async def answered_by(self, run: Run) -> UserMessage | None:
+        """The message that the run answers, if it is still there."""
+        first = await self.kit.store.events(run.owner, run.run_id, limit=1)
+        begun = first[0].event if first else None
+        asked = begun.user_message_id if isinstance(begun, RunStarted) else None
+        for message in await self.messages(run.owner, run.thread_id):
+            if isinstance(message, UserMessage) and message.message_id == asked:
+                return message
+        return None
+
+    async def journal(self, run: Run) -> list[Entry]:
+        """All that is kept of what the run said."""
+        return await told_until(self.kit.store, run, Position(run.last_seq, sys.maxsize))
+
+    async def tool_of(self, call: Call) -> Tool | None:
+        """The tool as it was when the call was opened."""
+        return await self.kit.store.get_tool(call.tool_version)
+
+    async def news(self, owner: Owner, *, after: int, limit: int) -> list[News]:
+        """A page of the owner's feed."""
+        return await self.kit.store.feed(owner, after=after, limit=limit)
+
     async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
         return await self.kit.store.get_thread(owner, thread_id)
 
@@ -213,7 +244,7 @@ class Farhand:
         return await step_end(self.kit.store, run, max(steps))
 
     async def returns_text(self, call: Call) -> bool:
-        tool = await self.kit.store.get_tool(call.tool_version)
+        tool = await self.tool_of(call)
         return tool is not None and tool.returns_text
 
     async def heard(self, run: Run) -> None:

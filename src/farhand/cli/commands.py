@@ -99,6 +99,7 @@ def _app(agent: Agent, settings: ServerSettings, store: str) -> App:
         allow_hosts=settings.allow_host,
         settings=settings.settings,
         client_tools=settings.client_tools,
+        inspector=settings.inspector,
     )
 
 
@@ -110,6 +111,8 @@ def _adjusted(app: App, settings: ServerSettings, options: Options) -> App:
             f"{option} does not reach an app of create_app.", hint="Set it where the app is made."
         )
     app.door.allow(origins=settings.allow_origin, hosts=settings.allow_host)
+    if settings.inspector is not None:
+        app.inspector = settings.inspector
     return app
 
 

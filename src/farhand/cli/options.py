@@ -37,6 +37,13 @@ class Options:
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Answer for this host name, too. Repeatable.")
     ] = None
+    inspector: Annotated[
+        bool | None,
+        typer.Option(
+            "--inspector/--no-inspector",
+            help="Show runs and calls at /_farhand. On, unless an authenticate hook decides who comes in.",
+        ),
+    ] = None
     hold_for: Annotated[
         str | None, typer.Option(metavar="SECONDS", help="Hold a stream so long for a far hand. [90]")
     ] = None

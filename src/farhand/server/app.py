@@ -10,9 +10,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 
 from msgspec.structs import replace
-from starlette.routing import Route, Router, WebSocketRoute
+from starlette.routing import BaseRoute, Route, Router, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farhand.agent.agent import Agent
@@ -23,6 +24,7 @@ from farhand.clients.roster import ClientTools, Roster
 from farhand.core.settings import Limits, Settings
 from farhand.errors import BadSetting, FarhandError
 from farhand.faces.base import Face
+from farhand.faces.inspector.routes import Surroundings, inspector_face
 from farhand.server.development import development_face
 from farhand.server.door import Authenticate, Door
 from farhand.server.faces import faces_of
@@ -31,6 +33,7 @@ from farhand.server.pages import not_found, pages
 from farhand.server.recheck import Recheck
 from farhand.server.traffic import Traffic
 from farhand.server.ui import built_ui
+from farhand.server.wires import wires
 from farhand.store.address import DEFAULT, open_store
 from farhand.store.base import Store
 
@@ -47,6 +50,8 @@ class App:
         self.settings = settings
         self.door = door
         self.client_tools = client_tools
+        self.inspector: bool | None = None
+        """Whether the Inspector is there; None: on where this machine alone is let in, else off."""
         self.traffic = Traffic(settings)
         self._recheck = Recheck(door, self.traffic.streams, self.traffic.now)
         self._store = store
@@ -68,6 +73,12 @@ class App:
     @property
     def faces(self) -> Sequence[Face]:
         return self._faces(self.farhand, self._clients)
+
+    @property
+    def shows_inspector(self) -> bool:
+        """Never where nobody signs in."""
+        wanted = not self.door.has_hook if self.inspector is None else self.inspector
+        return wanted and not self.door.open
 
     @property
     def roster(self) -> Roster:
@@ -95,7 +106,7 @@ class App:
             await farhand.open()
             self._attendance = attendance
             faces = self._faces(farhand, attendance)
-            routes = [*self._sockets(faces), *self._routes(faces), *pages(farhand, self.door, built_ui())]
+            routes = [*self._sockets(faces), *self._routes(faces), *self._pages(farhand)]
             self._router = self.door.wrap(Router(routes, default=not_found, redirect_slashes=False))
             self._farhand = farhand
             self.door.reopen()
@@ -148,7 +159,12 @@ class App:
 
     def _faces(self, farhand: Farhand, attendance: Attendance) -> tuple[Face, ...]:
         faces = faces_of(farhand, attendance)
+        if self.shows_inspector:
+            faces = (*faces, inspector_face(farhand, attendance, _surroundings(self.agent, farhand)))
         return faces if self.door.has_hook else (*faces, development_face(faces))
+
+    def _pages(self, farhand: Farhand) -> list[BaseRoute]:
+        return pages(farhand, self.door, built_ui(), shows_inspector=self.shows_inspector)
 
     def _sockets(self, faces: Sequence[Face]) -> list[WebSocketRoute]:
         return [
@@ -190,10 +206,13 @@ def create_app(  # noqa: PLR0913
     allow_hosts: Sequence[str] = (),
     settings: Settings | None = None,
     client_tools: ClientTools | None = None,
+    inspector: bool | None = None,
 ) -> App:
     """An app that serves this agent on every face.
 
-    Without an `authenticate` hook only this machine is let in, with a token that is made at start.
+    Without an `authenticate` hook only this machine is let in, with a token that is made at start. The
+    Inspector is there for this machine; with a hook, for principals with the scope `inspect` if `inspector`
+    is true.
     """
     merged = replace(settings or Settings(), limits=_limits(agent, settings))
     door = Door(
@@ -202,7 +221,14 @@ def create_app(  # noqa: PLR0913
         allow_hosts=tuple(allow_hosts),
         failed_per_min=merged.limits.failed_sign_ins_per_min,
     )
-    return App(agent, store, merged, door, client_tools or ClientTools())
+    app = App(agent, store, merged, door, client_tools or ClientTools())
+    app.inspector = inspector
+    return app
+
+
+def _surroundings(agent: Agent, farhand: Farhand) -> Surroundings:
+    store = type(farhand.kit.store).__name__.removesuffix("Store").lower()
+    return Surroundings(wires(agent.spec.model.name), store, version("farhand"))
 
 
 def _limits(agent: Agent, settings: Settings | None) -> Limits:

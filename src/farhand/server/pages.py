@@ -39,8 +39,8 @@ log = logging.getLogger("farhand.server")
 PING_WITHIN_SEC = 2.0
 
 
-def pages(farhand: Farhand, door: Door, ui: Ui) -> list[BaseRoute]:
-    shown = _Pages(farhand, door, ui)
+def pages(farhand: Farhand, door: Door, ui: Ui, *, shows_inspector: bool) -> list[BaseRoute]:
+    shown = _Pages(farhand, door, ui, shows_inspector=shows_inspector)
     return [
         Route("/", _Page(door, shown.front)),
         Route("/_farhand", _Page(door, shown.inspector)),
@@ -59,7 +59,8 @@ async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class _Pages:
-    def __init__(self, farhand: Farhand, door: Door, ui: Ui) -> None:
+    def __init__(self, farhand: Farhand, door: Door, ui: Ui, *, shows_inspector: bool) -> None:
+        self._shows_inspector = shows_inspector
         self._farhand = farhand
         self._door = door
         self._ui = ui
@@ -72,6 +73,11 @@ class _Pages:
         await self._show_page(scope, send, CHAT)
 
     async def inspector(self, scope: Scope, send: Send) -> None:
+        if not self._shows_inspector:
+            raise NotFound(
+                "The Inspector is off here.",
+                hint="Switch it on with --inspector; where nobody signs in (--open) it stays off.",
+            )
         if not self._ui.is_built:
             raise _nothing()
         await self._show_page(scope, send, INSPECTOR)

@@ -25,7 +25,7 @@ from farhand.server.settings_shape import PREFIX, ROOMS, Shape, known_settings
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
-    """`store`, `model` and `token` are None where nobody chose one."""
+    """`store`, `model`, `token` and `inspector` are None where nobody chose one."""
 
     host: str
     port: int
@@ -35,6 +35,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     open: bool
     allow_origin: tuple[str, ...]
     allow_host: tuple[str, ...]
+    inspector: bool | None
     settings: Settings
     client_tools: ClientTools
 

@@ -81,6 +81,7 @@ class _Plain(BaseSettings):
     open: bool = False
     allow_origin: _Words = ()
     allow_host: _Words = ()
+    inspector: bool | None = None
     hold_for: _SecondsOrNone | None = None
 
     @classmethod

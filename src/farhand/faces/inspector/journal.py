@@ -12,6 +12,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from farhand.core.approval import Approval
+from farhand.core.call import Call
 from farhand.core.event import (
     ApprovalAnswered,
     CallOpened,
@@ -29,6 +31,9 @@ from farhand.core.event import (
 from farhand.core.event import ReasoningAdded as Reasoning
 from farhand.core.event import TextAdded as Text
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
+from farhand.core.thread import Asked, AssistantMessage, File, Part
+from farhand.core.thread import Reasoning as Thought
+from farhand.core.thread import Text as Said
 from farhand.faces.inspector.masks import MASK, masked, masked_text
 
 H = TypeVar("H", bound=Happening)
@@ -61,6 +66,22 @@ def masked_event(event: H) -> H:
             return event
 
 
+def masked_call(call: Call) -> Call:
+    outcome = None if call.outcome is None else masked_outcome(call.outcome)
+    return _changed(
+        call,
+        input=masked(call.input),
+        outcome=outcome,
+        approval=None if call.approval is None else _masked_approval(call.approval),
+        metadata=masked(call.metadata),
+        title=None if call.title is None else masked_text(call.title),
+    )
+
+
+def masked_step(message: AssistantMessage) -> AssistantMessage:
+    return _changed(message, parts=tuple(_masked_part(part) for part in message.parts))
+
+
 def masked_outcome(outcome: Outcome) -> Outcome:
     match outcome:
         case Success(output=output):
@@ -69,6 +90,23 @@ def masked_outcome(outcome: Outcome) -> Outcome:
             return outcome
         case Failure() | Denied() | Cancelled():
             return _changed(outcome, **_words(outcome))
+
+
+def _masked_approval(approval: Approval) -> Approval:
+    answer = approval.answer
+    if answer is not None:
+        answer = _changed(answer, reason=masked_text(answer.reason), input=masked(answer.input))
+    return _changed(approval, answer=answer, asked_input=masked(approval.asked_input))
+
+
+def _masked_part(part: Part) -> Part:
+    match part:
+        case Asked(input=input):
+            return _changed(part, input=masked(input))
+        case Said(text=text) | Thought(text=text):
+            return _changed(part, text=masked_text(text))
+        case File():
+            return part
 
 
 S = TypeVar("S", bound=Struct)

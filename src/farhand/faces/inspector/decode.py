@@ -1,0 +1,48 @@
+"""Requests of the inspector's wire become our nouns. Nothing here can change anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from farhand.core.ids import is_chosen_id
+from farhand.errors import Malformed
+
+STATES = frozenset({"running", "waiting", "parked", "done", "stopped", "failed"})
+MOST_AT_ONCE = 100
+MOST_EVENTS = 1000
+LONGEST_SEARCH = 200
+
+
+class Search(Struct, frozen=True):
+    """Which runs to list. `words` are looked for in titles, ids and names of tools, whatever their case."""
+
+    limit: int
+    after: str | None
+    state: str | None
+    words: str
+
+
+def decode_search(parameters: Mapping[str, str]) -> Search:
+    after = parameters.get("after")
+    if after is not None and not is_chosen_id(after):
+        raise Malformed("after is not a run id.", hint="Send the `next` of the page before.")
+    state = parameters.get("state")
+    if state is not None and state not in STATES:
+        raise Malformed(f"state is one of {', '.join(sorted(STATES))}.")
+    words = parameters.get("search", "").strip().casefold()
+    if len(words) > LONGEST_SEARCH:
+        raise Malformed(f"search has {LONGEST_SEARCH} characters at most.")
+    return Search(_count(parameters, "30", MOST_AT_ONCE), after, state, words)
+
+
+def decode_limit(parameters: Mapping[str, str]) -> int:
+    return _count(parameters, "200", MOST_EVENTS)
+
+
+def _count(parameters: Mapping[str, str], default: str, most: int) -> int:
+    text = parameters.get("limit", default)
+    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= most:
+        raise Malformed(f"limit must be a number from 1 to {most}.")
+    return int(text)

@@ -1,0 +1,72 @@
+"""Finds runs by their state, and by words in titles, ids and names of tools. Reads through the agent."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from farhand.agent.farhand import Farhand
+from farhand.core.call import Call
+from farhand.core.principal import Owner
+from farhand.core.run import Run
+from farhand.core.thread import printable, text_of
+from farhand.faces.inspector.decode import Search
+from farhand.faces.inspector.encode import run_row, state_of
+from farhand.faces.inspector.shapes import RunRow
+
+PAGE = 50
+LOOK_AT_MOST = 500
+"""Runs looked at for one page of a search: the rest is for the next page."""
+
+TITLE_CHARS = 120
+
+
+class Found(Struct, frozen=True):
+    rows: list[RunRow]
+    following: str | None
+
+
+class Listing:
+    def __init__(self, farhand: Farhand) -> None:
+        self._farhand = farhand
+
+    async def find(self, owner: Owner, search: Search) -> Found:
+        rows: list[RunRow] = []
+        looked, after = 0, search.after
+        while page := await self._farhand.runs(owner, limit=PAGE, after=after):
+            for run in page:
+                row = await self._row(run, search)
+                if row is not None:
+                    rows.append(row)
+                looked, after = looked + 1, run.run_id
+                if len(rows) == search.limit or looked == LOOK_AT_MOST:
+                    more = await self._farhand.runs(owner, limit=1, after=after)
+                    return Found(rows, after if more else None)
+        return Found(rows, None)
+
+    async def title(self, run: Run) -> str:
+        """What the user said; the thread's own title if that is not known any more."""
+        return printable(await self.prompt(run))[:TITLE_CHARS]
+
+    async def prompt(self, run: Run) -> str:
+        message = await self._farhand.answered_by(run)
+        if message is not None:
+            return text_of(message)
+        thread = await self._farhand.thread(run.owner, run.thread_id)
+        return "" if thread is None else thread.title
+
+    async def _row(self, run: Run, search: Search) -> RunRow | None:
+        if search.state is not None and state_of(run) != search.state:
+            return None
+        title = await self.title(run)
+        calls = await self._farhand.calls(run)
+        if search.words and search.words not in _searched(run, title, calls):
+            return None
+        return run_row(run, title, calls, self._farhand.kit.store.now())
+
+
+def _searched(run: Run, title: str, calls: list[Call]) -> str:
+    """All that words are looked for in, with breaks between, so that none spans two of them."""
+    parts = [title, run.run_id, run.thread_id]
+    for call in calls:
+        parts += [call.tool, call.call_id]
+    return "\n".join(parts).casefold()
