@@ -92,10 +92,12 @@ format: $(ready_to_develop) ## format the code and repair what the linter can
 
 docs: $(ready_to_develop) ## draw the state diagram from the table, and say where to read
 	@$(bin)/python scripts/draw_states.py
+	@$(bin)/python scripts/make_limits.py
 	@echo "docs: start with README.md, then docs/"
 
 schema: $(ready_to_develop) ## write schema/ and the TypeScript types from the shapes of the wires
 	@$(bin)/python scripts/make_schema.py
+	@$(bin)/python scripts/make_openapi.py
 
 bench: $(ready_to_develop) ## measure the figures we publish (ARGS='p1 p3' for some of them)
 	@$(bin)/python -m bench $(ARGS)

@@ -55,7 +55,7 @@ class _Writer:
         self._components = components
 
     def operation(self, route: Route) -> Json:
-        told = TOLD.get((route.method, route.path), Told(f"{route.method} {route.path}"))
+        told = TOLD.get((route.method, route.path), _untold(route))
         written: Json = {
             "operationId": f"{self._face.name}.{told.name or _name_of(route)}",
             "summary": told.what,
@@ -68,7 +68,10 @@ class _Writer:
             "responses": self._responses(told),
         }
         if told.takes is not None:
-            written["requestBody"] = {"required": True, "content": {told.takes_type: self._body(told.takes)}}
+            body = self._body(told.takes)
+            if told.example is not None:
+                body["examples"] = {"one": {"value": told.example}}
+            written["requestBody"] = {"required": True, "content": {told.takes_type: body}}
             written["x-limit-bytes"] = route.limit
         return written
 
@@ -86,8 +89,7 @@ class _Writer:
         if given is EMPTY:
             return {"description": "Nothing to say."}
         if given is STREAM:
-            text = {"schema": {"type": "string"}}
-            return {"description": "A stream of events.", "content": {"text/event-stream": text}}
+            return {"description": "A stream of events.", "content": {"text/event-stream": {}}}
         if isinstance(given, Mapping):
             return {"description": "Done.", "content": {str(kind): {"schema": {}} for kind in given}}
         return {"description": "Done.", "content": {JSON: self._body(given)}}
@@ -98,15 +100,43 @@ class _Writer:
         [schema], found = msgspec.json.schema_components(
             [shape], schema_hook=_anything, ref_template=self._refs
         )
-        self._components.update({f"{self._face.name}.{name}": each for name, each in found.items()})
+        for name, each in found.items():
+            self._components[f"{self._face.name}.{name}"] = _with_patterns(f"{self._face.name}.{name}", each)
         return {"schema": schema}
 
 
 JSON = "application/json"
 
 
+def _untold(route: Route) -> Told:
+    takes: Json | None = {} if route.limit else None
+    return Told(f"{route.method} {route.path}", takes=takes, gives={"2XX": {"*/*": {}}})
+
+
+# what a shape can't say of an id, so that whoever makes one up makes one that can be
+_CHOSEN = "^[A-Za-z0-9_.:-]{1,128}$"
+_CLIENT = "^[A-Za-z0-9_-]{1,64}$"
+_PATTERNS = {
+    ("ui_stream.ChatRequest", "id"): _CHOSEN,
+    ("client_tools.Register", "clientID"): _CLIENT,
+    ("client_tools.Unregister", "clientID"): _CLIENT,
+    ("client_tools.OfferedTool", "id"): _CLIENT,
+}
+
+
 def _in_path(name: str) -> Json:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+
+
+def _with_patterns(name: str, schema: Json) -> Json:
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return schema
+    narrowed = {
+        key: {**each, "pattern": _PATTERNS[name, key]} if (name, key) in _PATTERNS else each
+        for key, each in properties.items()
+    }
+    return {**schema, "properties": narrowed}
 
 
 def _parameter(parameter: Parameter) -> Json:

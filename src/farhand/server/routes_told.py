@@ -15,6 +15,7 @@ from farhand.faces.ack import shapes as ack
 from farhand.faces.awaiting import shapes as awaiting
 from farhand.faces.client_tools import shapes as client_tools
 from farhand.faces.files import shapes as files
+from farhand.faces.inspector import shapes as inspector
 from farhand.faces.threads import shapes as threads
 from farhand.faces.ui_stream import shapes as ui_stream
 
@@ -42,11 +43,15 @@ class Told(NamedTuple):
     what: str
     name: str = ""
     takes: object = None
-    gives: Mapping[int, object] = {}
+    gives: Mapping[int | str, object] = {}
     parameters: tuple[Parameter, ...] = ()
     links: tuple[Link, ...] = ()
     takes_type: str = "application/json"
+    example: object = None
 
+
+_MESSAGE = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hello"}]}
+_TOOL = {"id": "lamp", "description": "Switch the lamp.", "parameters": {"type": "object"}}
 
 STREAM: Final = "stream"
 EMPTY: Final = "empty"
@@ -85,6 +90,18 @@ class Tools(Struct):
     tools: list[threads.ToolShape]
 
 
+class Waiting(Struct):
+    calls: list[inspector.WaitingShape]
+
+
+class Clients(Struct):
+    clients: list[inspector.ClientShape]
+
+
+class Inspected(Struct):
+    tools: list[inspector.ToolShape]
+
+
 class Taken(Struct, omit_defaults=True):
     success: bool
     ignored: bool = False
@@ -110,9 +127,11 @@ _REFUSALS: Mapping[str, object] = {
     },
 }
 
-_POSITION: Schema = {"type": "string", "pattern": r"^[0-9]{1,9}\.[0-9]{1,9}$"}
+_POSITION: Schema = {"type": "string", "pattern": r"^[0-9]{1,18}(\.[0-9]{1,18})?$"}
+# one that is not known is answered with a gap, and everything
+_ANY_POSITION: Schema = {"type": "string"}
 _AFTER = Parameter("after", _POSITION)
-_LAST_EVENT = Parameter("Last-Event-ID", _POSITION, "header")
+_LAST_EVENT = Parameter("Last-Event-ID", _ANY_POSITION, "header")
 _FORMAT = Parameter("format", {"enum": ["xml", "raw"]})
 _HOLDER = Parameter("holder", {"type": "string"})
 _PAGE = (
@@ -128,6 +147,17 @@ def _same_chat(*names: str) -> tuple[Link, ...]:
 def _same_client(*names: str) -> tuple[Link, ...]:
     return tuple(Link(name, {"client_id": "$request.body#/clientID"}) for name in names)
 
+
+def _look(what: str, name: str, shape: object, *parameters: Parameter) -> Told:
+    return Told(what, name, None, {200: shape}, parameters)
+
+
+_LAST_ONES = Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000})
+_SEARCH = (
+    *_PAGE,
+    Parameter("state", {"enum": ["running", "waiting", "parked", "done", "stopped", "failed"]}),
+    Parameter("search", {"type": "string", "maxLength": 200}),
+)
 
 TOLD: Mapping[Key, Told] = {
     ("POST", "/api/tools/ack"): Told("Bring a result.", "result", ack.Ack, {200: ack.Reply}),
@@ -145,6 +175,7 @@ TOLD: Mapping[Key, Told] = {
         {200: STREAM},
         (_FORMAT,),
         (Link("awaiting.stream", {"agent_uuid": "$request.body#/agent_uuid"}),),
+        example={"user_prompt": "Hello"},
     ),
     ("POST", "/agent/tool_results"): Told(
         "Bring the results of a pause.",
@@ -165,6 +196,7 @@ TOLD: Mapping[Key, Told] = {
         links=_same_chat(
             "ui_stream.resume", "ui_stream.stop", "threads.thread", "threads.rename", "threads.delete"
         ),
+        example={"id": "first-chat", "messages": [_MESSAGE]},
     ),
     ("GET", "/api/chat/{thread_id}/stream"): Told(
         "Resume the answer under way.", "resume", None, {200: STREAM, 204: EMPTY}, (_AFTER,)
@@ -176,7 +208,6 @@ TOLD: Mapping[Key, Told] = {
         None,
         {200: threads.ThreadPage},
         _PAGE,
-        (Link("threads.thread", {"thread_id": "$response.body#/threads/0/id"}),),
     ),
     ("GET", "/api/chat/{thread_id}"): Told("One chat.", "thread", None, {200: threads.ThreadShape}),
     ("PATCH", "/api/chat/{thread_id}"): Told("Give it a title.", "rename", threads.Rename, {200: Ok}),
@@ -189,6 +220,7 @@ TOLD: Mapping[Key, Told] = {
         client_tools.Register,
         {200: Registered},
         links=_same_client("client_tools.tools_of", "client_tools.pending"),
+        example={"clientID": "desk", "tools": [_TOOL]},
     ),
     ("DELETE", "/client-tools/unregister"): Told(
         "Withdraw tools.", "unregister", client_tools.Unregister, {200: Unregistered}
@@ -216,7 +248,7 @@ TOLD: Mapping[Key, Told] = {
         "events",
         None,
         {200: STREAM},
-        (Parameter("after", _POSITION), _LAST_EVENT),
+        (Parameter("after", _ANY_POSITION), _LAST_EVENT),
     ),
     ("GET", "/api/about"): Told(
         "What a page says about its server.", "about", None, {200: threads.AboutShape}
@@ -230,13 +262,31 @@ TOLD: Mapping[Key, Told] = {
         {"type": "string", "maxLength": 4096},
         {201: files.Uploaded},
         (
-            Parameter("X-Farhand", {"const": "1"}, "header", required=True),
-            Parameter("X-File-Name", {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}, "header"),
+            Parameter("X-Farhand", {"type": "string", "minLength": 1}, "header", required=True),
+            Parameter("X-File-Name", {"type": "string"}, "header"),
         ),
         tuple(Link(name, {"ref": "$response.body#/ref"}) for name in ("files.download", "files.describe")),
         takes_type="text/plain",
     ),
     ("GET", "/api/files/{ref}"): Told("Download a file.", "download", None, {200: {"*/*": {}}}),
     ("HEAD", "/api/files/{ref}"): Told("What a download would bring.", "describe", None, {200: EMPTY}),
+    ("GET", "/api/inspect"): _look("Who looks, and at what.", "server", inspector.ServerShape),
+    ("GET", "/api/inspect/runs"): _look("Runs, newest first.", "runs", inspector.RunPage, *_SEARCH),
+    ("GET", "/api/inspect/runs/{run_id}"): _look("One run, as a waterfall.", "run", inspector.RunShape),
+    ("GET", "/api/inspect/runs/{run_id}/events"): _look(
+        "Its last events.", "events_of", inspector.EventPage, _LAST_ONES
+    ),
+    ("GET", "/api/inspect/runs/{run_id}/test"): _look("The run as a test.", "test", inspector.TestShape),
+    ("GET", "/api/inspect/calls/{call_id}"): _look("One call's life.", "call", inspector.CallShape),
+    ("GET", "/api/inspect/events"): _look("The last that happened.", "feed", inspector.EventPage, _LAST_ONES),
+    ("GET", "/api/inspect/inbox"): _look("Open questions.", "inbox", Waiting),
+    ("GET", "/api/inspect/clients"): _look("Registered clients.", "clients", Clients),
+    ("GET", "/api/inspect/tools"): _look("What the tools are.", "tools", Inspected),
+    ("POST", "/api/inspect/calls/{call_id}/again"): Told(
+        "Bring the answer that a call has once more.",
+        "again",
+        dict[str, object],
+        {200: inspector.ReceiptShape},
+    ),
     ("GET", "/openapi.json"): Told("This document.", "document", None, {200: dict[str, object]}),
 }
