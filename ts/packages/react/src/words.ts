@@ -84,7 +84,9 @@ function plainWords(output: unknown): string {
   }
   const { place, lat, lon, name, hex, url } = output as Fields;
   const told = place ?? (lat == null ? undefined : `${String(lat)}, ${String(lon)}`) ?? name ?? hex ?? url;
-  return told === undefined ? JSON.stringify(output) : String(told);
+  const values = Object.values(output);
+  const only = values.length === 1 && ["string", "number"].includes(typeof values[0]) ? values[0] : undefined;
+  return told === undefined && only === undefined ? JSON.stringify(output) : String(told ?? only);
 }
 
 function short(words: string): string {

@@ -31,7 +31,8 @@ export interface Conversation {
   readonly pullThePlug: (() => void) | undefined;
 }
 
-export function useConversation(id: string, tools: Tools): Conversation {
+/** `isDraft`: nothing was said in it yet, so the server cannot know it. */
+export function useConversation(id: string, tools: Tools, isDraft: boolean): Conversation {
   const site = useSite();
   const { deliveries, running } = useHands();
   const [line] = useState(() => new LiveTransport({ url: BASE }));
@@ -43,7 +44,7 @@ export function useConversation(id: string, tools: Tools): Conversation {
     }
   }, [site]);
   const chat = useChat({ id, transport: line, onToolCall, onFinish: () => sync(), onError: () => sync(), throttle: 30 });
-  const { record, isLoaded, sync } = useRecord(id, chat);
+  const { record, isLoaded, sync } = useRecord(id, chat, isDraft);
 
   const isOpen = chat.status === "submitted" || chat.status === "streaming";
   const facts = useMemo(() => factsOf(record), [record]);
@@ -92,10 +93,10 @@ export function useConversation(id: string, tools: Tools): Conversation {
 type Chat = ReturnType<typeof useChat>;
 
 /** What the server keeps of this chat, asked for whenever something may have changed. */
-function useRecord(id: string, chat: Chat): { record: Thread | undefined; isLoaded: boolean; sync: () => void } {
+function useRecord(id: string, chat: Chat, isDraft: boolean): { record: Thread | undefined; isLoaded: boolean; sync: () => void } {
   const site = useSite();
   const [record, setRecord] = useState<Thread>();
-  const [isLoaded, setLoaded] = useState(false);
+  const [isLoaded, setLoaded] = useState(isDraft);
   const latest = useRef(chat);
   latest.current = chat;
   const [asking] = useState(() => ({ isOn: false, again: false }));
@@ -114,14 +115,20 @@ function useRecord(id: string, chat: Chat): { record: Thread | undefined; isLoad
       }
     });
   }, [id, asking]);
+  const isUnsaid = isDraft && chat.messages.length === 0;
   useEffect(() => {
-    sync();
+    if (isUnsaid) {
+      return undefined;
+    }
+    if (!isDraft) {
+      sync();
+    }
     const ends = [
       site.onReceipt(sync),
       site.feed.listen(({ type, threadId }) => (threadId === id || type === "again") && sync()),
     ];
     return () => ends.forEach((end) => end());
-  }, [id, sync, site]);
+  }, [id, sync, site, isDraft, isUnsaid]);
   return { record, isLoaded, sync };
 }
 

@@ -27,6 +27,10 @@ export function ChatPage(): ReactNode {
   const [page, setPage] = usePanel(route);
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [draft, setDraft] = useState<Draft>(() => ({ id: crypto.randomUUID() }));
+  if (route.view === "new" && draft.prompt !== undefined) {
+    // a sample has used it up
+    setDraft({ id: crypto.randomUUID() });
+  }
   useEffect(() => setMenuOpen(false), [route.view === "chat" ? route.id : route.view]);
   const begin = (prompt?: string): void => {
     const next = { id: crypto.randomUUID(), ...(prompt === undefined ? {} : { prompt }) };
@@ -79,7 +83,8 @@ interface ChatViewProps {
 }
 
 function ChatView({ id, prompt, tools, model, isNew, onBegun, onSample, onMenu }: ChatViewProps): ReactNode {
-  const talk = useConversation(id, tools);
+  const [isDraft] = useState(isNew || prompt !== undefined);
+  const talk = useConversation(id, tools, isDraft);
   const room = useRef<HTMLDivElement>(null);
   const isSaid = useRef(false);
   useShortcuts(room);

@@ -99,7 +99,7 @@ function ThreadItem({ row, isHere, onGone }: { row: Row; isHere: boolean; onGone
   };
   return (
     <li className="group relative">
-      <a href={hrefOf({ view: "chat", id: row.id })} aria-current={isHere ? "page" : undefined} className={`${ITEM} pr-8 ${isHere ? HERE : ""}`}>
+      <a href={hrefOf({ view: "chat", id: row.id })} aria-current={isHere ? "page" : undefined} className={`${ITEM} ${isHere ? HERE : ""} group-hover:pr-8`}>
         <MessageSquare size={15} className="shrink-0 text-muted" aria-hidden="true" />
         <span className="truncate">{row.title || "Untitled"}</span>
         {row.openCalls > 0 && <span className="ml-auto size-1.5 shrink-0 rounded-full bg-amber"><span className="sr-only">, waiting for you</span></span>}

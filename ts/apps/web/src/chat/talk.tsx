@@ -14,7 +14,7 @@ export function Talk({ talk }: { talk: Conversation }): ReactNode {
       <div className="mx-auto flex w-full max-w-[660px] flex-col gap-4 px-4 pt-5 pb-6">
         {talk.messages.map((message) =>
           message.role === "user" ? <Said key={message.id} message={message} /> : <Answer key={message.id} message={message} views={talk.views} isLast={message.id === lastId} />)}
-        {talk.state === "Thinking" && <Thinking />}
+        {talk.state === "Thinking" && talk.host.connection.state !== "lost" && <Thinking />}
         {talk.error !== undefined && talk.state === "Failed" && (
           <div className="flex flex-col items-start gap-3">
             <Note tone="red">{talk.error}</Note>

@@ -33,7 +33,7 @@ export interface FrameProps {
 
 export function Frame({ view: { call, kind, state }, title, context, children, actions, aside }: FrameProps): ReactNode {
   const id = useId();
-  const Icon = state.name === "no-client" ? Plug : ICONS[kind];
+  const Icon = state.name === "no-client" ? Plug : ICONS[state.name === "denied" ? "approval" : kind];
   return (
     <section className="fh-card" data-kind={kind} data-state={state.name} data-call={call.id} role="group" aria-labelledby={`${id}t`} aria-describedby={`${id}c`} tabIndex={-1}>
       <header className="fh-head">

@@ -25,6 +25,7 @@ export function Row({ view }: { view: CardView }): ReactNode {
           <span className="fh-icon fh-small" aria-hidden="true"><Icon size={14} /></span>
           <span className="fh-title">{ok ? doneTitle(call, kind) : doneTitle(call, "unknown")}</span>
           <Swatch view={view} />
+          <Thumbnail view={view} />
           <span className="fh-context">{wordsOf(view)}</span>
           {tookMs !== undefined && <span className="fh-took">{durationOf(tookMs)}</span>}
         </summary>
@@ -64,7 +65,10 @@ export function OpenForGood({ view: { call, state } }: { view: CardView }): Reac
   return <Button className="fh-button fh-plain fh-little" aria-label={`${name}: ${url.host}`} onClick={() => void (openPage ?? inTab)(url)}>{name}</Button>;
 }
 
-function iconOf({ kind, executor }: CardView): typeof Server {
+function iconOf({ kind, executor, state }: CardView): typeof Server {
+  if (state.name === "denied") {
+    return ICONS.approval;
+  }
   if (kind !== "unknown") {
     return ICONS[kind];
   }
@@ -87,9 +91,21 @@ function wordsOf({ state }: CardView): string {
   }
 }
 
-function Swatch({ view: { call, kind } }: { view: CardView }): ReactNode {
-  const output = kind === "color" && call.phase === "settled" && call.outcome.kind === "success" ? call.outcome.output : undefined;
-  const hex = (output as { hex?: unknown } | undefined)?.hex;
+function Swatch({ view }: { view: CardView }): ReactNode {
+  const { hex } = view.kind === "color" ? outputOf(view) : {};
   const isColour = typeof hex === "string" && /^#[0-9a-f]{6}$/i.test(hex);
   return isColour ? <span className="fh-swatch" style={{ background: hex }} aria-hidden="true" /> : null;
+}
+
+/** Only of a file that the server keeps: an address that a tool wrote is never loaded. */
+function Thumbnail({ view }: { view: CardView }): ReactNode {
+  const { http } = useCardHost();
+  const { ref, type } = view.kind === "photo" || view.kind === "file" ? outputOf(view) : {};
+  const isImage = typeof ref === "string" && /^blob_[0-9a-f]{32}$/.test(ref) && typeof type === "string" && type.startsWith("image/");
+  return isImage ? <img className="fh-thumb" src={`${http.url}/api/files/${ref}`} alt="" /> : null;
+}
+
+function outputOf({ call }: CardView): Readonly<Record<string, unknown>> {
+  const output = call.phase === "settled" && call.outcome.kind === "success" ? call.outcome.output : undefined;
+  return typeof output === "object" && output !== null ? (output as Readonly<Record<string, unknown>>) : {};
 }
