@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from farhand.calls.desk import Desk
 from farhand.clients.inbox import Inbox, Listener
-from farhand.clients.presence import Key, Presence
+from farhand.clients.presence import Key, Presence, told_of
 from farhand.clients.progress import Progress
 from farhand.clients.registration import Registration, check_registration, named_in, tools_of
 from farhand.clients.roster import Roster
@@ -26,6 +26,7 @@ from farhand.core.settings import Settings
 from farhand.core.tool import Tool
 from farhand.errors import Malformed, NameTaken, TooMany
 from farhand.store.base import Commit, Committed, DropClient, PutClient, Store, Tell
+from farhand.store.hub import STREAM_BEGUN
 from farhand.tools.toolbox import Toolbox
 
 log = logging.getLogger("farhand.clients")
@@ -53,6 +54,24 @@ class Attendance:
         for client in await self.roster.load():
             self.presence.miss((client.owner, client.client_id))
 
+    async def find(self, key: Key) -> Client | None:
+        """The client as it is known here; if it is not, another worker may have registered it just now."""
+        client = self.roster.client(*key)
+        if client is None and self._store.is_shared:
+            await self.roster.load(key[0])
+            client = self.roster.client(*key)
+        return client
+
+    async def is_offered(self, owner: Owner, tool: str) -> bool:
+        """Whether somebody offers this tool now, also at another worker."""
+        if not self.roster.is_client_tool(owner, tool) and self._store.is_shared:
+            await self.roster.load(owner)
+        return self.roster.is_client_tool(owner, tool)
+
+    def grace(self, client: Client) -> float:
+        """How long it may be without a stream before its tools leave."""
+        return client.grace_sec if client.listened else self.settings.patience.client_first
+
     async def register(self, owner: Owner, registration: Registration) -> list[Tool]:
         """Offers these tools from now on; those of the same id are replaced, the others stay."""
         check_registration(registration)
@@ -60,7 +79,9 @@ class Attendance:
         tools = await asyncio.to_thread(tools_of, registration, may_ask=self.roster.may_ask)
         self._refuse_shadows(tools)
         async with self._changing:
-            known = self.roster.client(owner, registration.client_id)
+            known = await self.find((owner, registration.client_id))
+            if self._store.streams is not None and (known is None or not known.listened):
+                await self._store.streams.expect(owner, registration.client_id)
             await self._put(owner, registration, tools)
         # one that had a stream has its grace from the loss of it, however often it registers
         if known is None or not known.listened:
@@ -72,7 +93,7 @@ class Attendance:
     async def unregister(self, owner: Owner, client_id: str, ids: Sequence[str] | None) -> list[str]:
         """Withdraws these tools, or all for None. The full names of those that were there."""
         async with self._changing:
-            client = self.roster.client(owner, client_id)
+            client = await self.find((owner, client_id))
             if client is None:
                 return []
             everything = [tool.name for tool in client.tools]
@@ -82,8 +103,8 @@ class Attendance:
     async def dismiss(self, key: Key) -> None:
         """Says farewell to a client that has been away for too long, unless it came back this moment."""
         async with self._changing:
-            client = self.roster.client(*key)
-            if key in self.presence:
+            client = await self.find(key)
+            if key in self.presence or await self._is_elsewhere(key):
                 return
             if client is not None:
                 await self._withdraw(client, [tool.name for tool in client.tools], DISCONNECTED)
@@ -96,6 +117,7 @@ class Attendance:
         with Inbox(self._store, self._desk, listener) as inbox:
             self.presence.arrive(key, inbox)
             try:
+                await self._sit(key, inbox)
                 await self._note_listening(key)
                 yield inbox
             finally:
@@ -103,9 +125,20 @@ class Attendance:
                 if self.presence.leave(key, inbox) and not self._store.hub.closed:
                     self.presence.miss(key)
 
+    async def _sit(self, key: Key, inbox: Inbox) -> None:
+        """From now on every worker knows that the client's newest stream is here."""
+        if self._store.streams is None:
+            return
+        seat = await self._store.streams.arrive(*key, lease_sec=self.settings.patience.lease)
+        self.presence.sit(seat, inbox)
+        self._store.hub.tell_others(STREAM_BEGUN, told_of(seat))
+
+    async def _is_elsewhere(self, key: Key) -> bool:
+        return self._store.streams is not None and await self._store.streams.is_here(*key)
+
     async def _note_listening(self, key: Key) -> None:
         async with self._changing:
-            client = self.roster.client(*key)
+            client = await self.find(key)
             if client is None or client.listened:
                 return
             heard = replace(client, listened=True, version=client.version + 1)
@@ -115,7 +148,8 @@ class Attendance:
     async def _put(self, owner: Owner, registration: Registration, tools: list[Tool]) -> None:
         came = ClientRegistered(registration.client_id, tuple(tool.name for tool in tools))
         while True:
-            client = self._registered(owner, registration, tools)
+            here = await self._is_elsewhere((owner, registration.client_id))
+            client = self._registered(owner, registration, tools, here=here)
             commit = await self._store.commit(PutClient(client), Tell(owner, (came,)))
             if isinstance(commit, Committed):
                 self.roster.keep(client)
@@ -126,11 +160,13 @@ class Attendance:
                 )
             await self.roster.load()
 
-    def _registered(self, owner: Owner, registration: Registration, tools: list[Tool]) -> Client:
+    def _registered(
+        self, owner: Owner, registration: Registration, tools: list[Tool], *, here: bool
+    ) -> Client:
         """The client as it will be; `version` is one more than what is stored."""
         known = self.roster.client(owner, registration.client_id)
         client = known or self._newcomer(owner, registration.client_id)
-        here = (owner, registration.client_id) in self.presence
+        here = here or (owner, registration.client_id) in self.presence
         grace = client.grace_sec if registration.grace_sec is None else registration.grace_sec
         merged = with_tools(replace(client, grace_sec=grace, listened=client.listened or here), tools)
         if len(merged.tools) > self.settings.limits.tools_per_client:
@@ -172,8 +208,11 @@ class Attendance:
             commit = await self._write_farewell(client, after, gone, why)
             if isinstance(commit, Committed):
                 break
+            if commit.why == "held":
+                # it came back this moment, at another worker
+                return []
             if isinstance(commit.write, PutClient | DropClient):
-                await self.roster.load()
+                await self.roster.load(client.owner)
                 now = self.roster.client(client.owner, client.client_id)
                 if now is None:
                     return []
@@ -189,6 +228,6 @@ class Attendance:
     async def _write_farewell(self, client: Client, after: Client, gone: list[str], why: str) -> Commit:
         asked = await self._store.client_calls(client.owner, client.client_id)
         calls = [call for call in asked if call.tool in gone]
-        left = PutClient(after) if after.tools else DropClient(client)
+        left = PutClient(after) if after.tools else DropClient(client, if_away=why == DISCONNECTED)
         told = ClientUnregistered(client.client_id, tuple(gone), why)
         return await self._desk.give_up(calls, why, left, Tell(client.owner, (told,)))

@@ -9,6 +9,7 @@ import logging
 
 from farhand.calls.desk import Desk
 from farhand.clients.attendance import DISCONNECTED, Attendance
+from farhand.clients.elsewhere import Elsewhere
 from farhand.clients.presence import Key
 from farhand.core.call import Call, Phase
 from farhand.errors import Broken
@@ -40,8 +41,12 @@ class Keeper:
             await asyncio.wait([self._serving])
 
     async def _serve(self) -> None:
+        streams = self._store.streams
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._watch_absent())
+            if streams is None:
+                group.create_task(self._watch_absent())
+            else:
+                group.create_task(Elsewhere(self._attendance, self._desk, self._store, streams).run())
             group.create_task(self._watch_calls())
 
     async def _watch_absent(self) -> None:
@@ -68,9 +73,7 @@ class Keeper:
 
     def _grace(self, key: Key) -> float:
         client = self._attendance.roster.client(*key)
-        if client is None:
-            return 0.0
-        return client.grace_sec if client.listened else self._attendance.settings.patience.client_first
+        return 0.0 if client is None else self._attendance.grace(client)
 
     async def _watch_calls(self) -> None:
         with self._store.hub.watch(CLIENT_CALLS, limit=10_000) as watch:
@@ -86,6 +89,8 @@ class Keeper:
         if call.phase is not Phase.READY or self._attendance.roster.is_client_tool(call.owner, call.tool):
             return
         try:
+            if await self._attendance.is_offered(call.owner, call.tool):
+                return
             await self._desk.give_up([call], DISCONNECTED)
         except Broken as error:
             log.warning("call %s is left to its deadline: %s", call.call_id, error)

@@ -50,10 +50,14 @@ class Roster:
     def may_ask(self) -> bool:
         return self._approval != "never"
 
-    async def load(self) -> list[Client]:
-        """Everybody who is registered, of all owners."""
-        clients = await self._store.clients()
-        self._clients, self._tools = {}, {}
+    async def load(self, owner: Owner | None = None) -> list[Client]:
+        """Everybody who is registered, of one owner or of all."""
+        clients = await self._store.clients(owner)
+        if owner is None:
+            self._clients, self._tools = {}, {}
+        else:
+            self._clients.pop(owner, None)
+            self._tools.pop(owner, None)
         for client in clients:
             self.keep(client)
         return clients

@@ -10,6 +10,7 @@ Every read names the owner: what belongs to another owner does not exist.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
@@ -155,9 +156,11 @@ class PutClient(Struct, frozen=True):
 
 
 class DropClient(Struct, frozen=True):
-    """Guard: the client is there, in this version."""
+    """Guard: the client is there, in this version; and, `if_away`, it has no stream in any process that the
+    store knows of."""
 
     client: Client
+    if_away: bool = False
 
 
 class InsertFile(Struct, frozen=True):
@@ -260,10 +263,55 @@ class Files(Protocol):
         ...
 
 
+class Seat(Struct, frozen=True):
+    """One stream of a client among those of all processes; the highest number is the newest."""
+
+    owner: Owner
+    client_id: str
+    number: int
+
+
+class Absence(Struct, frozen=True):
+    """A registered client without a stream, and for how long by now."""
+
+    owner: Owner
+    client_id: str
+    seconds: float
+
+
+class Streams(Protocol):
+    """Which clients have their stream, in whichever process; judged by the store's clock."""
+
+    async def arrive(self, owner: Owner, client_id: str, *, lease_sec: float) -> Seat:
+        """The newest from now on, and known to be there for so long."""
+        ...
+
+    async def stay(self, seats: Sequence[Seat], *, lease_sec: float) -> list[Seat]:
+        """They are still there; those that are not the newest any more are returned."""
+        ...
+
+    async def leave(self, seat: Seat) -> None:
+        """Away from now on, if it was the newest."""
+        ...
+
+    async def expect(self, owner: Owner, client_id: str) -> None:
+        """Away from now on, unless it is here."""
+        ...
+
+    async def is_here(self, owner: Owner, client_id: str) -> bool: ...
+
+    async def absent(self) -> list[Absence]: ...
+
+
 class Store(Protocol):
     hub: Hub
     is_shared: bool
     """Whether other processes may work on the same store: then leases are short, and renewed."""
+
+    @property
+    def streams(self) -> Streams | None:
+        """None in a store that one process has to itself: it knows its streams."""
+        ...
 
     @property
     def files(self) -> Files: ...
@@ -321,8 +369,8 @@ class Store(Protocol):
         """What this client is asked for: not settled, oldest first."""
         ...
 
-    async def clients(self) -> list[Client]:
-        """Every registration there is, of all owners."""
+    async def clients(self, owner: Owner | None = None) -> list[Client]:
+        """Every registration there is, of one owner or of all."""
         ...
 
     async def get_tool(self, version: str) -> Tool | None:

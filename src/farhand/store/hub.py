@@ -39,6 +39,9 @@ LET_GO = "let-go"
 CLIENTS_CHANGED = "clients-changed"
 """Topic of owners whose registrations another process has changed."""
 
+STREAM_BEGUN = "stream-begun"
+"""Topic of streams of registered clients that began in another process."""
+
 ELSEWHERE_SEC = 6.0
 """For how long it is believed that another process has a watcher: it says so again every two seconds."""
 
@@ -189,7 +192,7 @@ def tell_commit(
         if runs[run_id].blockers == 0:
             hub.tell(WAKE if runs[run_id].parked else freed(run_id), runs[run_id])
     for call in calls:
-        hub.tell(call.call_id, None)
+        hub.tell(call.call_id, call)
         if call.client_id is not None:
             hub.tell(asked_of(call.owner, call.client_id), call)
             hub.tell(CLIENT_CALLS, call)

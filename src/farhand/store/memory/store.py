@@ -60,6 +60,7 @@ Entries: TypeAlias = dict[str, list[Entry]]
 
 class MemoryStore:
     is_shared: bool = False
+    streams = None
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.hub = Hub()
@@ -325,8 +326,8 @@ class MemoryStore:
     async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
         return [call for call in await self.open_calls(owner) if call.client_id == client_id]
 
-    async def clients(self) -> list[Client]:
-        return self._clients.all()
+    async def clients(self, owner: Owner | None = None) -> list[Client]:
+        return [client for client in self._clients.all() if owner in (None, client.owner)]
 
     async def get_tool(self, version: str) -> Tool | None:
         return self._tools.get(version)

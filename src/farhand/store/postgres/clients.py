@@ -43,6 +43,8 @@ async def drop_client(line: Line, told: Told, write: DropClient) -> Why | None:
         return "missing"
     if found[0][0] != write.client.version:
         return "version"
+    if write.if_away and await line.fetch(HERE, *_key(write.client), told.at):
+        return "held"
     await line.fetch(DROP, *_key(write.client))
     told.clients.add(write.client.owner)
     return None
@@ -65,6 +67,10 @@ PUT = """
     INSERT INTO clients (tenant, subject, client_id, version, body) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (tenant, subject, client_id)
         DO UPDATE SET version = excluded.version, body = excluded.body
+"""
+
+HERE = """
+    SELECT 1 FROM streams WHERE tenant = $1 AND subject = $2 AND client_id = $3 AND here_until > $4 FOR UPDATE
 """
 
 DROP = "DELETE FROM clients WHERE tenant = $1 AND subject = $2 AND client_id = $3"

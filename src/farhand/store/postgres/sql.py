@@ -70,7 +70,10 @@ CLIENT_CALLS = """
     SELECT body FROM calls WHERE is_open AND tenant = $1 AND subject = $2 AND client_id = $3 ORDER BY call_no
 """
 
-CLIENTS = "SELECT body FROM clients ORDER BY tenant, subject, client_id"
+CLIENTS = """
+    SELECT body FROM clients WHERE $1::text IS NULL OR (tenant = $1 AND subject = $2)
+    ORDER BY tenant, subject, client_id
+"""
 
 TOOL = "SELECT body FROM tools WHERE version = $1"
 

@@ -43,6 +43,7 @@ from farhand.store.postgres.rows import (
     run_of,
     span_of,
 )
+from farhand.store.postgres.streams import PostgresStreams
 from farhand.store.postgres.writer import Writer
 
 TOOLS_AT_HAND = 256
@@ -62,6 +63,7 @@ class PostgresStore:
         self._writer = Writer(place, hours, self.hub, name)
         self._bell = Bell(place, self._lines, self.hub, name)
         self.files = PostgresFiles(self._lines)
+        self.streams = PostgresStreams(self._lines, hours)
         self._tools: dict[str, Tool] = {}
         # the two tasks without a group: they live as long as the store does
         self._writing = asyncio.create_task(self._writer.run())  # noqa: TID251
@@ -128,8 +130,9 @@ class PostgresStore:
     async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
         return await self._lines.many(sql.CLIENT_CALLS, (*_key(owner), client_id), body_of_call)
 
-    async def clients(self) -> list[Client]:
-        found = await self._lines.many(sql.CLIENTS, (), _if_readable(body_of_client))
+    async def clients(self, owner: Owner | None = None) -> list[Client]:
+        key = (None, None) if owner is None else _key(owner)
+        found = await self._lines.many(sql.CLIENTS, key, _if_readable(body_of_client))
         return [client for client in found if client is not None]
 
     async def get_tool(self, version: str) -> Tool | None:

@@ -50,6 +50,7 @@ class SqliteStore:
     """Made by `open`."""
 
     is_shared: bool = False
+    streams = None
 
     def __init__(self, file: StoreFile, clock: Clock) -> None:
         self.hub = Hub()
@@ -128,9 +129,9 @@ class SqliteStore:
     async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
         return await self._reads.many(CLIENT_CALLS, (owner.tenant, owner.subject, client_id), body_of_call)
 
-    async def clients(self) -> list[Client]:
+    async def clients(self, owner: Owner | None = None) -> list[Client]:
         found = await self._reads.many("SELECT body FROM clients LIMIT ?", (), _if_readable(body_of_client))
-        return [client for client in found if client is not None]
+        return [client for client in found if client is not None and owner in (None, client.owner)]
 
     async def get_tool(self, version: str) -> Tool | None:
         # a version never changes, so a copy at hand is as good as the record
