@@ -1,0 +1,136 @@
+"""Files on their way out: to their owner alone, and never as a page."""
+
+from __future__ import annotations
+
+import asyncio
+from email.message import Message
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from starlette.requests import HTTPConnection
+
+from farhand.core.file import PIECE_BYTES, StoredFile, clean_name
+from farhand.core.principal import LOCAL, Principal
+from farhand.core.settings import Limits, Settings
+from farhand.faces.files.encode import headers_of
+from tests.faces.conftest import Serve
+from tests.faces.files.shelf import PNG, connect, people, told, uploaded
+from tests.faces.ui_stream.agents import Scene
+from tests.requirement import requirement
+
+REF = "blob_" + "0" * 32
+
+
+def of_tenant(request: HTTPConnection) -> Principal | None:
+    """`x-name` is `tenant/subject`."""
+    tenant, _, subject = request.headers.get("x-name", "").partition("/")
+    return Principal(tenant, subject) if subject else None
+
+
+@requirement("files:safe")
+async def test_a_file_leaves_as_an_attachment_that_runs_nowhere(serve: Serve, store: str) -> None:
+    server = await serve(Scene(["x"]).agent, store=store)
+    ref = await uploaded(server.http, PNG, name='a "b" ü.png')
+    response = await server.http.get(f"/api/files/{ref}")
+    assert (response.status_code, response.content) == (200, PNG)
+    heads = response.headers
+    assert heads["content-disposition"] == (
+        "attachment; filename=\"a _b_ _.png\"; filename*=UTF-8''a%20_b_%20%C3%BC.png"
+    )
+    assert (heads["content-type"], heads["content-length"]) == ("image/png", str(len(PNG)))
+    assert heads["x-content-type-options"] == "nosniff"
+    assert heads["cache-control"] == "private, no-store"
+    assert {"sandbox", "default-src 'none'", "frame-ancestors 'none'"} == set(
+        heads["content-security-policy"].split("; ")
+    )
+
+
+@requirement("files:safe")
+@pytest.mark.parametrize(
+    "media_type", ["text/html", "image/svg+xml", "text/xml", "text/javascript", "text/x-html-template"]
+)
+async def test_what_could_run_is_only_bytes_to_a_browser(serve: Serve, media_type: str) -> None:
+    server = await serve(Scene(["x"]).agent)
+    ref = await uploaded(server.http, b"<svg onload=alert(1)>", name="a.svg", media_type=media_type)
+    response = await server.http.get(f"/api/files/{ref}")
+    assert response.headers["content-type"] == "application/octet-stream"
+    assert response.headers["content-disposition"].startswith("attachment;")
+    # what it is stays known
+    assert (await server.farhand.files.find(LOCAL, ref)).media_type == media_type
+
+
+@requirement("files:safe")
+async def test_a_head_has_the_same_headers_and_no_body(serve: Serve) -> None:
+    server = await serve(Scene(["x"]).agent)
+    ref = await uploaded(server.http)
+    got, head = await server.http.get(f"/api/files/{ref}"), await server.http.head(f"/api/files/{ref}")
+    same = ("content-type", "content-length", "content-disposition", "content-security-policy")
+    assert [head.headers[name] for name in same] == [got.headers[name] for name in same]
+    assert head.content == b""
+
+
+@requirement("files:safe")
+@given(some.text())
+def test_no_name_breaks_out_of_its_header(name: str) -> None:
+    cleaned = clean_name(name)
+    file = StoredFile(owner=LOCAL, ref=REF, name=cleaned, media_type="image/png", created_at=0.0)
+    header = dict(headers_of(file))[b"content-disposition"]
+    assert header.isascii()
+    assert not any(byte < 0x20 for byte in header)
+    parsed = Message()
+    parsed["content-disposition"] = header.decode()
+    assert parsed.get_content_disposition() == "attachment"
+    plain, _, encoded = header.decode().partition("; filename*=UTF-8''")
+    assert unquote(encoded) == cleaned
+    assert plain.count('"') == 2
+
+
+@requirement("files:owner")
+async def test_to_everybody_but_its_owner_a_file_is_not_there(serve: Serve, store: str) -> None:
+    server = await serve(Scene(["x"]).agent, store=store, authenticate=of_tenant)
+    async with people(server, "acme/ann", "acme/bob", "evil/ann", "ann/acme") as (ann, *others):
+        ref = await uploaded(ann)
+        unknown = await ann.get(f"/api/files/{REF}")
+        assert told(unknown) == (404, "unknown")
+        for other in others:
+            answer = await other.get(f"/api/files/{ref}")
+            # byte for byte what is said of a file that never was
+            assert (answer.status_code, answer.content) == (404, unknown.content)
+        assert (await ann.get(f"/api/files/{ref}")).content == PNG
+
+
+@requirement("files:owner")
+@pytest.mark.parametrize(
+    "ref", ["x", "blob_", REF.upper(), f"{REF}0", "%00", "..%2f..%2fetc", REF[:-1] + "g"]
+)
+async def test_what_is_no_ref_is_not_there(serve: Serve, ref: str) -> None:
+    server = await serve(Scene(["x"]).agent)
+    assert told(await server.http.get(f"/api/files/{ref}")) == (404, "unknown")
+
+
+@requirement("files:any-worker")
+async def test_a_file_is_served_after_a_restart(serve: Serve, file_store: str) -> None:
+    first = await serve(Scene(["x"]).agent, store=file_store)
+    body = bytes(range(256)) * (PIECE_BYTES // 128 + 1)
+    ref = await uploaded(first.http, body)
+    await first.stop()
+    second = await serve(Scene(["x"]).agent, store=file_store)
+    assert (await second.http.get(f"/api/files/{ref}")).content == body
+
+
+@requirement("files:safe")
+async def test_a_reader_that_takes_nothing_is_let_go(serve: Serve) -> None:
+    server = await serve(Scene(["x"]).agent, settings=Settings(limits=Limits(stalled_after_sec=0.2)))
+    ref = await uploaded(server.http, bytes(8 * 1024 * 1024))
+    reader, writer = await connect(server)
+    head = f"GET /api/files/{ref} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    writer.write(f"{head}Authorization: Bearer {server.token}\r\n\r\n".encode())
+    await reader.readuntil(b"\r\n\r\n")
+    # read again only when it has been let go: what the sockets hold comes, and then the end
+    async with asyncio.timeout(20):
+        await asyncio.sleep(0.6)
+        rest = await reader.read(-1)
+    assert len(rest) < 8 * 1024 * 1024
+    writer.close()
