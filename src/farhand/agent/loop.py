@@ -24,7 +24,7 @@ from farhand.core.event import (
     StepFinished,
     StepStarted,
 )
-from farhand.core.run import RunState
+from farhand.core.run import Run, RunState
 from farhand.core.thread import AssistantMessage, Message, ResultsMessage
 from farhand.core.tool import Executor
 from farhand.errors import ModelFault
@@ -101,7 +101,9 @@ async def _open_wishes(work: Work, listener: Listener, stop: Stop) -> list[Opene
     wishes = list(listener.wishes.values())
     if not wishes:
         return []
-    thread = await kit.store.get_thread(run.owner, run.thread_id)
+    # only a tool that may ask cares what was allowed in its thread before
+    asks = any(_may_ask(kit, run, wish) for wish in wishes)
+    thread = await kit.store.get_thread(run.owner, run.thread_id) if asks else None
     around = Circumstances(run, run.step + 1, stop, work.hold.seconds > 0, thread)
     limit = kit.settings.limits.open_calls_per_run
     why = f"a step may ask for {limit} calls at most."
@@ -110,6 +112,11 @@ async def _open_wishes(work: Work, listener: Listener, stop: Stop) -> list[Opene
         for number, wish in enumerate(wishes)
     ]
     return await _without_crowd(kit, around, wishes, opened)
+
+
+def _may_ask(kit: Kit, run: Run, wish: Wish) -> bool:
+    tool = kit.tool(run.owner, wish.tool)
+    return tool is not None and tool.may_ask
 
 
 async def _without_crowd(
@@ -151,27 +158,32 @@ async def _settle(work: Work, step: Step) -> bool:
     """True when every call of the step has its outcome; False when the run was parked."""
     kit, run = work.kit, work.log.run
     calls = step.calls
-    ran = await execute(kit, calls, run)
+    if await execute(kit, calls, run):
+        calls = await _see(work, step)
     if any(call.blocks for call in calls):
-        if not await wait_or_park(kit, work.log, work.hold, calls):
+        answered = await wait_or_park(kit, work.log, work.hold, calls)
+        if answered is None:
             return False
-        calls = await kit.store.calls_of(run.owner, run.run_id, step.message.step)
+        calls = answered
         # what a person said yes to meanwhile
-        ran = await execute(kit, calls, run)
-    if ran:
-        calls = await kit.store.calls_of(run.owner, run.run_id, step.message.step)
-        await _see(work)
+        if await execute(kit, calls, run):
+            calls = await _see(work, step)
     if calls:
         work.unsaved = results_of(step.message, calls)
         work.messages.append(work.unsaved)
     return True
 
 
-async def _see(work: Work) -> None:
-    """Tools that ran here have appended to the journal: the next word follows on theirs."""
-    run = await work.kit.store.get_run(work.log.run.owner, work.log.run.run_id)
-    if run is not None and run.fence == work.log.run.fence:
-        work.log.seen(run)
+async def _see(work: Work, step: Step) -> list[Call]:
+    """Tools that ran here have appended to the journal: the next word follows on theirs.
+
+    The calls as they are then.
+    """
+    store, run = work.kit.store, work.log.run
+    now = await store.get_run(run.owner, run.run_id)
+    if now is not None and now.fence == run.fence:
+        work.log.seen(now)
+    return await store.calls_of(run.owner, run.run_id, step.message.step)
 
 
 async def _fail(work: Work, code: str, message: str) -> None:

@@ -62,8 +62,8 @@ class Hold:
         return max(0.0, min(self._until - now, self._read_at + unread - now))
 
 
-async def wait_or_park(kit: Kit, log: RunLog, hold: Hold, calls: Sequence[Call]) -> bool:
-    """True when every question of the step is answered; False when the run was parked.
+async def wait_or_park(kit: Kit, log: RunLog, hold: Hold, calls: Sequence[Call]) -> list[Call] | None:
+    """These calls as they are when every question of the step is answered; None when the run was parked.
 
     Only what a person or a page must answer ends a turn. What registered clients execute is waited for first,
     whichever way the run waits.
@@ -75,15 +75,20 @@ async def wait_or_park(kit: Kit, log: RunLog, hold: Hold, calls: Sequence[Call])
         hold.begin(at_least=kit.settings.patience.hold_for)
         await answered(kit.store, log.run, elsewhere, patient=hold.left)
     hold.begin()
+    known: dict[str, Call] | None = {call.call_id: call for call in calls}
     while True:
-        run = await settled(kit.store, log.run, patient=hold.left)
+        run = await settled(kit.store, log.run, patient=hold.left, calls=known)
         if run is not None:
             if run.fence != log.run.fence:
                 raise LostClaim(f"Run {run.run_id} was taken over.")
             log.seen(run)
-            return True
+            if known is None or any(call.blocks for call in known.values()):
+                # what was heard says that they moved, not how
+                return await kit.store.calls_of(run.owner, run.run_id, calls[0].step)
+            return list(known.values())
         if await park(kit, log):
-            return False
+            return None
+        known = None
 
 
 _EXECUTABLE = (Phase.READY, Phase.TAKEN)
@@ -108,7 +113,8 @@ async def resume(kit: Kit, stray: Run, *, held_here: bool = False) -> Run | None
     `held_here` says that the claim on the run is this process's own, from before.
     """
     cut = not stray.parked and isinstance(await _last_word(kit, stray), _SPOKEN)
-    told = (StepDiscarded(stray.step + 1), RunResumed()) if cut else (RunResumed(),)
+    resumed = RunResumed(taken_over=not stray.parked)
+    told = (StepDiscarded(stray.step + 1), resumed) if cut else (resumed,)
     claim = ClaimRun(stray.run_id, kit.lease_sec, by_force=held_here)
     commit = await kit.store.commit(claim, WriteRun(run_id=stray.run_id, events=told))
     return commit.runs[stray.run_id] if isinstance(commit, Committed) else None

@@ -13,23 +13,54 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.errors import ShuttingDown
 from farhand.store.base import Store
-from farhand.store.hub import freed
+from farhand.store.hub import Watch, freed
+
+JUST_STORED_SEC = 0.05
+"""For so long nobody doubts that what was stored a moment ago is how things are."""
 
 
-async def settled(store: Store, run: Run, *, patient: Callable[[], float]) -> Run | None:
+async def settled(
+    store: Store, run: Run, *, patient: Callable[[], float], calls: dict[str, Call] | None = None
+) -> Run | None:
     """The run once nothing in it waits for a person or a far hand; None when patience is at an end.
 
-    `patient` says how many seconds to sleep at most before it is asked again; none means: give up."""
-    with store.hub.watch(freed(run.run_id)) as watch:
+    `patient` says how many seconds to sleep at most before it is asked again; none means: give up. With
+    `calls`, run and calls are as the caller has just stored them: the record is looked at only if nothing is
+    heard for a moment, and what is heard of these calls is kept in there.
+    """
+    with store.hub.watch(freed(run.run_id), *(calls or ())) as watch:
+        now: Run | None = run
+        recheck = JUST_STORED_SEC
+        if calls is None:
+            now, recheck = await store.get_run(run.owner, run.run_id), store.hub.recheck
         while True:
-            now = await store.get_run(run.owner, run.run_id)
             if now is None or now.blockers == 0 or now.fence != run.fence:
                 return now
             seconds = patient()
             if seconds <= 0:
                 return None
-            await watch.wait(min(seconds, store.hub.recheck))
-            watch.news.clear()
+            await watch.wait(min(seconds, recheck, store.hub.recheck))
+            recheck = store.hub.recheck
+            now = _heard(watch, now, {} if calls is None else calls)
+            if now is None:
+                now = await store.get_run(run.owner, run.run_id)
+
+
+def _heard(watch: Watch, run: Run, calls: dict[str, Call]) -> Run | None:
+    """The run by what was told of it and its calls; None if only the record knows."""
+    news = list(watch.news)
+    watch.news.clear()
+    if watch.lost or not news:
+        watch.lost = False
+        return None
+    for item in news:
+        if isinstance(item, Call):
+            calls[item.call_id] = item
+        elif isinstance(item, Run):
+            run = item
+        else:
+            return None
+    return run
 
 
 async def answered(store: Store, run: Run, calls: Sequence[Call], *, patient: Callable[[], float]) -> bool:
