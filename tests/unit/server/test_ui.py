@@ -1,0 +1,132 @@
+"""The built pages: who gets them, with which headers, and what everybody else gets."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from farhand import Agent, ScriptedModel, create_app
+from farhand.server import app as app_module
+from farhand.server.app import App
+from farhand.server.ui import Ui, built_ui
+from tests.requirement import requirement
+from tests.unit.server.visits import Reply, ask, visit
+
+BROWSER = {"accept": "text/html,application/xhtml+xml", "sec-fetch-site": "none"}
+SCRIPT = "console.log('hello');\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """As a build leaves it, and some files that are none of its own."""
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "index.html").write_text("<title>chat</title>")
+    (tmp_path / "inspector.html").write_text("<title>inspector</title>")
+    (tmp_path / "assets" / "index-abc123.js").write_text(SCRIPT)
+    (tmp_path / "assets" / "notes.txt").write_text("not for the web")
+    (tmp_path / "secret.env").write_text("no")
+    return tmp_path
+
+
+async def started(ui: Ui, monkeypatch: pytest.MonkeyPatch) -> App:
+    monkeypatch.setattr(app_module, "built_ui", lambda: ui)
+    app = create_app(Agent(model=ScriptedModel(["Hi."])), store="memory:")
+    await app.start()
+    return app
+
+
+@pytest.fixture
+async def app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
+    app = await started(built_ui(folder), monkeypatch)
+    yield app
+    await app.drain()
+    await app.stop()
+
+
+@pytest.fixture
+async def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
+    """A server whose pages were not built."""
+    app = await started(built_ui(tmp_path / "nowhere"), monkeypatch)
+    yield app
+    await app.drain()
+    await app.stop()
+
+
+async def browse(app: App, path: str = "/", **more: str) -> Reply:
+    token = {"authorization": f"Bearer {app.door.token}"}
+    return await ask(app, visit({**BROWSER, **token, **more}, path=path))
+
+
+@requirement("ui:served")
+async def test_a_browser_that_is_signed_in_gets_the_chat_page_and_the_inspector(app: App) -> None:
+    for path, title in (("/", "chat"), ("/_farhand", "inspector")):
+        page = await browse(app, path)
+        assert (page.status, page.text) == (200, f"<title>{title}</title>")
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        assert page.headers["cache-control"] == "no-store"
+
+
+@requirement("ui:served")
+async def test_programs_and_strangers_get_the_plain_page(app: App) -> None:
+    stranger = await ask(app, visit(BROWSER))
+    program = await browse(app, accept="*/*")
+    for page in (stranger, program, await ask(app, visit(BROWSER, path="/_farhand"))):
+        assert page.status == 200
+        assert "An agent is at work here" in page.text
+    assert "You are not signed in" in stranger.text
+
+
+@requirement("ui:served")
+async def test_without_a_build_there_is_the_plain_page_and_no_inspector(bare: App) -> None:
+    assert "An agent is at work here" in (await browse(bare)).text
+    assert (await browse(bare, "/_farhand")).status == 404
+    assert (await browse(bare, "/assets/index-abc123.js")).status == 404
+
+
+@requirement("ui:policy")
+async def test_a_page_runs_scripts_of_this_server_alone_and_none_that_stands_in_it(app: App) -> None:
+    policy = (await browse(app)).headers["content-security-policy"]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"] == rules["style-src"] == rules["connect-src"] == "'self'"
+    assert rules["frame-ancestors"] == rules["base-uri"] == "'none'"
+    assert not re.search("unsafe|data:|\\*", policy)
+
+
+@requirement("ui:policy")
+async def test_no_page_hands_a_script_the_token(app: App) -> None:
+    page = await browse(app)
+    assert app.door.token is not None
+    assert app.door.token not in page.text
+    signed_in = await ask(app, visit(BROWSER, query=f"token={app.door.token}"))
+    assert signed_in.status == 303
+    assert "httponly" in signed_in.headers["set-cookie"].lower()
+
+
+@requirement("ui:assets")
+async def test_an_asset_is_kept_for_good_since_its_name_holds_its_hash(app: App) -> None:
+    asset = await ask(app, visit(path="/assets/index-abc123.js"))
+    assert (asset.status, asset.text) == (200, SCRIPT)
+    assert asset.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert asset.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert asset.headers["x-content-type-options"] == "nosniff"
+
+
+@requirement("ui:assets")
+async def test_an_asset_travels_compressed_to_whoever_takes_that(app: App) -> None:
+    asset = await ask(app, visit({"accept-encoding": "br, gzip"}, path="/assets/index-abc123.js"))
+    assert asset.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(asset.body) == SCRIPT.encode()
+
+
+@requirement("ui:assets")
+@pytest.mark.parametrize(
+    "path",
+    ["/assets/notes.txt", "/assets/../secret.env", "/assets/..%2Fsecret.env", "/assets/", "/secret.env"],
+)
+async def test_nothing_but_the_assets_is_served(app: App, path: str) -> None:
+    assert (await browse(app, path)).status == 404
