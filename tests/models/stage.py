@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from farhand import Agent, tool
 from farhand.agent.farhand import Farhand
@@ -92,6 +93,20 @@ def ask_quickly(question: str) -> str:
     raise AssertionError("a frontend tool is never executed here")
 
 
+# Any: what a person brings may be of every shape
+@tool(executor="frontend")
+def bring(what: str) -> Any:
+    """Ask the user to bring something.
+
+    Args:
+        what: Such as photos.
+
+    Returns:
+        Whatever they bring.
+    """
+    raise AssertionError("a frontend tool is never executed here")
+
+
 @tool(needs_approval=True)
 def delete_file(path: str) -> str:
     """Delete a file.
@@ -154,7 +169,7 @@ async def agent_on(provider: Provider, fake: FakeProvider, store: str) -> AsyncI
     agent = Agent(
         provider.model(fake),
         tools=[add, delete_file],
-        frontend_tools=[ask_text, ask_quickly],
+        frontend_tools=[ask_text, ask_quickly, bring],
         instructions="Be brief.",
         store=store,
     )

@@ -27,7 +27,8 @@ async def test_a_server_tool_runs_and_the_model_goes_on_with_its_output(provider
         assert (result.stop_reason, result.text) == ("end", "Let me see. It is 5.")
         asked = at.fake.prompts[0]
         assert asked.instructions == "Be brief."
-        assert [tool.name for tool in asked.tools] == ["add", "delete_file", "ask_text", "ask_quickly"]
+        names = [tool.name for tool in asked.tools]
+        assert names == ["add", "delete_file", "ask_text", "ask_quickly", "bring"]
         assert asked.tools[0].input_schema["required"] == ["a", "b"]
 
 

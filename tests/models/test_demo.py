@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.testing.fake_provider import FakeProvider
+from tests.faces.ui_stream.page import Page
 from tests.models.stage import Provider
 from tests.process import ROOT, farhand_process, run_farhand
 from tests.requirement import requirement
@@ -74,6 +76,31 @@ async def test_the_demo_runs_with_a_real_provider_and_its_own_tools(provider: Pr
         offered = {tool.name for tool in fake.prompts[0].tools}
         assert {"get_current_weather", "delete_file", "open_url", "take_photo"} <= offered
         assert "You show what farhand can do" in fake.prompts[0].instructions
+        assert fake.refused == []
+
+
+@requirement("models:images")
+async def test_a_photo_that_a_user_uploads_reaches_the_provider(provider: Provider) -> None:
+    def script(moment: Moment) -> Step:
+        return "A fine photo." if moment.results else Ask("pick_file", {"prompt": "A photo"})
+
+    photo = b"\x89PNG\r\n\x1a\nsea"
+    async with provider.fake(script) as fake:
+        model = MODELS[provider.name]
+        async with (
+            farhand_process("demo", "--model", model, env=environment(fake)) as server,
+            server.client() as client,
+        ):
+            page = Page(client, "t1")
+            turn = await page.say("Take my photo")
+            headers = {"content-type": "image/png", "x-farhand": "1", "x-file-name": "sea.png"}
+            kept = await client.post("/api/files", content=photo, headers=headers)
+            assert kept.status_code == 201
+            page.output(turn.of("tool-input-available")[0]["toolCallId"], kept.json())
+            assert (await page.send()).text == "A fine photo."
+        asked = str(fake.requests[-1].body)
+        assert "sea.png: image/png, 11 bytes" in asked
+        assert (base64.b64encode(photo).decode() in asked) == (provider.name != "backboard")
         assert fake.refused == []
 
 

@@ -32,6 +32,10 @@ def user(*blocks: Json) -> Json:
     return {"role": "user", "content": list(blocks)}
 
 
+def image(data: str) -> Json:
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+
+
 def text(words: str) -> Json:
     return {"type": "text", "text": words}
 
@@ -107,6 +111,22 @@ BROKEN: dict[str, tuple[list[Json], str]] = {
     "a text without a word in a result": (
         [HELLO, assistant(CALL), user({**RESULT, "content": [text("")]})],
         "messages: text content blocks must be non-empty",
+    ),
+    "an image that is none": (
+        [user(image("aGVsbG8="))],
+        "messages.0.content.0.image.source.base64: Could not process image",
+    ),
+    "an image of another kind": (
+        [user(image("R0lGODlh"))],
+        "Image does not match the provided media type image/png",
+    ),
+    "an image that is no base64, in a result": (
+        [HELLO, assistant(CALL), user({**RESULT, "content": [image("%%%%")]})],
+        "invalid base64 data",
+    ),
+    "an image that is too large": (
+        [user(image("iVBORw0KGgo=" * 500_000))],
+        "image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes",
     ),
     "words put into its mouth": (
         [HELLO, assistant(text("The answer is"))],

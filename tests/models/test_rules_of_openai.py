@@ -23,6 +23,8 @@ THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text
 SEALED = {**THOUGHT, "encrypted_content": sealed(THOUGHT)}
 FUNCTION = {"type": "function", "name": "add", "parameters": {"type": "object"}, "strict": False}
 
+NO_IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,aGVsbG8="}
+
 BROKEN_INPUT: dict[str, tuple[list[Json], str]] = {
     "a call without an output": ([HELLO, CALL], "No tool output found for function call call_1."),
     "one output of two missing": (
@@ -56,6 +58,14 @@ BROKEN_INPUT: dict[str, tuple[list[Json], str]] = {
     "an id that is too long": (
         [HELLO, {**CALL, "call_id": "c" * 65}],
         "Invalid 'input[1].call_id': string too long. Expected a string with maximum length 64",
+    ),
+    "an image that is none, in an output": (
+        [HELLO, CALL, {**OUTPUT, "output": [NO_IMAGE]}],
+        "Invalid 'input[2].image_url': Could not process image.",
+    ),
+    "an image that is no base64": (
+        [{"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png,%89PNG"}]}],
+        "Invalid 'input[0].image_url': Expected a base64-encoded data URL",
     ),
     "an output that is no text": (
         [HELLO, CALL, {**OUTPUT, "output": {"sum": 3}}],
@@ -128,6 +138,8 @@ ASKED = {"role": "assistant", "content": None, "tool_calls": [CHAT_CALL]}
 TOLD = {"role": "tool", "tool_call_id": "call_1", "content": "3"}
 CHAT_FUNCTION = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
 
+CHAT_IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGVsbG8="}}
+
 BROKEN_CHAT: dict[str, tuple[list[Json], str]] = {
     "a call without a tool message": (
         [HELLO, ASKED, HELLO],
@@ -153,6 +165,14 @@ BROKEN_CHAT: dict[str, tuple[list[Json], str]] = {
     "an id that is used again": (
         [HELLO, ASKED, TOLD, ASKED, TOLD],
         "Duplicate value for 'tool_call_id' of 'call_1' in message[3].",
+    ),
+    "an image in a tool message": (
+        [HELLO, ASKED, {**TOLD, "content": [CHAT_IMAGE]}],
+        "Image URLs are only allowed for messages with role 'user', but this message with role 'tool'",
+    ),
+    "an image that is none": (
+        [{"role": "user", "content": [CHAT_IMAGE]}],
+        "Invalid 'messages[0].content.image_url': Could not process image.",
     ),
     "no content": (
         [HELLO, {"role": "assistant", "content": None}, HELLO],

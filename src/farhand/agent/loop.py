@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
+from farhand.agent.attached import with_files
 from farhand.agent.execute import execute
 from farhand.agent.history import open_step, results_of, stuck_on
 from farhand.agent.journal import RunLog
@@ -85,7 +86,7 @@ async def _ask(work: Work) -> Step | None:
         return None
     work.log.say(StepStarted(run.step + 1))
     listener = Listener(work.log, kit.clock)
-    stop = await listener.listen(kit.model, prompt)
+    stop = await listener.listen(kit.model, await with_files(kit.files, run.owner, prompt))
     opened = await _open_wishes(work, listener, stop)
     step = Step(
         AssistantMessage(

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct
 
 from farhand.core.run import Usage
-from farhand.core.thread import Message
+from farhand.core.thread import File, Message
 from farhand.core.tool import Tool
 
 
@@ -65,6 +65,7 @@ ModelEvent: TypeAlias = TextDelta | ReasoningDelta | ReasoningDone | CallStart |
 class Image(Struct, frozen=True):
     media_type: str
     data: bytes
+    name: str = ""
 
 
 class Prompt(Struct, frozen=True):
@@ -75,7 +76,9 @@ class Prompt(Struct, frozen=True):
     instructions: str = ""
     thread_id: str = ""
     images: Mapping[str, Image] = {}
-    """By their ref: those that the messages refer to, in a file or in a result."""
+    """By their ref: those that the messages refer to, in a file or in a result, and that can be shown."""
+    files: Mapping[str, File | None] = {}
+    """By their ref: what is known of them; None for a file that is not there, or not this owner's."""
 
 
 class Model(Protocol):

@@ -18,6 +18,8 @@ _TOO_LONG_MARKS = (
     "prompt is too long",
     "too large for model",
 )
+# some servers say of their own inability that they broke
+_NOT_TAKEN = frozenset({400, 413, 415, 422, 500, 501})
 _PAGE_MARKS = ("<!doctype html", "<html")
 _WORDS_SHOWN = 600
 _SECONDS_SHOWN = 120
@@ -39,13 +41,25 @@ class Trouble(Struct, frozen=True, kw_only=True):
     has_key: bool = True
 
 
+class RequestRefused(ModelFault):
+    """The provider did not take this request; it might take another one."""
+
+    def __init__(self, message: str, *, hint: str = "", trouble: Trouble) -> None:
+        super().__init__(message, hint=hint)
+        self.status = trouble.status
+        self.words = trouble.words
+
+
 def fault_of(trouble: Trouble) -> ModelFault:
     sentence, hint = _sentence(trouble)
     facts = {"who": trouble.provider, "model": trouble.model, "key": trouble.key_setting}
     words = "" if _is_a_page(trouble.words) else _shortened(trouble.words)
     says = f" It says: {words}" if words else ""
-    told = sentence.format(status=trouble.status, **facts)
-    return ModelFault(f"{told}{says}", hint=_hint(hint, trouble).format(**facts))
+    told = f"{sentence.format(status=trouble.status, **facts)}{says}"
+    next_step = _hint(hint, trouble).format(**facts)
+    if trouble.status in _NOT_TAKEN:
+        return RequestRefused(told, hint=next_step, trouble=trouble)
+    return ModelFault(told, hint=next_step)
 
 
 def broke_off(provider: str, why: str = "") -> ModelFault:

@@ -6,19 +6,20 @@ Owns the wording. It must not know how any provider spells a request.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
 
+from farhand.core.file import refs_in
 from farhand.core.outcome import Success, canonical, seen_by_model
 from farhand.core.thread import Asked, File, Part, Resolved, Text, UserMessage
-from farhand.models.base import Image
-
-IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What every provider with eyes takes; anything else is told in words."""
+from farhand.models.base import Image, Prompt
+from farhand.models.images import IMAGE_TYPES
 
 NO_WORDS = "(no text)"
+IMAGES_OF = "The images of"
+"""How a message begins that shows what results brought, where results themselves are text."""
 
 
 class Shown(Struct, frozen=True):
@@ -40,22 +41,24 @@ def input_text(asked: Asked) -> str:
     return msgspec.json.encode(input_shown(asked)).decode()
 
 
-def result_shown(resolved: Resolved, asked: Asked, images: Mapping[str, Image]) -> Shown:
-    """The outcome in words; if a person changed the input, with what really ran."""
+def result_shown(resolved: Resolved, asked: Asked, prompt: Prompt) -> Shown:
+    """The outcome in words, with the files it refers to, and with what really ran if a person changed it."""
     seen = seen_by_model(resolved.outcome)
-    output = resolved.outcome.output if isinstance(resolved.outcome, Success) else None
-    return Shown(f"{_edited(resolved, asked)}{seen.text}", seen.is_error, tuple(_images(output, images)))
+    refs = refs_in(resolved.outcome.output) if isinstance(resolved.outcome, Success) else ()
+    notes = "".join(f"\n[{ref}: {told}]" for ref in refs if (told := _told_of(ref, prompt)))
+    images = tuple(prompt.images[ref] for ref in refs if _is_shown(ref, prompt))
+    return Shown(f"{_edited(resolved, asked)}{seen.text}{notes}", seen.is_error, images)
 
 
-def user_parts(message: UserMessage, images: Mapping[str, Image]) -> list[str | Image]:
+def user_parts(message: UserMessage, prompt: Prompt) -> list[str | Image]:
     """Its texts and images in their order: never nothing, and no text that is only blanks."""
-    parts = [shown for part in message.parts if (shown := _user_part(part, images)) is not None]
+    parts = [shown for part in message.parts if (shown := _user_part(part, prompt)) is not None]
     return parts or [NO_WORDS]
 
 
-def words(parts: list[str | Image]) -> str:
+def words(parts: Sequence[str | Image]) -> str:
     """For a provider without eyes."""
-    return "\n\n".join(part if isinstance(part, str) else f"[an image: {part.media_type}]" for part in parts)
+    return "\n\n".join(part if isinstance(part, str) else f"[{_image_told(part)}]" for part in parts)
 
 
 def as_base64(image: Image) -> str:
@@ -66,30 +69,38 @@ def as_data_url(image: Image) -> str:
     return f"data:{image.media_type};base64,{as_base64(image)}"
 
 
-def _user_part(part: Part, images: Mapping[str, Image]) -> str | Image | None:
+def _user_part(part: Part, prompt: Prompt) -> str | Image | None:
     match part:
         case Text(text=text):
             return text if text.strip() else None
-        case File(ref=ref, media_type=media_type) if ref in images and media_type in IMAGE_TYPES:
-            return images[ref]
-        case File(name=name, media_type=media_type, size=size):
-            return f"[file {name}: {media_type}, {size} bytes]"
+        case File(ref=ref) if _is_shown(ref, prompt):
+            return prompt.images[ref]
+        case File(ref=ref):
+            return f"[{_told_of(ref, prompt) or _file_told(part)}]"
         case _:
             return None
 
 
-def _images(output: object, known: Mapping[str, Image]) -> Iterator[Image]:
-    """Those that a result refers to, wherever it does."""
-    waiting = [output]
-    while known and waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            ref = value.get("ref")
-            if isinstance(ref, str) and ref in known and known[ref].media_type in IMAGE_TYPES:
-                yield known[ref]
-            waiting.extend(reversed(value.values()))
-        elif isinstance(value, list):
-            waiting.extend(reversed(value))
+def _is_shown(ref: str, prompt: Prompt) -> bool:
+    return ref in prompt.images and prompt.images[ref].media_type in IMAGE_TYPES
+
+
+def _told_of(ref: str, prompt: Prompt) -> str:
+    """Empty if nobody looked the file up."""
+    file = prompt.files.get(ref)
+    if file is not None:
+        return _file_told(file)
+    if ref in prompt.images:
+        return _image_told(prompt.images[ref])
+    return "file not available" if ref in prompt.files else ""
+
+
+def _file_told(file: File) -> str:
+    return f"file {file.name}: {file.media_type}, {file.size} bytes"
+
+
+def _image_told(image: Image) -> str:
+    return f"{' '.join(filter(None, ('image', image.name)))}: {image.media_type}, {len(image.data)} bytes"
 
 
 def _edited(resolved: Resolved, asked: Asked) -> str:

@@ -32,7 +32,7 @@ class Telling:
         return [offer_of(tool, self.names.alias(tool.name), members=members) for tool in self.prompt.tools]
 
     def result(self, resolved: Resolved) -> Shown:
-        return result_shown(resolved, self._asked[resolved.call_id], self.prompt.images)
+        return result_shown(resolved, self._asked[resolved.call_id], self.prompt)
 
 
 def echo_by(provider: str, item: object) -> dict[str, object]:

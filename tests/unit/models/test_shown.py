@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from farhand.core.outcome import Denied, Failure, Success
 from farhand.core.thread import Asked, File, Resolved, Text, UserMessage
-from farhand.models.base import Image
+from farhand.models.base import Image, Prompt
 from farhand.models.shown import NO_WORDS, Shown, input_shown, input_text, result_shown, user_parts, words
 from tests.requirement import requirement
 
@@ -23,24 +23,41 @@ def test_an_input_that_is_no_object_is_shown_inside_one() -> None:
 
 @requirement("models:shown")
 def test_a_result_is_shown_as_farhand_words_it() -> None:
-    assert result_shown(resolved(Success({"b": 1, "a": 2})), ASKED, {}) == Shown('{"a":2,"b":1}')
-    shown = result_shown(resolved(Failure("no sea")), ASKED, {})
+    assert result_shown(resolved(Success({"b": 1, "a": 2})), ASKED, Prompt(())) == Shown('{"a":2,"b":1}')
+    shown = result_shown(resolved(Failure("no sea")), ASKED, Prompt(()))
     assert (shown.text, shown.is_error) == ('{"status":"failed","errorText":"no sea"}', True)
 
 
 @requirement("models:edited")
 def test_a_changed_input_is_told_with_the_result() -> None:
-    shown = result_shown(resolved(Success("blue"), {"at": "sky"}), ASKED, {})
+    shown = result_shown(resolved(Success("blue"), {"at": "sky"}), ASKED, Prompt(()))
     assert shown.text == 'The user changed the input before allowing it, to {"at":"sky"}.\nblue'
+
+
+SEA, PLAN, LOST, OTHER = (f"blob_{digit * 32}" for digit in "1234")
+PLAN_FILE = File(PLAN, "plan.pdf", "application/pdf", 900)
 
 
 @requirement("models:images")
 def test_images_that_a_result_refers_to_are_shown_with_it_in_their_order() -> None:
-    other = Image("image/jpeg", b"jpeg")
-    known = {"blob_1": PHOTO, "blob_2": other, "blob_3": Image("image/svg+xml", b"<svg/>")}
-    output = {"photos": [{"ref": "blob_1"}, {"ref": "blob_2"}], "map": {"ref": "blob_3"}, "ref": "blob_9"}
-    assert result_shown(resolved(Success(output)), ASKED, known).images == (PHOTO, other)
-    assert result_shown(resolved(Failure("blob_1")), ASKED, known).images == ()
+    jpeg, drawing = Image("image/jpeg", b"jpeg"), Image("image/svg+xml", b"<svg/>")
+    prompt = Prompt((), images={SEA: PHOTO, OTHER: jpeg, PLAN: drawing})
+    output = {"photos": [{"ref": SEA}, {"ref": OTHER}], "map": {"ref": PLAN}, "ref": LOST}
+    assert result_shown(resolved(Success(output)), ASKED, prompt).images == (PHOTO, jpeg)
+    assert result_shown(resolved(Failure(SEA)), ASKED, prompt).images == ()
+
+
+@requirement("models:files-told")
+def test_files_that_a_result_refers_to_are_told_by_name_type_and_size() -> None:
+    sea = File(SEA, "sea.png", "image/png", 4)
+    prompt = Prompt((), images={SEA: PHOTO}, files={SEA: sea, PLAN: PLAN_FILE, LOST: None})
+    output = [{"ref": SEA}, {"deep": [{"ref": PLAN}]}, {"ref": LOST}, {"ref": OTHER}, {"ref": "blob_x"}]
+    told = result_shown(resolved(Success(output)), ASKED, prompt).text.splitlines()
+    assert told[1:] == [
+        f"[{SEA}: file sea.png: image/png, 4 bytes]",
+        f"[{PLAN}: file plan.pdf: application/pdf, 900 bytes]",
+        f"[{LOST}: file not available]",
+    ]
 
 
 @requirement("models:images")
@@ -49,21 +66,22 @@ def test_files_of_a_message_are_images_where_they_can_be_and_words_elsewhere() -
         "m1",
         (
             Text("Look:"),
-            File("blob_1", "sea.png", "image/png", 4),
-            File("blob_2", "plan.pdf", "application/pdf", 900),
-            File("blob_3", "lost.png", "image/png", 7),
+            File(SEA, "sea.png", "image/png", 4),
+            PLAN_FILE,
+            File(LOST, "lost.png", "image/png", 7),
         ),
     )
-    parts = user_parts(message, {"blob_1": PHOTO})
+    parts = user_parts(message, Prompt((), images={SEA: PHOTO}, files={PLAN: PLAN_FILE, LOST: None}))
     assert parts == [
         "Look:",
         PHOTO,
         "[file plan.pdf: application/pdf, 900 bytes]",
-        "[file lost.png: image/png, 7 bytes]",
+        "[file not available]",
     ]
-    assert words(parts[:2]) == "Look:\n\n[an image: image/png]"
+    assert words(parts[:2]) == "Look:\n\n[image: image/png, 4 bytes]"
+    assert words([Image("image/png", b"12", "sea.png")]) == "[image sea.png: image/png, 2 bytes]"
 
 
 @requirement("models:shown")
 def test_a_message_without_words_says_so() -> None:
-    assert user_parts(UserMessage("m1", (Text(" \n"),)), {}) == [NO_WORDS]
+    assert user_parts(UserMessage("m1", (Text(" \n"),)), Prompt(())) == [NO_WORDS]

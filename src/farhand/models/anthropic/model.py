@@ -20,6 +20,7 @@ from farhand.models.connection import Connection
 from farhand.models.delays import wait_asked_for, watch
 from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api
 from farhand.models.reading import heard
+from farhand.models.seeing import Seeing
 from farhand.models.settings import UNUSABLE, checked_address, checked_key, checked_model
 from farhand.models.telling import Telling
 
@@ -78,8 +79,17 @@ class Anthropic:
             )
 
         self._connection = _connected(client)
+        self._seeing = Seeing()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
+        async with aclosing(self._seeing.stream(prompt, self._stream)) as events:
+            async for event in events:
+                yield event
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def _stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
         telling = Telling(prompt, longest_id=LONGEST_ID, longest_name=LONGEST_NAME)
         answer = Answer(telling.names)
         try:
@@ -93,9 +103,6 @@ class Anthropic:
         if answer.stop is None:
             raise broke_off("Anthropic")
         yield answer.stop
-
-    async def close(self) -> None:
-        await self._connection.close()
 
     async def _ask(self, telling: Telling, answer: Answer) -> AsyncGenerator[ModelEvent, None]:
         client = self._connection.client()

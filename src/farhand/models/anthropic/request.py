@@ -66,7 +66,7 @@ def _tool(offer: Offer) -> dict[str, object]:
 def _blocks(message: Message, telling: Telling) -> Iterator[Block]:
     match message:
         case UserMessage():
-            yield from (_shown(part) for part in user_parts(message, telling.prompt.images))
+            yield from (_shown(part) for part in user_parts(message, telling.prompt))
         case AssistantMessage():
             yield from _said(message.parts, telling)
         case ResultsMessage():

@@ -13,7 +13,7 @@ _GO_ON = "Go on from there."
 
 
 def user_words(users: Iterable[UserMessage], telling: Telling) -> str:
-    return "\n\n".join(words(user_parts(each, telling.prompt.images)) for each in users)
+    return "\n\n".join(words(user_parts(each, telling.prompt)) for each in users)
 
 
 def after_cancelled(results: ResultsMessage, users: Iterable[UserMessage], telling: Telling) -> str:
@@ -50,5 +50,4 @@ def _lines(message: Message, telling: Telling) -> Iterator[str]:
 
 def _results(results: ResultsMessage, telling: Telling) -> Iterator[str]:
     for resolved in results.results:
-        shown = telling.result(resolved)
-        yield f"{resolved.tool}: {words([shown.text, *shown.images])}"
+        yield f"{resolved.tool}: {telling.result(resolved).text}"

@@ -1,16 +1,16 @@
 """A prompt as Chat Completions takes it. Plain JSON, no library, no network.
 
 The API's rules: right after an assistant message with calls stands one `tool` message for each of them; no
-content is empty. Tool messages are text: an image in a result is told in words.
+content is empty. Tool messages are text: the images of a step's results follow in a message of their own.
 """
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
-from farhand.core.thread import AssistantMessage, Message, Resolved, ResultsMessage, UserMessage, text_of
+from farhand.core.thread import AssistantMessage, Message, ResultsMessage, UserMessage, text_of
 from farhand.models.base import Image
-from farhand.models.shown import as_data_url, input_text, user_parts, words
+from farhand.models.shown import IMAGES_OF, as_data_url, input_text, user_parts, words
 from farhand.models.telling import Telling
 
 LONGEST_ID = 40
@@ -42,11 +42,11 @@ def tools_of(telling: Telling) -> list[Item]:
 def _items(message: Message, telling: Telling) -> list[Item]:
     match message:
         case UserMessage():
-            return [{"role": "user", "content": _content(user_parts(message, telling.prompt.images))}]
+            return [{"role": "user", "content": _content(user_parts(message, telling.prompt))}]
         case AssistantMessage():
             return _said(message, telling)
         case ResultsMessage():
-            return [_result(resolved, telling) for resolved in message.results]
+            return _results(message, telling)
 
 
 def _said(message: AssistantMessage, telling: Telling) -> list[Item]:
@@ -65,10 +65,16 @@ def _said(message: AssistantMessage, telling: Telling) -> list[Item]:
     return [said] if said["content"] else []
 
 
-def _result(resolved: Resolved, telling: Telling) -> Item:
-    shown = telling.result(resolved)
-    content = words([shown.text, *shown.images])
-    return {"role": "tool", "tool_call_id": telling.ids[resolved.call_id], "content": content}
+def _results(message: ResultsMessage, telling: Telling) -> list[Item]:
+    told: list[Item] = []
+    seen: list[str | Image] = []
+    for resolved in message.results:
+        shown = telling.result(resolved)
+        call = telling.ids[resolved.call_id]
+        told.append({"role": "tool", "tool_call_id": call, "content": shown.text})
+        if shown.images:
+            seen += [f"{IMAGES_OF} {telling.names.alias(resolved.tool)} ({call}):", *shown.images]
+    return [*told, {"role": "user", "content": _content(seen)}] if seen else told
 
 
 def _content(parts: list[str | Image]) -> str | list[Item]:

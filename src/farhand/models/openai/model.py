@@ -12,6 +12,7 @@ from farhand.models.calling import Names
 from farhand.models.faults import broke_off
 from farhand.models.openai.client import MAX_RETRIES, Asking, Server
 from farhand.models.reading import heard
+from farhand.models.seeing import Seeing
 from farhand.models.settings import checked_model
 from farhand.models.telling import Telling
 
@@ -60,9 +61,18 @@ class OpenAIModel(ABC):
         self._options = dict(options or {})
         server = Server(api_key, base_url, max_retries)
         self._connection = server.connection()
+        self._seeing = Seeing()
         self._asking = Asking(server.who, model, server.has_key)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
+        async with aclosing(self._seeing.stream(prompt, self._stream)) as events:
+            async for event in events:
+                yield event
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def _stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
         telling = Telling(prompt, longest_id=self.longest_id)
         answer = self._hearing(telling.names)
         async with aclosing(self._asking.in_our_words(self._ask(telling, answer))) as events:
@@ -71,9 +81,6 @@ class OpenAIModel(ABC):
         if answer.stop is None:
             raise broke_off(self._asking.who)
         yield answer.stop
-
-    async def close(self) -> None:
-        await self._connection.close()
 
     @abstractmethod
     def _hearing(self, names: Names) -> Hearing: ...

@@ -52,7 +52,7 @@ def tools_of(telling: Telling) -> list[Item]:
 def _items(message: Message, telling: Telling) -> Sequence[Item]:
     match message:
         case UserMessage():
-            parts = user_parts(message, telling.prompt.images)
+            parts = user_parts(message, telling.prompt)
             return [{"role": "user", "content": [_content(part) for part in parts]}]
         case AssistantMessage():
             return _said(message.parts, telling)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from farhand.testing.fake_anthropic.signature import is_signed
+from farhand.testing.fake_images import wrong_with
 from farhand.testing.fake_provider import Json, Refusal
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -55,7 +56,7 @@ Turns = list[tuple[str, list[Json]]]
 
 def _check_blocks(turns: Turns) -> None:
     for place, role, block in _each(turns):
-        _check_words(block)
+        _check_content(block, place)
         if block["type"] == "tool_use" and role != "assistant":
             raise _bad(f"{place}: `tool_use` blocks can only be in `assistant` messages")
         if block["type"] == "tool_result" and role != "user":
@@ -64,9 +65,14 @@ def _check_blocks(turns: Turns) -> None:
             raise _bad(f"{place}: Invalid `signature` in `thinking` block")
 
 
-def _check_words(block: Json) -> None:
+def _check_content(block: Json, place: str) -> None:
+    """Texts and images, in a message or in a result."""
     inside = block.get("content") if block["type"] == "tool_result" else None
     for each in (block, *(inside if isinstance(inside, list) else ())):
+        source = each.get("source") or {}
+        wrong = wrong_with(str(source.get("media_type")), str(source.get("data")))
+        if each["type"] == "image" and wrong is not None:
+            raise _bad(f"{place}.image.source.base64: {wrong}")
         if each["type"] == "text" and not each.get("text"):
             raise _bad("messages: text content blocks must be non-empty")
         if each["type"] == "text" and not each["text"].strip():

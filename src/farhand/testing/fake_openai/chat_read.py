@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from farhand.core.thread import Asked, AssistantMessage, Message, Part, Text, UserMessage
+from farhand.core.thread import Asked, AssistantMessage, Message, Part, ResultsMessage, Text, UserMessage
 from farhand.core.tool import Tool
 from farhand.models.base import Prompt
+from farhand.models.shown import IMAGES_OF
 from farhand.testing.fake_openai.understood import Answers, understood
 from farhand.testing.fake_provider import Json
 
@@ -24,6 +25,9 @@ def prompt_of_chat(body: Json) -> Prompt:
                 said: list[Part] = [Text(text)] if text else []
                 said += map(_asked, message.get("tool_calls") or [])
                 messages.append(AssistantMessage("run_fake", len(messages), tuple(said)))
+            case _ if text.startswith(IMAGES_OF) and isinstance(messages[-1], ResultsMessage):
+                # still part of the results, which a script goes on from
+                pass
             case _:
                 messages.append(UserMessage(f"msg_{len(messages)}", (Text(text),)))
     tools = [_tool(tool["function"]) for tool in body.get("tools") or []]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from farhand.testing.fake_openai.names import bad, check_functions, check_length
+from farhand.testing.fake_openai.names import bad, check_functions, check_image, check_length
 from farhand.testing.fake_provider import Json
 
 
@@ -19,6 +19,7 @@ def check_chat(body: Json) -> None:
     messages: list[Json] = body["messages"]
     _check_shapes(messages)
     _check_pairs(messages)
+    _check_images(messages)
 
 
 def _check_shapes(messages: Sequence[Json]) -> None:
@@ -38,6 +39,22 @@ def _check_shapes(messages: Sequence[Json]) -> None:
             )
         for place, call in enumerate(calls or []):
             check_length(str(call.get("id")), f"messages[{number}].tool_calls[{place}].id", 40)
+
+
+def _check_images(messages: Sequence[Json]) -> None:
+    for number, message in enumerate(messages):
+        content = message.get("content")
+        for part in content if isinstance(content, list) else []:
+            if part.get("type") != "image_url":
+                continue
+            if message["role"] != "user":
+                raise bad(
+                    f"Invalid 'messages[{number}]'. Image URLs are only allowed for messages with role "
+                    f"'user', but this message with role '{message['role']}' contains an image URL.",
+                    param=f"messages[{number}]",
+                    code="invalid_value",
+                )
+            check_image(part["image_url"].get("url"), f"messages[{number}].content.image_url")
 
 
 def _check_pairs(messages: Sequence[Json]) -> None:

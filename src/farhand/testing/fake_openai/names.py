@@ -1,10 +1,11 @@
-"""What both APIs of OpenAI say about a tool's name, an id's length and a function's schema."""
+"""What both APIs of OpenAI say about a tool's name and schema, an id's length and an image."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from farhand.testing.fake_images import wrong_with_url
 from farhand.testing.fake_provider import Json, Refusal
 
 _REFUSED_AT_TOP = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
@@ -49,6 +50,12 @@ def check_length(text: str, place: str, longest: int) -> None:
             param=place,
             code="string_above_max_length",
         )
+
+
+def check_image(url: object, place: str) -> None:
+    wrong = wrong_with_url(url)
+    if wrong is not None:
+        raise bad(f"Invalid '{place}': {wrong}.", param=place, code="invalid_value")
 
 
 def bad(message: str, *, param: str, code: str | None = None) -> Refusal:

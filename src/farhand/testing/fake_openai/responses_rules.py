@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from farhand.testing.fake_openai.names import bad, check_functions, check_length
+from farhand.testing.fake_openai.names import bad, check_functions, check_image, check_length
 from farhand.testing.fake_openai.seal import is_sealed
 from farhand.testing.fake_provider import Json, Refusal
 
@@ -20,6 +20,7 @@ def check_response(body: Json, reasons: Mapping[str, str]) -> None:
     check_functions(functions, "tools[#]")
     items = items_of(body)
     _check_shapes(items)
+    _check_images(items)
     _check_pairs(items)
     _check_reasoning(items)
     _check_reasons(items, reasons)
@@ -47,6 +48,14 @@ def _check_shapes(items: Sequence[Json]) -> None:
                 param=f"input[{number}].output",
                 code="invalid_type",
             )
+
+
+def _check_images(items: Sequence[Json]) -> None:
+    for number, item in enumerate(items):
+        parts = item.get("output" if item.get("type") == "function_call_output" else "content")
+        for part in parts if isinstance(parts, list) else []:
+            if part.get("type") == "input_image":
+                check_image(part.get("image_url"), f"input[{number}].image_url")
 
 
 def _check_pairs(items: Sequence[Json]) -> None:

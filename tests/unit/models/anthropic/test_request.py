@@ -18,6 +18,8 @@ from farhand.models.base import Image, Prompt
 from farhand.models.telling import Telling
 from tests.requirement import requirement
 
+REF = f"blob_{'1' * 32}"
+NOTED = f'{{"ref":"{REF}"}}\n[{REF}: image: image/png, 3 bytes]'
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
 
 
@@ -103,16 +105,16 @@ def test_an_empty_output_has_no_content() -> None:
 def test_images_stand_in_messages_and_in_results() -> None:
     photo = Image("image/png", b"png")
     source = {"type": "base64", "media_type": "image/png", "data": "cG5n"}
-    brought = Resolved("call_1", "look", {"at": "sea"}, Success({"ref": "blob_1"}), "toolu_1")
-    sent = UserMessage("m1", (File("blob_1", "a.png", "image/png", 3),))
-    prompt = Prompt((sent, said(ASKED), results(brought)), images={"blob_1": photo})
+    brought = Resolved("call_1", "look", {"at": "sea"}, Success({"ref": REF}), "toolu_1")
+    sent = UserMessage("m1", (File(REF, "a.png", "image/png", 3),))
+    prompt = Prompt((sent, said(ASKED), results(brought)), images={REF: photo})
     first, _, last = messages_of(Telling(prompt))
     assert first["content"] == [{"type": "image", "source": source}]
     assert last["content"] == [
         {
             "type": "tool_result",
             "tool_use_id": "toolu_1",
-            "content": [{"type": "text", "text": '{"ref":"blob_1"}'}, {"type": "image", "source": source}],
+            "content": [{"type": "text", "text": NOTED}, {"type": "image", "source": source}],
         }
     ]
 

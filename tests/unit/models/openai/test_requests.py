@@ -20,7 +20,9 @@ from tests.requirement import requirement
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
 HELLO = UserMessage("m1", (Text("hello"),))
 ASKED = Asked("call_1", "look", {"at": "sea"}, "c1")
-PHOTO = {"blob_1": Image("image/png", b"png")}
+REF = f"blob_{'1' * 32}"
+NOTED = f'{{"ref":"{REF}"}}\n[{REF}: image: image/png, 3 bytes]'
+PHOTO = {REF: Image("image/png", b"png")}
 URL = "data:image/png;base64,cG5n"
 
 
@@ -70,22 +72,24 @@ def test_the_phase_of_a_text_goes_back_with_it() -> None:
 
 @requirement("models:images")
 def test_images_stand_in_messages_and_in_results_of_a_response() -> None:
-    sent = UserMessage("m1", (Text("See"), File("blob_1", "a.png", "image/png", 3)))
-    prompt = Prompt((sent, said(ASKED), found({"ref": "blob_1"})), images=PHOTO)
+    sent = UserMessage("m1", (Text("See"), File(REF, "a.png", "image/png", 3)))
+    prompt = Prompt((sent, said(ASKED), found({"ref": REF})), images=PHOTO)
     first, _, last = responses_input.input_of(Telling(prompt))
     image = {"type": "input_image", "image_url": URL, "detail": "auto"}
     assert first["content"] == [{"type": "input_text", "text": "See"}, image]
-    assert last["output"] == [{"type": "input_text", "text": '{"ref":"blob_1"}'}, image]
+    assert last["output"] == [{"type": "input_text", "text": NOTED}, image]
 
 
 @requirement("models:images")
-def test_images_stand_in_messages_of_a_chat_and_are_told_in_results() -> None:
-    sent = UserMessage("m1", (Text("See"), File("blob_1", "a.png", "image/png", 3)))
-    prompt = Prompt((sent, said(ASKED), found({"ref": "blob_1"})), images=PHOTO)
-    first, _, last = chat_messages.messages_of(Telling(prompt))
+def test_images_stand_in_messages_of_a_chat_and_follow_the_results_that_brought_them() -> None:
+    sent = UserMessage("m1", (Text("See"), File(REF, "a.png", "image/png", 3)))
+    prompt = Prompt((sent, said(ASKED), found({"ref": REF})), images=PHOTO)
+    first, _, result, last = chat_messages.messages_of(Telling(prompt))
     image = {"type": "image_url", "image_url": {"url": URL}}
     assert first["content"] == [{"type": "text", "text": "See"}, image]
-    assert last["content"] == '{"ref":"blob_1"}\n\n[an image: image/png]'
+    assert result["content"] == NOTED
+    # tool messages are text, so what is to be seen follows them
+    assert last == {"role": "user", "content": [{"type": "text", "text": "The images of look (c1):"}, image]}
 
 
 @requirement("models:openai-request")

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from farhand.errors import ModelFault
+from farhand.models.base import Image, ModelEvent, Prompt, Stop, TextDelta
+from farhand.models.faults import Trouble, fault_of
+from farhand.models.seeing import Seeing
+from tests.requirement import requirement
+
+pytestmark = requirement("models:images-refused")
+
+OLD, NEW = (f"blob_{digit * 32}" for digit in "12")
+PHOTO = Image("image/png", b"png")
+
+
+class Provider:
+    """Refuses images, in its own words, until it is told to see."""
+
+    def __init__(self, status: int, words: str, *, always: bool = False, late: bool = False) -> None:
+        self.asked: list[set[str]] = []
+        self.fault = fault_of(
+            Trouble(provider="Acme", model="a-1", key_setting="KEY", status=status, words=words)
+        )
+        self.always = always
+        self.late = late
+
+    async def ask(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
+        self.asked.append(set(prompt.images))
+        if self.late:
+            yield TextDelta("I ")
+        if prompt.images or self.always:
+            raise self.fault
+        yield Stop("end")
+
+
+async def said(seeing: Seeing, provider: Provider, *refs: str) -> list[ModelEvent]:
+    prompt = Prompt((), images=dict.fromkeys(refs, PHOTO))
+    return [event async for event in seeing.stream(prompt, provider.ask)]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "Image does not match the provided media type"),
+        (400, "at most 0 image(s) may be provided"),
+        (400, "llama3 is not a multimodal model"),
+        (500, "image input is not supported"),
+        (413, "Request exceeds the maximum size"),
+    ],
+)
+async def test_images_that_are_refused_are_left_out_then_and_later(status: int, words: str) -> None:
+    seeing, provider = Seeing(), Provider(status, words)
+    assert await said(seeing, provider, OLD) == [Stop("end")]
+    assert await said(seeing, provider, OLD) == [Stop("end")]
+    assert provider.asked == [{OLD}, set(), set()]
+
+
+async def test_a_new_image_is_tried_once() -> None:
+    seeing, provider = Seeing(), Provider(400, "no image please")
+    await said(seeing, provider, OLD)
+    await said(seeing, provider, OLD, NEW)
+    assert provider.asked == [{OLD}, set(), {NEW}, set()]
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [Provider(400, "messages.1: no result"), Provider(429, "image limit"), Provider(400, "image", late=True)],
+    ids=["about something else", "a passing trouble", "in mid-answer"],
+)
+async def test_other_trouble_stays_what_it_is(provider: Provider) -> None:
+    seeing = Seeing()
+    with pytest.raises(ModelFault):
+        await said(seeing, provider, OLD)
+    assert provider.asked == [{OLD}]
+
+
+async def test_images_are_innocent_if_it_does_not_go_without_them_either() -> None:
+    seeing, provider = Seeing(), Provider(400, "tools.0 draw_image: bad schema", always=True)
+    with pytest.raises(ModelFault):
+        await said(seeing, provider, OLD)
+    provider.always = False
+    await said(seeing, provider, OLD)
+    assert provider.asked == [{OLD}, set(), {OLD}, set()]
