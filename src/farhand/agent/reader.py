@@ -17,6 +17,7 @@ from farhand.core.event import (
     InputAdded,
     Position,
     ReasoningAdded,
+    RunResumed,
     StepDiscarded,
     StepFinished,
     StepStarted,
@@ -124,6 +125,9 @@ class Reader:
             if piece is None:
                 self._behind = True
                 break
+            takeover = _takeover_in(piece) or self.at.takeover
+            if takeover:
+                piece = replace(piece, takeover=takeover)
             self.at = piece.end
             fresh.append(piece)
         return fresh
@@ -164,9 +168,26 @@ async def knows(store: Store, run: Run, position: Position) -> bool:
         for _ in range(2):
             found = await store.events(run.owner, run.run_id, after=position.seq - 1, limit=1)
             if found:
-                return _has(found[0], position)
+                return (
+                    _has(found[0], position)
+                    and await _last_takeover(store, run, position) == position.takeover
+                )
             await watch.wait(SPOKEN_SOON_SEC)
     return False
+
+
+async def _last_takeover(store: Store, run: Run, position: Position) -> int:
+    """Its number, up to this position; 0 if there was none."""
+    return max(map(_takeover_in, await told_until(store, run, position)), default=0)
+
+
+def _takeover_in(entry: Entry) -> int:
+    """Its number, if it is one: what was told under this number or a later one before it may be lost."""
+    match entry.event:
+        case StepDiscarded() | RunResumed(taken_over=True):
+            return entry.seq
+        case _:
+            return 0
 
 
 def _has(entry: Entry, position: Position) -> bool:

@@ -123,8 +123,10 @@ class RunParked(Struct, frozen=True, tag_field="type", tag="run-parked"):
     """Saved; it goes on when its last open call is answered."""
 
 
-class RunResumed(Struct, frozen=True, tag_field="type", tag="run-resumed"):
-    pass
+class RunResumed(Struct, frozen=True, omit_defaults=True, tag_field="type", tag="run-resumed"):
+    """`taken_over` if it was not parked: whoever advanced it may have told words that were never stored."""
+
+    taken_over: bool = False
 
 
 class RunFinished(Struct, frozen=True, tag_field="type", tag="run-finished"):
@@ -225,40 +227,51 @@ class News(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """An event in a run's journal. `offset` counts the characters of it that were told before this piece."""
+    """An event in a run's journal. `offset` counts the characters of it that were told before this piece.
+
+    `takeover` is set by readers: the number of the last takeover before it.
+    """
 
     seq: int
     event: Event
     at: float
     offset: int = 0
+    takeover: int = 0
 
     @property
     def end(self) -> Position:
         """Where a reader stands once it has this piece."""
         if isinstance(self.event, TextAdded | ReasoningAdded | InputAdded):
-            return Position(self.seq, self.offset + len(self.event.text))
-        return Position(self.seq)
+            return Position(self.seq, self.offset + len(self.event.text), self.takeover)
+        return Position(self.seq, 0, self.takeover)
 
 
 class Position(Struct, frozen=True, order=True):
-    """How far a reader is: the last event it has; of a delta, how many characters of it."""
+    """How far a reader is: the last event it has; of a delta, how many characters of it.
+
+    `takeover` is the number of the last takeover that it heard of. The same numbers may have been told before
+    it, for words that were lost with the worker that said them: who stands there stands nowhere.
+    """
 
     seq: int = 0
     offset: int = 0
+    takeover: int = 0
 
     def __str__(self) -> str:
+        if self.takeover:
+            return f"{self.seq}.{self.offset}.{self.takeover}"
         return f"{self.seq}.{self.offset}"
 
 
 START = Position()
 
-_POSITION = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,15}))?")
+_POSITION = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,15})(?:\.([1-9][0-9]{0,14}))?)?")
 
 
 def parse_position(text: str) -> Position | None:
-    """None for anything but `seq` or `seq.offset`."""
+    """None for anything but `seq`, `seq.offset` or `seq.offset.takeover`."""
     found = _POSITION.fullmatch(text)
-    return None if found is None else Position(int(found[1]), int(found[2] or 0))
+    return None if found is None else Position(int(found[1]), int(found[2] or 0), int(found[3] or 0))
 
 
 def join(first: Delta, second: Delta) -> Delta | None:

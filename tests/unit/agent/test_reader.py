@@ -20,6 +20,7 @@ from farhand.core.event import (
     Event,
     Position,
     RunFinished,
+    RunParked,
     RunResumed,
     RunStarted,
     StepDiscarded,
@@ -345,6 +346,26 @@ async def test_a_position_in_words_that_are_stored_in_a_moment_is_known(store: S
         await asyncio.sleep(0)
         await _append(store, TextAdded(0, "hello"))
     assert asked.result()
+
+
+@requirement("streams:takeover")
+async def test_a_place_in_words_that_were_lost_is_not_known_however_the_journal_goes_on(store: Store) -> None:
+    # told live as 3 and 4 before the crash and never stored: "hello", and that a call was begun
+    journal = [StepStarted(1), TextAdded(0, "a"), StepDiscarded(1), RunResumed(taken_over=True)]
+    run = await _journal(store, *journal, StepStarted(1), TextAdded(0, "hello again"), DONE)
+    for lost in (Position(3), Position(4), Position(5), Position(6, 5)):
+        assert not await knows(store, run, lost), lost
+    told = await _all(store, run, Position(2, 1))
+    assert [str(entry.end) for entry in told] == ["3.0.3", "4.0.4", "5.0.4", "6.11.4", "7.0.4"]
+    for entry in told:
+        assert await knows(store, run, entry.end)
+        assert [each.seq for each in await _all(store, run, entry.end)] == list(range(entry.seq + 1, 8))
+
+
+@requirement("streams:position")
+async def test_a_run_that_was_parked_is_taken_over_from_nobody(store: Store) -> None:
+    run = await _journal(store, StepStarted(1), RunParked(), RunResumed(), DONE)
+    assert [str(entry.end) for entry in await _all(store, run)] == ["1.0", "2.0", "3.0", "4.0"]
 
 
 @requirement("streams:position")

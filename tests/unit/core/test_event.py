@@ -34,6 +34,7 @@ def test_a_position_is_read_as_it_was_written(seq: int, offset: int) -> None:
 
 def test_a_position_may_leave_out_the_characters() -> None:
     assert parse_position("7") == Position(7, 0)
+    assert parse_position(str(Position(7, 3, 5))) == Position(7, 3, 5)
 
 
 @requirement("streams:position")
@@ -51,7 +52,9 @@ def test_a_position_may_leave_out_the_characters() -> None:
             "1.+1",
             " 1",
             "1 ",
-            "1.2.3",
+            "1.2.0",
+            "1.2.03",
+            "1.2.3.4",
             "1,5",
             "x",
             "1.x",

@@ -126,7 +126,7 @@ class Encoder:
         if self._block is None:
             self._block = block
             told = self._style.together([*stops, self._style.start(block)])
-            yield from self._last_moves(told, Position(entry.seq, entry.offset))
+            yield from self._last_moves(told, Position(entry.seq, entry.offset, entry.takeover))
         if isinstance(entry.event, TextAdded | ReasoningAdded | InputAdded):
             yield self._move(self._style.add(block, entry.event.text), self._told(entry))
             self._end_of_block = entry.end
@@ -164,7 +164,7 @@ class Encoder:
         if not held:
             return end
         spoken = end.offset - entry.offset
-        return Position(entry.seq, end.offset - held) if held <= spoken else self._at
+        return Position(entry.seq, end.offset - held, end.takeover) if held <= spoken else self._at
 
     def _move(self, data: str, to: Position) -> bytes:
         self._at = to

@@ -22,6 +22,7 @@ def read_position(text: str, span: tuple[int, int]) -> Position | None:
     """
     position = parse_position(text)
     first, last = span
-    if position is None or not first - 1 <= position.seq <= last:
+    # feeds are stored before they are told: there are no takeovers in them
+    if position is None or position.takeover or not first - 1 <= position.seq <= last:
         return None
     return position
