@@ -10,6 +10,9 @@ from farhand.core.run import Run
 from farhand.store.memory.undo import Undo
 
 
+_TOLD = frozenset(TOLD)
+
+
 class Feeds:
     def __init__(self, undo: Undo) -> None:
         self._undo = undo
@@ -31,7 +34,7 @@ class Feeds:
 
     def tell_run(self, run: Run, events: Iterable[Event], at: float) -> bool:
         """True if there was something worth telling among them."""
-        told = [event for event in events if isinstance(event, TOLD)]
+        told = [event for event in events if type(event) in _TOLD]
         if told:
             self.tell(run.owner, told, at, run.thread_id, run.run_id)
         return bool(told)

@@ -95,21 +95,23 @@ class MemoryStore:
                 self._undo.take_back()
                 return Stale(write, why)
         # a run may be gone again, deleted with its thread
-        entries = {run_id: added for run_id, added in entries.items() if run_id in self._runs}
-        runs = {run_id: self._runs[run_id] for run_id in entries}
-        moved = [call for write in writes for call in _moved(write)]
+        runs = {run_id: self._runs[run_id] for run_id in entries if run_id in self._runs}
+        moved = [call for write in writes if (call := _moved(write)) is not None]
         tell_commit(self.hub, moved, entries, runs, self._told)
         return Committed(now, runs)
 
     def _apply(self, write: Write, now: float, entries: Entries) -> Why | None:
+        # the most frequent ones first
         match write:
-            case InsertThread() | AllowTool() | RenameThread() | CutThread() | InsertMessage():
+            case WriteRun():
+                return self._write_run(write, now, entries)
+            case InsertMessage() | InsertThread() | AllowTool() | RenameThread() | CutThread():
                 return self._threads.apply(write)
-            case InsertCall():
-                return self._insert_call(write, entries)
             case SwapCall():
                 return self._swap_call(write, now, entries)
-            case InsertRun() | ClaimRun() | WriteRun() | ParkRun():
+            case InsertCall():
+                return self._insert_call(write, entries)
+            case InsertRun() | ClaimRun() | ParkRun():
                 return self._apply_to_run(write, now, entries)
             case _:
                 return self._apply_beside(write, now)
@@ -131,15 +133,13 @@ class MemoryStore:
         assert_never(write)
 
     def _apply_to_run(
-        self, write: InsertRun | ClaimRun | WriteRun | ParkRun, now: float, entries: Entries
+        self, write: InsertRun | ClaimRun | ParkRun, now: float, entries: Entries
     ) -> Why | None:
         match write:
             case InsertRun():
                 return self._insert_run(write, entries)
             case ClaimRun():
                 return self._claim_run(write, now, entries)
-            case WriteRun():
-                return self._write_run(write, now, entries)
             case ParkRun():
                 return self._park_run(write, now, entries)
         assert_never(write)
@@ -390,11 +390,11 @@ class MemoryStore:
         """Nothing to close; the names fit the protocol."""
 
 
-def _moved(write: Write) -> tuple[Call, ...]:
+def _moved(write: Write) -> Call | None:
     """The call that watchers have to hear of."""
     if isinstance(write, SwapCall):
-        return (write.after,)
-    return (write.call,) if isinstance(write, InsertCall) and write.call.client_id is not None else ()
+        return write.after
+    return write.call if isinstance(write, InsertCall) and write.call.client_id is not None else None
 
 
 def _request_key(call: Call) -> tuple[Owner, str] | None:

@@ -43,12 +43,12 @@ class Threads:
 
     def apply(self, write: ThreadWrite) -> Why | None:
         match write:
+            case InsertMessage():
+                return self._insert_message(write)
             case InsertThread():
                 return self._insert(write)
             case AllowTool():
                 return self._allow_tool(write)
-            case InsertMessage():
-                return self._insert_message(write)
             case RenameThread():
                 return self._rename(write)
             case CutThread():

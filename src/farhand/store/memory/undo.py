@@ -1,9 +1,8 @@
-"""How a commit that does not hold is taken back: every change notes its opposite. Knows no records."""
+"""How a commit that does not hold is taken back: every change notes what was there. Knows no records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -11,33 +10,36 @@ V = TypeVar("V")
 
 class Undo:
     def __init__(self) -> None:
-        self._steps: list[Callable[[], object]] = []
+        # Any: the dictionaries and lists have nothing in common but that they are put back
+        self._dicts: list[tuple[dict[Any, Any], Any, Any]] = []
+        self._lists: list[tuple[list[Any], int]] = []
 
     def begin(self) -> None:
         """A new commit: what was done before stays done."""
-        self._steps = []
+        self._dicts.clear()
+        self._lists.clear()
 
     def take_back(self) -> None:
-        for step in reversed(self._steps):
-            step()
-        self._steps = []
-
-    def add(self, step: Callable[[], object]) -> None:
-        self._steps.append(step)
+        for where, key, old in reversed(self._dicts):
+            if old is _ABSENT:
+                del where[key]
+            else:
+                where[key] = old
+        for grown, length in reversed(self._lists):
+            del grown[length:]
+        self.begin()
 
     def set(self, where: dict[K, V], key: K, value: V) -> None:
-        if key in where:
-            old = where[key]
-            self.add(lambda: where.__setitem__(key, old))
-        else:
-            self.add(lambda: where.pop(key))
+        self._dicts.append((where, key, where.get(key, _ABSENT)))
         where[key] = value
 
     def drop(self, where: dict[K, V], key: K) -> None:
         if key in where:
-            old = where.pop(key)
-            self.add(lambda: where.__setitem__(key, old))
+            self._dicts.append((where, key, where.pop(key)))
 
     def extend(self, where: list[V], added: list[V]) -> None:
-        where.extend(added)
-        self.add(lambda: where.__delitem__(slice(len(where) - len(added), None)))
+        self._lists.append((where, len(where)))
+        where += added
+
+
+_ABSENT = object()
