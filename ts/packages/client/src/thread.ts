@@ -4,6 +4,7 @@ import type { Ack, ApproveRequest, OpenCall, Outcome, Thread } from "@farhand/pr
 import { isOpenCall, isThread } from "@farhand/protocol";
 import { type Call, isOpen, reduce, say, SILENCE, type Talk } from "./call.ts";
 import { Executor, type HandlerMap, type OnUnknown } from "./executor.ts";
+import { happened } from "./feed.ts";
 import { ask, type Http, httpOf, type HttpOptions } from "./http.ts";
 import { type Delivery, type Keep, Outbox } from "./outbox.ts";
 import { sseTransport } from "./sse.ts";
@@ -70,6 +71,8 @@ export class LiveThread {
   #reading: AbortController | undefined;
   #again = false;
   #wake: (() => void) | undefined;
+  /** Hears what others answer while nobody reads the stream. */
+  #watching: AbortController | undefined;
   #learning = false;
   readonly #learned = new Set<string>();
   readonly #timers = new Timers();
@@ -97,8 +100,8 @@ export class LiveThread {
     });
     const { signal } = this.#end;
     globalThis.addEventListener?.("online", () => this.retryNow(), { signal });
-    // nobody tells a page that does not listen what was answered elsewhere
-    globalThis.addEventListener?.("focus", () => this.#talk.course.state === "parked" && this.resume(), { signal });
+    // whatever the feed missed while the page slept
+    globalThis.addEventListener?.("focus", () => this.#isParked && this.resume(), { signal });
   }
 
   /** The same object until something changes. */
@@ -185,6 +188,7 @@ export class LiveThread {
   close(): void {
     this.#end.abort();
     this.#reading?.abort();
+    this.#watching?.abort();
     this.#executor.close();
     this.#outbox.close();
     this.#timers.close();
@@ -193,6 +197,7 @@ export class LiveThread {
   async #follow(first: Opening): Promise<void> {
     const reading = new AbortController();
     this.#reading = reading;
+    this.#watching?.abort();
     let doubted = false;
     let attempt = 0;
     for (let opening: Opening | undefined = first; opening !== undefined && !reading.signal.aborted; ) {
@@ -213,6 +218,24 @@ export class LiveThread {
     }
     if (this.#reading === reading) {
       this.#reading = undefined;
+      void this.#watch();
+    }
+  }
+
+  get #isParked(): boolean {
+    return this.#talk.course.state === "parked";
+  }
+
+  async #watch(): Promise<void> {
+    if (!this.#isParked || this.#end.signal.aborted) {
+      return;
+    }
+    const { signal } = (this.#watching = new AbortController());
+    // what came in between the end of the stream and the first news
+    const onOpen = (): void => void this.#load().then(() => !this.#isParked && this.resume());
+    const isHeard = await happened(this.http, this.id, { signal, onOpen }).then(() => true, () => false);
+    if (!signal.aborted) {
+      this.#timers.set("watch", isHeard ? 0 : this.#backOff(3), () => this.#reading === undefined && this.resume());
     }
   }
 

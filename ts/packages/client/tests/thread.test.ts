@@ -229,3 +229,22 @@ it.concurrent("a refused message is shown with its reason and not repeated", asy
   expect(thread.state.course).toMatchObject({ state: "failed" });
   expect(requests).toEqual(["POST /api/chat?after=0.0"]);
 });
+
+it.concurrent("a parked thread that is answered elsewhere goes on in a page that nobody touches", async () => {
+  requirement("client:parked-news");
+  const threadId = fresh("thread");
+  const url = fresh("page");
+  const message = { id: fresh("m"), role: "user", parts: [{ type: "text", text: `open ${url}` }] };
+  const body = JSON.stringify({ id: threadId, messages: [message], trigger: "submit-message" });
+  // turn by turn, so that the run parks at once
+  await (await fetch(`${here.server.url}/api/chat`, { method: "POST", headers: { "content-type": "application/json" }, body })).text();
+  const { thread, becomes, sees, requests } = page({ threadId, onUnknown: "card" });
+  await thread.open();
+  await becomes(({ course, facts }) => course.state === "parked" && facts.size === 1, "the open call");
+  await becomes(() => requests.includes("GET /api/events"), "the feed");
+  await here.post("/api/tools/ack", { toolCallId: callOf(thread.state, "open_url"), status: "success", output: "from afar" });
+  await sees('open_url gave "from afar".');
+  await becomes(({ course }) => course.state === "done", "the end");
+  // a thread that goes on needs no news
+  expect(requests.filter((each) => each === "GET /api/events").length).toBe(1);
+});
