@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 import sys
 from dataclasses import replace
 from importlib.metadata import version
@@ -17,11 +18,12 @@ from farhand.cli.options import Options, with_options
 from farhand.cli.serve import address_of, listen, require_loopback, serve
 from farhand.cli.target import load_target
 from farhand.cli.types import types
+from farhand.cli.workers import Inherited, require_shared, supervise
 from farhand.errors import BadSetting, FarhandError
 from farhand.models.named import model_named
 from farhand.server.app import App, create_app
 from farhand.server.settings import ServerSettings, load_settings
-from farhand.store.address import DEFAULT
+from farhand.store.address import DEFAULT, shown
 
 commands = typer.Typer(
     name="farhand", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
@@ -58,6 +60,11 @@ def farhand(
 def run(
     target: Annotated[str, typer.Argument(help="module:agent, path/to/file.py:agent, or module:app")],
     options: Options,
+    *,
+    workers: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Serve with so many processes; PostgreSQL only.")
+    ] = 1,
+    inherited: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Serve your own agent.
 
@@ -68,10 +75,16 @@ def run(
     settings = load_settings(options.said(), config=options.config)
     found = load_target(target)
     if isinstance(found, App):
-        _serve(_adjusted(found, settings, options), settings, options, store="the app's own")
-        return
-    store = settings.store or DEFAULT
-    _serve(_app(found, settings, store), settings, options, store=store)
+        app = _adjusted(found, settings, options)
+    else:
+        app = _app(found, settings, settings.store or DEFAULT)
+    require_shared(app.store_address, workers)
+    if inherited is not None:
+        _serve_inherited(app, settings, options, Inherited.read(inherited))
+    elif workers > 1:
+        _supervise(app, settings, options, workers)
+    else:
+        _serve(app, settings, options)
 
 
 @commands.command()
@@ -81,8 +94,7 @@ def demo(options: Options) -> None:
     settings = load_settings(options.said(), config=options.config)
     found = load_target("farhand.demo.agent:agent")
     assert isinstance(found, Agent), "the demo is an agent"
-    store = settings.store or _demo_store()
-    _serve(_app(found, settings, store), settings, options, store=store)
+    _serve(_app(found, settings, settings.store or _demo_store()), settings, options)
 
 
 commands.command()(types)
@@ -116,21 +128,47 @@ def _adjusted(app: App, settings: ServerSettings, options: Options) -> App:
     return app
 
 
-def _serve(app: App, settings: ServerSettings, options: Options, *, store: str) -> None:
+def _serve(app: App, settings: ServerSettings, options: Options) -> None:
+    sockets = _prepare(app, settings, options)
+    serve(app, sockets, ready=lambda: _say_ready(app, settings))
+
+
+def _serve_inherited(app: App, settings: ServerSettings, options: Options, inherited: Inherited) -> None:
+    """One of several workers: the parent listens and speaks for all of them."""
+    _log(options)
+    _set_door(app, settings)
+    app.door.port = inherited.sockets[0].getsockname()[1]
+    serve(app, inherited.sockets, ready=inherited.ready)
+
+
+def _supervise(app: App, settings: ServerSettings, options: Options, workers: int) -> None:
+    sockets = _prepare(app, settings, options)
+    code = supervise(
+        sockets, workers, token=app.door.token, ready=lambda: _say_ready(app, settings, workers=workers)
+    )
+    if code:
+        raise typer.Exit(code)
+
+
+def _prepare(app: App, settings: ServerSettings, options: Options) -> list[socket.socket]:
+    """The door is set and somebody listens on the port."""
     _log(options)
     _set_door(app, settings)
     sockets = listen(settings.host, settings.port)
     app.door.port = sockets[0].getsockname()[1]
+    return sockets
+
+
+def _say_ready(app: App, settings: ServerSettings, *, workers: int = 1) -> None:
+    assert app.door.port is not None, "said once somebody listens"
     address = address_of(settings.host, app.door.port)
-
-    def ready() -> None:
-        entry = address if app.door.has_hook or app.door.open else f"{address}?token={app.door.token}"
-        facts = [("open", entry), ("model", app.agent.spec.model.name), ("store", store), ("stop", "Ctrl-C")]
-        if app.door.open:
-            warn("--open: every program on this machine may use this server without the token.")
-        say(facts, title=f"farhand {version('farhand')} is ready")
-
-    serve(app, sockets, ready=ready)
+    entry = address if app.door.has_hook or app.door.open else f"{address}?token={app.door.token}"
+    model, store = app.agent.spec.model.name, shown(app.store_address)
+    if app.door.open:
+        warn("--open: every program on this machine may use this server without the token.")
+    with_many = f" with {workers} workers" if workers > 1 else ""
+    facts = [("open", entry), ("model", model), ("store", store), ("stop", "Ctrl-C")]
+    say(facts, title=f"farhand {version('farhand')} is ready{with_many}")
 
 
 def _set_door(app: App, settings: ServerSettings) -> None:

@@ -62,6 +62,11 @@ class App:
         self._starting = asyncio.Lock()
 
     @property
+    def store_address(self) -> str:
+        """Where everything is kept, as it was said; a store that was handed over has no address."""
+        return self._store if isinstance(self._store, str) else "a store of the program's own"
+
+    @property
     def farhand(self) -> Farhand:
         """The agent at work; there once the app has started."""
         if self._farhand is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from farhand.clock import Clock, SystemClock
 from farhand.errors import BadSetting
 from farhand.store.base import Store
@@ -15,7 +17,7 @@ async def open_store(address: str, clock: Clock | None = None) -> Store:
     A database that several servers share judges time by its own clock, unless one is given.
     """
     scheme, _, rest = address.partition(":")
-    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+    if is_shared(address):
         return await _open_postgres(address, clock)
     clock = clock or SystemClock()
     if scheme == "memory" and not rest:
@@ -30,6 +32,19 @@ async def open_store(address: str, clock: Clock | None = None) -> Store:
         f"'{address}' is not a store address.",
         hint="Use memory:, sqlite:///file.db (four slashes for an absolute path) or postgresql://host/database.",
     )
+
+
+def is_shared(address: str) -> bool:
+    """Whether any number of processes may open this store at once."""
+    return address.startswith(("postgresql://", "postgres://"))
+
+
+def shown(address: str) -> str:
+    """The address without its password, for whoever looks at the screen or into a log."""
+    return _PASSWORD.sub(r"\1\2", address)
+
+
+_PASSWORD = re.compile(r"(://[^/@:]*):[^/@]*(@)|(?<=[?&])password=[^&]*&?")
 
 
 async def _open_postgres(address: str, clock: Clock | None) -> Store:

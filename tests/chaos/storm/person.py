@@ -119,7 +119,7 @@ class Person:
         if position is None:
             return
         chunks, self._pending = self._pending, []
-        seq, _, offset = position.partition(".")
+        seq, offset = position.split(".")[:2]
         self.heard.append(Heard(int(seq), int(offset), "".join(map(described, chunks))))
         self._position = position
         for each in chunks:

@@ -89,8 +89,11 @@ async def _make_ours(line: Line, place: Place) -> None:
 
 
 async def _stored_version(line: Line, place: Place) -> int | None:
-    [row] = await line.fetch("SELECT to_regclass($1::text)::text", f"{place.schema}.farhand_version")
-    if row[0] is None:
+    # by a plain read: to_regclass may still remember that there was none before we waited for the lock
+    [row] = await line.fetch(
+        "SELECT count(*) FROM pg_tables WHERE schemaname = $1 AND tablename = 'farhand_version'", place.schema
+    )
+    if not row[0]:
         return None
     found: Sequence[Columns] = await line.fetch("SELECT number FROM farhand_version")
     return int(found[0][0])
