@@ -87,6 +87,7 @@ class _Parent:
     _alive: set[asyncio.subprocess.Process] = field(default_factory=set)
     _was_ready: int = 0
     _code: int = 0
+    _tried: asyncio.Event = field(default_factory=asyncio.Event)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> int:
@@ -104,6 +105,7 @@ class _Parent:
         """The first signal asks, the second insists."""
         self._send(signal.SIGKILL if self._stopping.is_set() else signal.SIGTERM)
         self._stopping.set()
+        self._tried.set()
 
     def _send(self, sig: signal.Signals) -> None:
         for process in self._alive:
@@ -112,15 +114,18 @@ class _Parent:
 
     async def _keep(self, number: int) -> None:
         """One place among the workers: whoever dies there is replaced."""
+        if number > 1:
+            # the first one makes the tables, or says for all of them why they cannot work
+            await self._tried.wait()
         pause = FIRST_PAUSE_SEC
         while not self._stopping.is_set():
             began = monotonic()
             code = await self._live()
             if self._stopping.is_set():
-                self._code = self._code or abs(code)
+                # one that was still being born had no handler for the signal yet
+                self._code = self._code or int(code not in (0, -signal.SIGTERM))
                 return
             if not self._was_ready:
-                # none has ever worked, and what keeps this one from it keeps the others, too
                 self._code = code if code > 0 else 1
                 self._stop()
                 return
@@ -167,6 +172,7 @@ class _Parent:
         if told != _READY:
             return
         self._was_ready += 1
+        self._tried.set()
         if self._was_ready == self.count:
             self.on_ready()
 
