@@ -4,6 +4,7 @@ export type * from "./core.ts";
 export type * from "./ack.ts";
 export type * from "./ui-stream.ts";
 export type * from "./threads.ts";
+export type * from "./files.ts";
 export type * from "./awaiting.ts";
 export type * from "./client-tools.ts";
 export type * from "./events.ts";

@@ -1,6 +1,6 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import "../theme/theme.css";
+import "./chat.css";
 import { ChatPage } from "./page.tsx";
 import { Site, SiteProvider } from "./site.ts";
 

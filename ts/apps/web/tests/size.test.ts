@@ -1,0 +1,54 @@
+// @vitest-environment node
+// What a browser downloads before a page is there, and what the build leaves for the server.
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { gzipSync } from "node:zlib";
+import { build } from "vite";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { requirement } from "../../../tests/requirement.ts";
+
+const room = mkdtempSync(join(tmpdir(), "farhand-ui-"));
+
+beforeAll(async () => {
+  const configFile = resolve(import.meta.dirname, "../vite.config.ts");
+  // as `make ui` builds it: React brings another half for tests
+  vi.stubEnv("NODE_ENV", "production");
+  await build({ configFile, logLevel: "silent", build: { outDir: room, emptyOutDir: true } });
+});
+
+afterAll(() => rmSync(room, { recursive: true, force: true }));
+
+const read = (name: string): string => readFileSync(join(room, name), "utf8");
+
+/** The page and everything that it names: scripts, what they begin with, styles, the icon. */
+function named(page: string): string[] {
+  return [page, ...[...read(page).matchAll(/(?:src|href)="\.\/([^"]+)"/g)].map(([, name]) => name ?? "")];
+}
+
+it("the chat page is 150 kB at most, gzipped, with its scripts and styles", () => {
+  requirement("ui:size");
+  const files = named("index.html");
+  expect(files.length).toBeGreaterThan(3);
+  const sizes = files.map((name) => [name, gzipSync(readFileSync(join(room, name))).length] as const);
+  const total = sizes.reduce((sum, [, size]) => sum + size, 0);
+  expect(total, JSON.stringify(sizes)).toBeLessThanOrEqual(150 * 1_024);
+});
+
+it.each(["index.html", "inspector.html"])("%s has no script and no style inside, and names nothing from outside", (page) => {
+  requirement("ui:policy");
+  const html = read(page);
+  expect(html).not.toMatch(/<script(?![^>]*\ssrc=)[^>]*>|<style|\son\w+=|\sstyle=/i);
+  expect([...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, name]) => name).filter((name) => !name?.startsWith("./"))).toEqual([]);
+});
+
+it("no asset loads anything from outside at run time", () => {
+  requirement("ui:policy");
+  const assets = readdirSync(join(room, "assets")).map((name) => join("assets", name));
+  const styles = assets.filter((name) => name.endsWith(".css")).map(read);
+  expect(styles.length).toBeGreaterThan(0);
+  const rules = styles.join("\n").replace(/\/\*.*?\*\//gs, "");
+  expect(rules.match(/@import|url\((?!["']?data:)|https?:\/\//g)).toBeNull();
+  const scripts = assets.filter((name) => name.endsWith(".js")).map(read);
+  expect(scripts.join("\n").match(/import\(["'`]https?:|\beval\(/g)).toBeNull();
+});
