@@ -22,9 +22,6 @@ from farhand.core.thread import File
 from farhand.errors import NotFound, StoreDown, TooLarge, TooMany, TooSlow, WrongType
 from farhand.store.base import DropFile, InsertFile, PutPiece, Stale, Store, Write
 
-NOT_AVAILABLE = "file not available"
-"""What a model is told of a ref that is nobody's, another owner's, or removed since."""
-
 
 class Label(Struct, frozen=True):
     """What is known of a file before its first byte, cleaned already; its size only if it was declared."""
@@ -78,7 +75,7 @@ class Files:
         return file
 
     async def known(self, owner: Owner, refs: Iterable[str]) -> dict[str, StoredFile]:
-        """Those of these files that the owner has. Of the others a model is told `NOT_AVAILABLE`."""
+        """Those of these files that the owner has."""
         found = {ref: await self._store.files.get(owner, ref) for ref in refs if is_ref(ref)}
         return {ref: file for ref, file in found.items() if file is not None}
 

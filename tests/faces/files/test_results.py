@@ -99,6 +99,8 @@ async def test_a_result_with_a_ref_that_is_not_there_stands_and_binds_nothing(
         await answered(page, output)
         [result] = on.seen
         assert result.outcome == Success(output)
+        # looked up, and not found: which is how a model comes to be told so
+        assert on.model.prompts[-1].files == {output["ref"]: None}
         await ann.delete(f"/api/chat/{page.id}")
         assert (await bob.get(f"/api/files/{theirs}")).content == PNG
         # and nobody's file was kept from being removed
