@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.stage import PROVIDERS, Provider, deleted
+from tests.models.stage import PROVIDERS, Provider, deleted, noted
 
 
 @pytest.fixture(params=PROVIDERS, ids=lambda provider: provider.name)
@@ -21,5 +21,6 @@ def file_store(tmp_path: Path) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_deleted() -> None:
+def _nothing_done() -> None:
     deleted.clear()
+    noted.clear()

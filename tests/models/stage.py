@@ -121,7 +121,22 @@ def delete_file(path: str) -> str:
     return f"deleted {path}"
 
 
+@tool
+def note(words: str) -> str:
+    """Write something down.
+
+    Args:
+        words: What to write.
+
+    Returns:
+        What was written.
+    """
+    noted.append(words)
+    return words
+
+
 deleted: list[str] = []
+noted: list[str] = []
 
 
 @dataclass
@@ -168,7 +183,7 @@ class Stage:
 async def agent_on(provider: Provider, fake: FakeProvider, store: str) -> AsyncIterator[Agent]:
     agent = Agent(
         provider.model(fake),
-        tools=[add, delete_file],
+        tools=[add, delete_file, note],
         frontend_tools=[ask_text, ask_quickly, bring],
         instructions="Be brief.",
         store=store,

@@ -28,7 +28,7 @@ async def test_a_server_tool_runs_and_the_model_goes_on_with_its_output(provider
         asked = at.fake.prompts[0]
         assert asked.instructions == "Be brief."
         names = [tool.name for tool in asked.tools]
-        assert names == ["add", "delete_file", "ask_text", "ask_quickly", "bring"]
+        assert names == ["add", "delete_file", "note", "ask_text", "ask_quickly", "bring"]
         assert asked.tools[0].input_schema["required"] == ["a", "b"]
 
 

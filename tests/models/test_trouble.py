@@ -193,6 +193,30 @@ async def test_an_error_in_the_stream_ends_the_run_with_its_words(provider: Prov
         assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
 
 
+TOO_LONG_IN_STREAM = {
+    "anthropic": b"event: error\n"
+    b'data: {"type": "error", "error": {"type": "api_error", "message": "prompt is too long"}}\n\n',
+    "openai": b"event: response.failed\n"
+    b'data: {"type": "response.failed", "response": {"status": "failed", "error": '
+    b'{"code": "context_length_exceeded", "message": "Your input is too long"}}}\n\n',
+    "openai-chat": b'data: {"error": {"message": "too long", "code": "context_length_exceeded"}}\n\n',
+    "backboard": b'data: {"type": "error", "error": "This exceeds the maximum context length"}\n\n',
+}
+
+
+@requirement("models:trouble")
+async def test_a_conversation_that_gets_too_long_in_mid_answer_is_told_as_such(provider: Provider) -> None:
+    def script(moment: Moment) -> Step:
+        return "Here I am." if moment.text.endswith("Hello?") else Say(["Once ", "upon ", "a ", "time."])
+
+    async with stage(provider, script) as at:
+        at.fake.insert(TOO_LONG_IN_STREAM[provider.name], after=2)
+        failed = await at.agent.run("A story", thread="t")
+        assert "The conversation is too long for" in (failed.error or "")
+        assert "Start a new thread, or choose a model that takes more." in (failed.error or "")
+        assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
+
+
 @requirement("models:trouble")
 async def test_results_that_came_before_the_trouble_are_kept(provider: Provider) -> None:
     def script(moment: Moment) -> Step:

@@ -84,6 +84,11 @@ def no_answer_of_its_api(provider: str) -> ModelFault:
     )
 
 
+def is_too_long(words: str) -> bool:
+    """Whether a provider says so of a conversation."""
+    return any(mark in words.lower() for mark in _TOO_LONG_MARKS)
+
+
 def in_words(seconds: float) -> str:
     """A length of time as a person says it."""
     if seconds < _SECONDS_SHOWN:
@@ -97,8 +102,7 @@ def in_words(seconds: float) -> str:
 def _sentence(trouble: Trouble) -> tuple[str, str]:
     if trouble.status is None:
         return _UNREACHABLE
-    words = f"{trouble.code} {trouble.words.lower()}"
-    if any(mark in words for mark in _TOO_LONG_MARKS):
+    if is_too_long(f"{trouble.code} {trouble.words}"):
         return _TOO_LONG
     if trouble.status == 401 and not trouble.has_key:
         return _NO_KEY

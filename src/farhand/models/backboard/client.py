@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 from farhand.errors import BadSetting, ModelFault
 from farhand.models.connection import Connection
-from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api, unreadable
+from farhand.models.faults import Trouble, broke_off, fault_of, is_too_long, no_answer_of_its_api, unreadable
 from farhand.models.reading import GARBLED
 from farhand.models.settings import UNUSABLE, checked_address, checked_key
 
@@ -136,6 +136,9 @@ def _words(error: Exception) -> str:
 
 
 def _fault(status: int | None, words: str, model: str, *, begun: bool) -> ModelFault:
+    if status is None and is_too_long(words):
+        # in the middle of a stream there is no status any more
+        status = 400
     if status is None and not words.startswith(_NO_ANSWER):
         return ModelFault(f"Backboard's run failed. It says: {words}", hint="Send the message again.")
     if status is None and begun:
