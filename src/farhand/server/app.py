@@ -30,6 +30,7 @@ from farhand.server.door import Authenticate, Door
 from farhand.server.faces import faces_of
 from farhand.server.guard import Guarded, GuardedSocket
 from farhand.server.pages import not_found, pages
+from farhand.server.paths import by_path
 from farhand.server.recheck import Recheck
 from farhand.server.traffic import Traffic
 from farhand.server.ui import built_ui
@@ -112,7 +113,8 @@ class App:
             self._attendance = attendance
             faces = self._faces(farhand, attendance)
             routes = [*self._sockets(faces), *self._routes(faces), *self._pages(farhand)]
-            self._router = self.door.wrap(Router(routes, default=not_found, redirect_slashes=False))
+            router = Router(routes, default=not_found, redirect_slashes=False)
+            self._router = self.door.wrap(by_path(routes, router))
             self._farhand = farhand
             self.door.reopen()
             self._recheck.open()
