@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from farhand.core.event import Entry
 from farhand.core.principal import Owner
@@ -18,14 +19,16 @@ from farhand.store.postgres.hints import Hint, notifications, read_note
 from farhand.store.postgres.line import Declined, Line, Lost, Raced, connect
 from farhand.store.postgres.lines import Lines
 from farhand.store.postgres.place import Place
-from farhand.store.postgres.rows import Columns, entry_of
+from farhand.store.postgres.rows import Columns, entry_of, number_of
 
 log = logging.getLogger("farhand.store")
 
-ALIVE_SEC = 0.5
-"""How often the connection is asked, and how long it may take to answer."""
-BLIND_SEC = 1.0
+PAUSE_SEC = 0.5
+"""Between two signs of life that are asked for."""
+SAID_SEC = 1.0
+LOOK_SEC = 1.0
 """How often everybody looks at the record while nothing can be heard."""
+AGAIN_SEC = 0.25
 WATCHED_EVERY = 4
 """So many signs of life between two tellings of who is read here."""
 
@@ -40,12 +43,14 @@ class Bell:
         self._more = asyncio.Event()
         self._to_say: list[Hint] = []
         self._say_now = asyncio.Event()
-        self.is_heard = False
+        self._deaf = asyncio.Event()
+        self.is_hearing = False
         """Whether there is a connection that hears."""
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen())
+            group.create_task(self._look_while_deaf())
             group.create_task(self._fetch_entries())
 
     def say(self, hint: Hint) -> None:
@@ -58,11 +63,20 @@ class Bell:
             try:
                 await self._hear_until_lost()
             except (Lost, Declined, Raced, ValueError, TimeoutError) as error:
-                if self.is_heard:
+                if self.is_hearing:
                     log.warning("nothing is heard of the other servers: %s", error)
-            self.is_heard = False
-            self._hub.shake_all()
-            await asyncio.sleep(BLIND_SEC)
+            self.is_hearing = False
+            self._deaf.set()
+            await asyncio.sleep(AGAIN_SEC)
+
+    async def _look_while_deaf(self) -> None:
+        """Not while the database is away: whoever waits shall go on waiting, and not be told to fail."""
+        while True:
+            await self._deaf.wait()
+            with suppress(Broken):
+                await self._lines.many("SELECT 1", (), number_of)
+                self._hub.shake_all()
+            await asyncio.sleep(LOOK_SEC)
 
     async def _hear_until_lost(self) -> None:
         line = await connect(self._place)
@@ -70,7 +84,8 @@ class Bell:
             await line.listen(self._place.channel, self._hear)
             # what was said before this moment is in the record alone
             self._hub.shake_all()
-            self.is_heard = True
+            self._deaf.clear()
+            self.is_hearing = True
             count = 0
             while not line.is_closed:
                 await self._speak(line, is_time_to_tell=count % WATCHED_EVERY == 0)
@@ -83,18 +98,19 @@ class Bell:
         said, self._to_say = self._to_say, []
         if is_time_to_tell:
             said += [(hints.READ, topic) for topic in self._hub.read_here()]
-        async with asyncio.timeout(ALIVE_SEC * 2):
+        if not said:
+            await line.ask()
+            return
+        async with asyncio.timeout(SAID_SEC):
             for note in notifications(self._name, said):
                 await line.fetch("SELECT pg_notify($1, $2)", self._place.channel, note)
-            if not said:
-                await line.fetch("SELECT 1")
 
     async def _pause(self) -> None:
         self._say_now.clear()
         if self._to_say:
             return
         try:
-            async with asyncio.timeout(ALIVE_SEC):
+            async with asyncio.timeout(PAUSE_SEC):
                 await self._say_now.wait()
         except TimeoutError:
             return

@@ -22,13 +22,17 @@ log = logging.getLogger("farhand.store")
 Row: TypeAlias = Sequence[object]
 
 CONNECT_SEC = 5.0
-COMMAND_SEC = 10.0
+COMMAND_SEC = 8.0
 CLOSE_SEC = 2.0
+IDLE_SEC = 3.0
+"""After so much silence a connection is asked whether it still is one."""
+ALIVE_SEC = 1.0
+"""How long the answer to that may take."""
 
 _SETTINGS = {
     "application_name": "farhand",
     # all in milliseconds: below our own patience, so that the database says which statement was slow
-    "statement_timeout": "8000",
+    "statement_timeout": "6000",
     "lock_timeout": "4000",
     # whoever is stopped in the middle of a transaction must not keep its rows from the others
     "idle_in_transaction_session_timeout": "4000",
@@ -56,6 +60,7 @@ class Line:
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
+        self._used_at = _now()
 
     @property
     def is_closed(self) -> bool:
@@ -75,9 +80,23 @@ class Line:
         async with self._in_time():
             await self._connection.add_listener(channel, lambda _line, _pid, _channel, text: heard(text))
 
-    def on_end(self, ended: Callable[[], None]) -> None:
-        """Hears of the end of the connection, whoever ended it."""
-        self._connection.add_termination_listener(lambda _line: ended())
+    async def is_alive(self) -> bool:
+        """Asks, if it was silent for long: one that a firewall forgot looks like any other."""
+        if self.is_closed:
+            return False
+        if _now() - self._used_at < IDLE_SEC:
+            return True
+        try:
+            await self.ask()
+        except (Lost, Declined):
+            self.cut()
+            return False
+        return True
+
+    async def ask(self) -> None:
+        """For a sign of life, and soon."""
+        async with self._in_time(ALIVE_SEC):
+            await self._connection.fetchval("SELECT 1")
 
     def cut(self) -> None:
         """At once, without a farewell."""
@@ -90,10 +109,11 @@ class Line:
             self.cut()
 
     @asynccontextmanager
-    async def _in_time(self) -> AsyncIterator[None]:
+    async def _in_time(self, seconds: float = COMMAND_SEC) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(COMMAND_SEC):
+            async with asyncio.timeout(seconds):
                 yield
+            self._used_at = _now()
         except TimeoutError as error:
             self.cut()
             raise Lost("the database did not answer in time") from error
@@ -129,6 +149,10 @@ async def connect(place: Place) -> Line:
     except (TimeoutError, *_ALL) as error:
         raise Lost(str(error) or "the database did not answer in time") from error
     return Line(connection)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 _ALL = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)

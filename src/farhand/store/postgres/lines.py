@@ -81,8 +81,9 @@ class Lines:
 
     async def _try(self, work: Callable[[Line], Awaitable[R]]) -> R:
         for _ in range(TRIES):
-            is_fresh = not self._idle
-            line = await self._connect() if is_fresh else self._idle.pop()
+            line = await self._idle_one()
+            is_fresh = line is None
+            line = line or await self._connect()
             try:
                 return await work(line)
             except Raced:
@@ -110,6 +111,16 @@ class Lines:
             yield
         finally:
             self._turn.release()
+
+    async def _idle_one(self) -> Line | None:
+        """The one that was used last, if it is still there: else none of them may be."""
+        if not self._idle:
+            return None
+        line = self._idle.pop()
+        if await line.is_alive():
+            return line
+        self._forget_idle()
+        return None
 
     async def _connect(self) -> Line:
         now = asyncio.get_running_loop().time

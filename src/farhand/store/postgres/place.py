@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from msgspec import Struct
 
@@ -39,7 +39,8 @@ def place_of(address: str) -> Place:
     if not _SCHEMA.fullmatch(schema):
         raise _bad("its schema must be a short name of small letters, digits and _")
     rest = urlencode([(key, value) for key, value in query if key != "schema"])
-    dsn = urlunsplit(("postgresql", parts.netloc, parts.path, rest, ""))
+    # with its slashes also where no host is named: the driver asks for them
+    dsn = f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
     host = parts.netloc.rpartition("@")[2] or dict(query).get("host", "")
     return Place(dsn, schema, f"{host}{parts.path} (schema {schema})")
 

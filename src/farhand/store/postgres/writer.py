@@ -217,7 +217,7 @@ class Writer:
 
     async def _connected(self) -> tuple[Line, bool]:
         """The connection, and whether it is new."""
-        if self._line is not None and not self._line.is_closed:
+        if self._line is not None and await self._line.is_alive():
             return self._line, False
         now = asyncio.get_running_loop().time
         if now() < self._down_until:

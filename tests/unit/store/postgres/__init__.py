@@ -1,0 +1,1 @@
+"""The PostgreSQL store: what it does beyond the laws."""

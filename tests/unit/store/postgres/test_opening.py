@@ -1,0 +1,97 @@
+"""Addresses, tables that many processes make at once, and what is wrong with a database in one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from farhand.core.principal import Owner
+from farhand.errors import BadSetting
+from farhand.store.address import open_store
+from farhand.store.base import Committed, InsertThread
+from farhand.store.postgres import PostgresStore
+from farhand.store.postgres.migrate import latest_version
+from farhand.store.postgres.place import place_of
+from farhand.testing.store_laws.given import Given
+from tests.postgres import Cluster
+from tests.requirement import requirement
+
+
+@requirement("postgres:tables")
+async def test_many_processes_that_start_at_once_make_the_tables_once(address: str) -> None:
+    stores = await asyncio.gather(*(PostgresStore.open(address) for _ in range(8)))
+    assert await stores[0].threads(Owner("a", "b"), limit=10) == []
+    for store in stores:
+        await store.close()
+
+
+@requirement("postgres:tables")
+async def test_tables_of_another_program_are_never_touched(
+    cluster: Cluster, postgres: PostgresStore, address: str
+) -> None:
+    theirs = cluster.address("theirs")
+    await postgres._lines.do(lambda line: line.run("CREATE SCHEMA theirs; CREATE TABLE theirs.things ()"))
+    with pytest.raises(BadSetting, match="tables of another program"):
+        await PostgresStore.open(theirs)
+
+
+@requirement("postgres:tables")
+async def test_tables_of_a_newer_farhand_are_left_alone(postgres: PostgresStore, address: str) -> None:
+    newer = latest_version() + 1
+    await postgres._lines.do(lambda line: line.fetch("UPDATE farhand_version SET number = $1", newer))
+    with pytest.raises(BadSetting, match="newer farhand"):
+        await PostgresStore.open(address)
+
+
+@requirement("postgres:database-clock")
+async def test_without_a_clock_the_database_tells_the_time(address: str) -> None:
+    store = await open_store(address)
+    assert isinstance(store, PostgresStore)
+    commit = await store.commit()
+    assert isinstance(commit, Committed)
+    found = await store._lines.many(
+        "SELECT extract(epoch FROM clock_timestamp())::float8", (), lambda row: row[0]
+    )
+    assert commit.at <= store.now() <= found[0] + 1.0
+    await store.close()
+
+
+@requirement("postgres:tables")
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("postgresql://farhand:secret@127.0.0.1:1/postgres", "cannot be used"),
+        ("postgresql://h:port/db", "address cannot be used"),
+        ("postgresql://h/db?schema=Robert'); DROP", "schema must be a short name"),
+    ],
+)
+async def test_a_database_that_cannot_be_used_is_one_sentence_without_the_password(
+    address: str, words: str
+) -> None:
+    with pytest.raises(BadSetting, match=words) as caught:
+        await open_store(address)
+    assert "secret" not in str(caught.value)
+
+
+@requirement("postgres:tables")
+async def test_a_database_that_is_not_there_is_said_so(cluster: Cluster) -> None:
+    with pytest.raises(BadSetting, match="does not exist"):
+        await open_store(cluster.address("x").replace("/postgres?", "/nowhere?"))
+
+
+def test_an_address_names_a_schema_or_ours_is_used() -> None:
+    place = place_of("postgres://me@db.example:5433/shop?sslmode=require")
+    assert (place.schema, place.channel) == ("farhand", "farhand_farhand")
+    assert place.dsn == "postgresql://me@db.example:5433/shop?sslmode=require"
+    assert place.name == "db.example:5433/shop (schema farhand)"
+    assert place_of("postgresql:///shop?schema=two&host=/run").dsn == "postgresql:///shop?host=%2Frun"
+
+
+async def test_two_schemas_of_one_database_are_two_stores(cluster: Cluster, given: Given) -> None:
+    await given.thread("t1")
+    second = await PostgresStore.open(cluster.address())
+    assert await second.threads(Owner("acme", "ann"), limit=10) == []
+    await second.commit(InsertThread(given.new_thread("t2")))
+    assert len(await given.store.threads(Owner("acme", "ann"), limit=10)) == 1
+    await second.close()

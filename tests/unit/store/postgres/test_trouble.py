@@ -1,0 +1,162 @@
+"""A database that goes away and comes back, and lines that break: nobody is told anything untrue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+from farhand.core.event import TextAdded
+from farhand.errors import StoreDown
+from farhand.store.base import Committed, InsertThread, SwapCall, WriteRun
+from farhand.store.hub import freed
+from farhand.store.postgres import PostgresStore
+from farhand.store.postgres.line import Line
+from farhand.testing import FakeClock
+from farhand.testing.store_laws.given import ANN, Given
+from tests.chaos.fault_proxy import FaultProxy
+from tests.postgres import Cluster, running_cluster
+from tests.requirement import requirement
+from tests.unit.agent.stage import comes_true
+
+WITHIN_SEC = 20.0
+T = TypeVar("T")
+
+
+@pytest.fixture
+async def line(cluster: Cluster) -> AsyncIterator[FaultProxy]:
+    async with FaultProxy(("127.0.0.1", cluster.port)) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def far(cluster: Cluster, line: FaultProxy, address: str, clock: FakeClock) -> AsyncIterator[Given]:
+    """A store that reaches its database over a line that may break."""
+    schema = address.rpartition("=")[2]
+    opened = await PostgresStore.open(cluster.address(schema, port=line.port), clock)
+    yield Given(opened, clock)
+    line.flow()
+    await opened.close()
+
+
+@requirement("postgres:recovers")
+async def test_after_a_cut_everything_goes_on_by_itself(far: Given, line: FaultProxy) -> None:
+    run = await far.run()
+    for number in range(5):
+        assert line.cut() > 0
+        await _works(lambda: far.stored_run(run))
+        write = WriteRun(run_id=run.run_id, events=(TextAdded(0, str(number)),))
+        await _works(lambda write=write: far.store.commit(write))  # type: ignore[misc]
+    entries = await far.store.events(ANN, run.run_id)
+    assert [entry.event for entry in entries] == [TextAdded(0, str(number)) for number in range(5)]
+
+
+@requirement("postgres:recovers")
+async def test_half_a_connection_is_noticed_and_replaced(
+    far: Given, line: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farhand.store.postgres.line.IDLE_SEC", 0.0)
+    run = await far.run()
+    assert line.half_open() > 0
+    async with asyncio.timeout(WITHIN_SEC):
+        assert (await far.stored_run(run)).run_id == run.run_id
+        assert isinstance(await far.store.commit(WriteRun(run_id=run.run_id)), Committed)
+
+
+@requirement("postgres:recovers")
+async def test_a_database_that_does_not_answer_is_said_to_be_away(
+    far: Given, line: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farhand.store.postgres.line.IDLE_SEC", 0.0)
+    monkeypatch.setattr("farhand.store.postgres.line.CONNECT_SEC", 0.3)
+    monkeypatch.setattr("farhand.store.postgres.line.ALIVE_SEC", 0.3)
+    thread = far.new_thread("t1")
+    line.hang()
+    with pytest.raises(StoreDown):
+        await far.store.commit(InsertThread(thread))
+    with pytest.raises(StoreDown):
+        await far.store.get_thread(ANN, "t1")
+    line.flow()
+    await _works(lambda: far.store.commit(InsertThread(thread)))
+    assert await _works(lambda: far.store.get_thread(ANN, "t1")) == thread
+
+
+@requirement("postgres:woken")
+@pytest.mark.parametrize("fault", [FaultProxy.cut, FaultProxy.half_open])
+async def test_what_was_said_while_nothing_could_be_heard_is_found_in_the_record(
+    far: Given, other: Given, line: FaultProxy, fault: Callable[[FaultProxy], int]
+) -> None:
+    run = await far.run()
+    call = await far.call(run)
+    with far.store.hub.watch(freed(run.run_id)) as watch:
+        await _hears(far.store)
+        assert fault(line) > 0
+        await other.write(SwapCall(call, other.settled(call)))
+        async with asyncio.timeout(WITHIN_SEC):
+            while not watch.lost and not watch.news:
+                await watch.wait(WITHIN_SEC)
+                watch.wake()
+        assert (await _works(lambda: far.stored_run(run))).blockers == 0
+
+
+@requirement("postgres:recovers")
+async def test_a_database_that_is_killed_and_started_again_is_used_again(clock: FakeClock) -> None:
+    with running_cluster() as cluster:
+        store = await PostgresStore.open(cluster.address("crash"), clock)
+        given = Given(store, clock)
+        run = await given.run()
+        await _hears(store)
+        writing = [store.commit(WriteRun(run_id=run.run_id, events=(TextAdded(0, "x"),))) for _ in range(50)]
+        under_way = asyncio.gather(*writing, return_exceptions=True)
+        await asyncio.sleep(0)
+        cluster.kill()
+        with pytest.raises(StoreDown):
+            await store.get_thread(ANN, "t1")
+        cluster.start()
+        answers = await asyncio.wait_for(under_way, WITHIN_SEC)
+        kept = [answer for answer in answers if isinstance(answer, Committed)]
+        assert all(isinstance(answer, Committed | StoreDown) for answer in answers)
+        entries = await _works(lambda: store.events(ANN, run.run_id))
+        assert len(entries) == len(kept), "what was answered is there, and nothing else is"
+        await _works(lambda: store.commit(WriteRun(run_id=run.run_id)))
+        await _hears(store)
+        await store.close()
+
+
+@requirement("postgres:no-lock-kept")
+async def test_whoever_stops_in_the_middle_of_a_transaction_does_not_keep_its_rows(
+    given: Given, other: Given, postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await given.run()
+    stopped = await _stopped_in_mid_transaction(postgres, run.run_id)
+    async with asyncio.timeout(WITHIN_SEC):
+        await _works(lambda: other.store.commit(WriteRun(run_id=run.run_id)))
+    stopped.cut()
+
+
+async def _stopped_in_mid_transaction(store: PostgresStore, run_id: str) -> Line:
+    line = await store._lines._connect()
+    await line.run("BEGIN")
+    await line.fetch("SELECT 1 FROM runs WHERE run_id = $1 FOR UPDATE", run_id)
+    return line
+
+
+async def _works(work: Callable[[], Awaitable[T]]) -> T:
+    """Tries again while the store says that it is away."""
+    for _ in range(1_000):
+        try:
+            return await work()
+        except StoreDown:
+            await asyncio.sleep(WITHIN_SEC / 1_000)
+    raise AssertionError("the store did not come back")
+
+
+async def _hears(store: object) -> None:
+    assert isinstance(store, PostgresStore)
+
+    async def is_hearing() -> bool:
+        return store._bell.is_hearing
+
+    await comes_true(is_hearing)
