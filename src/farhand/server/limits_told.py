@@ -93,8 +93,8 @@ _RATES: Told = {
 _FILES: Told = {
     "size": ("one file, in bytes", f"{_413}, at once where its length is told"),
     "per_principal": ("files of one principal", _429),
-    "bytes_per_principal": ("all files of one principal, in bytes", _429),
-    "bytes_per_tenant": ("all files of one tenant, in bytes", _429),
+    "bytes_per_principal": ("all files of one principal, in bytes", _413),
+    "bytes_per_tenant": ("all files of one tenant, in bytes", _413),
     "uploads_per_principal": ("files of one principal that arrive at the same time", _429),
 }
 
