@@ -1,6 +1,11 @@
 import { defineConfig } from "vitest/config";
 
+// the packages as they are written, not as they are published
+const conditions = ["farhand-source", "module", "browser", "development|production", "import", "default"];
+
 export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
   test: {
     include: ["tests/**/*.test.{ts,tsx}", "packages/*/tests/**/*.test.{ts,tsx}", "apps/*/tests/**/*.test.{ts,tsx}"],
     environment: "./tests/environment.ts",

@@ -9,7 +9,7 @@ export interface Bundle {
 }
 
 export async function bundled(input: string, { external = [] }: { external?: (string | RegExp)[] } = {}): Promise<Bundle> {
-  const bundle = await rolldown({ input, external, platform: "browser", logLevel: "silent" });
+  const bundle = await rolldown({ input, external, platform: "browser", logLevel: "silent", resolve: { conditionNames: ["farhand-source", "import", "module", "browser", "default"] } });
   const { output } = await bundle.generate({ format: "es", minify: true });
   await bundle.close();
   const code = output.map((file) => (file.type === "chunk" ? file.code : "")).join("\n");

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import tailwind from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
-import { defineConfig } from "vite";
+import { defaultClientConditions, defineConfig } from "vite";
 
 const here = import.meta.dirname;
 
@@ -11,6 +11,8 @@ export default defineConfig({
   // relative, so that the pages also work below the path of a host app that mounts farhand
   base: "./",
   plugins: [react(), tailwind()],
+  // the packages as they are written, not as they are published
+  resolve: { conditions: ["farhand-source", ...defaultClientConditions] },
   build: {
     outDir: resolve(here, "../../../src/farhand/_ui"),
     emptyOutDir: true,

@@ -1,0 +1,12 @@
+// What is published of each package: plain ES modules with types, in dist/. Inside the workspace the sources are used as they
+// are, under the condition `farhand-source` of each package's exports.
+import { defineConfig } from "tsdown";
+
+const shared = { format: "esm", platform: "neutral", dts: true, clean: true, target: "es2023", fixedExtension: false, logLevel: "warn" } as const;
+
+export default defineConfig([
+  { ...shared, cwd: "packages/protocol", entry: ["src/index.ts"] },
+  { ...shared, cwd: "packages/client", entry: { index: "src/index.ts", "awaiting/index": "src/awaiting/index.ts", websocket: "src/websocket.ts" } },
+  { ...shared, cwd: "packages/ai-sdk", entry: ["src/index.ts"] },
+  { ...shared, cwd: "packages/react", entry: ["src/index.ts"] },
+]);
