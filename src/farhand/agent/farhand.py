@@ -271,8 +271,12 @@ class Farhand:
         """What a reader at this position has been told."""
         return await told_until(self.kit.store, run, position)
 
-    def read(self, run: Run, after: Position = START) -> Reader:
-        return Reader(self.kit.store, run.owner, run.run_id, after)
+    def read(self, run: Run, after: Position = START, *, is_new: bool = False) -> Reader:
+        """`is_new`: the run was begun this very moment, and nothing can have been missed."""
+        reader = Reader(self.kit.store, run.owner, run.run_id, after)
+        if is_new:
+            reader.believe(run)
+        return reader
 
     async def ping(self) -> None:
         """Raises `StoreDown` if the store does not answer, `ShuttingDown` if nobody works on runs now."""

@@ -12,7 +12,9 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from farhand.core.event import (
+    DELTAS,
     CallBegun,
+    Delta,
     Entry,
     Event,
     InputAdded,
@@ -20,7 +22,7 @@ from farhand.core.event import (
     ReasoningAdded,
     StepStarted,
     TextAdded,
-    join,
+    is_same_block,
 )
 from farhand.core.run import Run
 from farhand.errors import FarhandError, LostClaim, StoreDown
@@ -50,7 +52,7 @@ class RunLog:
         self.run = run
         self._store = store
         self._group = group
-        self._spoken: list[Spoken] = []
+        self._spoken: list[Spoken | _Words] = []
         self._next_seq = run.last_seq + 1
         self._flush_at: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
@@ -91,7 +93,7 @@ class RunLog:
             said, self._spoken = self._spoken, []
             self._next_seq += len(said) + len(events)
             write = change or WriteRun(run_id=self.run.run_id)
-            write = replace(write, fence=self.run.fence, events=(*said, *events))
+            write = replace(write, fence=self.run.fence, events=(*map(_whole, said), *events))
             try:
                 commit = await (through or self._store.commit)(*beside, write)
             except StoreDown:
@@ -126,13 +128,13 @@ class RunLog:
 
     def _add(self, event: Spoken) -> int:
         """How many characters of the same block wait already."""
+        if not isinstance(event, DELTAS):
+            self._spoken.append(event)
+            return 0
         last = self._spoken[-1] if self._spoken else None
-        if isinstance(last, _DELTAS) and isinstance(event, _DELTAS):
-            joined = join(last, event)
-            if joined is not None:
-                self._spoken[-1] = joined
-                return len(last.text)
-        self._spoken.append(event)
+        if isinstance(last, _Words) and is_same_block(last.first, event):
+            return last.add(event)
+        self._spoken.append(_Words(event))
         return 0
 
     def _flush(self) -> None:
@@ -152,4 +154,26 @@ class RunLog:
             self._flush_at = None
 
 
-_DELTAS = (TextAdded, ReasoningAdded, InputAdded)
+class _Words:
+    """A block as it is being said: put together only when it is stored, however many pieces it comes in."""
+
+    __slots__ = ("_length", "_pieces", "first")
+
+    def __init__(self, first: Delta) -> None:
+        self.first = first
+        self._pieces = [first.text]
+        self._length = len(first.text)
+
+    def add(self, delta: Delta) -> int:
+        """How many characters were there before it."""
+        before = self._length
+        self._pieces.append(delta.text)
+        self._length += len(delta.text)
+        return before
+
+    def whole(self) -> Delta:
+        return replace(self.first, text="".join(self._pieces))
+
+
+def _whole(said: Spoken | _Words) -> Spoken:
+    return said.whole() if isinstance(said, _Words) else said

@@ -12,16 +12,14 @@ from typing import Self
 from msgspec.structs import replace
 
 from farhand.core.event import (
+    DELTAS,
     START,
     Entry,
-    InputAdded,
     Position,
-    ReasoningAdded,
     RunResumed,
     StepDiscarded,
     StepFinished,
     StepStarted,
-    TextAdded,
 )
 from farhand.core.principal import Owner
 from farhand.core.run import Run
@@ -45,6 +43,7 @@ class Reader:
         self._watch: Watch = store.hub.watch(run_id)
         self._behind = True
         self._whole = after == START
+        self._believes = 0.0
 
     def __enter__(self) -> Self:
         self._watch.__enter__()
@@ -59,6 +58,12 @@ class Reader:
         """Ends a `next()` that is under way; every later one ends at once."""
         self._left = True
         self._watch.wake()
+
+    def believe(self, run: Run) -> None:
+        """The run is as it was a moment ago, so a reader at its end need not look whether there is more."""
+        if run.active and self.at.seq >= run.last_seq:
+            self._behind = False
+            self._believes = SPOKEN_SOON_SEC
 
     async def next(self, seconds: float) -> list[Entry] | None:
         """What comes after `at`; an empty list when nothing came in time; None when nothing will come.
@@ -80,7 +85,8 @@ class Reader:
         if self._store.hub.closed and not self._watch.news:
             self.cut = True
             return None
-        if not await self._watch.wait(min(seconds, self._store.hub.recheck)):
+        recheck, self._believes = self._believes or self._store.hub.recheck, 0.0
+        if not await self._watch.wait(min(seconds, recheck)):
             # nothing was heard: perhaps it was lost, so the record is asked
             self._behind = True
             return []
@@ -113,13 +119,14 @@ class Reader:
         if self._watch.lost or self._behind:
             self._watch.news.clear()
             self._behind = True
-        return fresh
+        return joined(fresh) if len(fresh) > 1 else fresh
 
     def _fresh(self, entries: list[Entry]) -> list[Entry]:
         """What of these is new. A hole means that something was not heard: the rest comes from the store."""
         fresh: list[Entry] = []
         for entry in entries:
-            if entry.end <= self.at:
+            end = entry.end
+            if end <= self.at:
                 continue
             piece = rest_of(entry, self.at)
             if piece is None:
@@ -128,7 +135,8 @@ class Reader:
             takeover = _takeover_in(piece) or self.at.takeover
             if takeover:
                 piece = replace(piece, takeover=takeover)
-            self.at = piece.end
+                end = piece.end
+            self.at = end
             fresh.append(piece)
         return fresh
 
@@ -151,7 +159,7 @@ async def told_until(store: Store, run: Run, position: Position) -> list[Entry]:
         told += [entry for entry in page if entry.seq <= position.seq]
         if page[-1].seq >= position.seq:
             break
-    if told and isinstance(told[-1].event, TextAdded | ReasoningAdded | InputAdded):
+    if told and isinstance(told[-1].event, DELTAS):
         said = replace(told[-1].event, text=told[-1].event.text[: position.offset])
         told[-1] = replace(told[-1], event=said)
     return told
@@ -183,16 +191,15 @@ async def _last_takeover(store: Store, run: Run, position: Position) -> int:
 
 def _takeover_in(entry: Entry) -> int:
     """Its number, if it is one: what was told under this number or a later one before it may be lost."""
-    match entry.event:
-        case StepDiscarded() | RunResumed(taken_over=True):
-            return entry.seq
-        case _:
-            return 0
+    event = entry.event
+    if isinstance(event, RunResumed):
+        return entry.seq if event.taken_over else 0
+    return entry.seq if isinstance(event, StepDiscarded) else 0
 
 
 def _has(entry: Entry, position: Position) -> bool:
     event = entry.event
-    length = len(event.text) if isinstance(event, TextAdded | ReasoningAdded | InputAdded) else 0
+    length = len(event.text) if isinstance(event, DELTAS) else 0
     return entry.seq == position.seq and position.offset <= length
 
 
@@ -203,9 +210,33 @@ def rest_of(entry: Entry, at: Position) -> Entry | None:
     if entry.seq != at.seq or entry.offset > at.offset:
         return None
     event = entry.event
-    if not isinstance(event, TextAdded | ReasoningAdded | InputAdded):
+    if not isinstance(event, DELTAS):
         return None
     return replace(entry, offset=at.offset, event=replace(event, text=event.text[at.offset - entry.offset :]))
+
+
+def joined(entries: list[Entry]) -> list[Entry]:
+    """Pieces of one entry as one piece: what has queued up leaves together."""
+    kept = [entries[0]]
+    pieces: list[str] = []
+    for entry in entries[1:]:
+        last = kept[-1]
+        if entry.seq != last.seq or not isinstance(entry.event, DELTAS) or not isinstance(last.event, DELTAS):
+            _close(kept, pieces)
+            kept.append(entry)
+        else:
+            pieces = pieces or [last.event.text]
+            pieces.append(entry.event.text)
+    _close(kept, pieces)
+    return kept
+
+
+def _close(kept: list[Entry], pieces: list[str]) -> None:
+    """Puts the pieces of the last entry together."""
+    last = kept[-1]
+    if pieces and isinstance(last.event, DELTAS):
+        kept[-1] = replace(last, event=replace(last.event, text="".join(pieces)))
+        pieces.clear()
 
 
 def without_discarded(entries: list[Entry]) -> list[Entry]:

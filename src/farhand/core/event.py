@@ -148,6 +148,7 @@ class AnswerHeard(Struct, frozen=True, tag_field="type", tag="answer-heard"):
 
 
 Delta: TypeAlias = TextAdded | ReasoningAdded | InputAdded
+DELTAS = (TextAdded, ReasoningAdded, InputAdded)
 
 Event: TypeAlias = (
     RunStarted
@@ -241,7 +242,7 @@ class Entry(Struct, frozen=True):
     @property
     def end(self) -> Position:
         """Where a reader stands once it has this piece."""
-        if isinstance(self.event, TextAdded | ReasoningAdded | InputAdded):
+        if isinstance(self.event, DELTAS):
             return Position(self.seq, self.offset + len(self.event.text), self.takeover)
         return Position(self.seq, 0, self.takeover)
 
@@ -276,10 +277,12 @@ def parse_position(text: str) -> Position | None:
 
 def join(first: Delta, second: Delta) -> Delta | None:
     """Both as one, or None if they belong to different blocks."""
-    if type(first) is not type(second) or _block(first) != _block(second):
+    if not is_same_block(first, second):
         return None
     return msgspec.structs.replace(first, text=first.text + second.text)
 
 
-def _block(delta: Delta) -> object:
-    return delta.call_id if isinstance(delta, InputAdded) else delta.part
+def is_same_block(first: Delta, second: Delta) -> bool:
+    if isinstance(first, InputAdded):
+        return isinstance(second, InputAdded) and first.call_id == second.call_id
+    return type(first) is type(second) and first.part == second.part

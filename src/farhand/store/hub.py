@@ -42,6 +42,9 @@ CLIENTS_CHANGED = "clients-changed"
 STREAM_BEGUN = "stream-begun"
 """Topic of streams of registered clients that began in another process."""
 
+CLOCK_STEP_SEC = 0.002
+"""Timers of an event loop may come early by as much as it rounds."""
+
 ELSEWHERE_SEC = 6.0
 """For how long it is believed that another process has a watcher: it says so again every two seconds."""
 
@@ -69,6 +72,9 @@ class Watch:
         self._topics = topics
         self._limit = limit
         self._sleeper: asyncio.Future[None] | None = None
+        self._until = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = 0.0
 
     def __enter__(self) -> Self:
         for topic in self._topics:
@@ -80,6 +86,9 @@ class Watch:
     ) -> None:
         for topic in self._topics:
             self._hub.remove(topic, self)
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
     def tell(self, item: object) -> None:
         if len(self.news) >= self._limit:
@@ -98,13 +107,31 @@ class Watch:
             return True
         loop = asyncio.get_running_loop()
         self._sleeper = loop.create_future()
-        timer = loop.call_later(seconds, _finish, self._sleeper)
+        self._until = loop.time() + seconds
+        if self._alarm is None or self._alarm_at > self._until:
+            self._set_alarm(loop)
         try:
             await self._sleeper
         finally:
-            timer.cancel()
             self._sleeper = None
         return bool(self.news)
+
+    def _set_alarm(self, loop: asyncio.AbstractEventLoop) -> None:
+        """One for many sleeps: news mostly come first, and a timer for each would cost more than they do."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = self._until
+        self._alarm = loop.call_at(self._until, self._ring, loop)
+
+    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._alarm = None
+        if self._sleeper is None:
+            return
+        if loop.time() + CLOCK_STEP_SEC < self._until:
+            # it was set for an earlier sleep
+            self._set_alarm(loop)
+        else:
+            self.wake()
 
 
 class Hub:
@@ -199,8 +226,3 @@ def tell_commit(
             hub.tell(CLIENT_CALLS, call)
     for owner in feeds:
         hub.tell(feed_of(owner), None)
-
-
-def _finish(sleeper: asyncio.Future[None]) -> None:
-    if not sleeper.done():
-        sleeper.set_result(None)

@@ -46,6 +46,8 @@ class Exchange:
     with_ids: bool = False
     unheard: bool = True
     """Nobody has heard the answer to its end yet: if it ends before it is read, that is worth a note."""
+    is_new: bool = False
+    """The run was begun this very moment: what it says is heard as it is said."""
     only_yes: bool = False
     """A first yes to a frontend tool and nothing more: there is nothing to show yet."""
 
@@ -91,7 +93,8 @@ async def resume(farhand: Farhand, owner: Owner, thread_id: str, after: Position
 
 
 def _fresh(run: Run) -> Exchange:
-    return Exchange(run, START, Chunks(run.run_id))
+    # all it has said so far is that it was started
+    return Exchange(run, Position(run.last_seq), Chunks(run.run_id), is_new=True)
 
 
 async def _replay(farhand: Farhand, run: Run) -> Exchange:

@@ -80,7 +80,7 @@ class _Endpoints:
 
     async def _show(self, request: Request, exchange: Exchange) -> None:
         encoder = Encoder(exchange.chunks, first=exchange.first, with_ids=exchange.with_ids)
-        with self._farhand.read(exchange.run, exchange.after) as reader:
+        with self._farhand.read(exchange.run, exchange.after, is_new=exchange.is_new) as reader:
             stayed = await follow(request, reader, encoder, headers=HEADERS, until=exchange.until)
         if stayed and encoder.ended and exchange.unheard and exchange.chunks.ended_unheard:
             await self._farhand.heard(exchange.run)
