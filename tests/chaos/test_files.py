@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from farhand.core.file import PIECE_BYTES
+from tests.faces.ui_stream.page import Page
 from tests.process import FarhandProcess, farhand_process
 from tests.requirement import requirement
 
@@ -81,3 +82,29 @@ async def test_an_upload_that_was_answered_survives_the_kill_right_behind_it(tmp
                 ref = response.json()["ref"]
                 found: httpx2.Response = await http.get(f"/api/files/{ref}")
                 assert found.content == body
+
+
+@requirement("files:demo")
+@pytest.mark.parametrize("prompt", ["Pick a file", "Take a photo"])
+async def test_the_demo_takes_a_picked_file_by_its_ref(prompt: str) -> None:
+    async with farhand_process("demo") as server:
+        body = b"\x89PNG" + bytes(PIECE_BYTES)
+        async with server.client() as http:
+            page = Page(http, "chat")
+            turn = await page.say(prompt)
+            [call] = turn.calls
+            for asked in turn.of("tool-approval-request"):
+                yes = {"approvalId": asked["approvalId"], "approved": True}
+                assert (await http.post("/api/tools/approve", json=yes)).json() == {"ok": True}
+            head = {**HEAD, "x-file-name": "me.png"}
+            picked = (await http.post("/api/files", content=body, headers=head)).json()
+            ack = {"toolCallId": call, "status": "success", "output": picked}
+            assert (await http.post("/api/tools/ack", json=ack)).json() == {"ok": True}
+            answer = (await page.resume()).text
+        assert "me.png" in answer
+        assert str(len(body)) in answer
+        await server.restart()
+        async with server.client() as http:
+            assert (await http.get(f"/api/files/{picked['ref']}")).content == body
+            assert (await http.delete("/api/chat/chat")).json() == {"ok": True}
+            assert (await http.get(f"/api/files/{picked['ref']}")).status_code == 404

@@ -16,6 +16,7 @@ from farhand.client.retry import until_reached
 from farhand.client.work import Asked, Work
 from farhand.clock import SystemClock
 from farhand.core.client import tool_name
+from farhand.core.file import media_type_of
 from farhand.core.ids import is_client_id
 from farhand.core.tool import Tool
 from farhand.errors import BadSetting, FarhandError, Rejected, Superseded
@@ -98,6 +99,18 @@ class Client:
     ) -> AnyTool:
         """Offers a function with a schema of its own; it gets the members of the input as arguments."""
         return self._toolbox.add(name, description, parameters, function)
+
+    async def upload(self, data: bytes, *, name: str, media_type: str) -> dict[str, object]:
+        """Brings a file that is too big for a result: its `ref`, `name`, `type` and `size`.
+
+        A handler that returns this, or has it in what it returns, refers to the file. Tried until the server
+        is there; `Rejected` if it does not take the file.
+        """
+        if media_type_of(media_type) != media_type:
+            raise BadSetting(f"'{media_type}' is no media type.", hint="Write image/png, or so.")
+        holder = SystemClock().fresh(f"{self.client_id}.p")
+        async with Link(self.url, self.client_id, holder, token=self._token) as link:
+            return await until_reached(lambda: link.upload(data, name=name, media_type=media_type))
 
     async def run(self) -> None:
         """Until it is stopped or cancelled; then the tools are withdrawn.

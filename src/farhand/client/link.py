@@ -86,6 +86,11 @@ class Link:
         who: dict[str, object] = {"clientID": self._client_id, "holder": self._holder}
         await self._send("POST", "/client-tools/progress", {**who, "requestID": call_id, "text": text})
 
+    async def upload(self, data: bytes, *, name: str, media_type: str) -> dict[str, object]:
+        about = {"x-farhand": "1", "content-type": media_type, "x-file-name": quote(name, safe="")}
+        answer = await self._ask("POST", "/api/files", data, about)
+        return msgspec.json.decode(answer, type=dict[str, object])
+
     @asynccontextmanager
     async def requests(self) -> AsyncIterator[AsyncGenerator[Event, None]]:
         """The stream of this client, once the server has opened it."""
@@ -104,11 +109,14 @@ class Link:
     async def _send(self, method: str, path: str, body: dict[str, object] | None = None) -> bytes:
         content = None if body is None else msgspec.json.encode(body)
         headers = {} if body is None else {"content-type": "application/json"}
+        return await self._ask(method, path, content, headers)
+
+    async def _ask(self, method: str, path: str, content: bytes | None, headers: dict[str, str]) -> bytes:
         try:
             response = await self._http.request(method, path, content=content, headers=headers)
         except httpx2.TransportError as error:
             raise Away(_why(error)) from error
-        if response.status_code != 200:
+        if response.status_code not in (200, 201):
             _refuse(response.status_code, response.content)
         return response.content
 

@@ -32,7 +32,7 @@ _SAFE: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
     # also where a browser passes over the attachment: it runs nothing and stands in no frame
     (b"content-security-policy", b"default-src 'none'; sandbox; frame-ancestors 'none'"),
-    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-site"),
     (b"referrer-policy", b"no-referrer"),
     # the next one to use this browser may be somebody else
     (b"cache-control", b"private, no-store"),
