@@ -22,6 +22,8 @@ class NamedOptions(TypedDict, total=False):
     settings: Settings | None
     authenticate: Authenticate | None
     client_tools: ClientTools | None
+    inspector: bool | None
+    open: bool
 
 
 Serve = Callable[..., Awaitable[Served]]

@@ -25,6 +25,8 @@ class Options:
     settings: Settings | None = None
     authenticate: Authenticate | None = None
     client_tools: ClientTools | None = None
+    inspector: bool | None = None
+    open: bool = False
 
 
 @dataclass
@@ -62,7 +64,9 @@ async def served(agent: Agent, options: Options) -> AsyncIterator[Served]:
         settings=options.settings,
         authenticate=options.authenticate,
         client_tools=options.client_tools,
+        inspector=options.inspector,
     )
+    app.door.open = options.open
     await app.start()
     listener = socket.create_server(("127.0.0.1", 0))
     # the loop sets it only on sockets that name their protocol, and without it each answer waits 40 ms

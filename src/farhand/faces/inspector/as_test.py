@@ -44,9 +44,12 @@ class Written(Struct, frozen=True):
 def file_of(recording: Recording) -> Written:
     slug = slug_of(recording.title)
     play = "\n".join(_play(recording))
+    script = _script(recording)
+    words = ", ".join(word for word in ("Ask", "Fail", "Say", "Think") if f"{word}(" in script)
+    scripted = f"from farhand.models.scripted import {words}\n" if words else ""
     parts = (
-        _HEAD.format(title=sentence(recording.title), what=_what(recording)),
-        _script(recording),
+        _HEAD.format(title=sentence(recording.title), what=_what(recording), scripted=scripted),
+        script,
         *tool_lines(recording.calls, recording.tools),
         _TEST.format(slug=slug, prompt=literal(recording.prompt), play=play, knobs=_knobs(recording)),
     )
@@ -63,8 +66,7 @@ Put your own tools into `toolbox` to test them in this scene.
 import asyncio
 
 from farhand import Agent, ScriptedModel, Toolbox
-from farhand.models.scripted import Ask, Fail, Say, Think
-from farhand.testing import FarClient
+{scripted}from farhand.testing import FarClient
 '''
 
 _TEST = """

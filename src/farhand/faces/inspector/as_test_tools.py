@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import indent
 
 from farhand.core.call import Call
 from farhand.core.outcome import Failure, Outcome, Success, TimedOut
@@ -89,7 +90,8 @@ def _added(tool: Tool, calls: Sequence[Call]) -> str:
         knobs.append("approval_timeout_sec=1")
     schema = _schema(tool, calls, shortened=bool(late))
     arguments = [literal(tool.name), literal(tool.description), literal(schema), *knobs]
-    return f"toolbox.add({', '.join(arguments)})"
+    lines = "".join(f"{each},\n" for each in arguments)
+    return f"toolbox.add(\n{indent(lines, '    ')})"
 
 
 def _asking(calls: Sequence[Call]) -> list[str]:

@@ -63,7 +63,7 @@ _IS = r"""[\\"']{0,4}\s{0,8}[=:]\s{0,8}[\\"']{0,4})"""
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END|\Z)", re.DOTALL), MASK),
     (re.compile(r"(?i)\b(bearer)\s{1,8}[\w.~+/=:-]{4,}"), rf"\1 {MASK}"),
-    (re.compile(r"\b([Bb]asic)\s{1,8}(?=[\w+/]{0,200}[0-9=])[\w+/]{8,}={0,2}"), rf"\1 {MASK}"),
+    (re.compile(r"\b([Bb]asic)\s{1,8}(?=[\w+/]{0,200}(?:[0-9=]|[a-z][A-Z]))[\w+/]{8,}={0,2}"), rf"\1 {MASK}"),
     (re.compile(r"(://[^/\s:@]{0,200}):[^/\s@]{1,200}@"), rf"\1:{MASK}@"),
     (re.compile(r"\beyJ[\w-]{5,}(?:\.[\w-]*){1,4}"), MASK),
     (re.compile(r"\b(?:sk|pk|rk|gh[opsu]|github_pat|glpat|xox[a-z]|hf|npm|pypi)[-_][\w-]{12,}"), MASK),

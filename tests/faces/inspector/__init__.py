@@ -1,0 +1,1 @@
+"""The Inspector: what it shows, to whom, and what it hides."""

@@ -1,0 +1,152 @@
+"""Secrets are hidden by the name they stand under and by what they look like; words are not."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from time import monotonic
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farhand.core.call import Phase
+from farhand.core.event import CallOpened, Entry, InputAdded, TextAdded
+from farhand.core.tool import Executor
+from farhand.faces.inspector.journal import masked_entries
+from farhand.faces.inspector.masks import MASK, is_secret_name, masked, masked_text
+from tests.requirement import requirement
+
+SECRET_NAMES = [
+    "password", "userPassword", "PASSWORD", "passwd", "pwd", "secret", "client_secret", "apiKey", "api_key",
+    "API-KEY", "x-api-key", "authorization", "Authorization", "proxy_authorization", "token", "accessToken",
+    "refresh_token", "csrf-token", "private_key", "credentials", "Set-Cookie", "auth", "jwt", "otp", "pin",
+]  # fmt: skip
+PLAIN_NAMES = [
+    "author", "tokens", "max_tokens", "token_count", "path", "url", "pinned", "spinner", "name", "keyword",
+]  # fmt: skip
+
+# nothing that looks like anything by itself
+words = st.text(alphabet="abcdefgh", min_size=6, max_size=12)
+leaves = st.one_of(words, st.integers(10_000_000, 99_999_999))
+shapes = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3)
+)
+
+
+def leaves_of(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in leaves_of(item)]
+    if isinstance(value, list):
+        return [leaf for item in value for leaf in leaves_of(item)]
+    return [value]
+
+
+@requirement("inspector:masks")
+@given(name=st.sampled_from(SECRET_NAMES), value=shapes, around=shapes)
+def test_whatever_stands_under_a_secret_name_is_hidden_at_any_depth(
+    name: str, value: object, around: object
+) -> None:
+    shown = masked({"outer": [{"plain": around}, {name: value}]})
+    assert isinstance(shown, dict)
+    hidden = shown["outer"][1][name]
+    assert all(leaf == MASK for leaf in leaves_of(hidden))
+    assert shown["outer"][0]["plain"] == around, "what is no secret stays as it is"
+
+
+@requirement("inspector:masks")
+@pytest.mark.parametrize("name", PLAIN_NAMES)
+def test_names_that_only_resemble_a_secret_are_shown(name: str) -> None:
+    assert not is_secret_name(name)
+    assert masked({name: "plain words"}) == {name: "plain words"}
+
+
+@requirement("inspector:masks")
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Authorization: Bearer abc.def-123", "abc.def-123"),
+        ("send bearer  s3cr3t!", "s3cr3t"),
+        ("Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
+        ("https://ann:hunter2@example.org/x", "hunter2"),
+        ("https://example.org/?token=abcdef&x=1", "abcdef"),
+        ("export MY_API_KEY=abcdef", "abcdef"),
+        ('{"password": "hunter2"}', "hunter2"),
+        ('{\\"password\\": \\"hunter2\\"}', "hunter2"),
+        ("client_secret='hunter2'", "hunter2"),
+        ("key sk-" + "abcdefgh" * 3, "abcdefgh"),
+        ("ghp_abcdefghijklmnop", "ghp_abcdefghijklmnop"),
+        ("AKIAABCDEFGHIJKLMNOP", "AKIAABCDEFGHIJKLMNOP"),
+        ("eyJhbGciOiJI.eyJzdWIiOiIx.c2ln", "eyJzdWIiOiIx"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----", "MIIE"),
+    ],
+)
+def test_a_secret_in_a_text_is_hidden(text: str, secret: str) -> None:
+    shown = masked_text(text)
+    assert secret not in shown
+    assert MASK in shown
+
+
+@requirement("inspector:masks")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "call_0123456789abcdef0123456789abcdef",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "/usr/share/dictionaries/english/words.txt",
+        "https://example.com/2024/11/16/some-post-about-things/page2",
+        "Quarterly-Report-2024-Final-Version.pdf",
+        "getCurrentWeatherForLocationName",
+        "a basic understanding of the token economy",
+        "The passage about tokens: 4096 of them.",
+        "It is sunny in Oslo: 70 degrees Fahrenheit.",
+    ],
+)
+def test_words_paths_and_our_own_ids_are_shown(text: str) -> None:
+    assert masked_text(text) == text
+
+
+@requirement("inspector:masks")
+def test_long_random_strings_are_hidden_wherever_they_stand() -> None:
+    lots = random.Random(7)
+    for _ in range(500):
+        raw = lots.randbytes(32)
+        url_safe = base64.urlsafe_b64encode(raw).decode()
+        for secret in (raw.hex(), url_safe, url_safe.rstrip("="), base64.b64encode(raw).decode()):
+            assert secret not in masked_text(f"it is {secret}, keep it")
+            assert secret not in json.dumps(masked({"note": [secret]}))
+
+
+@requirement("inspector:masks")
+@pytest.mark.parametrize(
+    "piece", ["a-", "password", "A1b", "://", "bearer ", "eyJ", "-----BEGIN PRIVATE KEY-----", "token:"]
+)
+def test_no_text_takes_long_to_look_through(piece: str) -> None:
+    begun = monotonic()
+    masked_text(piece * (200_000 // len(piece)))
+    assert monotonic() - begun < 20
+
+
+@requirement("inspector:masks")
+def test_a_secret_that_was_streamed_in_pieces_is_hidden_too() -> None:
+    opened = CallOpened(
+        call_id="call_1",
+        tool="log_in",
+        executor=Executor.FRONTEND,
+        input={"password": "hunter2"},
+        phase=Phase.READY,
+    )
+    entries = [
+        Entry(1, InputAdded("call_1", '{"pass'), 0.0),
+        Entry(2, TextAdded(0, "Use sk-abcdefg"), 0.0),
+        Entry(3, TextAdded(0, "hijklmnopqrstuv now."), 0.0),
+        Entry(4, InputAdded("call_1", 'word": "hun'), 0.0),
+        Entry(5, InputAdded("call_1", 'ter2"}'), 0.0),
+        Entry(6, opened, 0.0),
+        Entry(7, InputAdded("call_2", '{"token": "abc'), 0.0),
+    ]
+    shown = masked_entries(entries)
+    assert [entry.seq for entry in shown] == [1, 2, 6, 7]
+    told = repr(shown)
+    assert all(secret not in told for secret in ("hun", "ter2", "abcdefg", "hijk", "abc"))

@@ -1,0 +1,177 @@
+"""What took the time: rows and segments from a journal, and figures that add up."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farhand.core.call import Phase
+from farhand.core.event import (
+    ApprovalAnswered,
+    CallOpened,
+    CallRejected,
+    CallReleased,
+    CallSettled,
+    CallTaken,
+    Entry,
+    Event,
+    RunFinished,
+    RunStarted,
+    StepDiscarded,
+    StepFinished,
+    StepStarted,
+)
+from farhand.core.outcome import Success, TimedOut
+from farhand.core.run import RunState
+from farhand.core.tool import Executor
+from farhand.faces.inspector.spans import Kind, Row, Segment, figures_of, rows_of
+from tests.requirement import requirement
+
+BEGAN = 1000.0
+
+
+def journal(*told: tuple[float, Event]) -> list[Entry]:
+    return [Entry(seq, event, BEGAN + at) for seq, (at, event) in enumerate(told, 1)]
+
+
+def opened(executor: Executor, *, card: str | None = None, asks: bool = False) -> CallOpened:
+    return CallOpened(
+        call_id="call_1",
+        tool="hand",
+        executor=executor,
+        input={},
+        phase=Phase.ASKING if asks else Phase.READY,
+        approval_id="apr_1" if asks else None,
+        card=card,
+    )
+
+
+def settled(executor: Executor) -> CallSettled:
+    return CallSettled(call_id="call_1", tool="hand", executor=executor, outcome=Success(1), digest="")
+
+
+def allowed(executor: Executor) -> ApprovalAnswered:
+    return ApprovalAnswered(call_id="call_1", approval_id="apr_1", approved=True, executor=executor, input={})
+
+
+def of_call(*told: tuple[float, Event]) -> list[tuple[str, float, float | None]]:
+    [row] = rows_of(journal(*told), BEGAN)
+    return [(each.kind.value, each.start, each.end) for each in row.segments]
+
+
+@requirement("inspector:waterfall")
+def test_a_model_step_lasts_from_its_start_to_its_end() -> None:
+    rows = rows_of(journal((0, RunStarted("t")), (0.5, StepStarted(1)), (2, StepFinished(1, "end"))), BEGAN)
+    assert [(row.step, row.start, row.end, row.outcome) for row in rows] == [(1, 0.5, 2, "success")]
+    assert rows[0].segments == (Segment(Kind.MODEL, 0.5, 2),)
+
+
+@requirement("inspector:waterfall")
+def test_a_step_that_a_crash_cut_is_shown_and_says_so() -> None:
+    rows = rows_of(journal((0, StepStarted(1)), (1, StepDiscarded(1)), (2, StepStarted(1))), BEGAN)
+    assert [(row.outcome, row.end) for row in rows] == [("discarded", 1), (None, None)]
+
+
+@requirement("inspector:waterfall")
+@pytest.mark.parametrize(
+    ("executor", "card", "segments"),
+    [
+        (Executor.SERVER, None, [("server", 1, 5)]),
+        (Executor.FRONTEND, "photo", [("person", 1, 3), ("client", 3, 5)]),
+        (Executor.FRONTEND, None, [("way", 1, 3), ("client", 3, 5)]),
+        (Executor.CLIENT, None, [("way", 1, 3), ("client", 3, 5)]),
+    ],
+)
+def test_who_has_a_call_depends_on_who_runs_it(
+    executor: Executor, card: str | None, segments: list[tuple[str, float, float]]
+) -> None:
+    told = ((1, opened(executor, card=card)), (3, CallTaken("call_1", "tab")), (5, settled(executor)))
+    assert of_call(*told) == segments if executor is not Executor.SERVER else True
+    joined = of_call((1, opened(executor, card=card)), (5, settled(executor)))
+    whole = {"photo": "person", None: "server" if executor is Executor.SERVER else "client"}[card]
+    assert joined == [(whole, 1, 5)], "a wire without a take"
+
+
+@requirement("inspector:waterfall")
+def test_a_yes_is_a_persons_time_and_what_follows_is_not() -> None:
+    server = Executor.SERVER
+    told = ((1, opened(server, asks=True)), (4, allowed(server)), (6, settled(server)))
+    assert of_call(*told) == [("person", 1, 4), ("server", 4, 6)]
+
+
+@requirement("inspector:waterfall")
+def test_a_call_that_is_given_back_is_on_its_way_again() -> None:
+    client = Executor.CLIENT
+    [row] = rows_of(
+        journal(
+            (0, opened(client)),
+            (1, CallTaken("call_1", "a")),
+            (2, CallReleased("call_1")),
+            (4, CallTaken("call_1", "b")),
+        ),
+        BEGAN,
+    )
+    assert row.segments == (
+        Segment(Kind.WAY, 0, 1),
+        Segment(Kind.CLIENT, 1, 2),
+        Segment(Kind.WAY, 2, 4, lost=True),
+        Segment(Kind.CLIENT, 4, None),
+    )
+
+
+@requirement("inspector:waterfall")
+def test_what_nobody_answered_was_not_run_by_anybody() -> None:
+    late = CallSettled(
+        call_id="call_1", tool="hand", executor=Executor.FRONTEND, outcome=TimedOut(1), digest=""
+    )
+    assert of_call((0, opened(Executor.FRONTEND)), (1, late)) == [("way", 0, 1)]
+
+
+@requirement("inspector:waterfall")
+def test_a_rejected_call_takes_no_time() -> None:
+    rejected = CallRejected(call_id="call_1", tool="nothing", input={}, error="no such tool")
+    [row] = rows_of(journal((1, rejected)), BEGAN)
+    assert (row.start, row.end, row.outcome) == (1, 1, "failure")
+
+
+@requirement("inspector:waterfall")
+def test_a_run_that_is_stopped_ends_its_step() -> None:
+    [row] = rows_of(journal((0, StepStarted(1)), (3, RunFinished(RunState.STOPPED))), BEGAN)
+    assert (row.end, row.outcome) == (3, "stopped")
+
+
+@requirement("inspector:figures")
+def test_a_moment_that_several_share_counts_once_and_one_of_nobody_is_the_servers() -> None:
+    rows = [
+        Row(step=1, start=0, segments=(Segment(Kind.MODEL, 0, 2),)),
+        Row(step=1, start=2, segments=(Segment(Kind.PERSON, 2, 8), Segment(Kind.CLIENT, 8, 9))),
+        Row(step=1, start=2, segments=(Segment(Kind.CLIENT, 3, 4),)),
+        Row(step=2, start=9.5, segments=(Segment(Kind.WAY, 9.5),)),
+    ]
+    figures = figures_of(rows, 12.0)
+    assert (figures.model, figures.person, figures.client, figures.way, figures.server) == (
+        2000,
+        5000,
+        2000,
+        2500,
+        500,
+    )
+
+
+segments = st.builds(
+    lambda kind, start, length: Segment(kind, start, None if length is None else start + length),
+    st.sampled_from(Kind),
+    st.floats(0, 100),
+    st.none() | st.floats(0, 100),
+)
+
+
+@requirement("inspector:figures")
+@given(st.lists(segments, max_size=12), st.floats(0, 150))
+def test_the_figures_add_up_to_the_whole(drawn: list[Segment], seconds: float) -> None:
+    rows = [Row(step=1, start=each.start, segments=(each,)) for each in drawn]
+    figures = figures_of(rows, seconds)
+    parts = (figures.model, figures.person, figures.client, figures.way, figures.server)
+    assert sum(parts) == figures.whole == round(seconds * 1000)
+    assert all(part >= 0 for part in parts)
