@@ -40,6 +40,8 @@ DOUBT_SEC = 0.1
 UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 """What is raised for a record that JSON or the database cannot hold: the fault of that record alone."""
 
+NOTIFY = "SELECT pg_notify($1, note) FROM unnest($2::text[]) AS note"
+
 log = logging.getLogger("farhand.store")
 
 
@@ -174,8 +176,9 @@ class Writer:
         if not told:
             await line.run("ROLLBACK")
             return
-        for note in notifications(self._name, (hint for each in told for hint in hints_of(each))):
-            await line.fetch("SELECT pg_notify($1, $2)", self._place.channel, note)
+        notes = notifications(self._name, (hint for each in told for hint in hints_of(each)))
+        if notes:
+            await line.fetch(NOTIFY, self._place.channel, notes)
         transaction.is_in_doubt = True
         await line.run("COMMIT")
 
