@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+
 import httpx2
 import pytest
 from starlette.requests import HTTPConnection
@@ -29,13 +32,25 @@ def check(request: HTTPConnection) -> Principal | None:
     return Principal(heads.get("x-tenant", "acme"), heads["x-name"], scopes)
 
 
-def person(on: Served, name: str, **more: str) -> httpx2.AsyncClient:
-    headers = {"x-name": name, **{f"x-{key}": value for key, value in more.items()}}
-    return httpx2.AsyncClient(base_url=on.url, headers=headers, timeout=None, verify=False)
+Visit = Callable[..., httpx2.AsyncClient]
+
+
+@pytest.fixture
+async def person() -> AsyncIterator[Visit]:
+    """`person(served, "ann", tenant=…, may=…)`: somebody who is signed in; gone with the test."""
+    async with AsyncExitStack() as stack:
+
+        def come(on: Served, name: str, **more: str) -> httpx2.AsyncClient:
+            headers = {"x-name": name, **{f"x-{key}": value for key, value in more.items()}}
+            visit = httpx2.AsyncClient(base_url=on.url, headers=headers, timeout=None, verify=False)
+            stack.push_async_callback(visit.aclose)
+            return visit
+
+        yield come
 
 
 @requirement("inspector:owners")
-async def test_what_is_anothers_does_not_exist(serve: Serve, store: str) -> None:
+async def test_what_is_anothers_does_not_exist(serve: Serve, person: Visit, store: str) -> None:
     scene = Scene([[Ask("open_url", {"url": "u"})], "Done."])
     on = await serve(scene.agent, store=store, authenticate=check, inspector=True)
     ann, bob, other = person(on, "ann"), person(on, "bob"), person(on, "ann", tenant="other")
@@ -71,7 +86,7 @@ async def test_it_is_on_for_this_machine_and_for_nobody_without_the_token(serve:
 
 
 @requirement("inspector:door")
-async def test_it_is_off_behind_a_hook_unless_switched_on(serve: Serve) -> None:
+async def test_it_is_off_behind_a_hook_unless_switched_on(serve: Serve, person: Visit) -> None:
     on = await serve(Scene(["x"]).agent, authenticate=check)
     ann = person(on, "ann")
     for path in (*PATHS, "/runs/run_1", "/calls/call_1"):
@@ -81,7 +96,7 @@ async def test_it_is_off_behind_a_hook_unless_switched_on(serve: Serve) -> None:
 
 
 @requirement("inspector:door")
-async def test_it_needs_the_scope_for_it(serve: Serve) -> None:
+async def test_it_needs_the_scope_for_it(serve: Serve, person: Visit) -> None:
     on = await serve(Scene(["x"]).agent, authenticate=check, inspector=True)
     for path in PATHS:
         assert (await person(on, "ann").get(f"{ROOT}{path}")).status_code == 200

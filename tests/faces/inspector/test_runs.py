@@ -254,6 +254,7 @@ async def test_the_frames_of_a_registered_client_are_shown_to_the_run_and_withou
         )
         assert "event: tool-request\n" in frames
         assert "event: tool-settled\n" in frames
+    shown = await look(http, f"/calls/{alone['requestID']}")
     assert titles(shown) == ["Asked by a program", "Answer taken, once"]
     assert shown["runId"] is None
 
