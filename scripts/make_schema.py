@@ -20,6 +20,7 @@ from farhand.faces.ack import shapes as ack
 from farhand.faces.awaiting import shapes as awaiting
 from farhand.faces.client_tools import shapes as client_tools
 from farhand.faces.events import shapes as events
+from farhand.faces.inspector import shapes as inspector
 from farhand.faces.files import shapes as files
 from farhand.faces.threads import shapes as threads
 from farhand.faces.ui_stream import shapes as ui_stream
@@ -79,6 +80,19 @@ WIRES: dict[str, dict[str, object]] = {
         "ToolStatusEvent": events.ToolStatus,
     },
 }
+WIRES["inspector"] = {
+    "InspectedRuns": inspector.RunPage,
+    "InspectedRun": inspector.RunShape,
+    "InspectedEvents": inspector.EventPage,
+    "InspectedCall": inspector.CallShape,
+    "InspectedReceipt": inspector.ReceiptShape,
+    "InspectedTest": inspector.TestShape,
+    "InspectedClient": inspector.ClientShape,
+    "InspectedTool": inspector.ToolShape,
+    "InspectedWaiting": inspector.WaitingShape,
+    "InspectedServer": inspector.ServerShape,
+}
+
 
 # names of shapes that mean something else beside those of the other wires
 RENAMED = {
@@ -101,6 +115,25 @@ RENAMED = {
     ("client_tools", "ProgressBody"): "ClientToolProgress",
     ("client_tools", "Refusal"): "ClientToolRefusal",
     ("client_tools", "Fault"): "ClientToolFault",
+    ("inspector", "RunPage"): "InspectedRuns",
+    ("inspector", "RunShape"): "InspectedRun",
+    ("inspector", "EventPage"): "InspectedEvents",
+    ("inspector", "CallShape"): "InspectedCall",
+    ("inspector", "ReceiptShape"): "InspectedReceipt",
+    ("inspector", "TestShape"): "InspectedTest",
+    ("inspector", "ClientShape"): "InspectedClient",
+    ("inspector", "ToolShape"): "InspectedTool",
+    ("inspector", "WaitingShape"): "InspectedWaiting",
+    ("inspector", "ServerShape"): "InspectedServer",
+    ("inspector", "RunRow"): "InspectedRunRow",
+    ("inspector", "Trouble"): "InspectedTrouble",
+    ("inspector", "SegmentShape"): "InspectedSegment",
+    ("inspector", "RowShape"): "InspectedRow",
+    ("inspector", "FiguresShape"): "InspectedFigures",
+    ("inspector", "EventShape"): "InspectedEvent",
+    ("inspector", "SentenceShape"): "InspectedSentence",
+    ("inspector", "FrameShape"): "InspectedFrame",
+    ("inspector", "WireShape"): "InspectedWire",
     ("events", "Gap"): "FeedGap",
     ("events", "ClientTools"): "ClientToolsEvent",
     ("events", "RequestShape"): "ToldRequest",
@@ -108,7 +141,17 @@ RENAMED = {
     ("events", "ToolStatus"): "ToolStatusEvent",
 }
 
-GUARDED = ("About", "AckReply", "AwaitedTool", "Chunk", "MetaInit", "OpenCall", "Thread", "ThreadPage", "Tool")
+GUARDED = (
+    "About",
+    "AckReply",
+    "AwaitedTool",
+    "Chunk",
+    "MetaInit",
+    "OpenCall",
+    "Thread",
+    "ThreadPage",
+    "Tool",
+)
 """What a page reads from the wire, and must not believe unseen."""
 
 

@@ -8,4 +8,5 @@ export type * from "./files.ts";
 export type * from "./awaiting.ts";
 export type * from "./client-tools.ts";
 export type * from "./events.ts";
+export type * from "./inspector.ts";
 export { isAbout, isAckReply, isAwaitedTool, isChunk, isMetaInit, isOpenCall, isThread, isThreadPage, isTool } from "./guards.ts";
