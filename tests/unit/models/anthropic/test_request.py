@@ -129,3 +129,13 @@ def test_a_tool_without_a_schema_takes_an_object() -> None:
 def test_tools_that_are_gone_are_named_as_long_as_the_history_tells_of_them() -> None:
     telling = Telling(Prompt((user("go"), said(ASKED), results(FOUND))))
     assert [tool["name"] for tool in gone_tools_of(telling)] == ["look"]
+
+
+@requirement("models:blank-texts")
+def test_a_blank_text_that_an_older_history_kept_is_left_out_and_thoughts_stay() -> None:
+    blank = Reasoning("", {"anthropic": {"type": "text", "text": "\n\n", "citations": None}})
+    kept = Reasoning("hm", {"anthropic": THOUGHT})
+    assert told(user("go"), said(kept, Text("\n\n"), blank, kept, ASKED), results(FOUND))[1] == {
+        "role": "assistant",
+        "content": [THOUGHT, THOUGHT, CALL],
+    }
