@@ -1,7 +1,8 @@
+import { defaultServerConditions } from "vite";
 import { defineConfig } from "vitest/config";
 
 // the packages as they are written, not as they are published
-const conditions = ["farhand-source", "module", "browser", "development|production", "import", "default"];
+const conditions = ["farhand-source", ...defaultServerConditions.filter((each) => each !== "module")];
 
 export default defineConfig({
   resolve: { conditions },
