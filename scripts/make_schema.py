@@ -20,8 +20,8 @@ from farhand.faces.ack import shapes as ack
 from farhand.faces.awaiting import shapes as awaiting
 from farhand.faces.client_tools import shapes as client_tools
 from farhand.faces.events import shapes as events
-from farhand.faces.inspector import shapes as inspector
 from farhand.faces.files import shapes as files
+from farhand.faces.inspector import shapes as inspector
 from farhand.faces.threads import shapes as threads
 from farhand.faces.ui_stream import shapes as ui_stream
 from farhand.faces.ui_stream.chunks import Chunk
