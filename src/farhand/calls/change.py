@@ -16,14 +16,14 @@ from farhand.core.result import Result
 from farhand.store.base import AllowTool, BindFiles, SwapCall, Tell, When, Write, WriteRun
 
 
-class Reply(Struct, frozen=True):
+class Reply(Struct, frozen=True, gc=False):
     """A person's answer on its way to the call that asked."""
 
     approval_id: str
     answer: Answer
 
 
-class Change(Struct, frozen=True):
+class Change(Struct, frozen=True, gc=False):
     before: Call
     after: Call
     events: tuple[Event, ...] = ()

@@ -13,7 +13,7 @@ from farhand.core.settings import Patience
 from farhand.core.tool import Executor, Tool, digest_of_approval
 
 
-class Opening(Struct, frozen=True, kw_only=True):
+class Opening(Struct, frozen=True, gc=False, kw_only=True):
     """One wish of the model (or of a program) that passed its checks."""
 
     call_id: str

@@ -9,7 +9,7 @@ from msgspec import Struct
 from farhand.errors import Misuse
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class Answer(Struct, frozen=True, gc=False, kw_only=True):
     """What the person said. Edited input arrives here and nowhere else."""
 
     approved: bool
@@ -23,7 +23,7 @@ class Answer(Struct, frozen=True, kw_only=True):
             raise Misuse(f"approved is True or False, not {self.approved!r}.")
 
 
-class Approval(Struct, frozen=True, kw_only=True):
+class Approval(Struct, frozen=True, gc=False, kw_only=True):
     """Asked with `digest` (tool version and input); answered once. An edit keeps both inputs."""
 
     approval_id: str

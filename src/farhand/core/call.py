@@ -63,21 +63,21 @@ MOVE_OF: dict[type[Outcome], Move] = {
 }
 
 
-class Take(Struct, frozen=True):
+class Take(Struct, frozen=True, gc=False):
     """Who executes the call, and until when nobody else may start it. It never decides who may answer."""
 
     holder: str
     until: float
 
 
-class Request(Struct, frozen=True):
+class Request(Struct, frozen=True, gc=False):
     """What came beside a call that a program made itself, without a run: the ids it may ask for it by."""
 
     request_id: str | None = None
     message_id: str | None = None
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class Call(Struct, frozen=True, gc=False, kw_only=True):
     call_id: str
     owner: Owner
     thread_id: str

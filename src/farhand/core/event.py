@@ -18,46 +18,46 @@ from farhand.core.run import RunState, Usage
 from farhand.core.tool import Executor
 
 
-class RunStarted(Struct, frozen=True, tag_field="type", tag="run-started"):
+class RunStarted(Struct, frozen=True, gc=False, tag_field="type", tag="run-started"):
     thread_id: str
     user_message_id: str | None = None
 
 
-class StepStarted(Struct, frozen=True, tag_field="type", tag="step-started"):
+class StepStarted(Struct, frozen=True, gc=False, tag_field="type", tag="step-started"):
     step: int
 
 
-class ModelDelayed(Struct, frozen=True, tag_field="type", tag="model-delayed"):
+class ModelDelayed(Struct, frozen=True, gc=False, tag_field="type", tag="model-delayed"):
     """The provider is busy and is asked again by itself; `message` says so to whoever watches."""
 
     message: str
 
 
-class TextAdded(Struct, frozen=True, tag_field="type", tag="text-added"):
+class TextAdded(Struct, frozen=True, gc=False, tag_field="type", tag="text-added"):
     """`part` tells blocks of text of one step apart."""
 
     part: int
     text: str
 
 
-class ReasoningAdded(Struct, frozen=True, tag_field="type", tag="reasoning-added"):
+class ReasoningAdded(Struct, frozen=True, gc=False, tag_field="type", tag="reasoning-added"):
     part: int
     text: str
 
 
-class CallBegun(Struct, frozen=True, tag_field="type", tag="call-begun"):
+class CallBegun(Struct, frozen=True, gc=False, tag_field="type", tag="call-begun"):
     """The model is writing the input of a call; nobody may run it yet."""
 
     call_id: str
     tool: str
 
 
-class InputAdded(Struct, frozen=True, tag_field="type", tag="input-added"):
+class InputAdded(Struct, frozen=True, gc=False, tag_field="type", tag="input-added"):
     call_id: str
     text: str
 
 
-class CallOpened(Struct, frozen=True, kw_only=True, tag_field="type", tag="call-opened"):
+class CallOpened(Struct, frozen=True, gc=False, kw_only=True, tag_field="type", tag="call-opened"):
     call_id: str
     tool: str
     executor: Executor
@@ -68,7 +68,7 @@ class CallOpened(Struct, frozen=True, kw_only=True, tag_field="type", tag="call-
     card: str | None = None
 
 
-class CallRejected(Struct, frozen=True, kw_only=True, tag_field="type", tag="call-rejected"):
+class CallRejected(Struct, frozen=True, gc=False, kw_only=True, tag_field="type", tag="call-rejected"):
     """An unknown tool or a bad input: back to the model, seen by nobody else."""
 
     call_id: str
@@ -77,7 +77,9 @@ class CallRejected(Struct, frozen=True, kw_only=True, tag_field="type", tag="cal
     error: str
 
 
-class ApprovalAnswered(Struct, frozen=True, kw_only=True, tag_field="type", tag="approval-answered"):
+class ApprovalAnswered(
+    Struct, frozen=True, gc=False, kw_only=True, tag_field="type", tag="approval-answered"
+):
     """`input` and `deadline` are what holds from now on."""
 
     call_id: str
@@ -90,16 +92,16 @@ class ApprovalAnswered(Struct, frozen=True, kw_only=True, tag_field="type", tag=
     deadline: float | None = None
 
 
-class CallTaken(Struct, frozen=True, tag_field="type", tag="call-taken"):
+class CallTaken(Struct, frozen=True, gc=False, tag_field="type", tag="call-taken"):
     call_id: str
     holder: str
 
 
-class CallReleased(Struct, frozen=True, tag_field="type", tag="call-released"):
+class CallReleased(Struct, frozen=True, gc=False, tag_field="type", tag="call-released"):
     call_id: str
 
 
-class CallSettled(Struct, frozen=True, kw_only=True, tag_field="type", tag="call-settled"):
+class CallSettled(Struct, frozen=True, gc=False, kw_only=True, tag_field="type", tag="call-settled"):
     call_id: str
     tool: str
     executor: Executor
@@ -107,29 +109,29 @@ class CallSettled(Struct, frozen=True, kw_only=True, tag_field="type", tag="call
     digest: str
 
 
-class StepFinished(Struct, frozen=True, tag_field="type", tag="step-finished"):
+class StepFinished(Struct, frozen=True, gc=False, tag_field="type", tag="step-finished"):
     step: int
     stop_reason: str
     usage: Usage = Usage()
 
 
-class StepDiscarded(Struct, frozen=True, tag_field="type", tag="step-discarded"):
+class StepDiscarded(Struct, frozen=True, gc=False, tag_field="type", tag="step-discarded"):
     """The step was cut by a crash and is asked again; replays leave it out."""
 
     step: int
 
 
-class RunParked(Struct, frozen=True, tag_field="type", tag="run-parked"):
+class RunParked(Struct, frozen=True, gc=False, tag_field="type", tag="run-parked"):
     """Saved; it goes on when its last open call is answered."""
 
 
-class RunResumed(Struct, frozen=True, omit_defaults=True, tag_field="type", tag="run-resumed"):
+class RunResumed(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="run-resumed"):
     """`taken_over` if it was not parked: whoever advanced it may have told words that were never stored."""
 
     taken_over: bool = False
 
 
-class RunFinished(Struct, frozen=True, tag_field="type", tag="run-finished"):
+class RunFinished(Struct, frozen=True, gc=False, tag_field="type", tag="run-finished"):
     """`heard` if somebody was reading at that moment: else the answer waits for its first reader."""
 
     state: RunState
@@ -137,13 +139,13 @@ class RunFinished(Struct, frozen=True, tag_field="type", tag="run-finished"):
     heard: bool = False
 
 
-class RunFailed(Struct, frozen=True, tag_field="type", tag="run-failed"):
+class RunFailed(Struct, frozen=True, gc=False, tag_field="type", tag="run-failed"):
     code: str
     message: str
     heard: bool = False
 
 
-class AnswerHeard(Struct, frozen=True, tag_field="type", tag="answer-heard"):
+class AnswerHeard(Struct, frozen=True, gc=False, tag_field="type", tag="answer-heard"):
     """An answer that ended while nobody was reading has been delivered since."""
 
 
@@ -174,14 +176,14 @@ Event: TypeAlias = (
 )
 
 
-class ClientRegistered(Struct, frozen=True, tag_field="type", tag="client-registered"):
+class ClientRegistered(Struct, frozen=True, gc=False, tag_field="type", tag="client-registered"):
     """A client offers these tools from now on."""
 
     client_id: str
     tools: tuple[str, ...]
 
 
-class ClientUnregistered(Struct, frozen=True, tag_field="type", tag="client-unregistered"):
+class ClientUnregistered(Struct, frozen=True, gc=False, tag_field="type", tag="client-unregistered"):
     """These tools are gone."""
 
     client_id: str
@@ -189,7 +191,7 @@ class ClientUnregistered(Struct, frozen=True, tag_field="type", tag="client-unre
     reason: str = ""
 
 
-class CallProgressed(Struct, frozen=True, tag_field="type", tag="call-progressed"):
+class CallProgressed(Struct, frozen=True, gc=False, tag_field="type", tag="call-progressed"):
     """Whoever executes a call says how far it is. For people who watch: no journal keeps it, no model reads it."""
 
     call_id: str
@@ -217,7 +219,7 @@ TOLD = (
 """The events of a run that its owner's feed tells, too: not what the model is saying."""
 
 
-class News(Struct, frozen=True):
+class News(Struct, frozen=True, gc=False):
     """One entry of an owner's feed, over all runs."""
 
     no: int
@@ -227,7 +229,7 @@ class News(Struct, frozen=True):
     run_id: str | None = None
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, gc=False):
     """An event in a run's journal. `offset` counts the characters of it that were told before this piece.
 
     `takeover` is set by readers: the number of the last takeover before it.
@@ -247,7 +249,7 @@ class Entry(Struct, frozen=True):
         return Position(self.seq, 0, self.takeover)
 
 
-class Position(Struct, frozen=True, order=True):
+class Position(Struct, frozen=True, gc=False, order=True):
     """How far a reader is: the last event it has; of a delta, how many characters of it.
 
     `takeover` is the number of the last takeover that it heard of. The same numbers may have been told before

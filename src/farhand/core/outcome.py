@@ -11,23 +11,23 @@ from msgspec import Struct
 MODEL_SEES_AT_MOST = 64 * 1024
 
 
-class Success(Struct, frozen=True, tag_field="kind", tag="success"):
+class Success(Struct, frozen=True, gc=False, tag_field="kind", tag="success"):
     output: object = None
 
 
-class Failure(Struct, frozen=True, tag_field="kind", tag="failure"):
+class Failure(Struct, frozen=True, gc=False, tag_field="kind", tag="failure"):
     error: str
 
 
-class Denied(Struct, frozen=True, tag_field="kind", tag="denied"):
+class Denied(Struct, frozen=True, gc=False, tag_field="kind", tag="denied"):
     reason: str = ""
 
 
-class TimedOut(Struct, frozen=True, tag_field="kind", tag="timed_out"):
+class TimedOut(Struct, frozen=True, gc=False, tag_field="kind", tag="timed_out"):
     after_sec: float | None = None
 
 
-class Cancelled(Struct, frozen=True, tag_field="kind", tag="cancelled"):
+class Cancelled(Struct, frozen=True, gc=False, tag_field="kind", tag="cancelled"):
     reason: str
 
 
@@ -50,7 +50,7 @@ def digest(value: object) -> str:
     return hashlib.sha256(_canonical.encode(value)).hexdigest()
 
 
-class Seen(Struct, frozen=True):
+class Seen(Struct, frozen=True, gc=False):
     """A result as the model reads it: text, and whether it is an error."""
 
     text: str

@@ -7,14 +7,14 @@ from msgspec import Struct
 SCOPES = frozenset({"chat", "answer", "approve", "client", "execute", "inspect"})
 
 
-class Owner(Struct, frozen=True, order=True):
+class Owner(Struct, frozen=True, gc=False, order=True):
     """The space a thread, run, call or client belongs to. Two owners never see each other's things."""
 
     tenant: str
     subject: str
 
 
-class Principal(Struct, frozen=True):
+class Principal(Struct, frozen=True, gc=False):
     """What the `authenticate` hook answers: one person or program, and what it may do."""
 
     tenant: str

@@ -9,14 +9,14 @@ from msgspec import Struct
 from farhand.core.outcome import Outcome
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class Result(Struct, frozen=True, gc=False, kw_only=True):
     call_id: str
     outcome: Outcome
     title: str | None = None
     metadata: dict[str, object] | None = None
 
 
-class Winner(Struct, frozen=True):
+class Winner(Struct, frozen=True, gc=False):
     """The outcome a call has and keeps: every later result is told this one."""
 
     kind: str
@@ -27,24 +27,24 @@ class Winner(Struct, frozen=True):
 Reason: TypeAlias = Literal["expired", "cancelled", "not_approved", "taken"]
 
 
-class Accepted(Struct, frozen=True):
+class Accepted(Struct, frozen=True, gc=False):
     pass
 
 
-class Repeated(Struct, frozen=True):
+class Repeated(Struct, frozen=True, gc=False):
     pass
 
 
-class Conflict(Struct, frozen=True):
+class Conflict(Struct, frozen=True, gc=False):
     winner: Winner
 
 
-class Refused(Struct, frozen=True):
+class Refused(Struct, frozen=True, gc=False):
     reason: Reason
     winner: Winner | None = None
 
 
-class Unknown(Struct, frozen=True):
+class Unknown(Struct, frozen=True, gc=False):
     pass
 
 

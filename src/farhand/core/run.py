@@ -20,7 +20,7 @@ class RunState(StrEnum):
 ENDED = frozenset({RunState.DONE, RunState.STOPPED, RunState.FAILED})
 
 
-class Run(Struct, frozen=True, kw_only=True):
+class Run(Struct, frozen=True, gc=False, kw_only=True):
     """`fence` counts the claims on a run: a write that carries an older one changes nothing.
 
     `last_seq` and `blockers` (calls only a person or a far hand can move on) are counted by the store
@@ -58,6 +58,6 @@ class Run(Struct, frozen=True, kw_only=True):
         return self.parked and self.blockers == 0
 
 
-class Usage(Struct, frozen=True):
+class Usage(Struct, frozen=True, gc=False):
     input_tokens: int = 0
     output_tokens: int = 0

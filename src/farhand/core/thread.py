@@ -10,7 +10,7 @@ from farhand.core.outcome import Outcome
 from farhand.core.principal import Owner
 
 
-class Thread(Struct, frozen=True, kw_only=True):
+class Thread(Struct, frozen=True, gc=False, kw_only=True):
     owner: Owner
     thread_id: str
     title: str = ""
@@ -20,25 +20,25 @@ class Thread(Struct, frozen=True, kw_only=True):
     """Tool versions a person allowed once for this whole thread."""
 
 
-class Text(Struct, frozen=True, tag_field="kind", tag="text"):
+class Text(Struct, frozen=True, gc=False, tag_field="kind", tag="text"):
     text: str
 
 
-class Reasoning(Struct, frozen=True, tag_field="kind", tag="reasoning"):
+class Reasoning(Struct, frozen=True, gc=False, tag_field="kind", tag="reasoning"):
     """`echo` is the provider's own item, handed back to it unchanged."""
 
     text: str
     echo: object = None
 
 
-class File(Struct, frozen=True, tag_field="kind", tag="file"):
+class File(Struct, frozen=True, gc=False, tag_field="kind", tag="file"):
     ref: str
     name: str
     media_type: str
     size: int
 
 
-class Asked(Struct, frozen=True, tag_field="kind", tag="asked"):
+class Asked(Struct, frozen=True, gc=False, tag_field="kind", tag="asked"):
     """The model's wish for a call, in the place where it made it."""
 
     call_id: str
@@ -50,12 +50,12 @@ class Asked(Struct, frozen=True, tag_field="kind", tag="asked"):
 Part: TypeAlias = Text | Reasoning | File | Asked
 
 
-class UserMessage(Struct, frozen=True, tag_field="role", tag="user"):
+class UserMessage(Struct, frozen=True, gc=False, tag_field="role", tag="user"):
     message_id: str
     parts: tuple[Part, ...]
 
 
-class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant"):
+class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="assistant"):
     """One step of a run."""
 
     run_id: str
@@ -71,7 +71,7 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant"):
         return tuple(part for part in self.parts if isinstance(part, Asked))
 
 
-class Resolved(Struct, frozen=True):
+class Resolved(Struct, frozen=True, gc=False):
     """A call and its outcome, kept with the thread for as long as the thread is."""
 
     call_id: str
@@ -81,7 +81,7 @@ class Resolved(Struct, frozen=True):
     model_call_id: str | None = None
 
 
-class ResultsMessage(Struct, frozen=True, tag_field="role", tag="results"):
+class ResultsMessage(Struct, frozen=True, gc=False, tag_field="role", tag="results"):
     """The outcomes of one step, in the order of its calls."""
 
     run_id: str

@@ -27,13 +27,13 @@ from farhand.core.tool import Tool
 from farhand.store.hub import Hub
 
 
-class InsertThread(Struct, frozen=True):
+class InsertThread(Struct, frozen=True, gc=False):
     """Creates the thread; one that exists stays as it is (only `updated_at` moves)."""
 
     thread: Thread
 
 
-class AllowTool(Struct, frozen=True):
+class AllowTool(Struct, frozen=True, gc=False):
     """Adds a tool version to what is allowed in this thread."""
 
     owner: Owner
@@ -41,7 +41,7 @@ class AllowTool(Struct, frozen=True):
     tool_version: str
 
 
-class RenameThread(Struct, frozen=True):
+class RenameThread(Struct, frozen=True, gc=False):
     """Guard: the thread is there."""
 
     owner: Owner
@@ -49,7 +49,7 @@ class RenameThread(Struct, frozen=True):
     title: str
 
 
-class CutThread(Struct, frozen=True):
+class CutThread(Struct, frozen=True, gc=False):
     """Removes this message and every later one. Guard: it is there."""
 
     owner: Owner
@@ -57,14 +57,14 @@ class CutThread(Struct, frozen=True):
     message_id: str
 
 
-class DeleteThread(Struct, frozen=True):
+class DeleteThread(Struct, frozen=True, gc=False):
     """Removes the thread with all that is in it. Guard: it is there, and no run is active."""
 
     owner: Owner
     thread_id: str
 
 
-class InsertMessage(Struct, frozen=True):
+class InsertMessage(Struct, frozen=True, gc=False):
     """Guard: no message with this id is in the thread yet."""
 
     owner: Owner
@@ -72,13 +72,13 @@ class InsertMessage(Struct, frozen=True):
     message: Message
 
 
-class InsertRun(Struct, frozen=True):
+class InsertRun(Struct, frozen=True, gc=False):
     """Guard: no other run is active in the thread."""
 
     run: Run
 
 
-class InsertCall(Struct, frozen=True):
+class InsertCall(Struct, frozen=True, gc=False):
     """Guard: the id is new, and so is its request id in the owner's space, if it has one.
 
     The tool is kept beside it, since a call keeps the schema it was opened with.
@@ -96,7 +96,7 @@ class When(StrEnum):
     ANY_TIME = "any_time"
 
 
-class SwapCall(Struct, frozen=True):
+class SwapCall(Struct, frozen=True, gc=False):
     """Guard: the stored version is `before.version`, and the stored deadline is as `when` says."""
 
     before: Call
@@ -104,7 +104,7 @@ class SwapCall(Struct, frozen=True):
     when: When = When.ANY_TIME
 
 
-class ClaimRun(Struct, frozen=True):
+class ClaimRun(Struct, frozen=True, gc=False):
     """Takes the run: a new fence, a new lease, no longer parked. Guard: `active`, and, unless `by_force`,
     parked or with a lapsed lease."""
 
@@ -113,7 +113,7 @@ class ClaimRun(Struct, frozen=True):
     by_force: bool = False
 
 
-class WriteRun(Struct, frozen=True, kw_only=True):
+class WriteRun(Struct, frozen=True, gc=False, kw_only=True):
     """Appends events and changes what is given. Guard: the fence, if one is given, is the run's.
 
     A write without a fence may only append: it comes from whoever moved a call.
@@ -132,7 +132,7 @@ class WriteRun(Struct, frozen=True, kw_only=True):
         return self.state is None and self.step is None and self.error is None and self.lease_sec is None
 
 
-class ParkRun(Struct, frozen=True):
+class ParkRun(Struct, frozen=True, gc=False):
     """Lets go of the run, with its event. Guard: the fence is the run's, and something is open."""
 
     run_id: str
@@ -140,7 +140,7 @@ class ParkRun(Struct, frozen=True):
     event: Event
 
 
-class Tell(Struct, frozen=True):
+class Tell(Struct, frozen=True, gc=False):
     """Adds to the owner's feed what happened outside of any run. Events of runs get there by themselves."""
 
     owner: Owner
@@ -148,14 +148,14 @@ class Tell(Struct, frozen=True):
     thread_id: str | None = None
 
 
-class PutClient(Struct, frozen=True):
+class PutClient(Struct, frozen=True, gc=False):
     """Registers the client, or replaces its registration. Guard: the stored one is the version before this
     one (none for version 1), and no other client of the owner has a tool of one of these names."""
 
     client: Client
 
 
-class DropClient(Struct, frozen=True):
+class DropClient(Struct, frozen=True, gc=False):
     """Guard: the client is there, in this version; and, `if_away`, it has no stream in any process that the
     store knows of."""
 
@@ -163,13 +163,13 @@ class DropClient(Struct, frozen=True):
     if_away: bool = False
 
 
-class InsertFile(Struct, frozen=True):
+class InsertFile(Struct, frozen=True, gc=False):
     """A file begins to arrive; nobody finds it before its last piece. Guard: the ref is new."""
 
     file: StoredFile
 
 
-class PutPiece(Struct, frozen=True):
+class PutPiece(Struct, frozen=True, gc=False):
     """The next piece of a file; with the last one the file is there. Guard: the file is arriving, and this
     is the piece that follows."""
 
@@ -180,14 +180,14 @@ class PutPiece(Struct, frozen=True):
     is_last: bool = False
 
 
-class DropFile(Struct, frozen=True):
+class DropFile(Struct, frozen=True, gc=False):
     """Removes a file, arrived or not, with all its pieces. Guard: it is there."""
 
     owner: Owner
     ref: str
 
 
-class BindFiles(Struct, frozen=True):
+class BindFiles(Struct, frozen=True, gc=False):
     """From now on these files go with the thread. No guard: it is written beside what refers to them, and
     that stands also if a ref is nobody's, or another owner's, or if the thread is gone."""
 
@@ -223,14 +223,14 @@ Why: TypeAlias = Literal[
 ]
 
 
-class Stale(Struct, frozen=True):
+class Stale(Struct, frozen=True, gc=False):
     """A guard did not hold; nothing was written."""
 
     write: Write
     why: Why
 
 
-class Committed(Struct, frozen=True):
+class Committed(Struct, frozen=True, gc=False):
     """`runs` has every run that was touched, as it is now; `at` is the store's time of the commit."""
 
     at: float
@@ -240,7 +240,7 @@ class Committed(Struct, frozen=True):
 Commit: TypeAlias = Committed | Stale
 
 
-class Due(Struct, frozen=True):
+class Due(Struct, frozen=True, gc=False):
     deadline: float
     owner: Owner
     call_id: str
@@ -263,7 +263,7 @@ class Files(Protocol):
         ...
 
 
-class Seat(Struct, frozen=True):
+class Seat(Struct, frozen=True, gc=False):
     """One stream of a client among those of all processes; the highest number is the newest."""
 
     owner: Owner
@@ -271,7 +271,7 @@ class Seat(Struct, frozen=True):
     number: int
 
 
-class Absence(Struct, frozen=True):
+class Absence(Struct, frozen=True, gc=False):
     """A registered client without a stream, and for how long by now."""
 
     owner: Owner
