@@ -1,0 +1,151 @@
+"""Hostile JSON: whatever a body or a frame is made of, it is refused before anything is applied."""
+
+from __future__ import annotations
+
+import json
+
+from tests.faces.ui_stream.wires import read
+from tests.requirement import requirement
+from tests.security.attack import BODIES, SOCKETS, attack
+from tests.security.siege import PATHS_OF_SOCKETS, TYPICAL, Json, Siege
+
+pytestmark = requirement("attack:hostile-json")
+
+TARGETS = (*(face for face in BODIES if face != "inspector"), *SOCKETS)
+"""The Inspector reads no body: its one post takes any, and looks at none."""
+FRAMES = {
+    "ws": b'{"type":"resume","requestId":"r","id":"x"}',
+    "live": b'{"type":"tool_result","toolCallId":"call_0","result":1}',
+}
+
+
+def with_value(valid: bytes, value: bytes) -> bytes:
+    """The valid object with one field more, which nobody reads."""
+    return b'{"extra":' + value + (b"," + valid[1:] if valid != b"{}" else b"}")
+
+
+def valid(face: str) -> bytes:
+    return FRAMES[face] if face in FRAMES else TYPICAL[face][2] or b"{}"
+
+
+async def refused(siege: Siege, face: str, body: bytes) -> None:
+    """Refused with a reason; on a socket with an error, and the socket stays."""
+    if face in FRAMES:
+        async with siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
+            await socket.send(body)
+            assert "error" in await read(socket)
+            await socket.send(valid(face))
+            assert await read(socket)
+        return
+    method, path, _ = TYPICAL[face]
+    answer = await siege.send("bob", method, path, body)
+    # some routes take less than the attack is long, and say so
+    assert answer.status_code == (413 if len(body) > 4096 and face == "threads" else 400), body[:60]
+    assert json.loads(answer.text)
+    assert "Traceback" not in answer.text
+
+
+async def all_refused(siege: Siege, face: str, values: list[bytes]) -> None:
+    for value in values:
+        await refused(siege, face, with_value(valid(face), value))
+
+
+@attack(*TARGETS)
+async def test_what_is_nested_too_deeply_is_refused(siege: Siege, face: str) -> None:
+    deep = [b"[" * depth + b"]" * depth for depth in (65, 1_000, 100_000)]
+    await all_refused(siege, face, [*deep, b'{"a":' * 65 + b"1" + b"}" * 65, b"[{" * 100])
+
+
+@attack(*TARGETS)
+async def test_too_many_values_are_refused(siege: Siege, face: str) -> None:
+    # what the body may hold is less on some routes: then it is the size that is refused
+    crowd = b"[" + b"0," * 100_000 + b"0]"
+    body = with_value(valid(face), crowd)
+    if face in FRAMES:
+        await refused(siege, face, body)
+        return
+    method, path, _ = TYPICAL[face]
+    assert (await siege.send("bob", method, path, body)).status_code in (400, 413)
+
+
+@attack(*TARGETS)
+async def test_a_key_that_stands_twice_is_refused(siege: Siege, face: str) -> None:
+    await all_refused(siege, face, [b'{"a":1,"a":2}', rb'{"a":1,"\u0061":2}', b'[{"b":{"x":1,"x":1}}]'])
+    own = valid(face)
+    if own != b"{}":
+        await refused(siege, face, own[:-1] + b"," + own[1:])
+
+
+@attack(*TARGETS)
+async def test_numbers_that_are_none_or_too_large_are_refused(siege: Siege, face: str) -> None:
+    digits = [b"1" * 65, b"-" + b"9" * 900]
+    await all_refused(siege, face, [b"NaN", b"-Infinity", b"1e999", b"01", b"0x10", b"+1", b"1.", *digits])
+
+
+@attack(*TARGETS)
+async def test_text_that_is_no_text_is_refused(siege: Siege, face: str) -> None:
+    halves = [rb'"\ud800"', rb'"x\udc00"', rb'"\udc00\ud800"', b'"\xed\xa0\x80"']
+    broken = [b'"\xff"', b'"\xc0\xaf"', b'"\x00"', b"'x'", rb'"\x41"', b'"unclosed']
+    await all_refused(siege, face, [*halves, *broken])
+
+
+@attack(*TARGETS)
+async def test_what_is_not_one_json_object_is_refused(siege: Siege, face: str) -> None:
+    own = valid(face)
+    for body in (
+        b"",
+        b" ",
+        b"\xef\xbb\xbf" + own,
+        own + own,
+        own[:-1],
+        b"[" + own + b"]",
+        b"null",
+        b"1",
+        b'"x"',
+    ):
+        await refused(siege, face, body)
+
+
+@attack(*TARGETS)
+async def test_fields_of_the_wrong_type_never_break_anything(siege: Siege, face: str) -> None:
+    given = json.loads(valid(face))
+    for field in given:
+        wrongs: list[Json] = [
+            None,
+            1.5,
+            True,
+            "",
+            [],
+            {},
+            [[]],
+            {"a": {"b": []}},
+            "x" * 10_000,
+            "\u202e",
+            "\x00",
+        ]
+        for wrong in wrongs:
+            body = json.dumps({**given, field: wrong}).encode()
+            if face not in FRAMES:
+                method, path, _ = TYPICAL[face]
+                assert (await siege.send("bob", method, path, body)).status_code < 500
+                continue
+            async with siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
+                await socket.send(body)
+                await socket.send(b"\xff")
+                assert await read(socket)
+
+
+@attack(*TARGETS)
+async def test_names_that_mean_something_to_other_languages_mean_nothing_here(
+    siege: Siege, face: str
+) -> None:
+    own = json.loads(valid(face))
+    for name in ("__proto__", "constructor", "__class__", "$where", "toString", "__init__"):
+        body = json.dumps({**own, name: {"polluted": True, "isAdmin": True}}).encode()
+        if face in FRAMES:
+            async with siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
+                await socket.send(body)
+                assert "polluted" not in await read(socket)
+        else:
+            method, path, _ = TYPICAL[face]
+            assert (await siege.send("bob", method, path, body)).status_code < 500
