@@ -14,7 +14,7 @@ import pytest
 from farhand.core.thread import Thread
 from farhand.errors import Unreadable
 from farhand.store.base import AllowTool, InsertThread, SwapCall
-from farhand.store.sqlite import SqliteStore, purge, rows
+from farhand.store.sqlite import SqliteStore, files, purge, rows
 from farhand.store.sqlite import store as reads
 from farhand.store.sqlite.file import open_file
 from farhand.testing import FakeClock
@@ -25,7 +25,7 @@ NEWER = {"shape": {"of": "a newer farhand"}, "number": 1.0}
 
 READS = {
     name: sql
-    for name, sql in vars(reads).items()
+    for name, sql in (vars(reads) | vars(files)).items()
     if name.isupper() and name != "RUN" and isinstance(sql, str) and "WHERE" in sql
 } | {"RUN_BY_ID": rows.RUN_BY_ID}
 
@@ -77,6 +77,7 @@ def test_opening_and_purging_look_only_at_what_they_change(path: Path) -> None:
     db.set_trace_callback(seen.append)
     purge.purge_calls(db, 1.0)
     purge.purge_journals(db, 1.0)
+    files.purge_files(db, 1.0, arriving_before=1.0)
     db.set_trace_callback(None)
     assert [walk for sql in seen for walk in _walks(db, sql)] == []
     db.close()

@@ -19,8 +19,9 @@ from farhand.store.sqlite.rows import encode, file_of
 
 FileWrite: TypeAlias = InsertFile | PutPiece | DropFile | BindFiles
 
-PURGED = 16
-"""Files removed in one transaction, so that commits get their turn in between: each may be large."""
+PURGED = 500
+SWEPT = 64
+"""Files, and pieces, that are removed in one transaction: others get their turn in between."""
 
 
 def write_file(draft: Draft, write: FileWrite, now: float) -> Why | None:
@@ -60,6 +61,18 @@ def purge_files(db: sqlite3.Connection, before: float, *, arriving_before: float
     return len(gone)
 
 
+def sweep_pieces(db: sqlite3.Connection) -> int:
+    """Some pieces of files that are gone."""
+    swept = db.execute(
+        "DELETE FROM file_pieces WHERE rowid IN ("
+        " SELECT file_pieces.rowid FROM file_rubbish JOIN file_pieces USING (file_no) LIMIT ?)",
+        (SWEPT,),
+    ).rowcount
+    if not swept:
+        db.execute("DELETE FROM file_rubbish")
+    return swept
+
+
 class SqliteFiles:
     def __init__(self, reads: Reads) -> None:
         self._reads = reads
@@ -80,8 +93,9 @@ def _insert(db: sqlite3.Connection, file: StoredFile, now: float) -> Why | None:
     if db.execute("SELECT 1 FROM files WHERE ref = ?", (file.ref,)).fetchone() is not None:
         return "exists"
     db.execute(
-        "INSERT INTO files (ref, tenant, subject, size, pieces, arrived, bound, written_at, body)"
-        " VALUES (?, ?, ?, 0, 0, 0, 0, ?, ?)",
+        "INSERT INTO files (file_no, ref, tenant, subject, size, pieces, arrived, bound, written_at, body)"
+        " VALUES (1 + max(coalesce((SELECT max(file_no) FROM files), 0),"
+        " coalesce((SELECT max(file_no) FROM file_rubbish), 0)), ?, ?, ?, 0, 0, 0, 0, ?, ?)",
         (file.ref, file.owner.tenant, file.owner.subject, now, encode(file)),
     )
     return None
@@ -137,7 +151,8 @@ def _bind(draft: Draft, write: BindFiles) -> None:
 
 
 def _remove(db: sqlite3.Connection, numbers: list[tuple[int]]) -> None:
-    db.executemany("DELETE FROM file_pieces WHERE file_no = ?", numbers)
+    """From now on nobody finds them; their bytes are swept away behind this."""
+    db.executemany("INSERT INTO file_rubbish (file_no) VALUES (?)", numbers)
     db.executemany("DELETE FROM file_threads WHERE file_no = ?", numbers)
     db.executemany("DELETE FROM files WHERE file_no = ?", numbers)
 

@@ -17,12 +17,12 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.thread import Message, Thread
 from farhand.core.tool import Tool
-from farhand.store.base import Commit, Due, Write
+from farhand.store.base import Commit, DeleteThread, DropFile, Due, Write
 from farhand.store.hub import Hub
 from farhand.store.rules import ARRIVING_SEC
 from farhand.store.sqlite.feed import FEED, FEED_SPAN
 from farhand.store.sqlite.file import StoreFile, open_file
-from farhand.store.sqlite.files import SqliteFiles, purge_files
+from farhand.store.sqlite.files import SqliteFiles, purge_files, sweep_pieces
 from farhand.store.sqlite.purge import purge_calls, purge_feed, purge_journals
 from farhand.store.sqlite.reads import Reads
 from farhand.store.sqlite.rows import (
@@ -70,7 +70,10 @@ class SqliteStore:
         return self._clock.now()
 
     async def commit(self, *writes: Write) -> Commit:
-        return await self._writer.commit(writes)
+        commit = await self._writer.commit(writes)
+        if not _REMOVING.isdisjoint(map(type, writes)):
+            await self._sweep()
+        return commit
 
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
         sql = "SELECT body FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?"
@@ -172,6 +175,7 @@ class SqliteStore:
         lost = self.now() - ARRIVING_SEC
         while await self._writer.do(lambda db: purge_files(db, settled_before, arriving_before=lost)):
             pass
+        await self._sweep()
         return purged
 
     async def close(self) -> None:
@@ -180,12 +184,21 @@ class SqliteStore:
         await asyncio.to_thread(self._reads.close)
         self._file.close()
 
+    async def _sweep(self) -> None:
+        """Who removes files waits for it, and nobody else does; what is left by a crash goes with a purge."""
+        while await self._writer.do(sweep_pieces):
+            pass
+
     def _keep_at_hand(self, version: str, tool: Tool | None) -> None:
         if tool is None:
             return
         if len(self._tools) >= TOOLS_AT_HAND:
             self._tools.clear()
         self._tools[version] = tool
+
+
+_REMOVING = frozenset({DeleteThread, DropFile})
+"""Writes after which bytes of files may be left to sweep away."""
 
 
 def _owned(owner: Owner, record: Owned | None) -> Owned | None:
@@ -215,9 +228,14 @@ def _span(row: tuple[int, int]) -> tuple[int, int]:
 LAST_RUN = RUN + " WHERE tenant = ? AND subject = ? AND thread_id = ? ORDER BY run_no DESC LIMIT 1"
 
 # the last number that SQLite has stands for a page that is the first one
-_BEFORE = "run_no < coalesce((SELECT run_no FROM runs WHERE run_id = ?), 9223372036854775807)"
-
-RUNS = RUN + " WHERE tenant = ? AND subject = ? AND " + _BEFORE + " ORDER BY run_no DESC LIMIT ?"
+RUNS = (
+    RUN
+    + """
+    WHERE tenant = ? AND subject = ?
+        AND run_no < coalesce((SELECT run_no FROM runs WHERE run_id = ?), 9223372036854775807)
+    ORDER BY run_no DESC LIMIT ?
+"""
+)
 
 STRAY_RUNS = RUN + " WHERE stray_at <= ? ORDER BY stray_at LIMIT ?"
 
