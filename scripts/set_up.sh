@@ -16,6 +16,7 @@ main() {
     echo "set-up: installing $lock into $venv ..."
     make_environment
     install
+    need_postgresql
     echo "set-up: done in $SECONDS s"
 }
 
@@ -59,6 +60,25 @@ install() {
     # the build backend is in the lock already, so nothing is fetched unpinned here
     "${pip[@]}" --no-deps --no-build-isolation -e . ||
         stop "pip could not install farhand itself, its reason is above"
+}
+
+# the tests start a database of their own, so only the programs are needed: no server is set up or started
+need_postgresql() {
+    if [ "$purpose" != dev ] || has_postgresql; then return; fi
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        stop "PostgreSQL is missing and the tests need its programs; install it (Debian: apt install postgresql), then run make again"
+    fi
+    echo "set-up: installing PostgreSQL for the tests ..."
+    mkdir -p /etc/postgresql-common
+    [ -e /etc/postgresql-common/createcluster.conf ] ||
+        echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends postgresql; } >/dev/null ||
+        stop "apt could not install postgresql, its reason is above; check the network, then run make again"
+    has_postgresql || stop "postgresql is installed, but initdb is not to be found"
+}
+
+has_postgresql() {
+    command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null
 }
 
 main

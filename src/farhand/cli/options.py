@@ -20,7 +20,11 @@ class Options:
         str | None, typer.Option(metavar="NUMBER", help="Listen on this port; 0 takes a free one. [8787]")
     ] = None
     store: Annotated[
-        str | None, typer.Option(metavar="STORE", help="Keep everything here: sqlite:///file.db, or memory:")
+        str | None,
+        typer.Option(
+            metavar="STORE",
+            help="Keep everything here: sqlite:///file.db, postgresql://host/database, or memory:",
+        ),
     ] = None
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Use this model, for example scripted:talk.yaml")

@@ -94,9 +94,9 @@ async def _remove(line: Line, rows: Sequence[Columns]) -> None:
     numbers = [row[0] for row in rows]
     if not numbers:
         return
-    for table in ("file_pieces", "file_threads", "files"):
-        # the name is one of the three above
-        await line.fetch(f"DELETE FROM {table} WHERE file_no = ANY($1::bigint[])", numbers)  # noqa: S608
+    await line.fetch("DELETE FROM file_pieces WHERE file_no = ANY($1::bigint[])", numbers)
+    await line.fetch("DELETE FROM file_threads WHERE file_no = ANY($1::bigint[])", numbers)
+    await line.fetch("DELETE FROM files WHERE file_no = ANY($1::bigint[])", numbers)
 
 
 def _key(write: PutPiece | DropFile) -> tuple[str, str, str]:

@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from farhand.core.call import Call, Phase
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.store.postgres.draft import CallRow, Draft, RunRow
+from farhand.store.postgres.draft import CallRow, Draft, Mention, RunRow
 from farhand.store.postgres.line import Line
-from farhand.store.postgres.rows import Columns
 
 Value: TypeAlias = str | bytes | float | None
+Rows: TypeAlias = Sequence[Sequence[Value]]
 
 
-async def flush(line: Line, draft: Draft) -> None:
+class Announcement(Struct, frozen=True):
+    """What the other processes are told, if this is kept."""
+
+    channel: str = ""
+    notes: tuple[str, ...] = ()
+
+
+NOTHING = Announcement()
+
+
+async def flush(line: Line, draft: Draft, said: Announcement = NOTHING) -> None:
     await _flush_threads(line, draft)
-    await _flush_runs(line, draft)
-    await _flush_calls(line, draft)
-    await _many(line, INSERT_EVENTS, draft.events)
-    # last, since an owner's other writers wait from here to the end of the transaction
-    await _flush_feed(line, draft)
+    updated = [(row.run_no, *_changing(row.run)) for old, row in draft.runs.updated() if old.run != row.run]
+    added = [_whole_run(row) for _, row in draft.runs.added()]
+    if added:
+        # updates first: a thread's old run must have ended before the new one is there
+        await _many(line, UPDATE_RUNS, updated)
+        await _many(line, INSERT_RUNS, added)
+        updated = []
+    opened = [_whole_call(row, row.call) for _, row in draft.calls.added() if row.call is not None]
+    await _many(line, INSERT_CALLS, opened)
+    await _many(line, INSERT_TOOLS, sorted(draft.tools.added()))
+    await _flush_moves(line, draft, updated, said)
 
 
 async def _flush_threads(line: Line, draft: Draft) -> None:
@@ -37,36 +55,35 @@ async def _flush_threads(line: Line, draft: Draft) -> None:
     await _many(line, INSERT_MESSAGES, messages)
 
 
-async def _flush_runs(line: Line, draft: Draft) -> None:
-    # updates first: a thread's old run must have ended before the new one is there
-    updated = [(row.run_no, *_changing(row.run)) for old, row in draft.runs.updated() if old.run != row.run]
-    await _many(line, UPDATE_RUNS, updated)
-    await _many(line, INSERT_RUNS, [_whole_run(row) for _, row in draft.runs.added()])
-
-
-async def _flush_calls(line: Line, draft: Draft) -> None:
-    moved = [_moved(row, row.call) for _, row in draft.calls.updated() if row.call is not None]
-    await _many(line, UPDATE_CALLS, moved)
-    opened = [_whole_call(row, row.call) for _, row in draft.calls.added() if row.call is not None]
-    await _many(line, INSERT_CALLS, opened)
-    await _many(line, INSERT_TOOLS, sorted(draft.tools.added()))
-
-
-async def _flush_feed(line: Line, draft: Draft) -> None:
-    if not draft.mentions:
-        return
+async def _flush_moves(line: Line, draft: Draft, runs: Rows, said: Announcement) -> None:
+    """What nearly every batch has to write, in one round trip; it comes last, since an owner's other writers
+    wait from the numbering of its feed to the end of the transaction."""
+    calls = [_moved(row, row.call) for _, row in draft.calls.updated() if row.call is not None]
     counts = Counter(mention.owner for mention in draft.mentions)
+    if not (runs or calls or draft.events or counts or said.notes):
+        return
     owners = [(owner.tenant, owner.subject, count) for owner, count in sorted(counts.items())]
-    ends: Sequence[Columns] = await line.fetch(MOVE_FEED_ENDS, *_columns(owners))
-    next_no = {
-        Owner(tenant, subject): last - counts[Owner(tenant, subject)] for tenant, subject, last in ends
-    }
+    await line.fetch(
+        MOVE,
+        *_columns(runs, 11),
+        *_columns(calls, 6),
+        *_columns(draft.events, 4),
+        *_columns(owners, 3),
+        *_columns(_numbered_from_the_end(draft.mentions, counts), 8),
+        said.channel,
+        list(said.notes),
+    )
+
+
+def _numbered_from_the_end(mentions: Sequence[Mention], counts: Mapping[Owner, int]) -> Rows:
+    """The statement knows an owner's last number only when it has moved it: the third column counts back."""
+    left = dict(counts)
     rows: list[tuple[Value, ...]] = []
-    for each in draft.mentions:
-        next_no[each.owner] += 1
-        key = (each.owner.tenant, each.owner.subject, next_no[each.owner])
+    for each in mentions:
+        left[each.owner] -= 1
+        key = (each.owner.tenant, each.owner.subject, left[each.owner])
         rows.append((*key, each.at, each.run_no, each.seq, each.thread_id, each.body))
-    await _many(line, INSERT_FEED, rows)
+    return rows
 
 
 def _changing(run: Run) -> tuple[Value, ...]:
@@ -118,12 +135,14 @@ def _whole_call(row: CallRow, call: Call) -> tuple[Value, ...]:
     )
 
 
-async def _many(line: Line, sql: str, rows: Sequence[Sequence[Value]]) -> None:
+async def _many(line: Line, sql: str, rows: Rows) -> None:
     if rows:
-        await line.fetch(sql, *_columns(rows))
+        await line.fetch(sql, *_columns(rows, len(rows[0])))
 
 
-def _columns(rows: Sequence[Sequence[Value]]) -> list[list[Value]]:
+def _columns(rows: Rows, count: int) -> list[list[Value]]:
+    if not rows:
+        return [[] for _ in range(count)]
     return [list(column) for column in zip(*rows, strict=True)]
 
 
@@ -146,35 +165,23 @@ INSERT_MESSAGES = """
     ORDER BY place
 """
 
-_RUN_ARRAYS = """
-    $1::bigint[], $2::text[], $3::bool[], $4::bigint[], $5::bigint[], $6::float8[], $7::bigint[],
-    $8::bigint[], $9::float8[], $10::text[], $11::float8[]
-"""
-
-_RUN_NAMES = "run_no, state, parked, step, fence, lease_until, last_seq, blockers, ended_at, error, stray_at"
-
-# what is put together here are names of columns and numbers of values, never a value
-UPDATE_RUNS = f"""
+UPDATE_RUNS = """
     UPDATE runs SET state = new.state, parked = new.parked, step = new.step, fence = new.fence,
         lease_until = new.lease_until, last_seq = new.last_seq, blockers = new.blockers,
         ended_at = new.ended_at, error = new.error, stray_at = new.stray_at
-    FROM unnest({_RUN_ARRAYS}) AS new ({_RUN_NAMES})
+    FROM unnest($1::bigint[], $2::text[], $3::bool[], $4::bigint[], $5::bigint[], $6::float8[], $7::bigint[],
+            $8::bigint[], $9::float8[], $10::text[], $11::float8[])
+        AS new (run_no, state, parked, step, fence, lease_until, last_seq, blockers, ended_at, error,
+            stray_at)
     WHERE runs.run_no = new.run_no
-"""  # noqa: S608
+"""
 
-# as above
-INSERT_RUNS = f"""
-    INSERT INTO runs ({_RUN_NAMES}, run_id, tenant, subject, thread_id, started_at, hold_for)
-    SELECT * FROM unnest({_RUN_ARRAYS},
+INSERT_RUNS = """
+    INSERT INTO runs (run_no, state, parked, step, fence, lease_until, last_seq, blockers, ended_at, error,
+        stray_at, run_id, tenant, subject, thread_id, started_at, hold_for)
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bool[], $4::bigint[], $5::bigint[], $6::float8[],
+        $7::bigint[], $8::bigint[], $9::float8[], $10::text[], $11::float8[],
         $12::text[], $13::text[], $14::text[], $15::text[], $16::float8[], $17::float8[])
-"""  # noqa: S608
-
-UPDATE_CALLS = """
-    UPDATE calls SET version = new.version, body = new.body, is_open = new.is_open,
-        deadline = new.deadline, settled_at = new.settled_at
-    FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bool[], $5::float8[], $6::float8[])
-        AS new (call_id, version, body, is_open, deadline, settled_at)
-    WHERE calls.call_id = new.call_id
 """
 
 INSERT_CALLS = """
@@ -194,20 +201,29 @@ INSERT_TOOLS = """
     ON CONFLICT DO NOTHING
 """
 
-INSERT_EVENTS = """
+_ALSO_MOVED = """calls_moved AS (
+    UPDATE calls SET version = new.version, body = new.body, is_open = new.is_open,
+        deadline = new.deadline, settled_at = new.settled_at
+    FROM unnest($12::text[], $13::bigint[], $14::bytea[], $15::bool[], $16::float8[], $17::float8[])
+        AS new (call_id, version, body, is_open, deadline, settled_at)
+    WHERE calls.call_id = new.call_id
+), events_said AS (
     INSERT INTO events (run_no, seq, at, body)
-    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::float8[], $4::bytea[])
-"""
-
-MOVE_FEED_ENDS = """
+    SELECT * FROM unnest($18::bigint[], $19::bigint[], $20::float8[], $21::bytea[])
+), ends AS (
     INSERT INTO feed_ends (tenant, subject, last_no)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[])
+    SELECT * FROM unnest($22::text[], $23::text[], $24::bigint[])
     ON CONFLICT (tenant, subject) DO UPDATE SET last_no = feed_ends.last_no + excluded.last_no
     RETURNING tenant, subject, last_no
+), feed_told AS (
+    INSERT INTO feed (tenant, subject, feed_no, at, run_no, seq, thread_id, body)
+    SELECT tenant, subject, last_no - back, at, run_no, seq, thread_id, body
+    FROM unnest($25::text[], $26::text[], $27::bigint[], $28::float8[], $29::bigint[], $30::bigint[],
+            $31::text[], $32::bytea[])
+        AS new (tenant, subject, back, at, run_no, seq, thread_id, body)
+        JOIN ends USING (tenant, subject)
+)
+SELECT pg_notify($33, note) FROM unnest($34::text[]) AS note
 """
 
-INSERT_FEED = """
-    INSERT INTO feed (tenant, subject, feed_no, at, run_no, seq, thread_id, body)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::float8[], $5::bigint[], $6::bigint[],
-        $7::text[], $8::bytea[])
-"""
+MOVE = "WITH runs_moved AS (" + UPDATE_RUNS + "), " + _ALSO_MOVED

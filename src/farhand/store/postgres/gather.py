@@ -31,7 +31,7 @@ from farhand.store.base import (
 )
 from farhand.store.postgres.draft import CallRow, Draft, MessageKey, RunRow, ThreadKey, ThreadRow
 from farhand.store.postgres.line import Line
-from farhand.store.postgres.rows import RUN_COLUMNS, Columns, run_of, thread_of, unknown_in
+from farhand.store.postgres.rows import RUN, Columns, run_of, thread_of, unknown_in
 
 
 class Wanted:
@@ -195,14 +195,11 @@ MESSAGES = """
     WHERE (thread_no, message_id) IN (SELECT * FROM unnest($1::bigint[], $2::text[]))
 """
 
-RUNS = f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = ANY($1::text[]) ORDER BY run_id FOR UPDATE"  # noqa: S608
+RUNS = RUN + " WHERE run_id = ANY($1::text[]) ORDER BY run_id FOR UPDATE"
 
-# the same columns as above: nothing in it comes from outside
-ACTIVE = f"""
-    SELECT {RUN_COLUMNS} FROM runs
-    WHERE (tenant, subject, thread_id) IN (SELECT * FROM unnest($1::text[], $2::text[], $3::text[]))
-        AND ended_at IS NULL
-"""  # noqa: S608
+_PLACES = "(SELECT * FROM unnest($1::text[], $2::text[], $3::text[]))"
+
+ACTIVE = RUN + f" WHERE (tenant, subject, thread_id) IN {_PLACES} AND ended_at IS NULL"
 
 CALLS = """
     SELECT call_id, run_no, version, deadline, body FROM calls

@@ -18,10 +18,11 @@ from farhand.core.thread import Message, Thread
 from farhand.core.tool import Tool
 from farhand.store.base import Due
 
-RUN_COLUMNS = (
-    "run_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until, last_seq,"
-    " blockers, started_at, hold_for, ended_at, error"
-)
+RUN = """
+    SELECT run_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until, last_seq,
+        blockers, started_at, hold_for, ended_at, error
+    FROM runs
+"""
 
 # a row of the driver: what is in it follows from the columns that were asked for
 Columns: TypeAlias = Any

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from farhand.store.postgres.rows import RUN_COLUMNS
-
-# the columns of a run stand in one place; no value is ever put into a statement
-_RUN = f"SELECT {RUN_COLUMNS} FROM runs"  # noqa: S608
+from farhand.store.postgres.rows import RUN as _RUN
 
 _OWN = " WHERE tenant = $1 AND subject = $2"
 

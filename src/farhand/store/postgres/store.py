@@ -65,8 +65,9 @@ class PostgresStore:
         self.files = PostgresFiles(self._lines)
         self.streams = PostgresStreams(self._lines, hours)
         self._tools: dict[str, Tool] = {}
-        # the two tasks without a group: they live as long as the store does
+        # without a group, like the other below: it lives as long as the store does
         self._writing = asyncio.create_task(self._writer.run())  # noqa: TID251
+        # it owns the group that its own live in
         self._hearing = asyncio.create_task(self._bell.run())  # noqa: TID251
 
     @classmethod

@@ -22,7 +22,8 @@ from farhand.store.base import Commit, Committed, Write
 from farhand.store.hub import Hub, tell_commit
 from farhand.store.postgres.commit import DIRECT, draft_commit
 from farhand.store.postgres.direct import commit_directly
-from farhand.store.postgres.flush import flush
+from farhand.store.postgres.draft import Draft
+from farhand.store.postgres.flush import Announcement, flush
 from farhand.store.postgres.gather import Wanted, gather
 from farhand.store.postgres.hints import hints_of, notifications
 from farhand.store.postgres.hours import Hours
@@ -39,8 +40,6 @@ DOUBT_SEC = 0.1
 
 UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 """What is raised for a record that JSON or the database cannot hold: the fault of that record alone."""
-
-NOTIFY = "SELECT pg_notify($1, note) FROM unnest($2::text[]) AS note"
 
 log = logging.getLogger("farhand.store")
 
@@ -172,13 +171,9 @@ class Writer:
             await self._commit_directly(transaction, orders[0])
         else:
             await self._draft_all(transaction, orders, careful=careful)
-        told = [order.told for order in orders if order.told is not None]
-        if not told:
+        if all(order.told is None for order in orders):
             await line.run("ROLLBACK")
             return
-        notes = notifications(self._name, (hint for each in told for hint in hints_of(each)))
-        if notes:
-            await line.fetch(NOTIFY, self._place.channel, notes)
         transaction.is_in_doubt = True
         await line.run("COMMIT")
 
@@ -194,13 +189,18 @@ class Writer:
                 order.told = told if isinstance(order.answer, Committed) else None
             except UNWRITABLE as error:
                 order.told, order.answer = None, _own_fault(error)
-        await flush(line, draft)
+        await flush(line, draft, self._announcement(orders))
 
     async def _commit_directly(self, transaction: _Transaction, order: Order) -> None:
         answer, told, transaction.id = await commit_directly(
             transaction.line, order.writes, told_time=self._hours.told
         )
         order.answer, order.told = answer, told if isinstance(answer, Committed) else None
+        await flush(transaction.line, Draft(), self._announcement([order]))
+
+    def _announcement(self, orders: list[Order]) -> Announcement:
+        hints = (hint for order in orders if order.told is not None for hint in hints_of(order.told))
+        return Announcement(self._place.channel, tuple(notifications(self._name, hints)))
 
     async def _was_kept(self, transaction: str) -> bool:
         """Asks until the database says it: telling either half of the truth would be a lie."""
