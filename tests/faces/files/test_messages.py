@@ -10,9 +10,11 @@ import pytest
 from farhand.core.file import PIECE_BYTES, FileRules, Kept
 from farhand.core.settings import Settings
 from farhand.core.thread import File, Text, UserMessage
+from farhand.server.app import create_app
 from tests.faces.conftest import Serve
 from tests.faces.files.shelf import NOTHING, PNG, kept, people, uploaded
 from tests.faces.served import Served
+from tests.faces.test_mounting import hosted, in_starlette
 from tests.faces.ui_stream.agents import Scene
 from tests.faces.ui_stream.page import Page
 from tests.faces.ui_stream.people import check
@@ -189,3 +191,19 @@ async def test_bytes_need_no_base64_and_a_message_has_so_many_files(serve: Serve
     # each is a file of its own, though they are alike
     assert len({file.ref for file in files if isinstance(file, File)}) == 16
     assert (await server.http.get((await shown(page_of(server)))[0]["url"])).text == "a bü"
+
+
+@requirement("files:in-messages")
+async def test_behind_the_path_of_a_host_files_are_shown_at_that_path() -> None:
+    app = create_app(Scene(["Nice.", "Nice."]).agent, store="memory:")
+    async with hosted(in_starlette(app), app, "/farhand") as http:
+        page = said(Page(http, "chat"), file_part(data_url(PNG)))
+        await page.send()
+        [file] = await shown(page)
+        assert file["url"].startswith("/farhand/api/files/blob_")
+        # as a page asks for it, which knows its origin alone
+        address = str(http.base_url).removesuffix("/farhand/").removesuffix("/farhand") + file["url"]
+        assert (await http.get(address)).content == PNG
+        # and it may be sent as it was shown
+        again = said(Page(http, "another"), file_part(file["url"]))
+        assert (await again.send()).status == 200
