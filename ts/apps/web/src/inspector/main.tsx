@@ -1,10 +1,10 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import "../theme/theme.css";
-import { Brand } from "../theme/brand.tsx";
+import "./inspector.css";
+import { InspectorPage } from "./page.tsx";
 
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
-    <main className="p-4"><Brand /></main>
+    <InspectorPage />
   </StrictMode>,
 );

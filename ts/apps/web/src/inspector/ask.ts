@@ -1,0 +1,97 @@
+// What the Inspector asks of the server, and the one hook that asks again when something happened.
+import type { InspectedReceipt } from "@farhand/protocol";
+import { useCallback, useEffect, useRef, useState } from "react";
+import { BASE } from "../base.ts";
+import { Feed } from "../feed.ts";
+
+export const feed = new Feed();
+
+/** `off`: not signed in, or the Inspector is not on. */
+export type Answer<T> = { readonly state: "loading" | "gone" | "off" | "away" } | { readonly state: "here"; readonly value: T };
+
+const TOGETHER_MS = 200;
+
+/** The answer to this path, asked again with every piece of news and, if given, every so many milliseconds. */
+export function useAsked<T>(path: string | undefined, everyMs?: number): { answer: Answer<T>; again: () => void } {
+  const [kept, setKept] = useState<{ readonly path: string | undefined; readonly answer: Answer<T> }>({ path, answer: LOADING });
+  const asked = useRef(0);
+  const again = useCallback(() => {
+    if (path === undefined) {
+      return;
+    }
+    const number = (asked.current += 1);
+    void ask<T>(path).then((answer) => {
+      // a slower answer to an older question is not news
+      if (number === asked.current) {
+        setKept((before) => (answer.state === "away" && before.path === path && before.answer.state === "here" ? before : { path, answer }));
+      }
+    });
+  }, [path]);
+  useEffect(again, [again]);
+  useEffect(() => whenever(again), [again]);
+  useEffect(() => {
+    const timer = everyMs === undefined ? undefined : setInterval(again, everyMs);
+    return () => clearInterval(timer);
+  }, [again, everyMs]);
+  return { answer: kept.path === path ? kept.answer : LOADING, again };
+}
+
+const LOADING = { state: "loading" } as const;
+
+/** News often come several at once: they are one reason to look. */
+function whenever(look: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const stop = feed.listen(() => {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      look();
+    }, TOGETHER_MS);
+  });
+  return () => {
+    clearTimeout(timer);
+    stop();
+  };
+}
+
+async function ask<T>(path: string): Promise<Answer<T>> {
+  try {
+    const response = await fetch(`${BASE}/api/inspect${path}`);
+    if (response.ok) {
+      return { state: "here", value: (await response.json()) as T };
+    }
+    return { state: response.status === 404 ? "gone" : response.status < 500 ? "off" : "away" };
+  } catch {
+    return { state: "away" };
+  }
+}
+
+export async function askOnce<T>(path: string): Promise<T | undefined> {
+  const answer = await ask<T>(path);
+  return answer.state === "here" ? answer.value : undefined;
+}
+
+/** What the desk says to the same answer, brought once more. */
+export async function sendAgain(callId: string): Promise<string> {
+  const { body } = await post(`/api/inspect/calls/${callId}/again`, {});
+  return (body as Partial<InspectedReceipt>).told ?? sentenceOf(body);
+}
+
+/** Empty if it was taken; else why not. */
+export async function bring(path: "/api/tools/ack" | "/api/tools/approve", answer: object): Promise<string> {
+  const { ok, body } = await post(path, answer);
+  return ok ? "" : sentenceOf(body);
+}
+
+async function post(path: string, value: object): Promise<{ ok: boolean; body: unknown }> {
+  try {
+    const response = await fetch(BASE + path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) });
+    return { ok: response.ok, body: await response.json() };
+  } catch {
+    return { ok: false, body: undefined };
+  }
+}
+
+function sentenceOf(body: unknown): string {
+  const { error, reason, detail } = (body ?? {}) as { error?: { message?: string }; reason?: string; detail?: string };
+  return error?.message ?? detail ?? (reason === undefined ? "The server did not answer. Try again." : `Not taken: ${reason}.`);
+}

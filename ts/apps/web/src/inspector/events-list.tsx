@@ -1,0 +1,43 @@
+// Events as lines: when, what kind, in a few words; a click shows one whole.
+import type { InspectedEvent } from "@farhand/protocol";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { Json } from "./bits.tsx";
+import { iconOfEvent, toneOfEvent } from "./icons.tsx";
+
+export function EventLines({ events, isFollowing }: { events: readonly InspectedEvent[]; isFollowing: boolean }): ReactNode {
+  const [open, setOpen] = useState<number>();
+  const list = useRef<HTMLOListElement>(null);
+  const last = events.at(-1)?.seq;
+  useEffect(() => {
+    if (isFollowing && open === undefined) {
+      list.current?.scrollTo({ top: list.current.scrollHeight });
+    }
+  }, [last, isFollowing, open]);
+  return (
+    <ol ref={list} tabIndex={0} aria-label="Events" className="m-0 max-h-[280px] list-none overflow-y-auto p-0 py-1.5">
+      {events.map((event) => <EventLine key={event.seq} event={event} isOpen={open === event.seq} onToggle={() => setOpen((before) => (before === event.seq ? undefined : event.seq))} />)}
+    </ol>
+  );
+}
+
+function EventLine({ event, isOpen, onToggle }: { event: InspectedEvent; isOpen: boolean; onToggle: () => void }): ReactNode {
+  const Icon = iconOfEvent(event.type);
+  return (
+    <li>
+      <button type="button" aria-expanded={isOpen} onClick={onToggle} className="grid w-full grid-cols-[62px_22px_minmax(110px,158px)_minmax(0,1fr)] items-center gap-x-2 px-4 py-1 text-left font-mono text-xs hover:bg-sunken">
+        <span className="text-muted tabular-nums">{momentOf(event)}</span>
+        <Icon size={13} aria-hidden="true" className={toneOfEvent(event.type)} />
+        <span className="truncate">{event.type}</span>
+        <span className="truncate text-muted">{event.told}</span>
+      </button>
+      {isOpen && <div className="px-4 pt-1 pb-3"><Json value={event.data} /></div>}
+    </li>
+  );
+}
+
+export function momentOf({ at, happenedAt }: InspectedEvent): string {
+  if (at !== undefined) {
+    return at.toFixed(3).padStart(6, "0");
+  }
+  return happenedAt === undefined ? "" : new Date(happenedAt).toLocaleTimeString(undefined, { hour12: false });
+}

@@ -1,0 +1,61 @@
+// Which sign stands for what: a model step, a tool by its card or by who runs it, an event by its kind.
+import {
+  Camera, Check, CircleAlert, CircleSlash, ClipboardCopy, ExternalLink, Hand, ListChecks, type LucideIcon, MapPin, MessageSquareText,
+  Palette, Paperclip, Pause, Play, Plug, Server, ShieldCheck, Square, TextCursorInput, Zap,
+} from "lucide-react";
+
+const OF_CARD: Readonly<Record<string, LucideIcon>> = {
+  photo: Camera,
+  location: MapPin,
+  open_page: ExternalLink,
+  confirm: ShieldCheck,
+  text: TextCursorInput,
+  select: ListChecks,
+  file: Paperclip,
+  clipboard: ClipboardCopy,
+  color: Palette,
+};
+
+export function iconOfTool({ card, executor }: { card?: string | null | undefined; executor?: string | undefined }): LucideIcon {
+  const known = card === null || card === undefined ? undefined : OF_CARD[card];
+  return known ?? (executor === "client" ? Plug : executor === "frontend" ? Hand : Server);
+}
+
+const OF_EVENT: Readonly<Record<string, LucideIcon>> = {
+  "run-started": Play,
+  "run-parked": Pause,
+  "run-resumed": Play,
+  "run-finished": Square,
+  "run-failed": CircleAlert,
+  "step-started": Zap,
+  "step-finished": Zap,
+  "step-discarded": CircleSlash,
+  "model-delayed": CircleAlert,
+  "text-added": MessageSquareText,
+  "reasoning-added": MessageSquareText,
+  "call-rejected": CircleAlert,
+  "call-settled": Check,
+  "call-released": CircleAlert,
+  "approval-answered": ShieldCheck,
+  "client-registered": Plug,
+  "client-unregistered": Plug,
+};
+
+export function iconOfEvent(type: string): LucideIcon {
+  return OF_EVENT[type] ?? Hand;
+}
+
+const TONES: Readonly<Record<string, string>> = {
+  "run-failed": "text-red",
+  "call-rejected": "text-red",
+  "call-released": "text-amber",
+  "model-delayed": "text-amber",
+  "run-parked": "text-amber",
+  "call-settled": "text-green",
+  "call-opened": "text-tint-text",
+  "call-taken": "text-tint-text",
+};
+
+export function toneOfEvent(type: string): string {
+  return TONES[type] ?? "text-muted";
+}

@@ -1,0 +1,30 @@
+// Plays a run again as it happened, from its records: nothing is asked, nothing runs.
+import { useEffect, useState } from "react";
+import { paceOf } from "./chart.ts";
+
+export interface Replay {
+  /** Where it is, in seconds of the run; undefined while nothing is played. */
+  readonly at: number | undefined;
+  readonly start: (from: number) => void;
+  readonly stop: () => void;
+}
+
+export function useReplay(runId: string | undefined, seconds: number): Replay {
+  const [at, setAt] = useState<number>();
+  const isPlaying = at !== undefined;
+  useEffect(() => setAt(undefined), [runId]);
+  useEffect(() => {
+    if (!isPlaying) {
+      return undefined;
+    }
+    let last = performance.now();
+    let frame = requestAnimationFrame(function play(now) {
+      const passed = ((now - last) / 1000) * paceOf(seconds);
+      last = now;
+      setAt((before) => (before === undefined || before + passed >= seconds ? undefined : before + passed));
+      frame = requestAnimationFrame(play);
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [isPlaying, seconds]);
+  return { at, start: setAt, stop: () => setAt(undefined) };
+}

@@ -1,0 +1,125 @@
+// One run: its head with the figures, its waterfall, its events.
+import type { InspectedEvents, InspectedFigures, InspectedRun, InspectedTest } from "@farhand/protocol";
+import { ArrowLeft, CodeXml, Play, Square, Workflow } from "lucide-react";
+import { type ReactNode, useEffect, useReducer, useRef } from "react";
+import { Pill } from "../chat/parts.tsx";
+import { askOnce, useAsked } from "./ask.ts";
+import { Action, Card, Copy, Missing } from "./bits.tsx";
+import { rowsAt } from "./chart.ts";
+import { EventLines } from "./events-list.tsx";
+import type { Replay } from "./replay.ts";
+import { hrefOf } from "./route.ts";
+import { Waterfall } from "./waterfall.tsx";
+import { count, figureOf, stateOf } from "./words.ts";
+
+const LIVE = new Set(["running", "waiting"]);
+const WHILE_LIVE_MS = 1_000;
+const EVENTS = 400;
+
+export function RunView({ shown, callId, replay }: { shown: InspectedRun; callId: string | undefined; replay: Replay }): ReactNode {
+  const isLive = LIVE.has(shown.run.state);
+  const isOpen = shown.run.endedAt === null;
+  const now = useNow(shown, isLive);
+  const moment = replay.at ?? now;
+  const rows = replay.at === undefined ? shown.rows : rowsAt(shown.rows, replay.at);
+  return (
+    <div className="flex min-w-0 flex-col gap-4 p-4 lg:px-5">
+      <Head shown={shown} now={now} replay={replay} />
+      <Waterfall shown={shown} rows={rows} now={moment} isLive={isOpen || replay.at !== undefined} chosen={callId} />
+      <Events runId={shown.run.runId} isLive={isLive} until={replay.at} />
+    </div>
+  );
+}
+
+/** The run's own time, going on between two looks at it. */
+function useNow(shown: InspectedRun, isLive: boolean): number {
+  const [, tick] = useReducer((before: number) => before + 1, 0);
+  const seen = useRef({ shown, at: performance.now() });
+  if (seen.current.shown !== shown) {
+    seen.current = { shown, at: performance.now() };
+  }
+  useEffect(() => {
+    const timer = isLive ? setInterval(tick, 100) : undefined;
+    return () => clearInterval(timer);
+  }, [isLive]);
+  return isLive ? shown.now + (performance.now() - seen.current.at) / 1000 : shown.now;
+}
+
+function Head({ shown, now, replay }: { shown: InspectedRun; now: number; replay: Replay }): ReactNode {
+  const { run } = shown;
+  const { words, tone } = stateOf(run.state);
+  const test = async (): Promise<string | undefined> => (await askOnce<InspectedTest>(`/runs/${run.runId}/test`))?.text;
+  return (
+    <header className="flex flex-col gap-3">
+      <a href={hrefOf({ tab: "runs" })} className="inline-flex items-center gap-1.5 text-[13px] text-muted min-[760px]:hidden"><ArrowLeft size={14} aria-hidden="true" /> All runs</a>
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
+        <h1 className="m-0 min-w-0 truncate text-[17px] font-semibold">{run.title || "A run without words"}</h1>
+        <Pill tone={tone} dot>{words}</Pill>
+        <span className="ml-auto flex gap-2">
+          {replay.at === undefined
+            ? <Action icon={Play} onClick={() => replay.start(0)} disabled={shown.rows.length === 0} title="Shows it again as it happened; nothing runs">Replay</Action>
+            : <Action icon={Square} onClick={replay.stop}>Stop replay</Action>}
+          <Copy icon={CodeXml} words="Copy as test" text={test} />
+        </span>
+      </div>
+      <p className="m-0 flex flex-wrap gap-x-5 font-mono text-xs break-all text-muted">
+        <span>{run.runId}</span><span>chat {run.threadId}</span><span>model {shown.model}</span><span>store {shown.store}</span>
+      </p>
+      {run.error !== null && <p role="alert" className="m-0 rounded-lg bg-red-tint px-3 py-2 text-[13px] text-red">{run.error}</p>}
+      <Figures shown={shown} now={now} />
+    </header>
+  );
+}
+
+function Figures({ shown, now }: { shown: InspectedRun; now: number }): ReactNode {
+  const { figures, run } = shown;
+  const grown = grownOf(shown, now);
+  const parts: readonly (readonly [string, string])[] = [
+    [figureOf(grown.whole), run.endedAt === null ? "so far" : "in all"],
+    [figureOf(grown.model), "model"],
+    [figureOf(grown.person), "people"],
+    [figureOf(grown.client), "clients"],
+    [figureOf(grown.way), "on the way"],
+    [figureOf(grown.server), "server"],
+    [String(run.calls), run.calls === 1 ? "call" : "calls"],
+    ...(shown.parks > 0 ? [[String(shown.parks), shown.parks === 1 ? "park" : "parks"] as const] : []),
+  ];
+  return (
+    <dl aria-label={`${figures.whole} milliseconds, ${count(run.calls, "call")}`} className="m-0 flex flex-wrap gap-x-6 gap-y-2">
+      {parts.map(([figure, name]) => (
+        <div key={name} className="flex flex-col-reverse">
+          <dt className="text-xs text-muted">{name}</dt>
+          <dd className="m-0 text-[15px] font-semibold tabular-nums">{figure}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** Between two looks the time goes to whoever has it now; the parts still add up. */
+export function grownOf(shown: InspectedRun, now: number): InspectedFigures {
+  const more = Math.max(0, Math.round(now * 1000) - shown.figures.whole);
+  const order = ["model", "server", "client", "person", "way"] as const;
+  const going = new Set(shown.rows.flatMap(({ segments }) => segments.filter(({ end }) => end === undefined).map(({ kind }) => kind)));
+  const whose = order.find((kind) => going.has(kind)) ?? "server";
+  return { ...shown.figures, whole: shown.figures.whole + more, [whose]: shown.figures[whose] + more };
+}
+
+function Events({ runId, isLive, until }: { runId: string; isLive: boolean; until: number | undefined }): ReactNode {
+  const { answer } = useAsked<InspectedEvents>(`/runs/${runId}/events?limit=${EVENTS}`, isLive ? WHILE_LIVE_MS : undefined);
+  if (answer.state !== "here") {
+    return <Card label="Events of this run"><Missing answer={answer} icon={Workflow} /></Card>;
+  }
+  const events = until === undefined ? answer.value.events : answer.value.events.filter(({ at = 0 }) => at <= until);
+  return (
+    <Card label="Events of this run">
+      <div className="flex items-center gap-3 border-b border-line px-4 py-2.5">
+        <h2 className="m-0 text-sm font-semibold">Events</h2>
+        {isLive && <Pill tone="grey">following</Pill>}
+        <span className="ml-auto text-xs text-muted">{events.length} of {answer.value.total}, this run</span>
+      </div>
+      <EventLines events={events} isFollowing={isLive || until !== undefined} />
+    </Card>
+  );
+}
+

@@ -1,0 +1,140 @@
+// What took the time: one row for each model step and call, each cut into the five kinds of waiting and working.
+import type { InspectedRow, InspectedRun } from "@farhand/protocol";
+import { Zap } from "lucide-react";
+import type { ReactNode } from "react";
+import { Card } from "./bits.tsx";
+import { barsOf, lengthOf, percent, spanOf, ticksOf } from "./chart.ts";
+import { iconOfTool } from "./icons.tsx";
+import { go, hrefOf } from "./route.ts";
+import { durationOf } from "./words.ts";
+
+const KINDS = {
+  model: { words: "Model", colour: "bg-model" },
+  server: { words: "Server tool", colour: "bg-server" },
+  way: { words: "On the way", colour: "bg-way" },
+  person: { words: "Waiting for a person", colour: "bg-person" },
+  client: { words: "Running in a client", colour: "bg-client" },
+} as const;
+
+const GRID = "grid grid-cols-[minmax(120px,178px)_minmax(0,1fr)_62px]";
+
+interface WaterfallProps {
+  readonly shown: InspectedRun;
+  readonly rows: readonly InspectedRow[];
+  /** The moment that is drawn: now, or where a replay is. */
+  readonly now: number;
+  readonly isLive: boolean;
+  readonly chosen: string | undefined;
+}
+
+export function Waterfall({ shown, rows, now, isLive, chosen }: WaterfallProps): ReactNode {
+  const span = spanOf(Math.max(shown.now, now));
+  const ticks = ticksOf(span);
+  return (
+    <Card label="Waterfall">
+      <Legend />
+      <div className={`${GRID} border-y border-line text-xs text-muted`}>
+        <span className="px-4 py-1.5">Step or call</span>
+        <span className="relative" aria-hidden="true">
+          {ticks.map((tick) => <span key={tick} className="absolute top-1.5 -translate-x-1/2 tabular-nums" style={{ left: `${percent(tick, span)}%` }}>{tickWords(tick)}</span>)}
+        </span>
+        <span />
+      </div>
+      {rows.length === 0 && <p className="m-0 px-4 py-8 text-center text-muted">{shown.kept ? "Nothing has begun yet." : "The events of this run are no longer kept."}</p>}
+      <ol className="relative m-0 list-none p-0">
+        {rows.map((row, number) => (
+          <li key={row.callId ?? `${row.step}-${number}`} className="border-b border-line last:border-0">
+            <Line row={row} runId={shown.run.runId} now={now} span={span} ticks={ticks} isChosen={row.callId !== undefined && row.callId === chosen} />
+          </li>
+        ))}
+        {isLive && rows.length > 0 && (
+          <li aria-hidden="true" className={`${GRID} pointer-events-none absolute inset-0`}>
+            <span />
+            <span className="relative"><span className="absolute inset-y-0 w-0 border-l-[1.5px] border-dashed border-amber" style={{ left: `${percent(now, span)}%` }} /></span>
+            <span />
+          </li>
+        )}
+      </ol>
+    </Card>
+  );
+}
+
+function tickWords(seconds: number): string {
+  return seconds < 1 ? `${Math.round(seconds * 1000)} ms` : seconds < 60 ? `${seconds} s` : durationOf(seconds);
+}
+
+function Legend(): ReactNode {
+  return (
+    <div className="flex flex-wrap gap-x-5 gap-y-1.5 px-4 py-2.5 text-xs text-muted">
+      {Object.values(KINDS).map(({ words, colour }) => <span key={words} className="inline-flex items-center gap-2"><span aria-hidden="true" className={`size-2.5 rounded-[3px] ${colour}`} />{words}</span>)}
+      <span className="inline-flex items-center gap-2"><span aria-hidden="true" className="h-3 w-0.5 rounded bg-green" />Answer taken</span>
+    </div>
+  );
+}
+
+interface LineProps {
+  readonly row: InspectedRow;
+  readonly runId: string;
+  readonly now: number;
+  readonly span: number;
+  readonly ticks: readonly number[];
+  readonly isChosen: boolean;
+}
+
+function Line(props: LineProps): ReactNode {
+  const { row, runId, now, isChosen } = props;
+  const length = durationOf(lengthOf(row, now));
+  const content = (
+    <>
+      <Name row={row} />
+      <Track {...props} />
+      <span className="self-center pr-3.5 text-right text-xs text-muted tabular-nums">{length}</span>
+    </>
+  );
+  if (row.callId === undefined) {
+    return <div className={`${GRID} min-h-[34px]`}>{content}</div>;
+  }
+  const route = { tab: "runs", runId, callId: row.callId } as const;
+  return (
+    <a href={hrefOf(route)} onClick={() => go(route)} aria-current={isChosen ? "true" : undefined} aria-label={`${row.tool}, ${length}, ${storyOf(row, now)}`} className={`${GRID} min-h-[34px] no-underline ${isChosen ? "bg-tint" : "hover:bg-sunken"}`}>
+      {content}
+    </a>
+  );
+}
+
+function Name({ row }: { row: InspectedRow }): ReactNode {
+  const isModel = row.callId === undefined;
+  const Icon = isModel ? Zap : iconOfTool(row);
+  return (
+    <span className={`flex min-w-0 items-center gap-2.5 pr-2 ${isModel ? "pl-4" : "pl-8"}`}>
+      <Icon size={14} className="shrink-0 text-muted" aria-hidden="true" />
+      <span className="truncate text-[13px]">{isModel ? `Model, step ${row.step}` : row.tool}</span>
+      {row.outcome !== undefined && row.outcome !== "success" && <span className="ml-auto shrink-0 text-[11px] text-red">{row.outcome.replace("_", " ")}</span>}
+    </span>
+  );
+}
+
+function Track({ row, now, span, ticks }: LineProps): ReactNode {
+  const bars = barsOf(row, now, span);
+  const isAnswered = row.callId !== undefined && row.executor !== "server" && (row.outcome === "success" || row.outcome === "failure");
+  return (
+    <span className="relative border-x border-line" aria-hidden="true">
+      {ticks.map((tick) => <span key={tick} className="absolute inset-y-0 w-px bg-line" style={{ left: `${percent(tick, span)}%` }} />)}
+      {bars.map(({ kind, start, left, width, isStriped }, number) => (
+        <span
+          key={`${kind}-${start}`}
+          title={KINDS[kind as keyof typeof KINDS]?.words}
+          className={`absolute top-1/2 h-3.5 min-w-0.5 -translate-y-1/2 ${KINDS[kind as keyof typeof KINDS]?.colour ?? "bg-way"} ${isStriped ? "striped" : ""} ${number === 0 ? "rounded-l-[4px]" : ""} ${number === bars.length - 1 ? "rounded-r-[4px]" : ""}`}
+          style={{ left: `${left}%`, width: `${width}%` }}
+        />
+      ))}
+      {isAnswered && row.end !== undefined && <span className="absolute inset-y-2 ml-0.5 w-0.5 rounded bg-green" style={{ left: `${percent(row.end, span)}%` }} />}
+    </span>
+  );
+}
+
+/** The same as the colours say, for whoever does not see them. */
+function storyOf(row: InspectedRow, now: number): string {
+  const told = row.segments.map(({ kind, start, end }) => `${(KINDS[kind as keyof typeof KINDS]?.words ?? kind).toLowerCase()} ${durationOf((end ?? now) - start)}`);
+  return [...told, row.outcome?.replace("_", " ") ?? "still going"].join(", ");
+}

@@ -1,0 +1,112 @@
+// How the Inspector words figures, states and runs. Pure.
+import type { InspectedRunRow } from "@farhand/protocol";
+import type { Tone } from "../chat/parts.tsx";
+
+/** 84 ms, 1.30 s, 22.4 s, 3 min 5 s, 2 h 10 min, 3 d 4 h. */
+export function durationOf(seconds: number): string {
+  if (seconds < 0.9995) {
+    return `${Math.round(seconds * 1000)} ms`;
+  }
+  if (seconds < 9.995) {
+    return `${seconds.toFixed(2)} s`;
+  }
+  if (seconds < 99.95) {
+    return `${seconds.toFixed(1)} s`;
+  }
+  return longOf(Math.round(seconds));
+}
+
+/** One digit behind the point, as in the head of a run. */
+export function figureOf(milliseconds: number): string {
+  return milliseconds < 99_950 ? `${(milliseconds / 1000).toFixed(1)} s` : longOf(Math.round(milliseconds / 1000));
+}
+
+function longOf(seconds: number): string {
+  const units = [["d", 86_400], ["h", 3_600], ["min", 60], ["s", 1]] as const;
+  const first = units.findIndex(([, size]) => seconds >= size);
+  const [unit, size] = units[Math.max(first, 0)]!;
+  const next = units[first + 1];
+  const rest = next === undefined ? 0 : Math.floor((seconds % size) / next[1]);
+  return `${Math.floor(seconds / size)} ${unit}${rest > 0 && next !== undefined ? ` ${rest} ${next[0]}` : ""}`;
+}
+
+export function agoOf(time: string, now: number): string {
+  const seconds = Math.max(0, (now - Date.parse(time)) / 1000);
+  if (seconds < 60) {
+    return "now";
+  }
+  if (seconds < 3_600) {
+    return `${Math.floor(seconds / 60)} min`;
+  }
+  return seconds < 86_400 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 86_400)} d`;
+}
+
+export const STATES: Readonly<Record<string, { readonly words: string; readonly tone: Tone }>> = {
+  running: { words: "Running", tone: "blue" },
+  waiting: { words: "Waiting for you", tone: "amber" },
+  parked: { words: "Parked", tone: "amber" },
+  done: { words: "Done", tone: "green" },
+  stopped: { words: "Stopped", tone: "grey" },
+  failed: { words: "Failed", tone: "red" },
+};
+
+export function stateOf(state: string): { readonly words: string; readonly tone: Tone } {
+  return STATES[state] ?? { words: state, tone: "grey" };
+}
+
+/** The second line of a run in the list: what it waits for, what went wrong, or how much it did. */
+export function noteOf(run: InspectedRunRow): string {
+  if (run.state === "waiting") {
+    return `${count(run.steps, "step")}, waiting for ${count(run.waiting, "answer")}`;
+  }
+  if (run.state === "parked") {
+    return `Parked, ${count(run.waiting, "question")} in the inbox`;
+  }
+  if (run.state === "failed") {
+    return run.error ?? "Failed";
+  }
+  if (run.trouble !== undefined && run.state === "done") {
+    return troubleOf(run.trouble);
+  }
+  const done = `${count(run.steps, "step")}, ${count(run.calls, "call")}`;
+  return run.state === "running" ? done : `${done}, ${durationOf(run.seconds)}`;
+}
+
+function troubleOf({ tool, outcome, told }: { tool: string; outcome: string; told: string }): string {
+  switch (outcome) {
+    case "denied":
+      return `${tool}: said no, ended cleanly`;
+    case "timed_out":
+      return `${tool} timed out`;
+    case "cancelled":
+      return `${tool} was cancelled`;
+    default:
+      return `${tool} failed: ${told}`;
+  }
+}
+
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** A colour for a run in the list; what it says stands in words beside it. */
+export function toneOf(run: InspectedRunRow): Tone {
+  if (run.state === "done" && run.trouble !== undefined) {
+    return run.trouble.outcome === "timed_out" || run.trouble.outcome === "failure" ? "red" : "grey";
+  }
+  return stateOf(run.state).tone;
+}
+
+export const OUTCOMES: Readonly<Record<string, { readonly words: string; readonly tone: Tone }>> = {
+  success: { words: "Answered", tone: "green" },
+  failure: { words: "Failed", tone: "red" },
+  denied: { words: "Denied", tone: "red" },
+  timed_out: { words: "Timed out", tone: "grey" },
+  cancelled: { words: "Cancelled", tone: "grey" },
+};
+
+export const PHASES: Readonly<Record<string, { readonly words: string; readonly tone: Tone }>> = {
+  asking: { words: "Needs a yes", tone: "amber" },
+  ready: { words: "Waiting", tone: "amber" },
+  taken: { words: "Running", tone: "blue" },
+};
