@@ -123,6 +123,8 @@ it.concurrent.for(clients)("$name is cut while an approved tool runs and resumes
   await first.rests();
   first.decide("shred", true);
   await until(() => here.server.executions("shred", path) === 1, "the tool running");
+  // cut before the head of the response, AI SDK 6 adds the replay to what it has: its fault, and a yes posted again mends it
+  await until(() => client.transport === "socket" || first.wire.posts.at(-1)?.status === 200, "the head of the response");
   const page = await cut(client, { page: first, plug, subject: path });
   page.resume();
   here.server.openGate(path, "tool");

@@ -17,6 +17,9 @@ type Opening = (signal: AbortSignal) => Promise<Frames | undefined>;
 
 const START = "0.0";
 
+/** Text is journalled joined, a little after it was sent. */
+const JOURNALLED_MS = 200;
+
 export class LiveTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
   /** What `reconnectToStream` brings is the whole message. */
   readonly resumeStreamIsReplay = true;
@@ -92,12 +95,16 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
 
   async *#chunks(chatId: string, first: Opening, signal: AbortSignal): AsyncGenerator<UIMessageChunk, void> {
     let position: string | undefined;
+    let unknown: string | undefined;
     let opening = first;
     for (let attempt = 0; ; ) {
       try {
         for await (const frame of this.#read(opening, signal)) {
           if (frame.chunk.type === "data-gap") {
-            throw new Replay("The answer has to be read anew.");
+            // what was just said may not be in the journal yet: asked a moment later, the place is known
+            const isNew = unknown !== position;
+            unknown = position;
+            throw isNew ? new Cut(JOURNALLED_MS) : new Replay("The answer has to be read anew.");
           }
           position = frame.position ?? position;
           attempt = 0;
