@@ -28,7 +28,7 @@ from farhand.core.event import (
 from farhand.core.run import Run, RunState
 from farhand.core.thread import AssistantMessage, Message, ResultsMessage
 from farhand.core.tool import Executor
-from farhand.errors import ModelFault
+from farhand.errors import LostClaim, ModelFault
 from farhand.models.base import Prompt, Remembering, Stop
 from farhand.store.base import InsertMessage, Write, WriteRun
 
@@ -182,8 +182,10 @@ async def _see(work: Work, step: Step) -> list[Call]:
     """
     store, run = work.kit.store, work.log.run
     now = await store.get_run(run.owner, run.run_id)
-    if now is not None and now.fence == run.fence:
-        work.log.seen(now)
+    if now is None or now.fence != run.fence:
+        # its tools were not begun here, and the model is not asked by two
+        raise LostClaim(f"Run {run.run_id} was taken over.")
+    work.log.seen(now)
     return await store.calls_of(run.owner, run.run_id, step.message.step)
 
 

@@ -11,6 +11,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from farhand.agent.ahead import Ahead
 from farhand.core.event import (
     DELTAS,
     START,
@@ -43,6 +44,7 @@ class Reader:
         self._watch: Watch = store.hub.watch(run_id)
         self._behind = True
         self._whole = after == START
+        self._ahead = Ahead()
         self._believes = 0.0
 
     def __enter__(self) -> Self:
@@ -95,7 +97,7 @@ class Reader:
     async def _stored(self) -> tuple[list[Entry], bool]:
         """The next page of the journal, and whether the reader has caught up with it."""
         self._watch.lost = False
-        page = await self._page(max(0, self.at.seq - 1))
+        page = await self._page(max(0, min(self.at.seq, self._ahead.first or self.at.seq) - 1))
         more = len(page) == PAGE
         # only the end of a step tells whether a replay may show it
         while more and self._whole and _ends_in_step(page):
@@ -104,6 +106,8 @@ class Reader:
             more = len(next_page) == PAGE
         self._behind = more
         fresh = self._fresh(page)
+        for entry in page:
+            self._ahead.confirm(entry)
         return (without_discarded(fresh) if self._whole else fresh), not more
 
     async def _page(self, after: int) -> list[Entry]:
@@ -116,6 +120,9 @@ class Reader:
             entries = self._watch.news.popleft()
             assert isinstance(entries, list)
             fresh += self._fresh(entries)
+        if self._store.is_shared:
+            for entry in fresh:
+                self._ahead.hear(entry)
         if self._watch.lost or self._behind:
             self._watch.news.clear()
             self._behind = True
@@ -126,7 +133,12 @@ class Reader:
         fresh: list[Entry] = []
         for entry in entries:
             end = entry.end
+            if not self._ahead.agrees(entry):
+                # what was heard is nowhere: the reader has to come back and be told of the gap
+                self._left = self.cut = True
+                break
             if end <= self.at:
+                self._ahead.confirm(entry)
                 continue
             piece = rest_of(entry, self.at)
             if piece is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from farhand.core.call import Call
 from farhand.core.event import (
     ApprovalAnswered,
     CallBegun,
@@ -40,11 +41,18 @@ async def history_of(store: Store, notes: Path, people: Iterable[Person]) -> His
         talk = Talk(person.chat, person.is_finished, journal_of(entries), person.heard)
         history.talks.append(talk)
         for call in await store.calls_of(LOCAL, run.run_id):
-            kind = "" if call.outcome is None else kind_of(call.outcome)
-            history.kept.append(Kept(call.call_id, person.chat, kind, call.digest))
+            history.kept.append(_kept(call))
             keys[call.call_id] = f"{call.tool}:{next(iter(call.input.values()))}"
     _read_notes(history, notes, keys)
     return history
+
+
+def _kept(call: Call) -> Kept:
+    if call.outcome is None:
+        return Kept(call.call_id, call.thread_id, "", None)
+    # what nobody sent, such as the end of a tool that a crash cut off, has no digest of its own
+    mark = call.digest or digest(call.outcome)
+    return Kept(call.call_id, call.thread_id, kind_of(call.outcome), mark)
 
 
 def journal_of(entries: Iterable[Entry]) -> list[Line]:

@@ -32,6 +32,7 @@ SETTINGS = {
     "FARHAND_LIMITS__RESULTS_BURST": "100000",
 }
 SILENCE_SEC = 3.0
+STARTS = 100
 
 
 class Server:
@@ -51,10 +52,14 @@ class Server:
         return self._out.with_suffix(".err").read_text()
 
     async def start(self) -> None:
+        """As a supervisor does: again and again, since a server that finds no database gives up."""
         arguments = [*self._arguments, "--port", str(self.port)]
-        self._process = await self._home.start(arguments, self._environment, self._out)
-        await self._process.ready()
-        self.port = self._process.port
+        for _ in range(STARTS):
+            self._process = await self._home.start(arguments, self._environment, self._out)
+            if await self._process.ready():
+                self.port = self._process.port
+                return
+        raise AssertionError(f"it does not start: {self.errors[-2000:]}")
 
     async def kill(self) -> int:
         async with self._changing:

@@ -1,0 +1,51 @@
+"""Random faults on three workers and one database: kills, stops, restarts of the database, and broken lines.
+
+Clients ask whichever worker they like, and every worker has its own line to the database, which breaks, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.fault_proxy import FaultProxy
+from tests.chaos.storm.director import SEED, Fault, line_faults
+from tests.chaos.storm.play import judge, play
+from tests.chaos.storm.servers import process_faults, servers
+from tests.postgres import Cluster, running_cluster
+from tests.requirement import requirement
+
+WORKERS = 3
+
+
+@pytest.mark.storm
+@pytest.mark.timeout(1800)
+@requirement("chaos:storm-postgres")
+async def test_nothing_is_lost_doubled_or_untrue_on_three_workers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dice = random.Random(SEED)
+    with running_cluster() as cluster:
+        async with FaultProxy(("127.0.0.1", cluster.port)) as to_database:
+            store = cluster.address("storm", port=to_database.port)
+            async with servers(store, tmp_path, count=WORKERS) as there:
+                lanes = [
+                    line_faults(there.lines, dice),
+                    # longer than a lease: somebody else goes on meanwhile
+                    process_faults(there.each, dice, stopped_for=2.0),
+                    [restart_of(cluster), *line_faults([to_database], dice, prefix="database-")],
+                ]
+                played = await play(there, lanes, dice)
+                assert await there.stop() == [0] * WORKERS
+        await judge(played, cluster.address("storm"), tmp_path, capsys)
+
+
+def restart_of(cluster: Cluster) -> Fault:
+    async def restart() -> int:
+        await asyncio.to_thread(cluster.restart)
+        return 1
+
+    return Fault("database-restart", restart)
