@@ -17,8 +17,9 @@ from farhand.core.call import Phase
 from farhand.core.client import Client
 from farhand.core.principal import Owner
 from farhand.errors import Broken
-from farhand.store.base import Store, Streams
+from farhand.store.base import Store
 from farhand.store.hub import CLIENTS_CHANGED, STREAM_BEGUN
+from farhand.store.streams import Streams
 
 log = logging.getLogger("farhand.clients")
 

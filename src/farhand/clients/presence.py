@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from farhand.clients.inbox import Inbox
 from farhand.core.principal import Owner
-from farhand.store.base import Seat
+from farhand.store.streams import Seat
 
 Key: TypeAlias = tuple[Owner, str]
 

@@ -10,7 +10,6 @@ Every read names the owner: what belongs to another owner does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
@@ -25,6 +24,7 @@ from farhand.core.run import Run, RunState
 from farhand.core.thread import Message, Thread
 from farhand.core.tool import Tool
 from farhand.store.hub import Hub
+from farhand.store.streams import Streams
 
 
 class InsertThread(Struct, frozen=True, gc=False):
@@ -261,46 +261,6 @@ class Files(Protocol):
         """How much is kept for a tenant, or for one subject of it; what is arriving counts as far as it is
         here."""
         ...
-
-
-class Seat(Struct, frozen=True, gc=False):
-    """One stream of a client among those of all processes; the highest number is the newest."""
-
-    owner: Owner
-    client_id: str
-    number: int
-
-
-class Absence(Struct, frozen=True, gc=False):
-    """A registered client without a stream, and for how long by now."""
-
-    owner: Owner
-    client_id: str
-    seconds: float
-
-
-class Streams(Protocol):
-    """Which clients have their stream, in whichever process; judged by the store's clock."""
-
-    async def arrive(self, owner: Owner, client_id: str, *, lease_sec: float) -> Seat:
-        """The newest from now on, and known to be there for so long."""
-        ...
-
-    async def stay(self, seats: Sequence[Seat], *, lease_sec: float) -> list[Seat]:
-        """They are still there; those that are not the newest any more are returned."""
-        ...
-
-    async def leave(self, seat: Seat) -> None:
-        """Away from now on, if it was the newest."""
-        ...
-
-    async def expect(self, owner: Owner, client_id: str) -> None:
-        """Away from now on, unless it is here."""
-        ...
-
-    async def is_here(self, owner: Owner, client_id: str) -> bool: ...
-
-    async def absent(self) -> list[Absence]: ...
 
 
 class Store(Protocol):

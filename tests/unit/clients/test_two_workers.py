@@ -12,8 +12,8 @@ import pytest
 from farhand.clients.inbox import Inbox, Item, Listener, Offered, Superseded
 from farhand.core.outcome import Failure
 from farhand.core.settings import Patience, Settings
-from farhand.store.base import Absence
 from farhand.store.postgres import PostgresStore
+from farhand.store.streams import Absence
 from farhand.testing import FakeClock
 from tests.postgres import Cluster
 from tests.requirement import requirement

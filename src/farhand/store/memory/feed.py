@@ -9,7 +9,6 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.store.memory.undo import Undo
 
-
 _TOLD = frozenset(TOLD)
 
 

@@ -53,15 +53,13 @@ from farhand.store.memory.journals import Journals
 from farhand.store.memory.threads import ThreadKey, Threads
 from farhand.store.memory.undo import Undo
 from farhand.store.rules import ARRIVING_SEC, changed, claimed, parked, why_not_swap
+from farhand.store.streams import Unshared
 
 Entries: TypeAlias = dict[str, list[Entry]]
 """What a commit appends, by run; a run that is only touched is there with nothing."""
 
 
-class MemoryStore:
-    is_shared: bool = False
-    streams = None
-
+class MemoryStore(Unshared):
     def __init__(self, clock: Clock | None = None) -> None:
         self.hub = Hub()
         self._clock = clock or SystemClock()

@@ -39,6 +39,7 @@ from farhand.store.sqlite.rows import (
     run_of,
 )
 from farhand.store.sqlite.writer import Writer
+from farhand.store.streams import Unshared
 
 TOOLS_AT_HAND = 256
 Owned = TypeVar("Owned", Call, Run)
@@ -46,11 +47,8 @@ R = TypeVar("R")
 Row = TypeVar("Row")
 
 
-class SqliteStore:
+class SqliteStore(Unshared):
     """Made by `open`."""
-
-    is_shared: bool = False
-    streams = None
 
     def __init__(self, file: StoreFile, clock: Clock) -> None:
         self.hub = Hub()
