@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeGuard
 
 from msgspec.structs import replace
 
@@ -53,6 +54,9 @@ class RunLog:
         self._store = store
         self._group = group
         self._spoken: list[Spoken | _Words] = []
+        self._told = 0
+        """How many of them readers have been told, all but the last of these wholly."""
+        self._telling = False
         self._next_seq = run.last_seq + 1
         self._flush_at: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
@@ -66,15 +70,16 @@ class RunLog:
         self._next_seq = run.last_seq + 1
 
     def say(self, event: Spoken) -> None:
-        """Tells readers now; the journal gets it with its neighbours."""
+        """Tells readers as soon as this moment is over; the journal gets it with its neighbours."""
         if self._is_lost:
             raise LostClaim(f"Run {self.run.run_id} was taken over.")
-        offset = self._add(event)
-        seq = self._next_seq + len(self._spoken) - 1
-        if self._is_sure():
-            self._store.hub.tell(self.run.run_id, [Entry(seq, event, self._store.now(), offset)])
-        if self._flush_at is None:
-            self._flush_at = asyncio.get_running_loop().call_later(JOIN_FOR_SEC, self._flush)
+        last = self._spoken[-1] if self._spoken else None
+        if isinstance(last, _Words) and last.takes(event):
+            last.pieces.append(event.text)
+        else:
+            self._spoken.append(_Words(event) if isinstance(event, DELTAS) else event)
+        if not self._telling:
+            self._tell_soon()
 
     async def write(
         self,
@@ -90,7 +95,11 @@ class RunLog:
         async with self._pen:
             self._cancel_timer()
             first = self._next_seq
-            said, self._spoken = self._spoken, []
+            if self._telling and not events:
+                # the model goes on speaking, and its next word must find readers at the end of this one
+                self._tell()
+            # when it has ended, readers are told its last words with the commit
+            said, self._spoken, self._told = self._spoken, [], 0
             self._next_seq += len(said) + len(events)
             write = change or WriteRun(run_id=self.run.run_id)
             write = replace(write, fence=self.run.fence, events=(*map(_whole, said), *events))
@@ -98,7 +107,7 @@ class RunLog:
                 commit = await (through or self._store.commit)(*beside, write)
             except StoreDown:
                 # readers have heard these words under these numbers: they come before anything else
-                self._spoken, self._next_seq = [*said, *self._spoken], first
+                self._spoken, self._next_seq, self._told = [*said, *self._spoken], first, 0
                 raise
             self._wrote(commit)
 
@@ -126,16 +135,27 @@ class RunLog:
             # others append while the model is silent: a settled call, an answered approval
             self._next_seq = self.run.last_seq + 1
 
-    def _add(self, event: Spoken) -> int:
-        """How many characters of the same block wait already."""
-        if not isinstance(event, DELTAS):
-            self._spoken.append(event)
-            return 0
-        last = self._spoken[-1] if self._spoken else None
-        if isinstance(last, _Words) and is_same_block(last.first, event):
-            return last.add(event)
-        self._spoken.append(_Words(event))
-        return 0
+    def _tell_soon(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._telling = True
+        loop.call_soon(self._tell)
+        if self._flush_at is None:
+            self._flush_at = loop.call_later(JOIN_FOR_SEC, self._flush)
+
+    def _tell(self) -> None:
+        """Together what was said together."""
+        self._telling = False
+        if not self._spoken or not self._is_sure():
+            return
+        first, at = max(0, self._told - 1), self._store.now()
+        entries: list[Entry] = []
+        for seq, said in enumerate(self._spoken[first:], self._next_seq + first):
+            entry = _untold(seq, said, at, is_new=seq >= self._next_seq + self._told)
+            if entry is not None:
+                entries.append(entry)
+        self._told = len(self._spoken)
+        if entries:
+            self._store.hub.tell(self.run.run_id, entries)
 
     def _flush(self) -> None:
         self._flush_at = None
@@ -157,23 +177,36 @@ class RunLog:
 class _Words:
     """A block as it is being said: put together only when it is stored, however many pieces it comes in."""
 
-    __slots__ = ("_length", "_pieces", "first")
+    __slots__ = ("_first", "_told_chars", "_told_pieces", "pieces")
 
     def __init__(self, first: Delta) -> None:
-        self.first = first
-        self._pieces = [first.text]
-        self._length = len(first.text)
+        self.pieces = [first.text]
+        self._first = first
+        self._told_pieces = 0
+        self._told_chars = 0
 
-    def add(self, delta: Delta) -> int:
-        """How many characters were there before it."""
-        before = self._length
-        self._pieces.append(delta.text)
-        self._length += len(delta.text)
-        return before
+    def takes(self, event: Spoken) -> TypeGuard[Delta]:
+        return isinstance(event, DELTAS) and is_same_block(self._first, event)
 
     def whole(self) -> Delta:
-        return replace(self.first, text="".join(self._pieces))
+        return replace(self._first, text="".join(self.pieces))
+
+    def rest(self) -> tuple[Delta, int] | None:
+        """What was added since the last time, and how many characters were there before it."""
+        if self._told_pieces == len(self.pieces):
+            return None
+        text, offset = "".join(self.pieces[self._told_pieces :]), self._told_chars
+        self._told_pieces = len(self.pieces)
+        self._told_chars += len(text)
+        return replace(self._first, text=text), offset
 
 
 def _whole(said: Spoken | _Words) -> Spoken:
     return said.whole() if isinstance(said, _Words) else said
+
+
+def _untold(seq: int, said: Spoken | _Words, at: float, *, is_new: bool) -> Entry | None:
+    if not isinstance(said, _Words):
+        return Entry(seq, said, at) if is_new else None
+    rest = said.rest()
+    return None if rest is None else Entry(seq, rest[0], at, rest[1])

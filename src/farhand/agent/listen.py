@@ -120,6 +120,8 @@ class Listener:
 
 def whole(text: str) -> str:
     """The text without halves of characters: some models send them; no store and no wire can hold them."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -396,12 +396,32 @@ async def test_the_end_of_a_step_is_found(store: Store, monkeypatch: pytest.Monk
 
 
 @requirement("runs:journal")
-async def test_words_are_joined_in_the_journal_and_told_one_by_one(stage: MakeStage) -> None:
+async def test_words_of_one_moment_are_told_and_journalled_as_one(stage: MakeStage) -> None:
     on = await stage([Say(["a", "b", "c"])])
     run = await on.say("speak")
-    told = [event for event in await on.told(run) if isinstance(event, TextAdded)]
-    assert [event.text for event in told] == ["a", "b", "c"]
+    assert [event for event in await on.told(run) if isinstance(event, TextAdded)] == [TextAdded(0, "abc")]
     assert [event for event in await on.journal(run) if isinstance(event, TextAdded)] == [TextAdded(0, "abc")]
+
+
+@requirement("runs:journal")
+async def test_words_that_come_one_by_one_are_told_one_by_one(stage: MakeStage) -> None:
+    heard = asyncio.Event()
+
+    async def script(moment: Moment) -> AsyncGenerator[Step, None]:
+        yield Say(["a"])
+        await heard.wait()
+        yield Say(["b"])
+
+    on = await stage(script)
+    run = await on.say("speak")
+    texts: list[str] = []
+    with on.farhand.read(run) as reading:
+        async with asyncio.timeout(PATIENCE_SEC):
+            while (entries := await reading.next(1)) is not None:
+                texts += [each.event.text for each in entries if isinstance(each.event, TextAdded)]
+                if texts:
+                    heard.set()
+    assert texts == ["a", "b"]
 
 
 @requirement("runs:journal")
