@@ -305,11 +305,9 @@ class MemoryStore(Unshared):
         return [call for call in calls if call.owner == owner and step in (None, call.step)]
 
     async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
-        return [
-            call
-            for call in self._calls.values()
-            if call.owner == owner and thread_id in (None, call.thread_id) and call.phase is not Phase.SETTLED
-        ]
+        own = (call for call in self._calls.values() if call.owner == owner)
+        found = (call for call in own if thread_id in (None, call.thread_id))
+        return [call for call in found if call.phase is not Phase.SETTLED]
 
     async def count_open(self, owner: Owner, thread_id: str) -> int:
         return self._open_in.get((owner, thread_id), 0)
