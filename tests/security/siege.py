@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +39,8 @@ BUSY_SEC = 3.0
 GROWN_BYTES = 200 * 1024 * 1024
 
 NOBODY = "nobody"
+LISTED = "http://localhost:5173"
+"""The one origin that a server without a hook is told of."""
 PEOPLE = {
     "ada": Principal("house", "ada"),
     "bob": Principal("house", "bob"),
@@ -76,9 +78,9 @@ class People:
 class Siege:
     app: App
     scene: Scene
-    url: str
     people: People
-    stack: AsyncExitStack
+    url: str = ""
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     statuses: list[tuple[str, int]] = field(default_factory=list)
     clients: dict[str, httpx2.AsyncClient] = field(default_factory=dict)
     call: str = ""
@@ -88,6 +90,12 @@ class Siege:
     victim: Live | None = None
     prepared: dict[str, str] = field(default_factory=dict)
 
+    def credential(self, who: str) -> dict[str, str]:
+        """On a server without a hook everybody who is known has its one token."""
+        if self.app.door.token is None or who == NOBODY:
+            return credential(who)
+        return {"authorization": f"Bearer {self.app.door.token}"}
+
     async def http(self, who: str = NOBODY) -> httpx2.AsyncClient:
         """Whoever asks; what they are answered is written down."""
         if who not in self.clients:
@@ -96,7 +104,7 @@ class Siege:
 
     @asynccontextmanager
     async def socket(self, path: str, who: str = NOBODY, **headers: str) -> AsyncIterator[ClientConnection]:
-        sent = {**credential(who), **headers}
+        sent = {**self.credential(who), **headers}
         address = self.url.replace("http", "ws", 1) + path
         async with connect(address, additional_headers=sent, max_size=None, proxy=None) as socket:
             yield socket
@@ -157,7 +165,10 @@ class Siege:
         assert turn.finish == "stop"
 
     async def _knock_at_socket(self, face: str, who: str, headers: Json) -> int:
-        sent = [*credential(who).items(), *(headers.items() if isinstance(headers, dict) else headers or [])]
+        sent = [
+            *self.credential(who).items(),
+            *(headers.items() if isinstance(headers, dict) else headers or []),
+        ]
         address = self.url.replace("http", "ws", 1) + PATHS_OF_SOCKETS[face]
         try:
             async with connect(address, additional_headers=sent, proxy=None):
@@ -211,7 +222,7 @@ def script(moment: Moment) -> Step:
 
 INPUTS: dict[str, dict[str, object]] = {
     "open_url": {"url": "u"}, "ask_text": {"question": "q"}, "take_photo": {"camera": "front"},
-    "delete_file": {"path": "p"}, "weather": {"city": "c"},
+    "delete_file": {"path": "p"}, "weather": {"city": "c"}, "slow": {"subject": "x"},
 }  # fmt: skip
 
 
@@ -221,12 +232,27 @@ async def besieged(limits: Limits | None = None, patience: Patience | None = Non
     people, scene = People(), Scene(script)
     settings = Settings(limits=limits or Limits(), patience=patience or Patience())
     app = create_app(scene.agent, store="memory:", authenticate=people, settings=settings, inspector=True)
+    async with _besieged(Siege(app, scene, people)) as siege:
+        yield siege
+
+
+@asynccontextmanager
+async def besieged_house() -> AsyncIterator[Siege]:
+    """A server as it is during development: without a hook, with a token and a cookie."""
+    people, scene = People(), Scene(script)
+    app = create_app(scene.agent, store="memory:", allow_origins=[LISTED])
+    async with _besieged(Siege(app, scene, people)) as siege:
+        yield siege
+
+
+@asynccontextmanager
+async def _besieged(siege: Siege) -> AsyncIterator[Siege]:
+    app = siege.app
     await app.start()
     async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(listening(app))
+        siege.stack, siege.url = stack, await stack.enter_async_context(listening(app))
         # before the server waits for its connections, streams are ended
         stack.push_async_callback(app.drain)
-        siege = Siege(app, scene, url, people, stack)
         await siege.hold_victim()
         async with watched(siege):
             yield siege
@@ -282,12 +308,22 @@ def _client(siege: Siege, who: str) -> httpx2.AsyncClient:
 
     return httpx2.AsyncClient(
         base_url=siege.url,
-        headers=credential(who),
+        headers=siege.credential(who),
         timeout=None,
         verify=False,
         trust_env=False,
         event_hooks={"response": [note]},
     )
+
+
+async def holds_soon(holds: Callable[[], bool | Awaitable[bool]]) -> None:
+    """Waits for a fact that nobody announces."""
+    async with asyncio.timeout(WITHIN_SEC):
+        while True:
+            found = holds()
+            if found is True or (not isinstance(found, bool) and await found):
+                return
+            await asyncio.sleep(0.01)
 
 
 async def heard_until(frames: AsyncIterator[str], word: str) -> str:
