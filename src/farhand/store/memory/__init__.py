@@ -5,6 +5,7 @@ clients.py    registrations of clients
 feed.py       what each owner is told
 files.py      files, in pieces
 journals.py   each run's events
+requests.py   ids under which programs know calls of their own
 undo.py       how a commit that does not hold is taken back
 """
 

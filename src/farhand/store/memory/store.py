@@ -50,6 +50,7 @@ from farhand.store.memory.clients import Clients
 from farhand.store.memory.feed import Feeds
 from farhand.store.memory.files import FileWrite, MemoryFiles
 from farhand.store.memory.journals import Journals
+from farhand.store.memory.requests import Requests
 from farhand.store.memory.threads import ThreadKey, Threads
 from farhand.store.memory.undo import Undo
 from farhand.store.rules import ARRIVING_SEC, changed, claimed, parked, why_not_swap
@@ -70,9 +71,9 @@ class MemoryStore(Unshared):
         self._open_in: dict[ThreadKey, int] = {}
         self._asking: dict[str, str] = {}
         self._tools: dict[str, Tool] = {}
-        self._requested: dict[tuple[Owner, str], str] = {}
         self._undo = Undo()
         self._threads = Threads(self._undo)
+        self._requests = Requests(self._undo)
         self._journals = Journals(self._undo)
         self._feeds = Feeds(self._undo)
         self._clients = Clients(self._undo)
@@ -158,11 +159,12 @@ class MemoryStore(Unshared):
             (self._calls_of, [run.run_id for run in runs]),
             (self._calls, [call.call_id for call in calls]),
             (self._asking, [call.approval.approval_id for call in calls if call.approval]),
-            (self._requested, [_request_key(call) for call in calls]),
         )
         for where, keys in gone:
             for each in keys:
                 self._undo.drop(where, each)
+        for call in calls:
+            self._requests.drop(call)
         for run in runs:
             self._journals.drop(run.run_id)
         self._threads.drop(key)
@@ -191,11 +193,8 @@ class MemoryStore(Unshared):
             return "exists"
         if call.run_id is not None and call.run_id not in self._runs:
             return "missing"
-        asked_as = _request_key(call)
-        if asked_as is not None:
-            if asked_as in self._requested:
-                return "exists"
-            self._undo.set(self._requested, asked_as, call.call_id)
+        if not self._requests.add(call):
+            return "exists"
         self._undo.set(self._calls, call.call_id, call)
         self._count(call, int(call.phase is not Phase.SETTLED))
         if call.approval is not None:
@@ -316,7 +315,7 @@ class MemoryStore(Unshared):
         return sum(count for (owner, _), count in self._open_in.items() if owner.tenant == tenant)
 
     async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
-        call_id = self._requested.get((owner, request_id))
+        call_id = self._requests.find(owner, request_id)
         return None if call_id is None else self._calls.get(call_id)
 
     async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
@@ -376,9 +375,7 @@ class MemoryStore(Unshared):
         del self._calls[call.call_id]
         if call.approval is not None:
             self._asking.pop(call.approval.approval_id, None)
-        asked_as = _request_key(call)
-        if asked_as is not None:
-            self._requested.pop(asked_as, None)
+        self._requests.drop(call)
         if call.run_id is not None:
             self._calls_of[call.run_id].remove(call.call_id)
 
@@ -391,9 +388,3 @@ def _moved(write: Write) -> Call | None:
     if isinstance(write, SwapCall):
         return write.after
     return write.call if isinstance(write, InsertCall) and write.call.client_id is not None else None
-
-
-def _request_key(call: Call) -> tuple[Owner, str] | None:
-    if call.request is None or call.request.request_id is None:
-        return None
-    return call.owner, call.request.request_id

@@ -226,14 +226,9 @@ def _span(row: tuple[int, int]) -> tuple[int, int]:
 LAST_RUN = RUN + " WHERE tenant = ? AND subject = ? AND thread_id = ? ORDER BY run_no DESC LIMIT 1"
 
 # the last number that SQLite has stands for a page that is the first one
-RUNS = (
-    RUN
-    + """
-    WHERE tenant = ? AND subject = ?
-        AND run_no < coalesce((SELECT run_no FROM runs WHERE run_id = ?), 9223372036854775807)
-    ORDER BY run_no DESC LIMIT ?
-"""
-)
+_before = "run_no < coalesce((SELECT run_no FROM runs WHERE run_id = ?), 9223372036854775807)"
+
+RUNS = RUN + " WHERE tenant = ? AND subject = ? AND " + _before + " ORDER BY run_no DESC LIMIT ?"
 
 STRAY_RUNS = RUN + " WHERE stray_at <= ? ORDER BY stray_at LIMIT ?"
 
