@@ -18,6 +18,8 @@ from farhand.core.event import (
     ReasoningAdded,
     RunFailed,
     RunFinished,
+    RunParked,
+    RunStarted,
     StepDiscarded,
     StepFinished,
     StepStarted,
@@ -77,6 +79,10 @@ _WHERE = {"server": "on the server", "frontend": "to whoever watches the chat", 
 
 def _of_run(event: Happening) -> str:
     match event:
+        case RunStarted(thread_id=thread_id):
+            return f"chat {thread_id}"
+        case RunParked():
+            return "saved; goes on with its last answer"
         case StepStarted(step=step) | StepDiscarded(step=step):
             return f"step {step}"
         case StepFinished(step=step, stop_reason=reason):

@@ -33,8 +33,7 @@ function Call({ call, back, replay }: { call: InspectedCall; back: Route; replay
         <div className="flex items-center gap-2.5">
           <Icon size={15} className="shrink-0 text-muted" aria-hidden="true" />
           <h2 className="m-0 min-w-0 truncate text-base font-semibold">{call.tool}</h2>
-          <Pill tone={tone}>{words}</Pill>
-          <Close back={back} />
+          <span className="ml-auto flex items-center gap-3"><Pill tone={tone}>{words}</Pill><Close back={back} /></span>
         </div>
         <p className="m-0 mt-1 flex flex-wrap gap-x-4 font-mono text-xs break-all text-muted">
           <span>{call.callId}</span><span>{call.holder ?? call.clientId ?? whereOf(call.executor)}</span>

@@ -21,12 +21,12 @@ export function EventLines({ events, isFollowing }: { events: readonly Inspected
 }
 
 function EventLine({ event, isOpen, onToggle }: { event: InspectedEvent; isOpen: boolean; onToggle: () => void }): ReactNode {
-  const Icon = iconOfEvent(event.type);
+  const Icon = iconOfEvent(event);
   return (
     <li>
       <button type="button" aria-expanded={isOpen} onClick={onToggle} className="grid w-full grid-cols-[62px_22px_minmax(110px,158px)_minmax(0,1fr)] items-center gap-x-2 px-4 py-1 text-left font-mono text-xs hover:bg-sunken">
         <span className="text-muted tabular-nums">{momentOf(event)}</span>
-        <Icon size={13} aria-hidden="true" className={toneOfEvent(event.type)} />
+        <Icon size={13} aria-hidden="true" className={toneOfEvent(event)} />
         <span className="truncate">{event.type}</span>
         <span className="truncate text-muted">{event.told}</span>
       </button>

@@ -1,6 +1,7 @@
 // Which sign stands for what: a model step, a tool by its card or by who runs it, an event by its kind.
+import type { InspectedEvent } from "@farhand/protocol";
 import {
-  Camera, Check, CircleAlert, CircleSlash, ClipboardCopy, ExternalLink, Hand, ListChecks, type LucideIcon, MapPin, MessageSquareText,
+  Camera, Check, CircleAlert, CircleSlash, CircleX, ClipboardCopy, ExternalLink, Hand, ListChecks, type LucideIcon, MapPin, MessageSquareText,
   Palette, Paperclip, Pause, Play, Plug, Server, ShieldCheck, Square, TextCursorInput, Zap,
 } from "lucide-react";
 
@@ -41,8 +42,14 @@ const OF_EVENT: Readonly<Record<string, LucideIcon>> = {
   "client-unregistered": Plug,
 };
 
-export function iconOfEvent(type: string): LucideIcon {
-  return OF_EVENT[type] ?? Hand;
+export function iconOfEvent(event: InspectedEvent): LucideIcon {
+  return isSad(event) ? CircleX : (OF_EVENT[event.type] ?? Hand);
+}
+
+/** A call that ended, and not well. */
+function isSad({ type, data }: InspectedEvent): boolean {
+  const outcome = data["outcome"] as { readonly kind?: string } | undefined;
+  return (type === "call-settled" && outcome?.kind !== "success") || (type === "approval-answered" && data["approved"] === false);
 }
 
 const TONES: Readonly<Record<string, string>> = {
@@ -56,6 +63,6 @@ const TONES: Readonly<Record<string, string>> = {
   "call-taken": "text-tint-text",
 };
 
-export function toneOfEvent(type: string): string {
-  return TONES[type] ?? "text-muted";
+export function toneOfEvent(event: InspectedEvent): string {
+  return isSad(event) ? "text-red" : (TONES[event.type] ?? "text-muted");
 }

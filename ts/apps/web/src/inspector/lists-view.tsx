@@ -62,7 +62,7 @@ function ToolCard({ tool }: { tool: InspectedTool }): ReactNode {
           <span className="font-medium">{tool.name}</span>
           <Pill tone="grey">{tool.clientId ?? WHERE[tool.executor] ?? tool.executor}</Pill>
           {tool.asks && <Pill tone="amber">asks first</Pill>}
-          {tool.timeout !== null && <Pill tone="grey">{durationOf(tool.timeout)}</Pill>}
+          {tool.timeout !== null && <Pill tone="grey">{tool.timeout} s to answer</Pill>}
           <span className="w-full min-w-0 truncate text-[13px] text-muted">{tool.description.split("\n")[0]}</span>
         </summary>
         <div className="flex flex-col gap-2 border-t border-line p-4">

@@ -42,7 +42,7 @@ function TopBar({ tab }: { tab: Tab }): ReactNode {
   const open = waiting.state === "here" ? waiting.value.calls.length : 0;
   return (
     <header className="flex h-[50px] shrink-0 items-stretch gap-x-5 overflow-x-auto border-b border-line bg-surface px-4 lg:px-[18px]">
-      <a href={`${BASE}/`} aria-label="farhand, the chat" className="flex items-center no-underline"><Brand /></a>
+      <a href={`${BASE}/`} aria-label="farhand, the chat" className="flex shrink-0 items-center no-underline max-[620px]:w-6 max-[620px]:overflow-hidden"><Brand /></a>
       <nav aria-label="Inspector" className="flex items-stretch gap-x-1">
         {TABS.map((each) => {
           const { words, icon: Icon } = LOOKS[each];
@@ -118,7 +118,7 @@ function RunAndCall({ runId, callId }: { runId: string | undefined; callId: stri
         {shown !== undefined ? <RunView shown={shown} callId={callId} replay={replay} /> : runId === undefined ? nothing : <Missing answer={answer} icon={Workflow} />}
       </main>
       {callId !== undefined && (
-        <div className="min-h-0 w-[378px] shrink-0 overflow-y-auto border-l border-line bg-surface max-[1100px]:fixed max-[1100px]:inset-y-0 max-[1100px]:right-0 max-[1100px]:z-20 max-[1100px]:w-[min(100%,420px)] max-[1100px]:shadow-soft">
+        <div className="min-h-0 w-[378px] shrink-0 overflow-y-auto border-l border-line bg-surface max-[1100px]:fixed max-[1100px]:top-[50px] max-[1100px]:right-0 max-[1100px]:bottom-0 max-[1100px]:z-20 max-[1100px]:w-[min(100%,420px)] max-[1100px]:shadow-soft">
           <CallPanel key={callId} callId={callId} back={back} replay={replay} />
         </div>
       )}

@@ -10,7 +10,7 @@ import { EventLines } from "./events-list.tsx";
 import type { Replay } from "./replay.ts";
 import { hrefOf } from "./route.ts";
 import { Waterfall } from "./waterfall.tsx";
-import { count, figureOf, stateOf } from "./words.ts";
+import { count, figureOf, stateOf, tenthsOf } from "./words.ts";
 
 const LIVE = new Set(["running", "waiting"]);
 const WHILE_LIVE_MS = 1_000;
@@ -74,13 +74,10 @@ function Head({ shown, now, replay }: { shown: InspectedRun; now: number; replay
 function Figures({ shown, now }: { shown: InspectedRun; now: number }): ReactNode {
   const { figures, run } = shown;
   const grown = grownOf(shown, now);
+  const spent = tenthsOf(grown.whole, [grown.model, grown.person, grown.client, grown.way, grown.server]);
   const parts: readonly (readonly [string, string])[] = [
     [figureOf(grown.whole), run.endedAt === null ? "so far" : "in all"],
-    [figureOf(grown.model), "model"],
-    [figureOf(grown.person), "people"],
-    [figureOf(grown.client), "clients"],
-    [figureOf(grown.way), "on the way"],
-    [figureOf(grown.server), "server"],
+    ...["model", "people", "clients", "on the way", "server"].map((name, index) => [figureOf(spent[index] ?? 0), name] as const),
     [String(run.calls), run.calls === 1 ? "call" : "calls"],
     ...(shown.parks > 0 ? [[String(shown.parks), shown.parks === 1 ? "park" : "parks"] as const] : []),
   ];

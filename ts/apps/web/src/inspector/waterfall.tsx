@@ -1,6 +1,6 @@
 // What took the time: one row for each model step and call, each cut into the five kinds of waiting and working.
 import type { InspectedRow, InspectedRun } from "@farhand/protocol";
-import { Zap } from "lucide-react";
+import { CircleSlash, CircleX, TimerOff, Zap } from "lucide-react";
 import type { ReactNode } from "react";
 import { Card } from "./bits.tsx";
 import { barsOf, lengthOf, percent, spanOf, ticksOf } from "./chart.ts";
@@ -16,7 +16,7 @@ const KINDS = {
   client: { words: "Running in a client", colour: "bg-client" },
 } as const;
 
-const GRID = "grid grid-cols-[minmax(120px,178px)_minmax(0,1fr)_62px]";
+const GRID = "grid grid-cols-[minmax(120px,178px)_minmax(0,1fr)_78px]";
 
 interface WaterfallProps {
   readonly shown: InspectedRun;
@@ -36,7 +36,7 @@ export function Waterfall({ shown, rows, now, isLive, chosen }: WaterfallProps):
       <div className={`${GRID} border-y border-line text-xs text-muted`}>
         <span className="px-4 py-1.5">Step or call</span>
         <span className="relative" aria-hidden="true">
-          {ticks.map((tick) => <span key={tick} className="absolute top-1.5 -translate-x-1/2 tabular-nums" style={{ left: `${percent(tick, span)}%` }}>{tickWords(tick)}</span>)}
+          {ticks.map((tick) => <span key={tick} className="absolute top-1.5 -translate-x-1/2 whitespace-nowrap tabular-nums max-[560px]:odd:hidden" style={{ left: `${percent(tick, span)}%` }}>{tickWords(tick)}</span>)}
         </span>
         <span />
       </div>
@@ -88,7 +88,7 @@ function Line(props: LineProps): ReactNode {
     <>
       <Name row={row} />
       <Track {...props} />
-      <span className="self-center pr-3.5 text-right text-xs text-muted tabular-nums">{length}</span>
+      <span className="self-center pr-3.5 text-right text-xs whitespace-nowrap text-muted tabular-nums">{length}</span>
     </>
   );
   if (row.callId === undefined) {
@@ -109,9 +109,18 @@ function Name({ row }: { row: InspectedRow }): ReactNode {
     <span className={`flex min-w-0 items-center gap-2.5 pr-2 ${isModel ? "pl-4" : "pl-8"}`}>
       <Icon size={14} className="shrink-0 text-muted" aria-hidden="true" />
       <span className="truncate text-[13px]">{isModel ? `Model, step ${row.step}` : row.tool}</span>
-      {row.outcome !== undefined && row.outcome !== "success" && <span className="ml-auto shrink-0 text-[11px] text-red">{row.outcome.replace("_", " ")}</span>}
+      <Ending outcome={row.outcome} />
     </span>
   );
+}
+
+/** A sign for what did not end well; the words are the row's own, and its title. */
+function Ending({ outcome }: { outcome: string | undefined }): ReactNode {
+  if (outcome === undefined || outcome === "success") {
+    return null;
+  }
+  const [Icon, colour] = outcome === "failure" || outcome === "denied" ? [CircleX, "text-red"] as const : outcome === "timed_out" ? [TimerOff, "text-red"] as const : [CircleSlash, "text-muted"] as const;
+  return <span title={outcome.replace("_", " ")} className={`ml-auto shrink-0 ${colour}`}><Icon size={13} aria-hidden="true" /><span className="sr-only">{outcome.replace("_", " ")}</span></span>;
 }
 
 function Track({ row, now, span, ticks }: LineProps): ReactNode {

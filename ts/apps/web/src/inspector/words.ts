@@ -18,7 +18,22 @@ export function durationOf(seconds: number): string {
 
 /** One digit behind the point, as in the head of a run. */
 export function figureOf(milliseconds: number): string {
-  return milliseconds < 99_950 ? `${(milliseconds / 1000).toFixed(1)} s` : longOf(Math.round(milliseconds / 1000));
+  return milliseconds < 99_950 ? `${(Math.round(milliseconds / 100) / 10).toFixed(1)} s` : longOf(Math.round(milliseconds / 1000));
+}
+
+/** Tenths of a second for each part, such that they add up to the whole as it is shown. */
+export function tenthsOf(whole: number, parts: readonly number[]): readonly number[] {
+  const tenths = parts.map((part) => Math.floor(part / 100));
+  let missing = Math.round(whole / 100) - tenths.reduce((sum, each) => sum + each, 0);
+  const byRest = parts.map((part, index) => ({ index, rest: part % 100 })).toSorted((one, other) => other.rest - one.rest);
+  for (const { index } of byRest) {
+    if (missing <= 0) {
+      break;
+    }
+    tenths[index]! += 1;
+    missing -= 1;
+  }
+  return tenths.map((each) => each * 100);
 }
 
 function longOf(seconds: number): string {

@@ -1,0 +1,142 @@
+// The Inspector's logic: geometry, words, routes, replay; and that its parts say the same in words as in colours.
+import type { InspectedRow, InspectedRun, InspectedRunRow } from "@farhand/protocol";
+import { cleanup, render, screen } from "@testing-library/react";
+import { afterEach, describe, expect, test } from "vitest";
+import { requirement } from "../../../tests/requirement.ts";
+import { Json } from "../src/inspector/bits.tsx";
+import { barsOf, paceOf, rowsAt, spanOf, ticksOf } from "../src/inspector/chart.ts";
+import { piecesOf, SHOWN_CHARS, writtenOf } from "../src/inspector/json.ts";
+import { hrefOf, routeOf } from "../src/inspector/route.ts";
+import { nextOf } from "../src/inspector/tabs.tsx";
+import { Waterfall } from "../src/inspector/waterfall.tsx";
+import { agoOf, durationOf, figureOf, noteOf, tenthsOf, toneOf } from "../src/inspector/words.ts";
+
+afterEach(cleanup);
+
+const MODEL: InspectedRow = { step: 1, start: 0, end: 1, segments: [{ kind: "model", start: 0, end: 1 }], outcome: "success" };
+const PHOTO: InspectedRow = {
+  step: 1, start: 1, end: 8, callId: "call_1", tool: "take_photo", executor: "frontend", card: "photo", outcome: "success",
+  segments: [{ kind: "person", start: 1, end: 6 }, { kind: "client", start: 6, end: 8 }],
+};
+const OPEN: InspectedRow = { step: 1, start: 1, callId: "call_2", tool: "open_url", executor: "frontend", segments: [{ kind: "way", start: 1 }] };
+
+const RUN: InspectedRunRow = {
+  runId: "run_1", threadId: "t", title: "A lamp", state: "done", startedAt: "2026-01-01T00:00:00Z", endedAt: null, seconds: 22.41, steps: 3, calls: 6, waiting: 0, error: null,
+};
+
+describe("the waterfall", () => {
+  test("bars lie where their time was, and what goes on reaches to now", () => {
+    requirement("inspector:waterfall");
+    expect(barsOf(PHOTO, 10, 10).map(({ left, width, isStriped }) => [left, width, isStriped])).toEqual([[10, 50, false], [60, 20, false]]);
+    expect(barsOf(OPEN, 6, 10)).toMatchObject([{ left: 10, width: 50, isStriped: true }]);
+  });
+
+  test("a stretch that was lost is striped, too", () => {
+    requirement("inspector:waterfall");
+    const lost = { ...OPEN, segments: [{ kind: "way", start: 1, end: 2, lost: true }] };
+    expect(barsOf(lost, 6, 10)).toMatchObject([{ isStriped: true, width: 10 }]);
+  });
+
+  test.each([0.05, 0.4, 1, 3.2, 22.4, 61, 600, 7_200, 90_000, 259_200, 3_000_000])("the axis over %d seconds has a handful of round marks", (seconds) => {
+    requirement("inspector:waterfall");
+    const span = spanOf(seconds);
+    const ticks = ticksOf(span);
+    expect(ticks.length).toBeGreaterThanOrEqual(2);
+    expect(ticks.length).toBeLessThanOrEqual(8);
+    expect(ticks.at(-1)).toBeLessThan(span);
+    expect(ticks[0]).toBeGreaterThan(0);
+  });
+
+  test("every row says in words what it shows in colours", () => {
+    requirement("inspector:waterfall");
+    const figures = { whole: 8_000, model: 1_000, person: 5_000, client: 2_000, way: 0, server: 0 };
+    const shown: InspectedRun = { run: RUN, figures, rows: [MODEL, PHOTO, OPEN], now: 8, kept: true, parks: 0, model: "scripted", store: "memory" };
+    render(<Waterfall shown={shown} rows={shown.rows} now={8} isLive chosen="call_1" />);
+    const row = screen.getByRole("link", { name: "take_photo, 7.00 s, waiting for a person 5.00 s, running in a client 2.00 s, success" });
+    expect(row.getAttribute("aria-current")).toBe("true");
+    expect(row.getAttribute("href")).toBe("#/runs/run_1/call_1");
+    expect(screen.getByRole("link", { name: /^open_url, 7\.00 s, on the way 7\.00 s, still going$/ })).toBeDefined();
+    expect(screen.getByText("Model, step 1")).toBeDefined();
+  });
+});
+
+describe("a replay", () => {
+  test("shows the run as it was at that moment", () => {
+    requirement("inspector:waterfall");
+    expect(rowsAt([MODEL, PHOTO], 0.5)).toEqual([{ step: 1, start: 0, segments: [{ kind: "model", start: 0 }] }]);
+    const [, photo] = rowsAt([MODEL, PHOTO], 6.5);
+    expect(photo).toMatchObject({ segments: [{ kind: "person", start: 1, end: 6 }, { kind: "client", start: 6 }] });
+    expect(photo).not.toHaveProperty("outcome");
+    expect(photo?.segments[1]).not.toHaveProperty("end");
+    expect(rowsAt([MODEL, PHOTO], 9)).toEqual([MODEL, PHOTO]);
+  });
+
+  test("takes no longer than a dozen seconds", () => {
+    expect(paceOf(3)).toBe(1);
+    expect(86_400 / paceOf(86_400)).toBeCloseTo(12);
+  });
+});
+
+describe("words", () => {
+  test.each([[0.084, "84 ms"], [0.9999, "1.00 s"], [1.3, "1.30 s"], [9.996, "10.0 s"], [22.4, "22.4 s"], [99.96, "1 min 40 s"], [120, "2 min"], [7_800, "2 h 10 min"], [270_000, "3 d 3 h"]])("%d seconds are %s", (seconds, words) => {
+    expect(durationOf(seconds)).toBe(words);
+  });
+
+  test("shown figures add up to the shown whole", () => {
+    requirement("inspector:figures");
+    for (let number = 0; number < 500; number += 1) {
+      const parts = [0, 1, 2, 3, 4].map((each) => (number * 7919 * (each + 3)) % 4_321);
+      const whole = parts.reduce((sum, each) => sum + each, 0);
+      const shown = tenthsOf(whole, parts).map((each) => Number(figureOf(each).replace(" s", "")));
+      expect(shown.reduce((sum, each) => sum + each, 0)).toBeCloseTo(Number(figureOf(whole).replace(" s", "")), 5);
+    }
+  });
+
+  test("a run in the list says what it waits for, what went wrong, or how much it did", () => {
+    requirement("inspector:runs");
+    const trouble = (outcome: string): InspectedRunRow => ({ ...RUN, trouble: { tool: "take_photo", outcome, told: "no lens" } });
+    expect(noteOf(RUN)).toBe("3 steps, 6 calls, 22.4 s");
+    expect(noteOf({ ...RUN, state: "waiting", waiting: 2 })).toBe("3 steps, waiting for 2 answers");
+    expect(noteOf({ ...RUN, state: "parked", waiting: 1 })).toBe("Parked, 1 question in the inbox");
+    expect(noteOf({ ...RUN, state: "failed", error: "The provider is away." })).toBe("The provider is away.");
+    expect([trouble("timed_out"), trouble("denied"), trouble("failure")].map(noteOf)).toEqual(["take_photo timed out", "take_photo: said no, ended cleanly", "take_photo failed: no lens"]);
+    expect([RUN, trouble("denied"), trouble("timed_out"), { ...RUN, state: "parked" }].map(toneOf)).toEqual(["green", "grey", "red", "amber"]);
+  });
+
+  test("how long ago", () => {
+    const now = Date.parse("2026-01-02T00:00:00Z");
+    expect(["2026-01-01T23:59:30Z", "2026-01-01T23:48:00Z", "2026-01-01T21:00:00Z", "2025-12-30T00:00:00Z"].map((time) => agoOf(time, now))).toEqual(["now", "12 min", "3 h", "3 d"]);
+  });
+});
+
+describe("addresses", () => {
+  test.each([{ tab: "runs" }, { tab: "inbox" }, { tab: "events" }, { tab: "runs", runId: "run_1" }, { tab: "runs", runId: "run_1", callId: "call_1" }, { tab: "runs", callId: "call_1" }] as const)("%o comes back from its own address", (route) => {
+    expect(routeOf(hrefOf(route))).toEqual(route);
+  });
+
+  test.each(["", "#", "#/", "#/nothing", "#/runs/<b>", "#/runs/a b"])("%j is the list of runs", (hash) => {
+    expect(routeOf(hash)).toEqual({ tab: "runs" });
+  });
+});
+
+describe("what went in and out", () => {
+  test("is coloured text, never markup", () => {
+    requirement("inspector:call");
+    const value = { "<img src=x onerror=alert(1)>": "</pre><script>", n: [-1.5e3, true, null], quote: 'a "b" \\' };
+    const { container } = render(<Json value={value} />);
+    expect(container.querySelector("img, script")).toBeNull();
+    expect(container.textContent).toBe(JSON.stringify(value, null, 2));
+    expect(piecesOf(writtenOf(value)).filter(({ kind }) => kind === "number").map(({ text }) => text)).toEqual(["-1500"]);
+    expect(piecesOf(writtenOf(value)).filter(({ kind }) => kind === "name").map(({ text }) => text)).toHaveLength(3);
+  });
+
+  test("a very long output is cut, and says so", () => {
+    requirement("inspector:call");
+    expect(writtenOf("x".repeat(SHOWN_CHARS + 8))).toMatch(/… 10 more characters$/);
+  });
+
+  test("tabs are moved through with the arrows", () => {
+    const names = ["Input", "Output", "Wire"];
+    expect(["ArrowRight", "ArrowLeft", "Home", "End", "x", "toString"].map((key) => nextOf(names, "Wire", key))).toEqual(["Input", "Output", "Input", "Wire", undefined, undefined]);
+  });
+});
