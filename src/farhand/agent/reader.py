@@ -6,6 +6,7 @@ up the run or another reader.
 
 from __future__ import annotations
 
+import asyncio
 from types import TracebackType
 from typing import Self
 
@@ -29,6 +30,7 @@ from farhand.store.hub import Watch
 
 PAGE = 200
 SPOKEN_SOON_SEC = 0.5
+WORDS_SEC = 0.001
 
 
 class Reader:
@@ -46,6 +48,7 @@ class Reader:
         self._whole = after == START
         self._ahead = Ahead()
         self._believes = 0.0
+        self._heard_at = 0.0
 
     def __enter__(self) -> Self:
         self._watch.__enter__()
@@ -92,7 +95,16 @@ class Reader:
             # nothing was heard: perhaps it was lost, so the record is asked
             self._behind = True
             return []
+        await self._let_words_gather()
         return self._heard()
+
+    async def _let_words_gather(self) -> None:
+        """The first word leaves at once; who had one a moment ago gets the next ones together."""
+        now = asyncio.get_running_loop().time()
+        left = self._heard_at + WORDS_SEC - now
+        if left > 0 and _is_word(self._watch.news[-1]):
+            await asyncio.sleep(left)
+        self._heard_at = now
 
     async def _stored(self) -> tuple[list[Entry], bool]:
         """The next page of the journal, and whether the reader has caught up with it."""
@@ -225,6 +237,11 @@ def rest_of(entry: Entry, at: Position) -> Entry | None:
     if not isinstance(event, DELTAS):
         return None
     return replace(entry, offset=at.offset, event=replace(event, text=event.text[at.offset - entry.offset :]))
+
+
+def _is_word(told: object) -> bool:
+    """Whether the last thing told is something that the model is saying."""
+    return isinstance(told, list) and isinstance(told[-1].event, DELTAS)
 
 
 def joined(entries: list[Entry]) -> list[Entry]:
