@@ -86,7 +86,8 @@ class Chunks:
     def of_entry(self, entry: Entry) -> list[bytes]:
         if self.ended:
             return []
-        return [*self._begin(), *self._chunks(entry.event, in_the_past=entry.seq <= self._past)]
+        chunks = self._chunks(entry.event, in_the_past=entry.seq <= self._past)
+        return chunks if self._begun else [*self._begin(), *chunks]
 
     def close(self, *, cut: bool) -> list[bytes]:
         return [*self._begin(), *(self._fail(CUT) if cut else self._finish("tool-calls"))]
@@ -140,15 +141,16 @@ class Chunks:
         return [_chunk("start", messageId=self._message_id)]
 
     def _chunks(self, event: Event, *, in_the_past: bool) -> list[bytes]:
+        # the most frequent ones first
         match event:
             case TextAdded() | ReasoningAdded():
                 return self._words(event)
-            case CallBegun() | InputAdded() | CallOpened() | CallRejected():
-                return self._wish(event)
-            case ApprovalAnswered() | CallSettled() | CallTaken() | CallReleased():
-                return self._move(event, in_the_past=in_the_past)
             case StepStarted() | StepFinished() | StepDiscarded():
                 return self._turn(event)
+            case CallBegun() | InputAdded() | CallOpened() | CallRejected():
+                return self._wish(event)
+            case CallSettled() | ApprovalAnswered() | CallTaken() | CallReleased():
+                return self._move(event, in_the_past=in_the_past)
             case ModelDelayed():
                 # the protocol has no word for a model that is late
                 return []
@@ -247,13 +249,13 @@ class Chunks:
         if self._step is None or self._step_open:
             return []
         self._step_open = True
-        return [_chunk("start-step")]
+        return [_START_STEP]
 
     def _close_step(self) -> list[bytes]:
         closed = self._close_block()
         if self._step_open:
             self._step_open = False
-            closed.append(_chunk("finish-step"))
+            closed.append(_FINISH_STEP)
         return closed
 
     def _close_block(self) -> list[bytes]:
@@ -281,8 +283,13 @@ class Encoder:
         return self._chunks.ended
 
     def encode_event(self, entry: Entry) -> bytes:
-        frames = [frame(chunk) for chunk in (*self._take_first(), *self._chunks.of_entry(entry))]
-        if self._with_ids and frames:
+        chunks = self._chunks.of_entry(entry)
+        if self._first:
+            chunks = [*self._take_first(), *chunks]
+        if not chunks:
+            return b""
+        frames = [frame(chunk) for chunk in chunks]
+        if self._with_ids:
             # on the last frame, so that whoever has the id has all of the entry
             frames[-1] = b"id: %b\n%b" % (str(entry.end).encode(), frames[-1])
         return b"".join(frames)
@@ -339,3 +346,7 @@ def _settled(call_id: str, outcome: Outcome) -> bytes:
 
 def _chunk(kind: str, **fields: object) -> bytes:
     return encode({"type": kind, **fields})
+
+
+_START_STEP = _chunk("start-step")
+_FINISH_STEP = _chunk("finish-step")
