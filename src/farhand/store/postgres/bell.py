@@ -43,6 +43,8 @@ class Bell:
         self._more = asyncio.Event()
         self._to_say: list[Hint] = []
         self._say_now = asyncio.Event()
+        self._told: set[str] = set()
+        """The runs that others know to be read here."""
         self._deaf = asyncio.Event()
         self.is_hearing = False
         """Whether there is a connection that hears."""
@@ -96,8 +98,9 @@ class Bell:
 
     async def _speak(self, line: Line, *, is_time_to_tell: bool) -> None:
         said, self._to_say = self._to_say, []
-        if is_time_to_tell:
-            said += [(hints.READ, topic) for topic in self._hub.read_here()]
+        read = set(self._hub.read_here())
+        said += [(hints.READ, topic) for topic in (read if is_time_to_tell else read - self._told)]
+        self._told = read
         if not said:
             await line.ask()
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
@@ -135,14 +135,14 @@ class Line:
         return Declined(str(error))
 
 
-async def connect(place: Place) -> Line:
+async def connect(place: Place, *, settings: Mapping[str, str] | None = None) -> Line:
     """`Lost` if the database cannot be reached now, `ValueError` if it never will with this address."""
     try:
         async with asyncio.timeout(CONNECT_SEC):
             connection = await asyncpg.connect(
                 place.dsn,
                 timeout=CONNECT_SEC,
-                server_settings={**_SETTINGS, "search_path": place.schema},
+                server_settings={**_SETTINGS, **(settings or {}), "search_path": place.schema},
             )
     except _WRONG as error:
         raise ValueError(str(error)) from error

@@ -38,6 +38,15 @@ TRIES = 8
 AGAIN_SEC = 0.25
 DOUBT_SEC = 0.1
 
+BY_KEY = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+"""The writer finds every row by its key, and its statements are few: they are planned once, for tables of any
+size. Left alone, a planner that has no figures yet walks through whole tables."""
+
 UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 """What is raised for a record that JSON or the database cannot hold: the fault of that record alone."""
 
@@ -115,11 +124,15 @@ class Writer:
             log.warning("a transaction of %d commits failed: %s", len(orders), error)
             for order in orders:
                 order.told, order.answer = None, _refusal(error)
-        except BaseException:
-            # of ours, or the end of the process: nobody is left waiting
+        except asyncio.CancelledError:
             for order in orders:
                 _set(order.waiter, StoreDown("The store is closed."))
             raise
+        except Exception as error:
+            # not foreseen: nobody is left waiting, and whoever comes next starts afresh
+            log.exception("a transaction of %d commits broke", len(orders))
+            for order in orders:
+                order.told, order.answer = None, _refusal(error)
         self._answer(orders)
 
     async def _write(self, orders: list[Order]) -> None:
@@ -226,7 +239,7 @@ class Writer:
         if now() < self._down_until:
             raise Lost("the database could not be reached a moment ago")
         try:
-            self._line = await connect(self._place)
+            self._line = await connect(self._place, settings=BY_KEY)
         except (Lost, ValueError) as error:
             self._down_until = now() + AGAIN_SEC
             raise Lost(str(error)) from error

@@ -165,6 +165,22 @@ async def test_a_store_that_is_closed_takes_nothing_more(given: Given, postgres:
         await postgres.get_thread(ANN, "t1")
 
 
+@requirement("postgres:no-half-truth")
+async def test_a_fault_that_nobody_foresaw_ends_its_transaction_and_not_the_writer(
+    given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = InsertThread(given.new_thread("t1"))
+
+    async def broken(*_: object, **__: object) -> None:
+        raise KeyError("planted")
+
+    with monkeypatch.context() as planted:
+        planted.setattr("farhand.store.postgres.writer.flush", broken)
+        with pytest.raises(StoreDown):
+            await given.store.commit(thread)
+    assert isinstance(await given.store.commit(thread), Committed)
+
+
 @requirement("postgres:unknown-fields")
 async def test_fields_of_a_newer_version_are_kept_when_a_record_is_changed(
     given: Given, postgres: PostgresStore
