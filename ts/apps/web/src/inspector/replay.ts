@@ -9,6 +9,10 @@ export interface Replay {
   readonly stop: () => void;
 }
 
+const FRAME_MS = 16;
+/** Single pictures, for whoever wants no motion. */
+const PICTURE_MS = 700;
+
 export function useReplay(runId: string | undefined, seconds: number): Replay {
   const [at, setAt] = useState<number>();
   const isPlaying = at !== undefined;
@@ -18,13 +22,14 @@ export function useReplay(runId: string | undefined, seconds: number): Replay {
       return undefined;
     }
     let last = performance.now();
-    let frame = requestAnimationFrame(function play(now) {
+    const play = (): void => {
+      const now = performance.now();
       const passed = ((now - last) / 1000) * paceOf(seconds);
       last = now;
       setAt((before) => (before === undefined || before + passed >= seconds ? undefined : before + passed));
-      frame = requestAnimationFrame(play);
-    });
-    return () => cancelAnimationFrame(frame);
+    };
+    const timer = setInterval(play, matchMedia("(prefers-reduced-motion: reduce)").matches ? PICTURE_MS : FRAME_MS);
+    return () => clearInterval(timer);
   }, [isPlaying, seconds]);
   return { at, start: setAt, stop: () => setAt(undefined) };
 }

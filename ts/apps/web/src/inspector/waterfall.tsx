@@ -96,8 +96,9 @@ function Line(props: LineProps): ReactNode {
   }
   const route = { tab: "runs", runId, callId: row.callId } as const;
   return (
-    <a href={hrefOf(route)} onClick={() => go(route)} aria-current={isChosen ? "true" : undefined} aria-label={`${row.tool}, ${length}, ${storyOf(row, now)}`} className={`${GRID} min-h-[34px] no-underline ${isChosen ? "bg-tint" : "hover:bg-sunken"}`}>
+    <a href={hrefOf(route)} onClick={() => go(route)} aria-current={isChosen ? "true" : undefined} className={`${GRID} min-h-[34px] no-underline ${isChosen ? "bg-tint" : "hover:bg-sunken"}`}>
       {content}
+      <span className="sr-only">, {storyOf(row, now)}</span>
     </a>
   );
 }
