@@ -21,13 +21,10 @@ export function Inbox({ calls, isLoaded }: { calls: readonly OpenCall[]; isLoade
   return (
     <CardHostProvider host={host}>
       <div className="mx-auto flex w-full max-w-[660px] flex-col gap-5 px-4 pt-8 pb-10">
-        <header>
-          <h1 className="text-lg font-semibold">Inbox</h1>
-          <p className="text-[13px] text-muted" role="status">{isLoaded ? countWords(questions.length) : "Looking."}</p>
-        </header>
+        <p className="text-[13px] text-muted" role="status">{isLoaded ? countWords(questions.length) : "Looking."}</p>
         {chosen.length > 1 && <Together questions={chosen} host={host} onDone={() => setPicked(new Set())} />}
         {questions.map((question) => (
-          <section key={question.fact.callId} aria-label={question.fact.title} className="flex flex-col gap-2">
+          <div key={question.fact.callId} className="flex flex-col gap-2">
             <div className="flex items-center gap-3 text-[13px] text-muted">
               <a href={hrefOf({ view: "chat", id: question.fact.threadId })} className="truncate underline-offset-2 hover:underline">{question.fact.title || "A call of its own"}</a>
               <span className="ml-auto shrink-0">{agoOf(Date.parse(question.fact.openedAt))}</span>
@@ -36,7 +33,7 @@ export function Inbox({ calls, isLoaded }: { calls: readonly OpenCall[]; isLoade
               )}
             </div>
             <ToolCard view={question.view} />
-          </section>
+          </div>
         ))}
         {isLoaded && questions.length === 0 && <Nothing />}
       </div>

@@ -8,7 +8,7 @@ export function Welcome({ tools, onSample }: { tools: Tools; onSample: (sample: 
   const more = offered(MORE, tools);
   return (
     <div className="mx-auto flex w-full max-w-[660px] flex-col px-4 pt-[9vh] pb-8">
-      <h1 className="text-2xl font-semibold tracking-tight text-balance">Ask for something a server cannot do alone.</h1>
+      <h2 className="text-2xl font-semibold tracking-tight text-balance">Ask for something a server cannot do alone.</h2>
       <p className="mt-2 text-muted">Some of my tools run in this browser, some on the server, and some only after you say yes. I wait for you, whatever breaks in between.</p>
       {first.length > 0 && (
         <ul className="mt-7 grid gap-3 sm:grid-cols-2" aria-label="Try one">
@@ -24,7 +24,7 @@ export function Welcome({ tools, onSample }: { tools: Tools; onSample: (sample: 
       )}
       {more.length > 0 && (
         <>
-          <h2 className="mt-8 mb-2.5 text-xs text-muted">More to try</h2>
+          <h3 className="mt-8 mb-2.5 text-xs text-muted">More to try</h3>
           <ul className="flex flex-wrap gap-2">
             {more.map((sample) => (
               <li key={sample.title}>

@@ -41,7 +41,7 @@ export function Frame({ view: { call, kind, state }, title, context, children, a
           <Icon size={16} />
         </span>
         <div className="fh-words">
-          <h3 id={`${id}t`} className="fh-title">{title}</h3>
+          <h2 id={`${id}t`} className="fh-title">{title}</h2>
           <p id={`${id}c`} className="fh-context">{context}</p>
         </div>
         <div className="fh-aside">{aside ?? <Aside state={state} />}</div>
