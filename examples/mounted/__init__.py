@@ -1,0 +1,1 @@
+"""farhand inside a host's own app, behind the host's own sign-in."""
