@@ -155,6 +155,19 @@ def take_photo(camera: Literal["front", "back"] = "front") -> PickedFile:
     raise NotImplementedError
 
 
+@tool(executor="frontend")
+def read_thermometer(room: str) -> float:
+    """Read a thermometer. It has no card of its own, so the page shows what is asked and takes JSON.
+
+    Args:
+        room: Where the thermometer hangs.
+
+    Returns:
+        The temperature in degrees Celsius, a number.
+    """
+    raise NotImplementedError
+
+
 FRONTEND_TOOLS = (
     open_url,
     user_confirm,
@@ -165,4 +178,5 @@ FRONTEND_TOOLS = (
     get_location,
     copy_to_clipboard,
     take_photo,
+    read_thermometer,
 )

@@ -43,6 +43,7 @@ OUTPUTS: dict[str, object] = {
     "get_location": {"lat": 59.9, "lon": 10.7, "accuracy": 20},
     "copy_to_clipboard": True,
     "take_photo": FILE,
+    "read_thermometer": 21.5,
 }
 
 PROMPTS = {
@@ -70,6 +71,8 @@ PROMPTS = {
     "Ask me my name": (["ask_text"], "Nice to meet you, Ada."),
     "Help me choose lunch": (["select_option"], "Soup, then."),
     "Ask me yes or no": (["user_confirm"], "You said yes"),
+    "Read the thermometer": (["read_thermometer"], "21.5 °C in the kitchen, then."),
+    "Please ask me again.": (["user_confirm"], "You said yes, so I went on. Tell me"),
     "Two things at once": (["ask_text", "pick_color"], "Thank you, Ada. #AABBCC suits you."),
 }
 

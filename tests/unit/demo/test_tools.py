@@ -29,6 +29,8 @@ CARDS = {
     "get_location": "location",
     "copy_to_clipboard": "clipboard",
     "take_photo": "photo",
+    # the page shows what is asked, and takes JSON
+    "read_thermometer": None,
 }
 
 

@@ -1,5 +1,5 @@
 // What a newcomer may ask: one for each ability. Shown only where the server has the tool for it.
-import { Camera, ClipboardCopy, ExternalLink, FileUp, HelpCircle, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, Split, Type, Unplug } from "lucide-react";
+import { Braces, Camera, ClipboardCopy, ExternalLink, FileUp, HelpCircle, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, Split, Type, Unplug } from "lucide-react";
 
 export interface Sample {
   readonly title: string;
@@ -25,6 +25,7 @@ export const MORE: readonly Sample[] = [
   { title: "Choose lunch", about: "One of several", prompt: "Help me choose lunch", Icon: List, tools: ["select_option"] },
   { title: "Pick a colour", about: "A colour", prompt: "Let me pick a colour", Icon: Palette, tools: ["pick_color"] },
   { title: "Two things at once", about: "Two questions in one turn", prompt: "Ask me two things at once", Icon: Split, tools: ["ask_text", "pick_color"] },
+  { title: "Read the thermometer", about: "A tool that this page has no card for", prompt: "Read the thermometer", Icon: Braces, tools: ["read_thermometer"] },
   { title: "Make me a coffee", about: "A tool that nobody has", prompt: "Make me a coffee", Icon: Plug, tools: ["user_confirm"] },
   { title: "A long story", about: "Pull the plug in the middle", prompt: "Tell me a long story", Icon: Unplug, tools: ["user_confirm"] },
 ];
