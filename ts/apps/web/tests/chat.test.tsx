@@ -1,0 +1,137 @@
+// The chat page's own rules: addresses, calls out of parts, blocks, groups, words. Whole scenes are played in a real browser.
+import type { OpenCall, Thread } from "@farhand/client";
+import { viewOf } from "@farhand/react";
+import { cleanup, fireEvent, render } from "@testing-library/react";
+import type { UIMessage } from "ai";
+import { afterEach, expect, it, vi } from "vitest";
+import { requirement } from "../../../tests/requirement.ts";
+import { baseOf } from "../src/base.ts";
+import { callsOf, endsOf, factsOf } from "../src/chat/calls.ts";
+import { Composer, timeOf } from "../src/chat/composer.tsx";
+import type { Conversation } from "../src/chat/conversation.ts";
+import { agoOf } from "../src/chat/inbox.tsx";
+import { sandboxFor } from "../src/chat/panel.tsx";
+import { hrefOf, routeOf } from "../src/chat/route.ts";
+import { FIRST, MORE, offered } from "../src/chat/samples.ts";
+import { groupsOf } from "../src/chat/sidebar.tsx";
+import { blocksOf } from "../src/chat/talk.tsx";
+
+afterEach(cleanup);
+
+const fact: OpenCall = {
+  callId: "call_1", threadId: "t", title: "Hello", tool: "delete_file", input: { path: "a" }, phase: "asking",
+  executor: "server", deadline: null, card: null, openedAt: "2026-11-01T08:00:00.000Z", approvalId: "apr_1",
+};
+
+const part = (state: string, more: object = {}): UIMessage["parts"][number] =>
+  ({ type: "tool-delete_file", toolCallId: "call_1", state, input: { path: "a" }, ...more }) as UIMessage["parts"][number];
+
+const answer = (...parts: UIMessage["parts"]): UIMessage => ({ id: "run_1", role: "assistant", parts });
+
+it("an address names a view, and strange ones name the first", () => {
+  requirement("chat:address");
+  expect(routeOf("#/chat/a.b:c-1")).toEqual({ view: "chat", id: "a.b:c-1" });
+  expect(["", "#/", "#/chat/", "#/chat/<b>", `#/chat/${"x".repeat(129)}`].map((hash) => routeOf(hash).view)).toEqual(Array(5).fill("new"));
+  for (const route of [{ view: "inbox" }, { view: "new" }, { view: "chat", id: "t1" }] as const) {
+    expect(routeOf(hrefOf(route))).toEqual(route);
+  }
+});
+
+it("the server's paths begin where the page stands", () => {
+  requirement("chat:address");
+  expect(["http://h/", "http://h/_farhand#/runs", "http://h/agent/", "http://h/agent/?token=x#/inbox"].map(baseOf)).toEqual(["", "", "/agent", "/agent"]);
+});
+
+it("parts become calls, and the server's word counts more than an old part", () => {
+  requirement("chat:calls");
+  const phase = (state: string, facts: OpenCall[] = [], more: object = {}): string | undefined =>
+    callsOf([answer(part(state, more))], new Map(facts.map((each) => [each.callId, each]))).get("call_1")?.phase;
+  expect(phase("input-streaming")).toBe("writing");
+  expect(phase("input-streaming", [{ ...fact, executor: "client", phase: "ready" }])).toBe("ready");
+  expect(phase("approval-requested", [fact], { approval: { id: "apr_1" } })).toBe("asking");
+  expect(phase("approval-requested", [{ ...fact, phase: "ready" }], { approval: { id: "apr_1" } })).toBe("ready");
+  expect(["approval-responded", "input-available"].map((state) => phase(state))).toEqual(["ready", "ready"]);
+  expect(["output-available", "output-error", "output-denied"].map((state) => phase(state))).toEqual(["settled", "settled", "settled"]);
+});
+
+it("a call whose time is over is known by the record, not by its words", () => {
+  requirement("chat:calls");
+  const stored = { type: "tool-delete_file", toolCallId: "call_1", state: "output-error", errorText: "Zu spät.", outcome: "timed_out", afterSec: 60, tookMs: 60_004 };
+  const thread: Thread = { id: "t", title: "", state: "done", messages: [{ id: "run_1", role: "assistant", parts: [stored] }], openCalls: [] };
+  const calls = callsOf([answer(part("output-error", { errorText: "Zu spät." }))], factsOf(thread));
+  const known = { facts: factsOf(thread), ends: endsOf(thread), running: new Set<string>(), deliveries: new Map(), course: { state: "idle" } as const };
+  const view = viewOf(known, calls.get("call_1")!, { seenOpen: new Set(), reasons: new Map() });
+  expect(view).toMatchObject({ state: { name: "timed-out", afterSec: 60 }, tookMs: 60_004 });
+});
+
+it("finished calls that follow each other are one list; open ones are left to the end", () => {
+  requirement("chat:talk");
+  const message = answer(
+    { type: "step-start" }, { type: "text", text: "One. " }, part("output-available"), part("output-available", { toolCallId: "call_2" }),
+    { type: "step-start" }, { type: "text", text: " " }, { type: "text", text: "Two." }, part("input-available", { toolCallId: "call_3" }),
+  );
+  const memory = { seenOpen: new Set<string>(), reasons: new Map<string, string>() };
+  const known = { facts: new Map(), running: new Set<string>(), deliveries: new Map(), course: { state: "idle" } as const };
+  const views = new Map([...callsOf([message], new Map())].map(([id, call]) => [id, viewOf(known, call, memory)]));
+  const blocks = blocksOf(message, views);
+  expect(blocks.map((block) => (block.kind === "calls" ? block.views.map(({ call }) => call.id) : block.text))).toEqual(["One.", ["call_1", "call_2"], "Two."]);
+});
+
+it("chats stand under the day they were last used on", () => {
+  requirement("chat:list");
+  const now = new Date(2026, 10, 16, 9);
+  const row = (id: string, at: Date): Parameters<typeof groupsOf>[0][number] => ({ id, title: id, state: "done", updatedAt: at.toISOString(), openCalls: 0 });
+  const rows = [row("a", new Date(2026, 10, 16, 0, 1)), row("b", new Date(2026, 10, 15, 23, 59)), row("c", new Date(2026, 9, 1)), row("d", new Date(2025, 1, 1))];
+  expect(groupsOf(rows, now).map(([name, each]) => [name, each.map(({ id }) => id)])).toEqual([["Today", ["a"]], ["Yesterday", ["b"]], ["Earlier", ["c", "d"]]]);
+});
+
+it("a page beside the chat is sandboxed, and one of our own origin cannot use it", () => {
+  requirement("chat:panel");
+  const words = (url: string): string[] => sandboxFor(new URL(url), "http://127.0.0.1:8787").split(" ");
+  expect(words("https://example.org")).toContain("allow-same-origin");
+  expect(words("http://127.0.0.1:8787/x")).not.toContain("allow-same-origin");
+  expect(words("https://example.org").some((word) => word.startsWith("allow-top-navigation"))).toBe(false);
+});
+
+it("only what the server can do is offered", () => {
+  requirement("chat:samples");
+  expect(FIRST.length).toBe(6);
+  expect(offered([...FIRST, ...MORE], new Set<string>())).toEqual([]);
+  expect(offered(FIRST, new Set(["get_location"])).map(({ title }) => title)).toEqual(["Where am I?"]);
+});
+
+function talkOf(state: Conversation["state"], send = vi.fn(), stop = vi.fn()): Conversation {
+  return { state, id: "t", send, stop, host: { cards: [] } } as unknown as Conversation;
+}
+
+it("the box is off while answers are needed, and Stop always works", () => {
+  requirement("chat:composer");
+  const stop = vi.fn();
+  const { getByRole } = render(<Composer talk={talkOf("Waiting for you", vi.fn(), stop)} />);
+  const box = getByRole("textbox", { name: "Message" }) as HTMLTextAreaElement;
+  expect([box.disabled, box.placeholder]).toEqual([true, "Answer the cards above and I will go on"]);
+  fireEvent.click(getByRole("button", { name: "Stop" }));
+  expect(stop).toHaveBeenCalledOnce();
+});
+
+it("Enter sends once, Shift and Enter and half-written words do not", () => {
+  requirement("chat:composer");
+  const send = vi.fn();
+  const { getByRole } = render(<Composer talk={talkOf("Done", send)} />);
+  const box = getByRole("textbox", { name: "Message" });
+  fireEvent.keyDown(box, { key: "Enter" });
+  fireEvent.change(box, { target: { value: "  hello " } });
+  fireEvent.keyDown(box, { key: "Enter", shiftKey: true });
+  expect(send).not.toHaveBeenCalled();
+  fireEvent.keyDown(box, { key: "Enter" });
+  fireEvent.keyDown(box, { key: "Enter" });
+  expect(send.mock.calls).toEqual([["hello"]]);
+});
+
+it("times are told as people tell them", () => {
+  requirement("chat:composer");
+  const now = new Date(2026, 10, 16, 9, 0).getTime();
+  expect(timeOf(now + 60_000, now)).not.toContain(",");
+  expect(timeOf(now + 3 * 86_400_000, now)).toContain("19");
+  expect([5_000, 130_000, 3 * 3_600_000, 50 * 3_600_000].map((ms) => agoOf(now - ms, now))).toEqual(["just now", "2 min ago", "3 h ago", "2 d ago"]);
+});
