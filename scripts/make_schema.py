@@ -20,7 +20,7 @@ from farhand.faces.ack import shapes as ack
 from farhand.faces.awaiting import shapes as awaiting
 from farhand.faces.client_tools import shapes as client_tools
 from farhand.faces.events import shapes as events
-from farhand.faces.files import shapes as files
+from farhand.faces.files import shapes as files_wire
 from farhand.faces.inspector import shapes as inspector
 from farhand.faces.threads import shapes as threads
 from farhand.faces.ui_stream import shapes as ui_stream
@@ -52,7 +52,7 @@ WIRES: dict[str, dict[str, object]] = {
         "Tool": threads.ToolShape,
         "About": threads.AboutShape,
     },
-    "files": {"UploadedFile": files.Uploaded},
+    "files": {"UploadedFile": files_wire.Uploaded},
     "awaiting": {
         "RunRequest": awaiting.RunRequest,
         "ToolResultsRequest": awaiting.ToolResultsRequest,

@@ -140,7 +140,7 @@ def copy_of_the_map(room: Path) -> Path:
     for name in ("Makefile", "pyproject.toml", "scripts/__init__.py", "scripts/check_sizes.py"):
         (room / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, room / name)
-    for folder in ("tests", "examples"):
+    for folder in ("tests", "examples", "bench"):
         plant(room / folder / "__init__.py", "")
     return room
 

@@ -192,7 +192,7 @@ class ClientUnregistered(Struct, frozen=True, gc=False, tag_field="type", tag="c
 
 
 class CallProgressed(Struct, frozen=True, gc=False, tag_field="type", tag="call-progressed"):
-    """Whoever executes a call says how far it is. For people who watch: no journal keeps it, no model reads it."""
+    """Whoever executes a call says how far it is: for people who watch, not for journals or models."""
 
     call_id: str
     tool: str

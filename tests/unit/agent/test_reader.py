@@ -351,7 +351,7 @@ async def test_a_position_in_words_that_are_stored_in_a_moment_is_known(store: S
 @requirement("streams:takeover")
 async def test_a_place_in_words_that_were_lost_is_not_known_however_the_journal_goes_on(store: Store) -> None:
     # told live as 3 and 4 before the crash and never stored: "hello", and that a call was begun
-    journal = [StepStarted(1), TextAdded(0, "a"), StepDiscarded(1), RunResumed(taken_over=True)]
+    journal: list[Event] = [StepStarted(1), TextAdded(0, "a"), StepDiscarded(1), RunResumed(taken_over=True)]
     run = await _journal(store, *journal, StepStarted(1), TextAdded(0, "hello again"), DONE)
     for lost in (Position(3), Position(4), Position(5), Position(6, 5)):
         assert not await knows(store, run, lost), lost
@@ -415,12 +415,16 @@ async def test_words_that_come_one_by_one_are_told_one_by_one(stage: MakeStage) 
     on = await stage(script)
     run = await on.say("speak")
     texts: list[str] = []
+
+    def hear(entries: list[Entry]) -> None:
+        texts.extend(each.event.text for each in entries if isinstance(each.event, TextAdded))
+        if texts:
+            heard.set()
+
     with on.farhand.read(run) as reading:
         async with asyncio.timeout(PATIENCE_SEC):
             while (entries := await reading.next(1)) is not None:
-                texts += [each.event.text for each in entries if isinstance(each.event, TextAdded)]
-                if texts:
-                    heard.set()
+                hear(entries)
     assert texts == ["a", "b"]
 
 

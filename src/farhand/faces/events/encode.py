@@ -16,7 +16,7 @@ from farhand.core.event import (
     CallTaken,
     ClientRegistered,
     ClientUnregistered,
-    Event,
+    Happening,
     News,
     Position,
 )
@@ -91,7 +91,7 @@ def _told(news: News, call: Call | None) -> list[Told]:
     return [own] if meant is None else [own, meant]
 
 
-def _for_client(event: Event, call: Call, client_id: str) -> Told | None:
+def _for_client(event: Happening, call: Call, client_id: str) -> Told | None:
     match event:
         case CallOpened(phase=Phase.READY) | ApprovalAnswered(approved=True):
             return ToolRequest("client-tool.request", client_id, _request(call, client_id))
