@@ -61,7 +61,9 @@ class Writer:
         self._hub = hub
         self._draft = Draft(db)
         self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[Order | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[Order] | None] = SimpleQueue()
+        self._ordered: list[Order] = []
+        """Of this moment of the loop: handed over together: to wake a thread costs more than one."""
         self._closed = False
         self._ended: asyncio.Future[None] = self._loop.create_future()
         # a daemon: a program that ends without closing the store has lost nothing, and must not hang
@@ -81,6 +83,7 @@ class Writer:
         """After everything that was queued before."""
         if not self._closed:
             self._closed = True
+            self._hand_over()
             self._queue.put(None)
         await asyncio.shield(self._ended)
 
@@ -88,8 +91,15 @@ class Writer:
         if self._closed:
             raise StoreDown("The store is closed.")
         waiter: asyncio.Future[Commit | int] = self._loop.create_future()
-        self._queue.put(Order(work, waiter))
+        if not self._ordered:
+            self._loop.call_soon(self._hand_over)
+        self._ordered.append(Order(work, waiter))
         return await waiter
+
+    def _hand_over(self) -> None:
+        ordered, self._ordered = self._ordered, []
+        for start in range(0, len(ordered), AT_MOST):
+            self._queue.put(ordered[start : start + AT_MOST])
 
     def _run(self) -> None:
         orders: list[Order] = []
@@ -106,14 +116,14 @@ class Writer:
     def _next_orders(self) -> tuple[list[Order], bool]:
         """Waits for one and takes all the others that are there; and whether they are the last."""
         orders: list[Order] = []
-        order = self._queue.get()
+        ordered = self._queue.get()
         with suppress(Empty):
-            while order is not None:
-                orders.append(order)
-                if len(orders) == AT_MOST:
+            while ordered is not None:
+                orders += ordered
+                if len(orders) >= AT_MOST:
                     break
-                order = self._queue.get_nowait()
-        return orders, order is None
+                ordered = self._queue.get_nowait()
+        return orders, ordered is None
 
     def _transact(self, orders: list[Order]) -> None:
         if not orders:
@@ -186,9 +196,9 @@ class Writer:
     def _end(self, orders: list[Order]) -> None:
         """Nobody is left waiting, also if the thread has died of a fault of ours."""
         self._closed = True
+        self._hand_over()
         while not self._queue.empty():
-            order = self._queue.get_nowait()
-            orders += [] if order is None else [order]
+            orders += self._queue.get_nowait() or []
         for order in orders:
             _set(order.waiter, StoreDown("The store is closed."))
         if not self._ended.done():
