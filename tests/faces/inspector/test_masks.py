@@ -12,9 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farhand.core.call import Phase
-from farhand.core.event import CallOpened, Entry, InputAdded, TextAdded
+from farhand.core.event import (
+    CallOpened,
+    CallProgressed,
+    CallRejected,
+    ClientUnregistered,
+    Entry,
+    Happening,
+    InputAdded,
+    ModelDelayed,
+    RunFailed,
+    RunFinished,
+    TextAdded,
+)
+from farhand.core.run import RunState
 from farhand.core.tool import Executor
-from farhand.faces.inspector.journal import masked_entries
+from farhand.faces.inspector.journal import masked_entries, masked_event
 from farhand.faces.inspector.masks import MASK, is_secret_name, masked, masked_text
 from tests.requirement import requirement
 
@@ -150,3 +163,19 @@ def test_a_secret_that_was_streamed_in_pieces_is_hidden_too() -> None:
     assert [entry.seq for entry in shown] == [1, 2, 6, 7]
     told = repr(shown)
     assert all(secret not in told for secret in ("hun", "ter2", "abcdefg", "hijk", "abc"))
+
+
+@requirement("inspector:masks")
+@pytest.mark.parametrize(
+    "event",
+    [
+        RunFailed("odd", "password=hunter2"),
+        RunFinished(RunState.STOPPED, "password=hunter2"),
+        ModelDelayed("password=hunter2"),
+        ClientUnregistered("notes", (), "password=hunter2"),
+        CallProgressed("call_1", "read", "password=hunter2"),
+        CallRejected(call_id="call_1", tool="x", input="password=hunter2", error="password=hunter2"),
+    ],
+)
+def test_the_words_of_every_event_are_looked_through(event: Happening) -> None:
+    assert "hunter2" not in repr(masked_event(event))

@@ -23,9 +23,7 @@ from farhand.core.event import (
     Event,
     Happening,
     InputAdded,
-    ModelDelayed,
     News,
-    RunFailed,
     join,
 )
 from farhand.core.event import ReasoningAdded as Reasoning
@@ -60,10 +58,9 @@ def masked_event(event: H) -> H:
             return _changed(event, input=masked(event.input), **_words(event))
         case CallSettled(outcome=outcome):
             return _changed(event, outcome=masked_outcome(outcome))
-        case Text() | Reasoning() | ModelDelayed() | RunFailed():
-            return _changed(event, **_words(event))
         case _:
-            return event
+            # whatever comes to be told one day: its words are looked through, too
+            return _changed(event, **_words(event))
 
 
 def masked_call(call: Call) -> Call:

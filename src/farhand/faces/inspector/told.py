@@ -7,6 +7,7 @@ from msgspec import Struct
 from farhand.core.event import (
     ApprovalAnswered,
     CallOpened,
+    CallProgressed,
     CallRejected,
     CallSettled,
     CallTaken,
@@ -66,6 +67,8 @@ def _of_call(event: Happening, tool: str) -> str:
             return f"{name}, {type_of_outcome(outcome)}" + (f": {why}" if why else "")
         case InputAdded(text=text):
             return f"{tool} {text}"
+        case CallProgressed(tool=name, text=text):
+            return f"{name}: {text}"
         case _:
             return ""
 

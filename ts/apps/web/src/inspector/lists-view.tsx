@@ -15,7 +15,7 @@ export function ClientsView(): ReactNode {
     return <Missing answer={answer} icon={Plug} />;
   }
   if (answer.value.clients.length === 0) {
-    return <Nothing icon={Plug}>No program has registered tools. `farhand.client.Client` does it in a few lines.</Nothing>;
+    return <Nothing icon={Plug}>No program has registered tools. A <code className="font-mono text-xs">farhand.client.Client</code> does so in a few lines.</Nothing>;
   }
   return (
     <ul className="m-0 flex list-none flex-col gap-4 p-0">
