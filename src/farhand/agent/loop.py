@@ -166,9 +166,9 @@ async def _settle(work: Work, step: Step) -> bool:
         if answered is None:
             return False
         calls = answered
-        # what a person said yes to meanwhile
-        if await execute(kit, calls, run):
-            calls = await _see(work, step)
+    # what a person said yes to meanwhile, be it while a tool was running
+    if await execute(kit, calls, run):
+        calls = await _see(work, step)
     if calls:
         work.unsaved = results_of(step.message, calls)
         work.messages.append(work.unsaved)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from farhand.core.approval import Answer
@@ -18,7 +20,7 @@ from farhand.tools.decorate import tool
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, take_photo
-from tests.unit.agent.stage import NO, THREAD, YES, Stage, kinds, text_in, the
+from tests.unit.agent.stage import NO, PATIENCE_SEC, THREAD, YES, Stage, kinds, text_in, the
 
 TURNS = Settings(patience=Patience(hold_for=0.0))
 ALWAYS = Answer(approved=True, scope="thread")
@@ -198,6 +200,29 @@ async def test_a_tool_that_is_gone_since_the_yes_is_not_run(stage: MakeStage, di
     del on.farhand.kit.toolbox._tools["delete_file"]
     await on.decide(await on.open_call(), YES)
     assert "changed" in text_in(await on.told(run, RunFinished))
+
+
+@requirement("runs:approval")
+async def test_a_yes_that_comes_while_another_tool_runs_is_not_forgotten(
+    stage: MakeStage, disk: Disk
+) -> None:
+    begun, gate = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def slow() -> str:
+        """Wait for a gate."""
+        begun.set()
+        await gate.wait()
+        return "slow"
+
+    on = await stage([[Ask("slow", {}), DELETE], _tell], slow, disk.delete_file, settings=TURNS)
+    run = await on.say("both")
+    async with asyncio.timeout(PATIENCE_SEC):
+        await begun.wait()
+    assert await on.decide(await on.open_call("delete_file"), YES) == Accepted()
+    gate.set()
+    assert text_in(await on.told(run, RunFinished)) == "slow deleted a.txt"
+    assert disk.deleted == ["a.txt"]
 
 
 @requirement("runs:approval")
