@@ -1,0 +1,37 @@
+"""Debian's chromium under Playwright, and what a test may do with it that a person does with a browser."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from playwright.async_api import Browser, async_playwright
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # a camera that shows a moving picture, on machines that have none
+    "--use-fake-device-for-media-stream",
+)
+STARTED_WITHIN_MS = 50_000
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """A browser with a fresh profile of its own."""
+    program = shutil.which("chromium")
+    assert program is not None, "chromium is missing; `make test` installs it (Debian: apt install chromium)"
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=program, args=list(FLAGS), timeout=STARTED_WITHIN_MS
+        )
+        try:
+            yield browser
+        finally:
+            await browser.close()

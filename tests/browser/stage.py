@@ -1,0 +1,95 @@
+"""The agent that the page tests talk to: it calls whatever it is told to. Served by `farhand run`.
+
+A message is a list of steps, separated by `---`; each line of a step is a call: the tool's name and its input as
+JSON. A step that begins with `slowly` is written a word at a time. When all steps are played, the model says what
+came back. Tools on the server note what they did in the room that TEST_ROOM names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+from farhand import Agent, ScriptedModel, tool
+from farhand.demo.browser import FRONTEND_TOOLS
+from farhand.models.scripted import Ask, Moment, Returned, Step
+
+ROOM = Path(os.environ["TEST_ROOM"])
+GATE_OPENS_WITHIN_SEC = 40.0
+SLOWLY_SEC = 0.6
+
+
+@tool(needs_approval=True)
+def send_report(to: str, copies: int) -> dict[str, object]:
+    """Send a report.
+
+    Args:
+        to: Who gets it.
+        copies: How many.
+    """
+    note({"to": to, "copies": copies})
+    return {"sent": to}
+
+
+@tool(needs_approval=True)
+async def print_report(name: str) -> dict[str, object]:
+    """Print a report: waits at the gate of its name.
+
+    Args:
+        name: Which one.
+    """
+    await gate(name)
+    return {"printed": name}
+
+
+@tool(executor="frontend", card="select")
+def choose(question: str, options: list[str]) -> str:
+    """Let the user choose, within the park.
+
+    Args:
+        question: The question.
+        options: What there is.
+
+    Returns:
+        The option.
+    """
+    raise NotImplementedError
+
+
+def play(moment: Moment) -> Step:
+    steps = moment.text.split("\n---\n")
+    if moment.steps < len(steps):
+        return [call for line in steps[moment.steps].splitlines() for call in calls(line)]
+    return " ".join(map(tale, moment.results))
+
+
+def calls(line: str) -> list[Ask]:
+    delay = SLOWLY_SEC if line.startswith("slowly ") else None
+    name, _, text = line.removeprefix("slowly ").partition(" ")
+    return [Ask(name, json.loads(text or "{}"), delay=delay)]
+
+
+def tale(result: Returned) -> str:
+    if result.kind == "success":
+        return f"{result.tool} brought {json.dumps(result.output, sort_keys=True)}."
+    return f"{result.tool} brought nothing: {result.kind}, {result.error}."
+
+
+def note(what: dict[str, object]) -> None:
+    with (ROOM / "notes.jsonl").open("a") as notes:
+        notes.write(json.dumps(what) + "\n")
+
+
+async def gate(name: str) -> None:
+    path = ROOM / "gates" / name
+    async with asyncio.timeout(GATE_OPENS_WITHIN_SEC):
+        # the test is another process: a file is all that it can set
+        while not path.exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+agent = Agent(
+    model=ScriptedModel(play), tools=[send_report, print_report], frontend_tools=[*FRONTEND_TOOLS, choose]
+)
