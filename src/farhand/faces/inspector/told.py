@@ -103,7 +103,7 @@ def _of_run(event: Happening) -> str:
 def _of_client(event: Happening) -> str:
     match event:
         case ClientRegistered(client_id=client_id, tools=tools):
-            return f"{client_id}, {len(tools)} tools"
+            return f"{client_id}: {', '.join(tools)}"
         case ClientUnregistered(client_id=client_id, reason=reason):
             return f"{client_id}: {reason}" if reason else client_id
         case _:

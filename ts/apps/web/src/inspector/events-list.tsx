@@ -3,6 +3,7 @@ import type { InspectedEvent } from "@farhand/protocol";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { Json } from "./bits.tsx";
 import { iconOfEvent, toneOfEvent } from "./icons.tsx";
+import { hrefOf } from "./route.ts";
 
 export function EventLines({ events, isFollowing }: { events: readonly InspectedEvent[]; isFollowing: boolean }): ReactNode {
   const [open, setOpen] = useState<number>();
@@ -30,9 +31,23 @@ function EventLine({ event, isOpen, onToggle }: { event: InspectedEvent; isOpen:
         <span className="truncate">{event.type}</span>
         <span className="truncate text-muted">{event.told}</span>
       </button>
-      {isOpen && <div className="px-4 pt-1 pb-3"><Json value={event.data} /></div>}
+      {isOpen && (
+        <div className="flex flex-col gap-2 px-4 pt-1 pb-3">
+          <Json value={event.data} />
+          <Way event={event} />
+        </div>
+      )}
     </li>
   );
+}
+
+/** From what happened anywhere to the run or the call it happened to; a run's own events need none. */
+function Way({ event: { runId, callId, at } }: { event: InspectedEvent }): ReactNode {
+  if (at !== undefined || (runId === undefined && callId === undefined)) {
+    return null;
+  }
+  const route = { tab: "runs" as const, ...(runId === undefined ? {} : { runId }), ...(callId === undefined ? {} : { callId }) };
+  return <a href={hrefOf(route)} className="self-start text-[13px] text-tint-text underline underline-offset-2">{callId === undefined ? "Show the run" : "Show the call"}</a>;
 }
 
 export function momentOf({ at, happenedAt }: InspectedEvent): string {

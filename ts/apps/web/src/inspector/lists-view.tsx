@@ -32,7 +32,7 @@ function ClientCard({ client }: { client: InspectedClient }): ReactNode {
           <Plug size={15} className="text-muted" aria-hidden="true" />
           <h2 className="m-0 text-sm font-semibold">{client.clientId}</h2>
           {client.here ? <Pill tone="green" dot>Here</Pill> : <Pill tone="amber" dot>{client.away === null ? "Away" : `Away for ${durationOf(client.away)}`}</Pill>}
-          <span className="ml-auto text-xs text-muted">registered {agoOf(client.registeredAt, Date.now())}, {count(client.openCalls, "open call")}, {durationOf(client.grace)} of grace</span>
+          <span className="ml-auto text-xs text-muted">registered {agoOf(client.registeredAt, Date.now())}, {count(client.openCalls, "open call")}, {client.grace} s of grace</span>
         </div>
         <p className="m-0 flex flex-wrap gap-2 font-mono text-xs">{client.tools.map((tool) => <span key={tool} className="rounded-md bg-sunken px-2 py-0.5">{tool}</span>)}</p>
       </div>
