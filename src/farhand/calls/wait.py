@@ -15,7 +15,7 @@ from farhand.errors import ShuttingDown
 from farhand.store.base import Store
 from farhand.store.hub import Watch, freed
 
-JUST_STORED_SEC = 0.05
+JUST_STORED_SEC = 0.5
 """For so long nobody doubts that what was stored a moment ago is how things are."""
 
 

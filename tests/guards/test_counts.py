@@ -1,0 +1,97 @@
+"""What a round trip does, counted. A figure that grows is a cost that every user pays."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+
+from farhand.core.principal import Owner
+from farhand.server.app import App
+from tests.guards.trip import CountedStore, Trip, make_app
+from tests.requirement import requirement
+
+ANN = Owner("tenant", "ann")
+
+
+@pytest.fixture
+def store() -> CountedStore:
+    return CountedStore()
+
+
+@pytest.fixture
+async def app(store: CountedStore) -> AsyncIterator[App]:
+    app = make_app(store)
+    async with app.lifespan():
+        yield app
+
+
+@requirement("speed:transactions")
+async def test_a_held_round_trip_is_four_commits_and_three_reads(store: CountedStore, app: App) -> None:
+    store.asked.clear()
+    said = await Trip(app, "t1").run()
+    assert b"hello" in said
+    assert b"[DONE]" in said
+    assert store.asked == {"commit": 4, "messages": 1, "count_open": 1, "get_call": 1}
+
+
+@requirement("speed:sends")
+async def test_words_of_one_moment_leave_in_one_write(app: App) -> None:
+    trip = Trip(app, "t1")
+    said = await trip.run("many words")
+    assert said.count(b"word ") == 500
+    # the head's empty body, the words with all that surrounds them, the end
+    assert len([body for body in trip.bodies if body]) <= 2
+    assert len(trip.bodies) <= 4
+
+
+@requirement("speed:sends")
+async def test_a_held_round_trip_writes_to_its_stream_six_times_at_most(app: App) -> None:
+    trip = Trip(app, "t1")
+    await trip.run()
+    assert len(trip.bodies) <= 6
+
+
+@requirement("speed:no-task")
+async def test_a_parked_call_has_no_task(app: App) -> None:
+    before = len(asyncio.all_tasks())
+    for number in range(20):
+        parked = _Silent(app, f"parked-{number}")
+        assert b"tool-input-available" in await parked.run(wait="turn")
+    async with asyncio.timeout(20):
+        # a run's task ends right after its response
+        # nobody tells when the last of them has ended
+        while len(asyncio.all_tasks()) > before:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    assert len(await app.farhand.open_calls(ANN)) == 20
+
+
+@requirement("speed:imports")
+def test_serving_from_sqlite_loads_no_other_store_no_provider_and_no_framework() -> None:
+    heavy = [
+        "asyncpg",
+        "anthropic",
+        "openai",
+        "backboard",
+        "fastapi",
+        "httpx2",
+        "jwt",
+        "hypothesis",
+        "pytest",
+    ]
+    program = (
+        "import sys, farhand.server.app, farhand.store.sqlite\n"
+        f"print(*[name for name in {heavy!r} if name in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == []
+
+
+class _Silent(Trip):
+    """Somebody who does not answer."""
+
+    async def _settle(self, call_id: str) -> None:
+        return

@@ -1,0 +1,149 @@
+"""One round trip through the whole app, with everything counted that it does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator
+
+from starlette.requests import HTTPConnection
+from starlette.types import Message, Scope, Send
+
+from farhand import Agent, Principal, create_app, tool
+from farhand.core.thread import ResultsMessage, UserMessage, text_of
+from farhand.models.base import CallDone, CallStart, InputDelta, ModelEvent, Prompt, Stop, TextDelta
+from farhand.server.app import App
+from farhand.store.base import Commit, Write
+from farhand.store.memory import MemoryStore
+
+CALL = re.compile(rb'"type":"tool-input-available","toolCallId":"([^"]+)"')
+READS = ("messages", "get_thread", "get_run", "last_run", "get_call", "calls_of", "events", "count_open")
+INPUT = '{"url":"https://example.org"}'
+
+
+@tool(executor="frontend")
+def open_url(url: str) -> str:
+    """Open a page.
+
+    Args:
+        url: The address.
+
+    Returns:
+        What it said.
+    """
+    raise NotImplementedError
+
+
+class CountedStore(MemoryStore):
+    """A store that counts what is asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: Counter[str] = Counter()
+        for name in READS:
+            self._count_reads_of(name)
+
+    async def commit(self, *writes: Write) -> Commit:
+        self.asked["commit"] += 1
+        return await super().commit(*writes)
+
+    def _count_reads_of(self, name: str) -> None:
+        read = getattr(self, name)
+
+        async def counted(*arguments: object, **named: object) -> object:
+            self.asked[name] += 1
+            return await read(*arguments, **named)
+
+        setattr(self, name, counted)
+
+
+class OneCall:
+    """Asks for one call, then says what came of it; or says many words in one moment."""
+
+    name = "one call"
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
+        last = prompt.messages[-1]
+        if isinstance(last, ResultsMessage):
+            yield TextDelta(f"It said {last.results[0].outcome}.")
+            yield Stop("end")
+            return
+        if isinstance(last, UserMessage) and text_of(last) == "many words":
+            for number in range(500):
+                yield TextDelta(f"word {number} ")
+            yield Stop("end")
+            return
+        yield CallStart(0, "open_url", "call_0")
+        yield InputDelta(0, INPUT)
+        yield CallDone(0, INPUT)
+        yield Stop("calls")
+
+
+def make_app(store: CountedStore) -> App:
+    def authenticate(request: HTTPConnection) -> Principal:
+        return Principal("tenant", "ann")
+
+    return create_app(
+        Agent(model=OneCall(), frontend_tools=[open_url]), store=store, authenticate=authenticate
+    )
+
+
+class Trip:
+    """A message, and the answer to the call that comes of it. `bodies` are the writes to the stream."""
+
+    def __init__(self, app: App, thread: str) -> None:
+        self.bodies: list[bytes] = []
+        self._app = app
+        self._thread = thread
+        self._answer: asyncio.Task[None] | None = None
+
+    async def run(self, text: str = "go", *, wait: str = "hold") -> bytes:
+        message = {"id": f"{self._thread}-m", "role": "user", "parts": [{"type": "text", "text": text}]}
+        await self._post("/api/chat", {"id": self._thread, "messages": [message], "wait": wait}, self._hear)
+        if self._answer is not None:
+            await self._answer
+        return b"".join(self.bodies)
+
+    async def _hear(self, message: Message) -> None:
+        if message["type"] == "http.response.body":
+            self.bodies.append(message.get("body", b""))
+        found = CALL.search(b"".join(self.bodies))
+        if found is not None and self._answer is None:
+            self._answer = asyncio.create_task(self._settle(found[1].decode()))
+
+    async def _settle(self, call_id: str) -> None:
+        async def hear(message: Message) -> None:
+            assert message.get("status", 200) == 200, message
+
+        await self._post(
+            "/api/tools/ack", {"toolCallId": call_id, "status": "success", "output": "hello"}, hear
+        )
+
+    async def _post(self, path: str, body: object, hear: Send) -> None:
+        data = json.dumps(body).encode()
+        left = [{"type": "http.request", "body": data, "more_body": False}]
+
+        async def receive() -> Message:
+            if left:
+                return left.pop()
+            await asyncio.get_running_loop().create_future()
+            raise AssertionError("nobody leaves")
+
+        await self._app(_scope(path, len(data)), receive, hear)
+
+
+def _scope(path: str, length: int) -> Scope:
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    return {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "root_path": "",
+        "scheme": "http",
+        "query_string": b"",
+        "headers": [*headers, (b"content-length", b"%d" % length)],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+    }
