@@ -14,10 +14,12 @@ import time
 from importlib import import_module
 from pathlib import Path
 
+from bench import parts
 from bench.machine import described
+from bench.picture import draw
 from bench.table import Effort, Line, printed
 
-NUMBERS = ("p01", "p02", "p03", "p04", "p05", "p06", "p07", "p08", "p09", "p10", "p11", "p12", "p13")
+NUMBERS = ("p01", "p02", "p03", "p04", "p05", "p06", "p07", "p08", "p09", "p11", "p12")
 QUICK = ("p01", "p03", "p04", "p05", "p06", "p07", "p09", "p12")
 HOME = Path(__file__).parent
 
@@ -41,7 +43,7 @@ def main() -> None:
     print(printed(lines))
     print("\n" + "\n".join(f"{name}: {value}" for name, value in about.items()))
     if not names and not chosen.quick:
-        keep(lines, about)
+        keep(lines, about, parts.measure(effort))
 
 
 def measure(names: list[str], effort: Effort) -> list[Line]:
@@ -55,8 +57,10 @@ def measure(names: list[str], effort: Effort) -> list[Line]:
     return lines
 
 
-def keep(lines: list[Line], about: dict[str, str]) -> None:
-    results = {"about": about, "lines": [line.plain() for line in lines]}
+def keep(lines: list[Line], about: dict[str, str], by_part: list[tuple[str, float]]) -> None:
+    results = {"about": about, "lines": [line.plain() for line in lines], "parts": dict(by_part)}
+    title = f"{about['date']}, commit {about['commit']}, {about['machine']}, Python {about['python']}"
+    (HOME / "results.svg").write_text(draw(lines, by_part, title))
     (HOME / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -23,9 +23,10 @@ def pin(core: int) -> None:
     os.sched_setaffinity(0, {core})
 
 
-def cpu_of(pid: int) -> float:
-    """Seconds of processor time that all threads of this process have used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+def cpu_of(pid: int, *, thread: int | None = None) -> float:
+    """Seconds of processor time that all threads of this process have used, or this one of them."""
+    place = f"/proc/{pid}" if thread is None else f"/proc/{pid}/task/{thread}"
+    fields = Path(f"{place}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from html import escape
+
+from bench.table import Line
 
 WIDTH, ROW, LEFT, BAR = 880, 26, 430, 300
 INK, GOOD, BAD, SOFT = "#1f2933", "#2f855a", "#c05621", "#cbd5e0"
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 PARTS = ("#2b6cb0", "#2f855a", "#b7791f", "#6b46c1", "#c05621", "#718096", "#319795", "#a0aec0")
 
 
-def draw(lines: Sequence[dict[str, object]], parts: Sequence[tuple[str, float]], title: str) -> str:
+def draw(lines: Sequence[Line], parts: Sequence[tuple[str, float]], title: str) -> str:
     """The whole picture."""
     drawn: list[str] = []
     top = 64
     for line in lines:
         drawn += _row(line, top)
         top += ROW
+    growth = next((line.values for line in lines if line.number == "P7" and len(line.values) > 2), None)
+    if growth is not None:
+        top += 30
+        drawn += _growth(growth, top)
+        top += 22 + ROW * len(growth)
     top += 30
     if parts:
         drawn += _stack(parts, top)
@@ -32,18 +41,39 @@ def draw(lines: Sequence[dict[str, object]], parts: Sequence[tuple[str, float]],
     )
 
 
-def _row(line: dict[str, object], top: int) -> list[str]:
+def _row(line: Line, top: int) -> list[str]:
     """How much of its target a figure reached: the mark stands at the whole of it."""
-    reached = line["reached"]
-    share = min(2.0, float(reached)) if isinstance(reached, int | float) else 0.0
-    colour = SOFT if line["ok"] is None else GOOD if line["ok"] else BAD
+    share = min(2.0, _reached(line))
+    colour = SOFT if line.ok is None else GOOD if line.ok else BAD
     half = BAR / 2
     return [
-        _text(20, top + 14, f"{line['number']}  {line['what']}", size=11),
+        _text(20, top + 14, f"{line.number}  {line.what}", size=11),
         f'<rect x="{LEFT}" y="{top + 3}" width="{share * half:.0f}" height="14" fill="{colour}" rx="2"/>',
         f'<line x1="{LEFT + half}" y1="{top}" x2="{LEFT + half}" y2="{top + 20}" stroke="{INK}"/>',
-        _text(LEFT + BAR + 12, top + 14, f"{line['measured']}  ({line['target']})", size=11),
+        _text(LEFT + BAR + 12, top + 14, f"{line.measured}  ({line.target})", size=11),
     ]
+
+
+def _reached(line: Line) -> float:
+    """1 is the target itself, whichever side of it is the good one."""
+    target, measured = _NUMBER.search(line.target), _NUMBER.search(line.measured)
+    if target is None or measured is None:
+        return 2.0 if line.ok else 0.0
+    wanted, got = float(target[0]), max(float(measured[0]), 1e-9)
+    return got / wanted if "≥" in line.target else wanted / got
+
+
+def _growth(values: Mapping[str, Mapping[str, float]], top: int) -> list[str]:
+    """What settling one costs, by how many wait."""
+    drawn = [_text(20, top, "processor time of settling one call, by how many calls wait", size=13)]
+    most = max(each["each"] for each in values.values())
+    for number, (count, each) in enumerate(values.items()):
+        y = top + 12 + ROW * number
+        width = BAR * each["each"] / most
+        drawn.append(_text(20, y + 14, f"{int(count):,} waiting", size=11))
+        drawn.append(f'<rect x="160" y="{y + 3}" width="{width:.0f}" height="14" fill="{PARTS[0]}" rx="2"/>')
+        drawn.append(_text(172 + width, y + 14, f"{each['each'] * 1e6:.0f} µs", size=11))
+    return drawn
 
 
 def _stack(parts: Sequence[tuple[str, float]], top: int) -> list[str]:

@@ -1,13 +1,15 @@
 """farhand as it is served: authentication, limits, schema checks, journal and store, through the server of
 `farhand run`.
 
-Options: the store's address; `--pending COUNT FILE` opens calls before it listens and writes their ids there.
+Options: the store's address; `--pending COUNT FILE` opens calls before it listens and writes their ids there;
+`--profile FILE` notes where the time of the loop goes.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import cProfile
 import gc
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -82,11 +84,20 @@ def main() -> None:
     options.add_argument("store")
     options.add_argument("port", type=int)
     options.add_argument("--pending", nargs=2)
+    options.add_argument("--profile")
     chosen = options.parse_args()
     app = make_app(chosen.store)
     if chosen.pending:
         _open_before(app, int(chosen.pending[0]), Path(chosen.pending[1]))
-    serve(app, listen("127.0.0.1", chosen.port), ready=lambda: None)
+    sockets = listen("127.0.0.1", chosen.port)
+    if chosen.profile is None:
+        serve(app, sockets, ready=lambda: None)
+        return
+    # starting up is nobody's round trip
+    profile = cProfile.Profile()
+    serve(app, sockets, ready=profile.enable)
+    profile.disable()
+    profile.dump_stats(chosen.profile)
 
 
 def _open_before(app: App, count: int, ids: Path) -> None:
