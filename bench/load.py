@@ -62,6 +62,7 @@ class User:
         self._answered = False
         self._receipt = False
         self._begun = 0.0
+        self._answered_at = 0.0
         self._stream: Connection
         self._post: Connection
 
@@ -85,7 +86,12 @@ class User:
         self._seen += data
         if not self._answered:
             self._answer_call()
-        elif self._seen.endswith(b"0\r\n\r\n") and b"[DONE]" in self._seen:
+            return
+        if self._answered_at:
+            # whatever comes behind the answer says that the run has heard of it
+            self._book.wakes.append(time.perf_counter() - self._answered_at)
+            self._answered_at = 0.0
+        if self._seen.endswith(b"0\r\n\r\n") and b"[DONE]" in self._seen:
             self._end()
 
     def _answer_call(self) -> None:
@@ -95,6 +101,7 @@ class User:
                 self._book.fail(self._seen[:300].decode(errors="replace"))
             return
         self._answered = True
+        self._answered_at = time.perf_counter()
         answer = self._dialect.answer(self._name, self._trip, found)
         if self._dialect.has_receipt:
             self._post.write(answer)
@@ -134,6 +141,7 @@ class Book:
 
     def __init__(self) -> None:
         self.times: list[float] = []
+        self.wakes: list[float] = []
         self.closed = False
         self.fault: str | None = None
         self._over = asyncio.Event()
@@ -179,6 +187,7 @@ async def trips(spec: dict[str, Any]) -> dict[str, object]:
         user.begin()
     await book.run(spec.get("warm", 0.5))
     book.times.clear()
+    book.wakes.clear()
     meter = Meter(spec["pids"])
     await book.run(spec["seconds"])
     used, done = meter.read(), book.times.copy()
@@ -186,6 +195,7 @@ async def trips(spec: dict[str, Any]) -> dict[str, object]:
     if not done:
         raise RuntimeError("no round trip was finished")
     done.sort()
+    wakes = sorted(book.wakes)
     return {
         **used,
         "count": len(done),
@@ -193,6 +203,7 @@ async def trips(spec: dict[str, Any]) -> dict[str, object]:
         "each": used["cpu"] / len(done),
         "p50": median(done),
         "p99": done[int(len(done) * 0.99)],
+        "wake": wakes[int(len(wakes) * 0.99)],
     }
 
 

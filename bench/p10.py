@@ -1,0 +1,66 @@
+"""P10: PostgreSQL and two workers, each answer landing on the other one, against one worker with SQLite."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+from bench.rounds import in_turns, trips
+from bench.served import app, load, scratch
+from bench.table import Effort, Line, ms
+from tests.postgres import Cluster, running_cluster
+
+USERS = 64
+FEW = 4
+WHAT = f"PostgreSQL, 2 workers, answers to the other one, {USERS} users, against one worker with SQLite"
+
+
+def measure(effort: Effort) -> list[Line]:
+    try:
+        with running_cluster() as cluster:
+            return _measure(effort, cluster)
+    except (FileNotFoundError, AssertionError) as fault:
+        return [Line("P10", WHAT, "≥ 0.5x trips/s", "–", None, f"no PostgreSQL here: {fault}")]
+
+
+def _measure(effort: Effort, cluster: Cluster) -> list[Line]:
+    _keep_what_is_written(cluster)
+    address = cluster.address("bench")
+    with (
+        scratch() as folder,
+        app("whole", f"sqlite:///{folder}/p10.db") as one,
+        app("whole", address) as first,
+        app("whole", address) as second,
+    ):
+        workers = [first, second]
+
+        def both(_: int) -> dict[str, Any]:
+            return load(workers, "trips", users=USERS, seconds=effort.seconds)
+
+        def few(_: int) -> dict[str, Any]:
+            return load(workers, "trips", users=FEW, seconds=effort.seconds)
+
+        sqlite_trips = trips(one, effort, users=USERS)
+        got = in_turns({"two workers": both, "SQLite": sqlite_trips, "few users": few}, effort)
+    two, sqlite = got["two workers"], got["SQLite"]
+    ratio = two["rate"] / sqlite["rate"]
+    told = f"{two['rate']:.0f} against {sqlite['rate']:.0f} trips/s; both workers on one core"
+    return [
+        Line("P10", WHAT, "≥ 0.5x trips/s", f"{ratio:.2f}x", ratio >= 0.5, told, got),
+        Line(
+            "P10",
+            "from an answer at one worker to the stream of the other, p99",
+            "≤ 50 ms",
+            ms(got["few users"]["wake"]),
+            got["few users"]["wake"] <= 0.05,
+            f"with {FEW} users; with {USERS}, who keep the core busy all the time, {ms(two['wake'])}",
+        ),
+    ]
+
+
+def _keep_what_is_written(cluster: Cluster) -> None:
+    """The tests' database forgets at a power cut; what is compared with SQLite must not."""
+    address = f"postgresql://farhand@127.0.0.1:{cluster.port}/postgres"
+    for command in ("ALTER SYSTEM SET fsync = on", "ALTER SYSTEM SET full_page_writes = on"):
+        subprocess.run(["psql", "-q", "-c", command, address], check=True)
+    subprocess.run(["psql", "-q", "-o", "/dev/null", "-c", "SELECT pg_reload_conf()", address], check=True)
