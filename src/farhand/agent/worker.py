@@ -34,7 +34,7 @@ SWEEP_SEC = 1.0
 FIRST_REMOVAL_SEC = 60.0
 REMOVAL_SEC = 3600.0
 PAGE = 500
-AT_ONCE = 64
+AT_ONCE = 16
 
 
 class Worker:
@@ -224,7 +224,8 @@ class Worker:
 
     async def _pick_up_strays(self) -> None:
         while True:
-            if await self._unless_store_is_down(self.sweep()):
+            # of what others left behind somebody else may be faster: nobody has to wait for all of it
+            if await self._unless_store_is_down(self.sweep()) or self._kit.store.is_shared:
                 self._recovered.set()
             await asyncio.sleep(SWEEP_SEC)
 

@@ -74,7 +74,7 @@ class Director:
         self.struck[fault.name] += 1
 
 
-def line_faults(lines: Sequence[FaultProxy], dice: random.Random, prefix: str = "") -> list[Fault]:
+def line_faults(lines: Sequence[FaultProxy], dice: random.Random) -> list[Fault]:
     """What can happen to a line: one of them at a time."""
 
     async def cut() -> int:
@@ -103,4 +103,4 @@ def line_faults(lines: Sequence[FaultProxy], dice: random.Random, prefix: str = 
         return dice.choice(lines).drop_after(dice.randrange(1, 3000))
 
     faults = {"cut": cut, "hang": hang, "half-open": half_open, "delay": delay, "drop": drop}
-    return [Fault(prefix + name, strike) for name, strike in faults.items()]
+    return [Fault(name, strike) for name, strike in faults.items()]

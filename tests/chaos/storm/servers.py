@@ -101,10 +101,11 @@ class Servers:
 
 
 @asynccontextmanager
-async def servers(store: str, folder: Path, count: int) -> AsyncIterator[Servers]:
+async def servers(stores: list[str], folder: Path) -> AsyncIterator[Servers]:
+    """One for each address; the addresses are of one store, by different ways."""
     async with AsyncExitStack() as stack:
         home = await stack.enter_async_context(nursery(AGENT))
-        each = [Server(home, store, folder, number) for number in range(count)]
+        each = [Server(home, store, folder, number) for number, store in enumerate(stores)]
         for server in each:
             await server.start()
         lines = [await stack.enter_async_context(FaultProxy(("127.0.0.1", server.port))) for server in each]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -29,17 +30,21 @@ async def test_nothing_is_lost_doubled_or_untrue_on_three_workers(
 ) -> None:
     dice = random.Random(SEED)
     with running_cluster() as cluster:
-        async with FaultProxy(("127.0.0.1", cluster.port)) as to_database:
-            store = cluster.address("storm", port=to_database.port)
-            async with servers(store, tmp_path, count=WORKERS) as there:
-                lanes = [
-                    line_faults(there.lines, dice),
-                    # longer than a lease: somebody else goes on meanwhile
-                    process_faults(there.each, dice, stopped_for=2.0),
-                    [restart_of(cluster), *line_faults([to_database], dice, prefix="database-")],
-                ]
-                played = await play(there, lanes, dice)
-                assert await there.stop() == [0] * WORKERS
+        async with AsyncExitStack() as stack:
+            lines = [
+                await stack.enter_async_context(FaultProxy(("127.0.0.1", cluster.port)))
+                for _ in range(WORKERS)
+            ]
+            stores = [cluster.address("storm", port=line.port) for line in lines]
+            there = await stack.enter_async_context(servers(stores, tmp_path))
+            lanes = [
+                line_faults([*there.lines, *lines], dice),
+                # longer than a lease: somebody else goes on meanwhile
+                process_faults(there.each, dice, stopped_for=1.5),
+                [restart_of(cluster)],
+            ]
+            played = await play(there, lanes, dice)
+            assert await there.stop() == [0] * WORKERS
         await judge(played, cluster.address("storm"), tmp_path, capsys)
 
 

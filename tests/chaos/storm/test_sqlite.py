@@ -21,7 +21,7 @@ async def test_nothing_is_lost_doubled_or_untrue_on_sqlite(
 ) -> None:
     dice = random.Random(SEED)
     store = f"sqlite:///{tmp_path}/store.db"
-    async with servers(store, tmp_path, count=1) as there:
+    async with servers([store], tmp_path) as there:
         lanes = [line_faults(there.lines, dice), process_faults(there.each, dice, stopped_for=0.3)]
         played = await play(there, lanes, dice)
         assert await there.stop() == [0]
