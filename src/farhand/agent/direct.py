@@ -5,6 +5,8 @@ They stand on the desk like any other: the same checks, approvals, deadlines and
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from msgspec import Struct
 
 from farhand.agent.execute import execute
@@ -88,9 +90,9 @@ async def _open(kit: Kit, wish: Direct) -> Call | None:
     place = Thread(
         owner=wish.owner, thread_id=wish.thread_id, title=wish.title, created_at=now, updated_at=now
     )
-    if call.blocks:
-        await kit.room.check(wish.owner, wish.thread_id)
-    with kit.room.opening(wish.owner, wish.thread_id):
+    # only what has to wait takes room
+    room = kit.room.place(wish.owner, wish.thread_id) if call.blocks else nullcontext()
+    async with room:
         commit = await kit.desk.open([(call, tool)], InsertThread(place))
     return None if isinstance(commit, Stale) else call
 

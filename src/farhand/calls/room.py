@@ -6,9 +6,10 @@ again. Calls that several runs open in the same moment may pass the limit of the
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from msgspec import Struct
 
@@ -31,6 +32,7 @@ class Room:
         self._limits = limits
         self._opening: Counter[tuple[Owner, str]] = Counter()
         self._left_of_tenant: dict[str, int] = {}
+        self._counting = asyncio.Lock()
 
     async def fit(self, owner: Owner, thread_id: str, wanted: int) -> Fit:
         limits = self._limits
@@ -41,17 +43,16 @@ class Room:
             return Fit(in_tenant, _why(limits.open_calls_per_tenant, "a tenant"))
         return Fit(in_thread, "" if in_thread == wanted else _why(limits.open_calls_per_thread, "a thread"))
 
-    async def check(self, owner: Owner, thread_id: str) -> None:
-        """Raises `TooMany` if not one more call may be opened."""
-        fit = await self.fit(owner, thread_id, 1)
-        if fit.count == 0:
-            raise TooMany(fit.why, hint="Try again when some are answered.")
-
-    @contextmanager
-    def opening(self, owner: Owner, thread_id: str) -> Iterator[None]:
-        """Keeps the place of a call that is about to be stored."""
+    @asynccontextmanager
+    async def place(self, owner: Owner, thread_id: str) -> AsyncIterator[None]:
+        """Keeps the place of one call that is about to be stored; raises `TooMany` if there is none."""
         key = (owner, thread_id)
-        self._opening[key] += 1
+        # one at a time: a place that is counted and not kept yet would be given away twice
+        async with self._counting:
+            fit = await self.fit(owner, thread_id, 1)
+            if fit.count == 0:
+                raise TooMany(fit.why, hint="Try again when some are answered.")
+            self._opening[key] += 1
         try:
             yield
         finally:

@@ -15,11 +15,12 @@ import pytest
 from farhand.agent.endings import STOPPED_BY_USER
 from farhand.clock import SystemClock
 from farhand.core.event import CallOpened, RunFinished, RunResumed, StepDiscarded, TextAdded
-from farhand.core.outcome import Cancelled, Success
+from farhand.core.outcome import Cancelled, Outcome, Success
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted, Conflict, Receipt, Repeated, Result
 from farhand.core.run import RunState
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Limits, Patience, Settings
+from farhand.errors import TooMany
 from farhand.models.scripted import Ask, Say
 from farhand.models.scripted.model import Script
 from farhand.models.scripted.moment import Moment
@@ -235,6 +236,29 @@ async def test_a_worker_that_stops_hands_its_runs_over_at_once(hire: Hire) -> No
     await one.farhand.drain()
     await one.farhand.close()
     assert text_in(await other.told(run)) == "Found."
+
+
+@requirement("calls:room")
+async def test_programs_that_ask_at_once_get_no_more_places_than_there_are(hire: Hire) -> None:
+    one = await hire([], open_url)
+    one.farhand.kit.room._limits = Limits(open_calls_per_thread=2)
+
+    async def ask() -> Outcome | None:
+        try:
+            return await one.farhand.call("open_url", {"url": "https://example.org"}, thread=THREAD)
+        except TooMany:
+            return None
+
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(ask()) for _ in range(5)]
+
+        async def three_are_told() -> bool:
+            return sum(task.done() for task in asked) == 3
+
+        await comes_true(three_are_told)
+        for call in await one.store.open_calls(LOCAL):
+            await one.answer(call, PAGE)
+    assert [task.result() for task in asked].count(PAGE) == 2
 
 
 async def _stall(stage: Stage) -> None:
