@@ -35,8 +35,9 @@ def main() -> None:
     begun = time.monotonic()
     lines = measure(names or list(QUICK if chosen.quick else NUMBERS), effort)
     about |= {
-        "configuration": "authentication hook, limits (those of one client raised), schema checks, journal and feed on; SQLite with"
-        " synchronous=FULL where durable; one process on one core, the load on the other",
+        "configuration": "authentication hook, limits (those of one client raised), schema checks, journal"
+        " and feed on; SQLite with synchronous=FULL where durable; one process and one core for the server,"
+        " the load on the other",
         "date": dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "took": f"{time.monotonic() - begun:.0f} s, {effort.rounds} rounds of {effort.seconds:g} s",
     }

@@ -22,7 +22,7 @@ AHEAD_SEC = 30.0
 REFILL_SEC = 10.0
 AGAIN_SEC = 1.0
 PAGE = 1000
-SLICE = 64
+SLICE = 24
 
 
 class Deadlines:
