@@ -56,7 +56,7 @@ class RunLog:
         self._spoken: list[Spoken | _Words] = []
         self._told = 0
         """How many of them readers have been told, all but the last of these wholly."""
-        self._telling = False
+        self._telling: asyncio.Handle | None = None
         self._next_seq = run.last_seq + 1
         self._flush_at: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
@@ -78,7 +78,7 @@ class RunLog:
             last.pieces.append(event.text)
         else:
             self._spoken.append(_Words(event) if isinstance(event, DELTAS) else event)
-        if not self._telling:
+        if self._telling is None:
             self._tell_soon()
 
     async def write(
@@ -95,9 +95,10 @@ class RunLog:
         async with self._pen:
             self._cancel_timer()
             first = self._next_seq
-            if self._telling and not events:
+            if self._telling is not None and not events:
                 # the model goes on speaking, and its next word must find readers at the end of this one
                 self._tell()
+            self._cancel_telling()
             # when it has ended, readers are told its last words with the commit
             said, self._spoken, self._told = self._spoken, [], 0
             self._next_seq += len(said) + len(events)
@@ -137,14 +138,13 @@ class RunLog:
 
     def _tell_soon(self) -> None:
         loop = asyncio.get_running_loop()
-        self._telling = True
-        loop.call_soon(self._tell)
+        self._telling = loop.call_soon(self._tell)
         if self._flush_at is None:
             self._flush_at = loop.call_later(JOIN_FOR_SEC, self._flush)
 
     def _tell(self) -> None:
         """Together what was said together."""
-        self._telling = False
+        self._cancel_telling()
         if not self._spoken or not self._is_sure():
             return
         first, at = max(0, self._told - 1), self._store.now()
@@ -167,6 +167,11 @@ class RunLog:
         except FarhandError:
             # whoever writes next is told the same: a lost claim, or a store that is away
             return
+
+    def _cancel_telling(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
 
     def _cancel_timer(self) -> None:
         if self._flush_at is not None:
