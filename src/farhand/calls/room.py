@@ -33,6 +33,7 @@ class Room:
         self._opening: Counter[tuple[Owner, str]] = Counter()
         self._left_of_tenant: dict[str, int] = {}
         self._counting = asyncio.Lock()
+        self._under_way: set[asyncio.Future[None]] = set()
 
     async def fit(self, owner: Owner, thread_id: str, wanted: int) -> Fit:
         limits = self._limits
@@ -49,16 +50,29 @@ class Room:
         key = (owner, thread_id)
         # one at a time: a place that is counted and not kept yet would be given away twice
         async with self._counting:
-            fit = await self.fit(owner, thread_id, 1)
-            if fit.count == 0:
-                raise TooMany(fit.why, hint="Try again when some are answered.")
+            await self._find(owner, thread_id)
             self._opening[key] += 1
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._under_way.add(stored)
         try:
             yield
         finally:
+            self._under_way.discard(stored)
+            stored.set_result(None)
             self._opening[key] -= 1
             if not self._opening[key]:
                 del self._opening[key]
+
+    async def _find(self, owner: Owner, thread_id: str) -> None:
+        while True:
+            others = set(self._under_way)
+            fit = await self.fit(owner, thread_id, 1)
+            if fit.count > 0:
+                return
+            if not others:
+                raise TooMany(fit.why, hint="Try again when some are answered.")
+            # one that was stored while the store counted is counted twice: look again when it is known
+            await asyncio.wait(others)
 
     async def _of_tenant(self, tenant: str, wanted: int) -> int:
         left = self._left_of_tenant.get(tenant, 0)
