@@ -1,4 +1,4 @@
-"""One browser and one server of each kind for all browser tests of a process; a fresh profile for each test."""
+"""One browser and one server of each kind for all tests of a process; a fresh profile for each test."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The agent that the page tests talk to: it calls whatever it is told to. Served by `farhand run`.
 
-A message is a list of steps, separated by `---`; each line of a step is a call: the tool's name and its input as
-JSON. A step that begins with `slowly` is written a word at a time. When all steps are played, the model says what
-came back. Tools on the server note what they did in the room that TEST_ROOM names.
+A message is a list of steps, separated by `---`; each line of a step is a call: the tool's name and its input
+as JSON. A line that begins with `slowly` is written a word at a time. When all steps are played, the model
+says what came back. Tools on the server note what they did in the room that TEST_ROOM names.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Visitor:
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.complaints.append(f"{error}"))
 
-    # ------------------------------------------------------------------------------------------------ where to
+    # ----------------------------------------------------------------------------------------------- where to
 
     async def enters(self, path: str = "") -> None:
         """Signs in as the printed address does, and goes to `path`."""
@@ -69,7 +69,7 @@ class Visitor:
     def thread_id(self) -> str:
         return self.page.url.rpartition("#/chat/")[2]
 
-    # --------------------------------------------------------------------------------------- what is on the page
+    # ------------------------------------------------------------------------------------ what is on the page
 
     @property
     def main(self) -> Locator:
@@ -91,18 +91,25 @@ class Visitor:
 
     async def sees_state(self, words: str) -> None:
         """The run's state, in the top bar."""
-        await expect(self.main.locator("header").get_by_text(words, exact=True)).to_be_visible()
+        await expect(self.main.locator("> header").get_by_text(words, exact=True)).to_be_visible()
 
     async def presses(self, name: str) -> None:
         await self.main.get_by_role("button", name=name, exact=True).first.click()
 
-    async def has_focus_on(self, locator: Locator) -> None:
-        await expect(locator).to_be_focused()
-
-    # ------------------------------------------------------------------------------------------------- the rest
+    # ----------------------------------------------------------------------------------------------- the rest
 
     def expects_to_be_cut_off(self) -> None:
         self.may_be_cut_off = True
+
+    async def forbids(self, ability: str) -> None:
+        """Says no for this site in the browser, once and for all."""
+        session = await self.page.context.new_cdp_session(self.page)
+        permission = {"permission": {"name": ability}, "setting": "denied", "origin": self.server.url}
+        await session.send("Browser.setPermission", permission)
+
+    def forgives(self, words: str) -> None:
+        """The browser notes every refusal; one that a test asked for is no complaint."""
+        self.complaints = [each for each in self.complaints if words not in each]
 
     @property
     def unexpected(self) -> list[str]:
@@ -131,7 +138,7 @@ class Visitors:
         allowed: tuple[str, ...] = (),
         scale: float = 1,
     ) -> Visitor:
-        """A person in a profile of its own who has signed in. `allowed`: what the browser lets this site do."""
+        """A person in a profile of its own, signed in. `allowed`: what the browser lets this site do."""
         context = await self._browser.new_context(
             color_scheme=scheme,
             viewport={"width": size[0], "height": size[1]},

@@ -1,0 +1,155 @@
+"""What a card does when the browser, or the server, does not let it have what it needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.async_api import FilePayload, Route, expect
+
+from tests.browser.visitor import Visitor, Visitors
+from tests.process import FarhandProcess
+from tests.requirement import requirement
+
+pytestmark = requirement("page:blocked")
+
+TOO_LARGE = 10 * 1024 * 1024 + 1
+
+
+async def test_a_blocked_place_says_what_to_do_and_can_be_tried_again(
+    visitors: Visitors, demo: FarhandProcess
+) -> None:
+    guest = await visitors.at(demo)
+    await guest.forbids("geolocation")
+    await guest.tries("Where am I?")
+    await guest.presses("Share once")
+    card = guest.card("Location is blocked")
+    await expect(card.get_by_text("The browser said no")).to_be_visible()
+    alert = card.get_by_role("alert")
+    await expect(alert).to_have_text("Allow location for this site in the address bar, then try again.")
+    await guest.page.context.grant_permissions(["geolocation"])
+    await guest.presses("Try again")
+    await guest.sees("You are at 54.9783, -1.6178")
+
+
+async def test_a_blocked_place_can_be_typed_or_skipped(visitors: Visitors, demo: FarhandProcess) -> None:
+    guest = await visitors.at(demo)
+    await guest.forbids("geolocation")
+    await guest.tries("Where am I?")
+    await guest.presses("Share once")
+    card = guest.card("Location is blocked")
+    await expect(card.get_by_role("button", name="Type a place")).to_be_enabled()
+    await card.get_by_role("button", name="Skip").click()
+    await guest.sees("Then it stays your secret: declined by the user.")
+
+
+async def test_a_blocked_camera_says_so_and_takes_a_file_instead(
+    visitors: Visitors, demo: FarhandProcess
+) -> None:
+    guest = await visitors.at(demo)
+    await guest.forbids("camera")
+    await guest.tries("Take a photo")
+    await guest.presses("Allow once")
+    await guest.presses("Take photo")
+    card = guest.card("The camera is blocked")
+    await expect(card.get_by_role("alert")).to_contain_text("Allow the camera for this site")
+    await expect(card.get_by_role("button", name="Try again")).to_be_enabled()
+    async with guest.page.expect_file_chooser() as choosing:
+        await guest.presses("Choose a file")
+    await (await choosing.value).set_files(FilePayload(name="a.jpg", mimeType="image/jpeg", buffer=b"jpg"))
+    await guest.sees("Got it: a.jpg, 3 bytes of image/jpeg.")
+
+
+async def test_a_blocked_clipboard_says_so_and_leaves_the_way_out(guest: Visitor) -> None:
+    await _forbid_clipboard(guest)
+    await guest.tries("Copy a greeting")
+    await guest.presses("Copy")
+    card = guest.card("The clipboard is blocked")
+    await expect(card.get_by_role("alert")).to_contain_text("Allow the clipboard for this site")
+    await expect(card.get_by_role("button", name="Try again")).to_be_enabled()
+    await card.get_by_role("button", name="No").click()
+    await guest.sees("The clipboard stays as it was: declined by the user.")
+    guest.forgives("permissions policy")
+
+
+async def _forbid_clipboard(guest: Visitor) -> None:
+    """The site's own policy says no: a browser has no other switch for it, and a press changes nothing."""
+    session = await guest.page.context.new_cdp_session(guest.page)
+
+    async def add_policy(paused: dict[str, Any]) -> None:
+        policy = {"name": "permissions-policy", "value": "clipboard-write=()"}
+        await session.send(
+            "Fetch.continueResponse",
+            {
+                "requestId": paused["requestId"],
+                "responseCode": paused["responseStatusCode"],
+                "responseHeaders": [*paused["responseHeaders"], policy],
+            },
+        )
+
+    session.on("Fetch.requestPaused", add_policy)
+    pattern = {"urlPattern": f"{guest.server.url}/", "requestStage": "Response"}
+    await session.send("Fetch.enable", {"patterns": [pattern]})
+    await guest.page.reload()
+
+
+async def test_a_file_over_the_limit_is_not_sent_at_all(guest: Visitor) -> None:
+    await guest.tries("Pick a file")
+    sent: list[str] = []
+    guest.page.on("request", lambda request: sent.append(request.url))
+    large = FilePayload(name="film.zip", mimeType="application/zip", buffer=bytes(TOO_LARGE))
+    await guest.main.locator("input[type=file]").set_input_files(large)
+    await expect(guest.cards.get_by_role("alert")).to_have_text("film.zip is larger than 10 MB.")
+    assert not any("/api/files" in url for url in sent)
+    await expect(guest.main.get_by_role("button", name="Choose a file")).to_be_enabled()
+
+
+async def test_a_kind_of_file_that_the_server_refuses_is_said_on_the_card(guest: Visitor) -> None:
+    await guest.tries("Pick a file")
+    film = FilePayload(name="film.mp4", mimeType="video/mp4", buffer=b"a film")
+    await guest.main.locator("input[type=file]").set_input_files(film)
+    await expect(guest.cards.get_by_role("alert")).to_have_text("The server does not take this kind of file.")
+    guest.forgives("415")
+    text = FilePayload(name="page.txt", mimeType="text/plain", buffer=b"words")
+    await guest.main.locator("input[type=file]").set_input_files(text)
+    await guest.sees("page.txt has 5 bytes")
+
+
+async def test_an_upload_that_breaks_off_loses_nothing(guest: Visitor) -> None:
+    guest.expects_to_be_cut_off()
+    await guest.tries("Pick a file")
+
+    async def breaks(route: Route) -> None:
+        await route.abort("connectionreset")
+
+    await guest.page.route("**/api/files", breaks, times=1)
+    text = FilePayload(name="words.txt", mimeType="text/plain", buffer=b"words")
+    await guest.main.locator("input[type=file]").set_input_files(text)
+    await expect(guest.cards.get_by_role("alert")).to_contain_text("did not reach the server")
+    await guest.main.locator("input[type=file]").set_input_files(text)
+    await guest.sees("words.txt has 5 bytes")
+
+
+async def test_a_page_of_a_new_host_waits_for_a_press_and_one_that_was_shown_opens_by_itself(
+    guest: Visitor,
+) -> None:
+    await guest.asks("Open https://pages.example/one")
+    await guest.sees("The page does not open by itself: this chat has not shown this host yet.")
+    await expect(guest.page.locator("iframe")).to_have_count(0)
+    await guest.presses("Open")
+    await guest.sees("The page is open beside us: https://pages.example/one")
+    await guest.says("Open https://pages.example/two")
+    await guest.sees("The page is open beside us: https://pages.example/two")
+    await expect(guest.page.locator("iframe")).to_have_attribute("src", "https://pages.example/two")
+
+
+async def test_an_answer_that_the_server_refuses_is_shown_and_can_be_changed(player: Visitor) -> None:
+    await player.asks('send_report {"to": "ada", "copies": 1}')
+    card = player.card("Send report?")
+    await card.get_by_role("button", name="Edit").click()
+    await card.get_by_role("textbox", name="copies").fill('"many"')
+    await card.get_by_role("button", name="Allow once").click()
+    await player.sees("The server did not take your answer")
+    player.forgives("400")
+    await player.presses("Change answer")
+    await player.presses("Allow once")
+    await player.sees('send_report brought {"sent": "ada"}.')
