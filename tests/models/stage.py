@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +15,7 @@ from farhand.models.anthropic import Anthropic
 from farhand.models.backboard import Backboard
 from farhand.models.base import Model
 from farhand.models.openai import OpenAI, OpenAIChat
+from farhand.models.scripted import Step
 from farhand.models.scripted.model import Script
 from farhand.testing.fake_anthropic import FakeAnthropic
 from farhand.testing.fake_backboard import FakeBackboard
@@ -25,7 +26,7 @@ from farhand.testing.fake_provider import FakeProvider
 @dataclass(frozen=True)
 class Provider:
     name: str
-    fake: Callable[[Script], FakeProvider]
+    fake: Callable[[Script | Sequence[Step | Script]], FakeProvider]
     model: Callable[[FakeProvider], Model]
 
 
@@ -195,7 +196,9 @@ async def agent_on(provider: Provider, fake: FakeProvider, store: str) -> AsyncI
 
 
 @asynccontextmanager
-async def stage(provider: Provider, script: Script, store: str = "memory:") -> AsyncIterator[Stage]:
+async def stage(
+    provider: Provider, script: Script | Sequence[Step | Script], store: str = "memory:"
+) -> AsyncIterator[Stage]:
     """At the end, no request may have broken a rule of the provider."""
     async with provider.fake(script) as fake, AsyncExitStack() as open_agents:
         agent = await open_agents.enter_async_context(agent_on(provider, fake, store))

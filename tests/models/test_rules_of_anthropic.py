@@ -132,6 +132,10 @@ BROKEN: dict[str, tuple[list[Json], str]] = {
         [HELLO, assistant(text("The answer is"))],
         "This model does not support assistant message prefill. The conversation must end with a user",
     ),
+    "a turn that ends with a thought": (
+        [HELLO, assistant(text("ok"), THOUGHT), HELLO],
+        "messages.1: The final block in an assistant message cannot be `thinking`.",
+    ),
     "a search that never ended": (
         [HELLO, assistant(SEARCH), HELLO],
         "`web_search` tool use with id `srv_1` was found without a corresponding `web_search_tool_result`",

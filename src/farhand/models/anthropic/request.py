@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 from farhand.core.thread import (
@@ -32,6 +33,7 @@ PROVIDER = "anthropic"
 LONGEST_ID = 128
 LONGEST_NAME = 128
 _MEMBERS = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _ANY_OBJECT: dict[str, object] = {"type": "object"}
 
 Block: TypeAlias = dict[str, object]
@@ -74,7 +76,7 @@ def _blocks(message: Message, telling: Telling) -> Iterator[Block]:
 
 
 def _said(parts: Sequence[Part], telling: Telling) -> Iterator[Block]:
-    for part, following in zip(parts, (*parts[1:], None), strict=True):
+    for part, following in pairwise((*parts, None)):
         match part:
             case Text(text=text) if text.strip() and not _stands_for_text(following):
                 yield {"type": "text", "text": text}
@@ -123,11 +125,16 @@ def _shown(part: str | Image) -> Block:
 
 
 def _without_loose_ends(turns: list[tuple[str, list[Block]]]) -> Iterator[tuple[str, list[Block]]]:
-    """Leaves out what a provider's own tool began and never ended, unless it is about to go on with it."""
+    """Leaves out what was begun and never ended, unless Claude is about to go on with it.
+
+    That is a call of the provider's own tools, and a thought that nothing came of: no turn may end with one.
+    """
     ended = {block.get("tool_use_id") for _, blocks in turns for block in blocks}
     for number, (role, blocks) in enumerate(turns, start=1):
         if role == "assistant" and number < len(turns):
             kept = [block for block in blocks if _is_done(block, ended)]
+            while kept and kept[-1].get("type") in _THOUGHTS:
+                kept.pop()
             if kept:
                 yield role, kept
         else:

@@ -10,6 +10,7 @@ from farhand.testing.fake_images import wrong_with
 from farhand.testing.fake_provider import Json, Refusal
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _REFUSED_AT_TOP = frozenset({"oneOf", "allOf", "anyOf"})
 _MEMBER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -138,12 +139,19 @@ def _check_server_tools(turns: Turns) -> None:
             )
 
 
+def _check_last_blocks(turns: Turns) -> None:
+    for number, (role, blocks) in enumerate(turns[:-1]):
+        if role == "assistant" and blocks and blocks[-1]["type"] in _THOUGHTS:
+            raise _bad(f"messages.{number}: The final block in an assistant message cannot be `thinking`.")
+
+
 _RULES: tuple[Callable[[Turns], None], ...] = (
     _check_blocks,
     _check_calls,
     _check_results,
     _check_answered,
     _check_server_tools,
+    _check_last_blocks,
 )
 
 
@@ -190,7 +198,7 @@ def _check_thinking_kept(turns: Turns) -> None:
     if number is None or not _ids(turns[number][1]):
         return
     found = turns[number][1][0]["type"]
-    if found not in {"thinking", "redacted_thinking"}:
+    if found not in _THOUGHTS:
         raise _bad(
             f"messages.{number}.content.0.type: Expected `thinking` or `redacted_thinking`, but found "
             f"`{found}`. When `thinking` is enabled, a final `assistant` message must start with a thinking "

@@ -139,3 +139,17 @@ def test_a_blank_text_that_an_older_history_kept_is_left_out_and_thoughts_stay()
         "role": "assistant",
         "content": [THOUGHT, THOUGHT, CALL],
     }
+
+
+@requirement("models:empty-answers")
+def test_a_turn_without_a_word_or_with_thoughts_alone_is_left_out() -> None:
+    thought, again = Reasoning("hm", {"anthropic": THOUGHT}), {"type": "text", "text": "and?"}
+    before = (user("go"), said(ASKED), results(FOUND))
+    assert told(*before, said(), user("and?"))[2:] == [{"role": "user", "content": [RESULT, again]}]
+    # two messages of one role in a row are one turn to the API
+    assert told(*before, said(thought), user("and?"))[2:] == [
+        {"role": "user", "content": [RESULT]},
+        {"role": "user", "content": [again]},
+    ]
+    cut = said(Text("blue"), thought)
+    assert told(user("go"), cut, user("and?"))[1]["content"] == [{"type": "text", "text": "blue"}]
