@@ -1,13 +1,15 @@
 """The chunks of one chat completion as model events. Knows the chunks' shapes, and no connection.
 
 Servers differ: pieces of calls are told apart by their index, and some give every call the same one; some
-have no ids, some end with `stop` though they ask for calls.
+have no ids or the same one for all, some end with `stop` though they ask for calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from farhand.core.run import Usage
 from farhand.models.base import (
@@ -79,7 +81,7 @@ class Answer:
         name = (piece.function.name if piece.function else None) or ""
         text = (piece.function.arguments if piece.function else None) or ""
         call = self._at.get(piece.index)
-        if call is None or (piece.id and name and call.model_call_id != piece.id):
+        if call is None or (name and call.is_another(self._names.name(name), piece.id)):
             call = self._at[piece.index] = _Writing(len(self._calls), piece.id)
             self._calls.append(call)
         yield from call.go_on(self._names.name(name), text)
@@ -106,6 +108,17 @@ class _Writing:
         self._name = ""
         self._begun = False
 
+    def is_another(self, name: str, model_call_id: str | None) -> bool:
+        """True if a piece with this name begins another call, though it comes at the same index.
+
+        Some servers repeat name and id with every piece: those go on with an input that is not whole yet.
+        """
+        if not self._name:
+            return False
+        if name != self._name or (model_call_id or self.model_call_id) != self.model_call_id:
+            return True
+        return _is_whole("".join(self.pieces))
+
     def go_on(self, name: str, text: str) -> Iterator[ModelEvent]:
         self._name = self._name or name
         if self._name:
@@ -122,6 +135,14 @@ class _Writing:
         yield CallStart(self.index, self._name, self.model_call_id)
         if self.pieces:
             yield InputDelta(self.index, "".join(self.pieces))
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def _extra(delta: ChoiceDelta) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from openai.types.chat import ChatCompletionChunk
 
 from farhand.core.run import Usage
@@ -38,7 +39,7 @@ def heard(answer: Answer, *chunks: ChatCompletionChunk) -> list[ModelEvent]:
 
 
 def fresh() -> Answer:
-    return Answer(Names(["look"]))
+    return Answer(Names(["look", "listen"]))
 
 
 def test_pieces_are_told_apart_by_their_index() -> None:
@@ -71,6 +72,38 @@ def test_calls_that_share_an_index_are_told_apart_by_their_ids() -> None:
         chunk("tool_calls"),
     )
     assert told[-2:] == [CallDone(0, "{}"), CallDone(1, '{"at":1}')]
+
+
+@pytest.mark.parametrize("theirs", [None, "", "call_0"])
+@pytest.mark.parametrize("second", ["look", "listen"])
+def test_whole_calls_that_share_index_and_id_are_never_mixed(theirs: str | None, second: str) -> None:
+    told = heard(
+        fresh(),
+        chunk(tool_calls=[piece(0, '{"at":1}', name="look", theirs=theirs)]),
+        chunk(tool_calls=[piece(0, '{"at":2}', name=second, theirs=theirs)]),
+        chunk("tool_calls"),
+    )
+    starts = [event for event in told if isinstance(event, CallStart)]
+    assert starts == [CallStart(0, "look", theirs or None), CallStart(1, second, theirs or None)]
+    assert told[-2:] == [CallDone(0, '{"at":1}'), CallDone(1, '{"at":2}')]
+
+
+def test_another_name_begins_another_call_also_after_an_input_that_is_not_whole() -> None:
+    told = heard(
+        fresh(),
+        chunk(tool_calls=[piece(0, name="look")]),
+        chunk(tool_calls=[piece(0, name="listen")]),
+        chunk(tool_calls=[piece(0, '{"to":1}')]),
+        chunk("tool_calls"),
+    )
+    assert told[-2:] == [CallDone(0, ""), CallDone(1, '{"to":1}')]
+
+
+def test_a_name_that_comes_again_with_every_piece_is_the_same_call() -> None:
+    pieces = [piece(0, text, name="look", theirs="a") for text in ("", '{"at"', ":1}")]
+    told = heard(fresh(), *(chunk(tool_calls=[each]) for each in pieces), chunk("tool_calls"))
+    assert told[-1] == CallDone(0, '{"at":1}')
+    assert sum(isinstance(event, CallStart) for event in told) == 1
 
 
 def test_an_id_that_comes_again_with_every_piece_is_the_same_call() -> None:
