@@ -161,7 +161,8 @@ class Visitors:
         """Closes all tabs; what the browser complained about in any of them fails the test."""
         for context in self._contexts:
             await context.close()
-        assert [each for visitor in self._visitors for each in visitor.unexpected] == []
+        complaints = [each for visitor in self._visitors for each in visitor.unexpected]
+        assert not complaints, f"the browser complained: {complaints}"
 
     async def _tab(self, context: BrowserContext, server: FarhandProcess, path: str) -> Visitor:
         visitor = Visitor(await context.new_page(), server)

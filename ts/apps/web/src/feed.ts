@@ -10,6 +10,9 @@ export interface News {
 /** `again`: something may have been missed; look at everything anew. */
 const AGAIN: News = { type: "again" };
 
+/** A tab that is new here. */
+const HELLO = "hello";
+
 const TYPES = [
   "run-started", "run-parked", "run-resumed", "run-finished", "run-failed", "call-opened", "call-taken", "call-released", "call-settled",
   "approval-answered", "gap", "client-tool.registered", "client-tool.unregistered",
@@ -22,9 +25,12 @@ export class Feed {
   readonly #watchers = new Set<() => void>();
   readonly #channel = new BroadcastChannel(`farhand-feed${BASE}`);
   #isLive = false;
+  #reads = false;
 
   constructor() {
-    this.#channel.onmessage = ({ data }: MessageEvent<News | boolean>) => (typeof data === "boolean" ? this.#live(data) : this.#tell(data));
+    this.#channel.onmessage = ({ data }: MessageEvent<News | boolean | typeof HELLO>) => this.#hear(data);
+    // the tab that reads says how things stand; otherwise a new one knew only at the next news
+    this.#channel.postMessage(HELLO);
     // held for as long as the tab lives; the next tab in line reads on
     void navigator.locks.request(`farhand-feed${BASE}`, () => new Promise<never>(() => this.#open()));
   }
@@ -44,7 +50,16 @@ export class Feed {
     return () => void this.#listeners.delete(listener);
   }
 
+  #hear(said: News | boolean | typeof HELLO): void {
+    if (said === HELLO) {
+      this.#reads && this.#channel.postMessage(this.#isLive);
+      return;
+    }
+    typeof said === "boolean" ? this.#live(said) : this.#tell(said);
+  }
+
   #open(): void {
+    this.#reads = true;
     const source = new EventSource(`${BASE}/api/events`);
     source.onopen = () => {
       this.#share(true);

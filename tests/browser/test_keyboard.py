@@ -1,0 +1,94 @@
+"""The whole page without a mouse."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.async_api import Page, expect
+
+from tests.browser.visitor import Visitor
+from tests.requirement import requirement
+
+pytestmark = requirement("page:keyboard")
+
+OUTLINE = "() => getComputedStyle(document.activeElement).outlineStyle"
+
+
+async def test_a_question_is_asked_and_answered_with_keys_alone(guest: Visitor) -> None:
+    await guest.new_chat()
+    keys = guest.page.keyboard
+    await expect(guest.page.get_by_role("textbox", name="Message")).to_be_focused()
+    await keys.type("Help me choose lunch")
+    await keys.press("Enter")
+    card = guest.card("What shall it be for lunch?")
+    await expect(card.get_by_role("radio").first).to_be_focused()
+    await keys.press("ArrowDown")
+    await keys.press("ArrowDown")
+    await expect(card.get_by_role("radio", name="Noodles")).to_be_checked()
+    await keys.press("Tab")
+    await expect(card.get_by_role("button", name="Send answer")).to_be_focused()
+    assert await guest.page.evaluate(OUTLINE) != "none"
+    await keys.press("Enter")
+    await guest.sees("Noodles, then. Enjoy.")
+
+
+async def test_the_focus_goes_from_card_to_card_as_they_are_answered(guest: Visitor) -> None:
+    await guest.tries("Two things at once")
+    name = guest.card("What shall I call you?").get_by_role("textbox")
+    await expect(name).to_be_focused()
+    await guest.page.keyboard.type("Ada")
+    await guest.page.keyboard.press("Enter")
+    await guest.sees("1 answer needed")
+    await expect(guest.card("Pick your favourite colour").locator("input")).to_be_focused()
+    await tab_to(guest.page, "Send answer")
+    await guest.page.keyboard.press("Space")
+    await guest.sees("Thank you, Ada.")
+
+
+async def test_a_allows_and_d_denies(player: Visitor) -> None:
+    await player.asks('send_report {"to": "keys", "copies": 1}')
+    await expect(player.card("Send report?").get_by_role("button", name="Allow once")).to_be_focused()
+    await player.page.keyboard.press("a")
+    await player.sees('send_report brought {"sent": "keys"}.')
+    await player.says('send_report {"to": "no-keys", "copies": 1}')
+    await expect(player.card("Send report?").get_by_role("button", name="Allow once")).to_be_focused()
+    await player.page.keyboard.press("d")
+    await expect(player.main.get_by_label("Why not? (may be empty)")).to_be_focused()
+    # letters are words now, not orders
+    await player.page.keyboard.type("a bad idea")
+    await tab_to(player.page, "Deny")
+    await player.page.keyboard.press("Enter")
+    await expect(player.card("Send report: not done").get_by_text("“a bad idea”")).to_be_visible()
+
+
+async def test_new_questions_are_announced_politely(guest: Visitor) -> None:
+    await guest.tries("Yes or no")
+    spoken = guest.main.locator("[aria-live=polite]").filter(has_text="Shall I go on?")
+    await expect(spoken).to_have_count(1)
+    status = guest.main.get_by_role("status").filter(has_text="The assistant: Waiting for you")
+    await expect(status).to_have_count(1)
+
+
+async def test_a_file_a_fold_and_the_way_back_are_reached_with_keys(guest: Visitor) -> None:
+    await guest.tries("Pick a file")
+    await expect(guest.main.get_by_role("button", name="Choose a file")).to_be_focused()
+    async with guest.page.expect_file_chooser() as choosing:
+        await guest.page.keyboard.press("Enter")
+    chosen = await choosing.value
+    await chosen.set_files({"name": "keys.txt", "mimeType": "text/plain", "buffer": b"keys"})
+    await guest.sees("keys.txt has 4 bytes")
+    await guest.rows.locator("summary").focus()
+    await guest.page.keyboard.press("Enter")
+    await expect(guest.rows.get_by_text(re.compile(r'"ref": "blob_'))).to_be_visible()
+    await guest.page.get_by_role("link", name="New chat").focus()
+    await guest.page.keyboard.press("Enter")
+    await guest.sees("Ask for something a server cannot do alone.")
+
+
+async def tab_to(page: Page, name: str) -> None:
+    """Presses Tab until a button of this name has the focus; not for ever."""
+    for _ in range(8):
+        await page.keyboard.press("Tab")
+        if await page.evaluate("() => document.activeElement.textContent.trim()") == name:
+            return
+    raise AssertionError(f"Tab does not lead to {name}")

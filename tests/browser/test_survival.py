@@ -1,0 +1,178 @@
+"""What may break while a card is open: the page, the line, the server. And who else may press."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Route, expect
+
+from tests.browser.visitor import Visitor, Visitors
+from tests.process import FarhandProcess, farhand_process
+from tests.requirement import requirement
+
+pytestmark = requirement("page:survival")
+
+
+@pytest.fixture
+async def own(tmp_path: Path) -> AsyncIterator[FarhandProcess]:
+    """A demo of the test's own, to be killed."""
+    async with farhand_process("demo", env={"FARHAND_DEMO_FOLDER": str(tmp_path / "scratch")}) as server:
+        yield server
+
+
+async def test_a_card_is_there_again_after_a_reload_and_can_be_answered(guest: Visitor) -> None:
+    await guest.tries("Yes or no")
+    await expect(guest.card("Shall I go on?")).to_be_visible()
+    chat = guest.thread_id
+    await guest.page.reload()
+    await expect(guest.card("Shall I go on?").get_by_role("button", name="Yes")).to_be_focused()
+    assert guest.thread_id == chat
+    await guest.presses("Yes")
+    await guest.sees("You said yes, so I went on.")
+    assert (await guest.main.inner_text()).count("You said yes, so I went on.") == 1
+
+
+async def test_an_approval_is_there_again_after_a_reload_and_shows_the_true_input(player: Visitor) -> None:
+    await player.asks('send_report {"to": "reload@example", "copies": 4}')
+    await expect(player.card("Send report?")).to_be_visible()
+    await player.page.reload()
+    await expect(player.card("Send report?").get_by_role("row", name="copies 4")).to_be_visible()
+    await player.presses("Allow once")
+    await player.sees('send_report brought {"sent": "reload@example"}.')
+
+
+async def test_the_list_of_chats_survives_a_reload(guest: Visitor) -> None:
+    await guest.asks("What is the weather in Reykjavik?")
+    await guest.sees("degrees Fahrenheit")
+    await guest.new_chat()
+    await guest.page.reload()
+    await guest.page.get_by_role("link", name="What is the weather in Reykjavik?").first.click()
+    await guest.sees("degrees Fahrenheit")
+
+
+async def test_an_answer_given_while_the_server_is_dead_is_delivered_when_it_is_back(
+    visitors: Visitors, own: FarhandProcess
+) -> None:
+    guest = await visitors.at(own)
+    guest.expects_to_be_cut_off()
+    await guest.tries("My name")
+    await expect(guest.card("What is your name?")).to_be_visible()
+    await own.kill()
+    await guest.sees("Connection lost. Trying again.")
+    await guest.main.get_by_role("textbox", name="What is your name?").fill("Grace")
+    await guest.presses("Send answer")
+    await guest.sees("Your answer did not reach the server")
+    await own.start()
+    await guest.sees("Nice to meet you, Grace.")
+    await guest.sees_state("Done")
+    assert (await guest.main.inner_text()).count("Nice to meet you, Grace.") == 1
+
+
+async def test_a_card_outlives_the_death_of_the_server(visitors: Visitors, own: FarhandProcess) -> None:
+    guest = await visitors.at(own)
+    guest.expects_to_be_cut_off()
+    await guest.tries("Delete an old draft")
+    await expect(guest.card("Delete file?")).to_be_visible()
+    await own.restart()
+    await expect(guest.page.get_by_text("This browser is connected")).to_be_visible()
+    await guest.presses("Allow once")
+    await guest.sees("old-draft.txt is gone.")
+
+
+async def test_an_answer_while_offline_is_kept_over_a_reload_and_delivered_later(guest: Visitor) -> None:
+    guest.expects_to_be_cut_off()
+    await guest.tries("My name")
+    await guest.main.get_by_role("textbox", name="What is your name?").fill("Joan")
+
+    async def refuse(route: Route) -> None:
+        await route.abort("internetdisconnected")
+
+    await guest.page.context.set_offline(True)
+    await guest.presses("Send answer")
+    await guest.sees("Your answer did not reach the server")
+    # the page comes from somewhere even so, as it does from a cache; the answers' way stays cut
+    await guest.page.route("**/api/tools/ack", refuse)
+    await guest.page.context.set_offline(False)
+    await guest.page.reload()
+    await guest.sees("Your answer did not reach the server")
+    await guest.page.unroute("**/api/tools/ack", refuse)
+    await guest.presses("Try now")
+    await guest.sees("Nice to meet you, Joan.")
+
+
+async def test_an_answer_while_offline_goes_out_by_itself_when_the_line_is_back(guest: Visitor) -> None:
+    guest.expects_to_be_cut_off()
+    await guest.tries("My name")
+    await guest.main.get_by_role("textbox", name="What is your name?").fill("Mary")
+    await guest.page.context.set_offline(True)
+    await guest.presses("Send answer")
+    await guest.sees("Your answer did not reach the server")
+    await guest.page.context.set_offline(False)
+    await guest.sees("Nice to meet you, Mary.")
+
+
+async def test_a_pulled_plug_costs_no_word_and_no_call(guest: Visitor) -> None:
+    await guest.tries("Yes or no")
+    await expect(guest.card("Shall I go on?")).to_be_visible()
+    await guest.presses("Pull the plug")
+    await guest.presses("Yes")
+    await guest.sees("You said yes, so I went on. And here I am.")
+    assert (await guest.main.inner_text()).count("You said yes, so I went on.") == 1
+
+
+async def test_a_double_click_is_one_answer(guest: Visitor) -> None:
+    answers: list[object] = []
+    guest.page.on(
+        "request", lambda each: answers.append(each.post_data) if each.url.endswith("/ack") else None
+    )
+    await guest.tries("Yes or no")
+    await guest.main.get_by_role("button", name="Yes", exact=True).dblclick()
+    await guest.sees("You said yes, so I went on.")
+    assert len(answers) == 1
+    assert json.loads(str(answers[0]))["output"] == "yes"
+
+
+async def test_two_tabs_show_one_question_and_the_first_answer_counts(
+    guest: Visitor, visitors: Visitors
+) -> None:
+    await guest.tries("Yes or no")
+    await expect(guest.card("Shall I go on?")).to_be_visible()
+    other = await visitors.beside(guest, f"#/chat/{guest.thread_id}")
+    await other.presses("No")
+    for each in (guest, other):
+        await each.sees("You said no, so I stopped right there.")
+    await guest.sees("Answered in another tab")
+    await expect(other.rows.get_by_text("No", exact=True)).to_be_visible()
+
+
+async def test_of_two_tabs_one_opens_the_page_and_the_other_shows_that_it_was(
+    guest: Visitor, visitors: Visitors
+) -> None:
+    await guest.asks("Open https://pages.example/one")
+    await guest.presses("Open")
+    await guest.sees("The page is open beside us: https://pages.example/one")
+    other = await visitors.beside(guest, f"#/chat/{guest.thread_id}")
+    await other.sees("The page is open beside us: https://pages.example/one")
+    await guest.page.bring_to_front()
+    await guest.says("Open https://pages.example/two")
+    for each in (guest, other):
+        await each.sees("The page is open beside us: https://pages.example/two")
+    shown = [
+        await each.page.locator('iframe[src="https://pages.example/two"]').count() for each in (guest, other)
+    ]
+    assert sum(shown) == 1
+
+
+async def test_another_profile_of_the_same_person_can_answer(
+    visitors: Visitors, demo: FarhandProcess
+) -> None:
+    first = await visitors.at(demo)
+    await first.tries("My name")
+    await expect(first.card("What is your name?")).to_be_visible()
+    second = await visitors.at(demo, f"#/chat/{first.thread_id}")
+    await second.main.get_by_role("textbox", name="What is your name?").fill("Ada")
+    await second.presses("Send answer")
+    await first.sees("Nice to meet you, Ada.")
