@@ -15,6 +15,7 @@ from farhand.agent.agent import Agent
 from farhand.cli.lines import fail, say, warn
 from farhand.cli.lookups import add_lookups
 from farhand.cli.options import Options, with_options
+from farhand.cli.purge import purge
 from farhand.cli.serve import address_of, listen, require_loopback, serve
 from farhand.cli.target import load_target
 from farhand.cli.types import types
@@ -98,6 +99,7 @@ def demo(options: Options) -> None:
 
 
 commands.command()(types)
+commands.command()(purge)
 add_lookups(commands)
 
 

@@ -34,6 +34,7 @@ from farhand.server.paths import by_path
 from farhand.server.recheck import Recheck
 from farhand.server.traffic import Traffic
 from farhand.server.ui import built_ui
+from farhand.server.upkeep import upkeep_face
 from farhand.server.wires import wires
 from farhand.store.address import DEFAULT, open_store
 from farhand.store.base import Store
@@ -168,7 +169,9 @@ class App:
         faces = faces_of(farhand, attendance)
         if self.shows_inspector:
             faces = (*faces, inspector_face(farhand, attendance, _surroundings(self.agent, farhand)))
-        return faces if self.door.has_hook else (*faces, development_face(faces))
+        if self.door.has_hook:
+            return faces
+        return (*faces, development_face(faces), upkeep_face(farhand))
 
     def _pages(self, farhand: Farhand) -> list[BaseRoute]:
         return pages(farhand, self.door, built_ui(), shows_inspector=self.shows_inspector)

@@ -240,6 +240,15 @@ class Committed(Struct, frozen=True, gc=False):
 Commit: TypeAlias = Committed | Stale
 
 
+class Old(Struct, frozen=True):
+    """How much a purge would remove: settled calls, journals of ended runs, entries of feeds, loose files."""
+
+    calls: int = 0
+    journals: int = 0
+    news: int = 0
+    files: int = 0
+
+
 class Due(Struct, frozen=True, gc=False):
     deadline: float
     owner: Owner
@@ -361,6 +370,10 @@ class Store(Protocol):
 
         With them go files that no thread ever referred to in that time, and those that stopped arriving
         (`rules.ARRIVING_SEC`)."""
+        ...
+
+    async def count_old(self, *, settled_before: float) -> Old:
+        """What `purge` would remove now."""
         ...
 
     async def close(self) -> None: ...

@@ -50,6 +50,9 @@ class Feeds:
         kept, last = self._news.get(owner), self._last.get(owner, 0)
         return (kept[0].no if kept else last + 1), last
 
+    def count_old(self, before: float) -> int:
+        return sum(each.at < before for news in self._news.values() for each in news)
+
     def purge(self, before: float) -> None:
         for owner, news in self._news.items():
             self._news[owner] = [each for each in news if each.at >= before]

@@ -69,10 +69,17 @@ class MemoryFiles:
                 self._undo.drop(self._rows, row.file.ref)
 
     def purge(self, before: float, *, arriving_before: float) -> None:
-        for ref, row in list(self._rows.items()):
-            limit = before if row.arrived else max(before, arriving_before)
-            if not row.threads and row.written_at < limit:
-                del self._rows[ref]
+        for ref in self._old(before, arriving_before):
+            del self._rows[ref]
+
+    def count_old(self, before: float, *, arriving_before: float) -> int:
+        return len(self._old(before, arriving_before))
+
+    def _old(self, before: float, arriving_before: float) -> list[str]:
+        limits = {True: before, False: max(before, arriving_before)}
+        return [
+            ref for ref, row in self._rows.items() if not row.threads and row.written_at < limits[row.arrived]
+        ]
 
     def _insert(self, file: StoredFile, now: float) -> Why | None:
         if file.ref in self._rows:

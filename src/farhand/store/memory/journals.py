@@ -26,5 +26,8 @@ class Journals:
     def drop(self, run_id: str) -> None:
         self._undo.drop(self._entries, run_id)
 
+    def __contains__(self, run_id: str) -> bool:
+        return bool(self._entries.get(run_id))
+
     def purge(self, run_id: str) -> None:
         self._entries.pop(run_id, None)

@@ -34,6 +34,7 @@ from farhand.store.base import (
     InsertMessage,
     InsertRun,
     InsertThread,
+    Old,
     ParkRun,
     PutClient,
     PutPiece,
@@ -364,6 +365,15 @@ class MemoryStore(Unshared):
         self._feeds.purge(settled_before)
         self.files.purge(settled_before, arriving_before=self.now() - ARRIVING_SEC)
         return len(old)
+
+    async def count_old(self, *, settled_before: float) -> Old:
+        ended = {run.run_id: run.ended_at for run in self._runs.values() if run.ended_at is not None}
+        return Old(
+            calls=sum(self._is_old(call, settled_before) for call in self._calls.values()),
+            journals=sum(at < settled_before and run in self._journals for run, at in ended.items()),
+            news=self._feeds.count_old(settled_before),
+            files=self.files.count_old(settled_before, arriving_before=self.now() - ARRIVING_SEC),
+        )
 
     def _is_old(self, call: Call, settled_before: float) -> bool:
         if call.settled_at is None or call.settled_at >= settled_before:

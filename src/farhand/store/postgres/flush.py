@@ -19,10 +19,12 @@ Rows: TypeAlias = Sequence[Sequence[Value]]
 
 
 class Announcement(Struct, frozen=True):
-    """What the other processes are told, if this is kept."""
+    """What the other processes are told, if this is kept; and who wrote it, as which of its transactions."""
 
     channel: str = ""
     notes: tuple[str, ...] = ()
+    writer: str = ""
+    batch: int = 0
 
 
 NOTHING = Announcement()
@@ -60,7 +62,7 @@ async def _flush_moves(line: Line, draft: Draft, runs: Rows, said: Announcement)
     wait from the numbering of its feed to the end of the transaction."""
     calls = [_moved(row, row.call) for _, row in draft.calls.updated() if row.call is not None]
     counts = Counter(mention.owner for mention in draft.mentions)
-    if not (runs or calls or draft.events or counts or said.notes):
+    if not (runs or calls or draft.events or counts or said.notes or said.batch):
         return
     owners = [(owner.tenant, owner.subject, count) for owner, count in sorted(counts.items())]
     await line.fetch(
@@ -72,6 +74,8 @@ async def _flush_moves(line: Line, draft: Draft, runs: Rows, said: Announcement)
         *_columns(_numbered_from_the_end(draft.mentions, counts), 8),
         said.channel,
         list(said.notes),
+        said.writer,
+        said.batch,
     )
 
 
@@ -222,6 +226,9 @@ _ALSO_MOVED = """calls_moved AS (
             $31::text[], $32::bytea[])
         AS new (tenant, subject, back, at, run_no, seq, thread_id, body)
         JOIN ends USING (tenant, subject)
+), signed AS (
+    INSERT INTO writers (name, batch) SELECT $35::text, $36::bigint WHERE $36::bigint > 0
+    ON CONFLICT (name) DO UPDATE SET batch = excluded.batch, at = now()
 )
 SELECT pg_notify($33, note) FROM unnest($34::text[]) AS note
 """

@@ -25,6 +25,7 @@ async def purge(lines: Lines, settled_before: float, *, now: float) -> int:
         pass
     while await lines.transact(lambda line: _purge_feed(line, settled_before)):
         pass
+    await lines.do(lambda line: line.fetch("DELETE FROM writers WHERE at < now() - interval '1 day'"))
     arriving = now - ARRIVING_SEC
     while await lines.transact(lambda line: purge_files(line, settled_before, arriving_before=arriving)):
         pass
@@ -69,4 +70,14 @@ DELETE_FEED = """
         WHERE old.at < $1 AND old.feed_no < feed_ends.last_no
         LIMIT $2 FOR UPDATE OF old SKIP LOCKED)
     RETURNING 1
+"""
+
+COUNT_OLD = """
+    SELECT
+        (SELECT count(*) FROM calls LEFT JOIN runs USING (run_no)
+         WHERE settled_at < $1 AND (run_id IS NULL OR ended_at IS NOT NULL)),
+        (SELECT count(*) FROM runs WHERE ended_at < $1 AND has_journal),
+        (SELECT count(*) FROM feed AS old JOIN feed_ends USING (tenant, subject)
+         WHERE old.at < $1 AND old.feed_no < feed_ends.last_no),
+        (SELECT count(*) FROM files WHERE NOT bound AND written_at < $2 AND (written_at < $1 OR NOT arrived))
 """

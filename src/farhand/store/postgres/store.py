@@ -18,7 +18,7 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.thread import Message, Thread
 from farhand.core.tool import Tool
-from farhand.store.base import Commit, Due, Write
+from farhand.store.base import Commit, Due, Old, Write
 from farhand.store.hub import Hub
 from farhand.store.postgres import sql
 from farhand.store.postgres.bell import Bell
@@ -28,7 +28,7 @@ from farhand.store.postgres.hours import Hours
 from farhand.store.postgres.lines import Lines
 from farhand.store.postgres.migrate import prepare
 from farhand.store.postgres.place import Place, place_of
-from farhand.store.postgres.purge import purge
+from farhand.store.postgres.purge import COUNT_OLD, purge
 from farhand.store.postgres.rows import (
     Columns,
     body_of_call,
@@ -45,6 +45,7 @@ from farhand.store.postgres.rows import (
 )
 from farhand.store.postgres.streams import PostgresStreams
 from farhand.store.postgres.writer import Writer
+from farhand.store.rules import ARRIVING_SEC
 
 TOOLS_AT_HAND = 256
 R = TypeVar("R")
@@ -164,6 +165,10 @@ class PostgresStore:
 
     async def purge(self, *, settled_before: float) -> int:
         return await purge(self._lines, settled_before, now=self.now())
+
+    async def count_old(self, *, settled_before: float) -> Old:
+        arriving = max(settled_before, self.now() - ARRIVING_SEC)
+        return await self._lines.one(COUNT_OLD, (settled_before, arriving), lambda row: Old(*row)) or Old()
 
     async def close(self) -> None:
         """Writes what was queued, then lets go of the database."""

@@ -81,6 +81,7 @@ class Writer:
         self._more = asyncio.Event()
         self._closed = False
         self._down_until = 0.0
+        self._batch = 0
 
     async def commit(self, writes: tuple[Write, ...]) -> Commit:
         if self._closed:
@@ -161,14 +162,15 @@ class Writer:
         """All of the orders have their answer, or nothing is written."""
         for is_last in (False, True):
             line, is_fresh = await self._connected()
-            transaction = _Transaction(line)
+            self._batch += 1
+            transaction = _Transaction(line, self._batch)
             try:
                 await self._fill(transaction, orders, careful=careful)
                 self.transactions += 1
                 return
             except Lost:
                 self._line = None
-                if transaction.is_in_doubt and await self._was_kept(transaction.id):
+                if transaction.is_in_doubt and await self._was_kept(transaction):
                     return
                 # an idle connection may have died long ago; a new one that dies is the database's trouble
                 if is_last or is_fresh:
@@ -213,16 +215,17 @@ class Writer:
 
     def _announcement(self, orders: list[Order]) -> Announcement:
         hints = (hint for order in orders if order.told is not None for hint in hints_of(order.told))
-        return Announcement(self._place.channel, tuple(notifications(self._name, hints)))
+        notes = tuple(notifications(self._name, hints))
+        return Announcement(self._place.channel, notes, self._name, self._batch)
 
-    async def _was_kept(self, transaction: str) -> bool:
+    async def _was_kept(self, transaction: _Transaction) -> bool:
         """Asks until the database says it: telling either half of the truth would be a lie."""
         while True:
             try:
                 line, _ = await self._connected()
-                [row] = await line.fetch("SELECT pg_xact_status($1::text::xid8)", transaction)
-                if row[0] != "in progress":
-                    return row[0] == "committed"
+                if not await _is_in_progress(line, transaction.id):
+                    found = await line.fetch("SELECT batch FROM writers WHERE name = $1", self._name)
+                    return bool(found) and found[0][0] == transaction.batch
             except (Lost, Declined) as error:
                 log.warning("what became of a transaction is not known yet: %s", error)
                 self._line = None
@@ -264,9 +267,20 @@ class Writer:
             _set(order.waiter, order.answer)
 
 
+async def _is_in_progress(line: Line, transaction: str) -> bool:
+    """Whether the session that was lost is still at it. Nothing more is believed of a transaction's number:
+    after a crash of the database it may be unknown there, or another's."""
+    try:
+        [row] = await line.fetch("SELECT pg_xact_status($1::text::xid8)", transaction)
+    except ValueError:
+        return False
+    return row[0] == "in progress"
+
+
 class _Transaction:
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, batch: int) -> None:
         self.line = line
+        self.batch = batch
         self.id = ""
         self.is_in_doubt = False
         """From the moment its end was asked for until that is answered."""

@@ -43,3 +43,14 @@ def purge_feed(db: sqlite3.Connection, before: float) -> int:
         "  SELECT max(feed_no) FROM feed WHERE tenant = old.tenant AND subject = old.subject) LIMIT ?)",
         (before, NEWS),
     ).rowcount
+
+
+COUNT_OLD = """
+    SELECT
+        (SELECT count(*) FROM calls LEFT JOIN runs USING (run_no)
+         WHERE settled_at < ?1 AND (run_id IS NULL OR ended_at IS NOT NULL)),
+        (SELECT count(*) FROM runs WHERE ended_at < ?1 AND has_journal = 1),
+        (SELECT count(*) FROM feed AS old WHERE at < ?1 AND feed_no < (
+            SELECT max(feed_no) FROM feed WHERE tenant = old.tenant AND subject = old.subject)),
+        (SELECT count(*) FROM files WHERE bound = 0 AND written_at < ?2 AND (written_at < ?1 OR arrived = 0))
+"""

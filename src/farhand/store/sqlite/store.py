@@ -17,13 +17,13 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.thread import Message, Thread
 from farhand.core.tool import Tool
-from farhand.store.base import Commit, DeleteThread, DropFile, Due, Write
+from farhand.store.base import Commit, DeleteThread, DropFile, Due, Old, Write
 from farhand.store.hub import Hub
 from farhand.store.rules import ARRIVING_SEC
 from farhand.store.sqlite.feed import FEED, FEED_SPAN
 from farhand.store.sqlite.file import StoreFile, open_file
 from farhand.store.sqlite.files import SqliteFiles, purge_files, sweep_pieces
-from farhand.store.sqlite.purge import purge_calls, purge_feed, purge_journals
+from farhand.store.sqlite.purge import COUNT_OLD, purge_calls, purge_feed, purge_journals
 from farhand.store.sqlite.reads import Reads
 from farhand.store.sqlite.rows import (
     RUN,
@@ -176,6 +176,11 @@ class SqliteStore(Unshared):
         await self._sweep()
         return purged
 
+    async def count_old(self, *, settled_before: float) -> Old:
+        arriving = max(settled_before, self.now() - ARRIVING_SEC)
+        counted = self._reads.one(COUNT_OLD, (settled_before, arriving), _old_of)
+        return counted or Old()
+
     async def close(self) -> None:
         """Writes what was queued, then lets go of the file."""
         await self._writer.close()
@@ -274,6 +279,11 @@ CLIENT_CALLS = """
     SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND client_id = ?
     ORDER BY call_no LIMIT ?
 """
+
+
+def _old_of(row: tuple[int, int, int, int]) -> Old:
+    return Old(*row)
+
 
 EVENTS = """
     SELECT seq, body, at FROM events

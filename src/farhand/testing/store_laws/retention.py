@@ -20,7 +20,11 @@ class RetentionLaws(Laws):
             await given.write(SwapCall(asked, given.stopped(asked)))
             await given.end(run)
             given.clock.advance(10)
+            old = await given.store.count_old(settled_before=given.clock.now())
+            assert (old.calls, old.journals) == (2, 1)
             assert await given.store.purge(settled_before=given.clock.now()) == 2
+            after = await given.store.count_old(settled_before=given.clock.now())
+            assert (after.calls, after.journals, after.files) == (0, 0, 0)
             assert await given.store.get_call(ANN, call.call_id) is None
             assert await given.store.get_asking(ANN, approval.approval_id) is None
             assert await given.store.calls_of(ANN, run.run_id) == []
@@ -35,6 +39,7 @@ class RetentionLaws(Laws):
             call = await given.call(run)
             await given.settle(call)
             await given.end(run)
+            assert (await given.store.count_old(settled_before=given.clock.now())).calls == 0
             assert await given.store.purge(settled_before=given.clock.now()) == 0
             assert (await given.stored_call(call)).outcome is not None
             assert len(await given.store.events(ANN, run.run_id)) == 1

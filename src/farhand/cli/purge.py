@@ -1,0 +1,99 @@
+"""`farhand purge`: removes what has been kept for long enough, in a store or through the server that has it.
+
+A SQLite store belongs to one process: while a server runs, that server is asked.
+"""
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from farhand.cli.lines import say
+from farhand.cli.lookups import AsJson, Token, Url
+from farhand.cli.remote import remote
+from farhand.cli.tables import show_json
+from farhand.errors import BadSetting, StoreLocked
+from farhand.server.settings import load_settings
+from farhand.server.upkeep import Purged, PurgeRequest, purge_store
+from farhand.store.address import DEFAULT, open_store
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+
+
+# each of them a word of the command
+def purge(
+    *,
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="How old it has to be: 12h, 7d, 4w. [7d]"),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count, remove nothing.")] = False,
+    store: Annotated[
+        str | None, typer.Option(metavar="STORE", help="The store, if not the usual one.")
+    ] = None,
+    url: Url = None,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove settled calls, events of ended runs and loose files that are old. Threads and messages stay."""
+    settings = load_settings({} if store is None else {"store": store})
+    seconds = settings.settings.patience.keep_settled if older_than is None else seconds_of(older_than)
+    asked = PurgeRequest(older_than_sec=seconds, dry_run=dry_run)
+    address = settings.store or DEFAULT
+    if url is not None or (store is None and address.startswith("memory:")):
+        purged = _ask_server(asked, url, token)
+    else:
+        _check_there(address)
+        try:
+            purged = asyncio.run(_purge(address, asked))
+        except StoreLocked:
+            purged = _ask_server(asked, url, token)
+    _show(purged, as_json=as_json)
+
+
+def seconds_of(age: str) -> float:
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhdw]?)", age.strip().lower())
+    if found is None:
+        raise BadSetting(f"--older-than: '{age}' is no age.", hint="Write 90s, 30m, 12h, 7d or 4w.")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _check_there(address: str) -> None:
+    """Opening a file that is not there would make one."""
+    path = address.removeprefix("sqlite:///")
+    if path != address and not Path(path).expanduser().exists():
+        raise BadSetting(f"There is no store '{path}'.", hint="Name it with --store.")
+
+
+async def _purge(address: str, asked: PurgeRequest) -> Purged:
+    opened = await open_store(address)
+    try:
+        return await purge_store(opened, older_than_sec=asked.older_than_sec, dry_run=asked.dry_run)
+    finally:
+        await opened.close()
+
+
+def _ask_server(asked: PurgeRequest, url: str | None, token: str | None) -> Purged:
+    answer = remote(url, token).post("/api/purge", msgspec.to_builtins(asked), within=None)
+    return msgspec.convert(answer, Purged)
+
+
+def _show(purged: Purged, *, as_json: bool) -> None:
+    if as_json:
+        show_json(msgspec.to_builtins(purged))
+        return
+    day = datetime.fromtimestamp(purged.before, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    title = f"{'would remove' if purged.dry_run else 'removed'} what ended before {day}"
+    say(
+        [
+            ("calls", str(purged.calls)),
+            ("events", f"of {purged.journals} runs"),
+            ("news", str(purged.news)),
+            ("files", str(purged.files)),
+        ],
+        title=title,
+    )
