@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+import pytest
+
 from farhand.core.outcome import Success
 from farhand.core.thread import (
     Asked,
@@ -17,6 +19,7 @@ from farhand.core.thread import (
     UserMessage,
 )
 from farhand.core.tool import Tool
+from farhand.errors import ModelFault
 from farhand.models.anthropic import Anthropic
 from farhand.models.base import (
     CallDone,
@@ -156,3 +159,22 @@ async def test_a_stream_that_is_left_early_leaves_no_connection_behind(provider:
         assert isinstance(model, Connected)
         await model.close()
     assert left == ["left"]
+
+
+CHUNK = (
+    b'data: {"id": "c", "choices": [{"index": 0, "delta": {"content": "[DONE] is"}, "finish_reason": %s}]}'
+)
+
+
+@pytest.mark.parametrize("reason", [b"null", b'""'], ids=["no reason", "an empty one"])
+@requirement("models:chat-answer")
+async def test_a_chat_that_gives_no_reason_is_complete_with_its_last_word_alone(reason: bytes) -> None:
+    chunk = CHUNK % reason + b"\n\n"
+    async with FakeOpenAI(["never said"]) as fake:
+        for last in (b"data: [DONE]\n\n", b"data:[DONE]\r\n\r\n"):
+            fake.reply(chunk + last, media_type="text/event-stream")
+            events = await said(OpenAIChat("llama3", base_url=fake.url), Prompt([HELLO]))
+            assert events == [TextDelta("[DONE] is"), Stop("end")]
+        fake.reply(chunk, media_type="text/event-stream")
+        with pytest.raises(ModelFault, match="broke off"):
+            await said(OpenAIChat("llama3", base_url=fake.url), Prompt([HELLO]))

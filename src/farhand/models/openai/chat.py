@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from farhand.models.calling import Names
 from farhand.models.openai.chat_answer import Answer
 from farhand.models.openai.chat_messages import LONGEST_ID, messages_of, tools_of
+from farhand.models.openai.chat_stream import ChatStream
 from farhand.models.openai.model import OpenAIModel, Request, Stream
 from farhand.models.telling import Telling
 
@@ -43,4 +44,4 @@ class OpenAIChat(OpenAIModel):
         return {**request, "tools": tools} if tools else request
 
     async def _send(self, client: openai.AsyncOpenAI, request: Request) -> Stream:
-        return await client.chat.completions.create(**request, stream=True)
+        return ChatStream(await client.chat.completions.create(**request, stream=True))

@@ -1,7 +1,8 @@
 """The chunks of one chat completion as model events. Knows the chunks' shapes, and no connection.
 
 Servers differ: pieces of calls are told apart by their index, and some give every call the same one; some
-have no ids or the same one for all, some end with `stop` though they ask for calls.
+have no ids or the same one for all, some end with `stop` though they ask for calls, some
+without any reason.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from farhand.models.base import (
     TextDelta,
 )
 from farhand.models.calling import Names
+from farhand.models.openai.chat_stream import Done, Heard
 from farhand.models.reading import counted
 
 if TYPE_CHECKING:
-    from openai.types.chat import ChatCompletionChunk
     from openai.types.chat.chat_completion_chunk import ChoiceDelta, ChoiceDeltaToolCall
 
 _REASONS: dict[str, StopReason] = {
@@ -47,6 +48,7 @@ class Answer:
         self._calls: list[_Writing] = []
         self._at: dict[int | None, _Writing] = {}
         self._reason: StopReason | None = None
+        self._said = False
         self._refused = False
         self._usage = Usage()
 
@@ -56,13 +58,18 @@ class Answer:
             return None
         return Stop(self._reason, self._usage)
 
-    def hear(self, chunk: ChatCompletionChunk) -> Iterator[ModelEvent]:
+    def hear(self, chunk: Heard) -> Iterator[ModelEvent]:
+        if isinstance(chunk, Done):
+            # a server that gives no reason had none but its end
+            if self._reason is None and (self._said or self._calls):
+                yield from self._finish("end")
+            return
         if chunk.usage is not None:
             self._usage = counted(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
         # no choices at all in a chunk that counts or keeps the line open
         for choice in (chunk.choices or [])[:1]:
             yield from self._hear_delta(choice.delta)
-            if choice.finish_reason is not None and self._reason is None:
+            if choice.finish_reason and self._reason is None:
                 yield from self._finish(_REASONS.get(choice.finish_reason, "other"))
 
     def _hear_delta(self, delta: ChoiceDelta) -> Iterator[ModelEvent]:
@@ -70,6 +77,7 @@ class Answer:
         if thought:
             yield ReasoningDelta(thought)
         if delta.content:
+            self._said = True
             yield TextDelta(delta.content)
         if delta.refusal:
             self._refused = True

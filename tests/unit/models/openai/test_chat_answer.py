@@ -17,6 +17,7 @@ from farhand.models.base import (
 )
 from farhand.models.calling import Names
 from farhand.models.openai.chat_answer import Answer
+from farhand.models.openai.chat_stream import DONE, Heard
 from tests.requirement import requirement
 
 pytestmark = requirement("models:chat-answer")
@@ -34,7 +35,7 @@ def piece(
     return {"index": index, "id": theirs, "function": {"name": name, "arguments": text}}
 
 
-def heard(answer: Answer, *chunks: ChatCompletionChunk) -> list[ModelEvent]:
+def heard(answer: Answer, *chunks: Heard) -> list[ModelEvent]:
     return [said for each in chunks for said in answer.hear(each)]
 
 
@@ -178,3 +179,14 @@ def test_an_answer_without_its_end_has_no_stop() -> None:
     answer = fresh()
     heard(answer, chunk(content="On"))
     assert answer.stop is None
+
+
+def test_what_was_said_before_the_last_word_is_complete_also_without_a_reason() -> None:
+    text, call, nothing = fresh(), fresh(), fresh()
+    heard(text, chunk(content="Yes."), DONE)
+    assert text.stop == Stop("end")
+    told = heard(call, chunk(tool_calls=[piece(0, "{}", name="look")]), DONE)
+    assert told[-1] == CallDone(0, "{}")
+    assert call.stop == Stop("calls")
+    heard(nothing, chunk(role="assistant"), DONE)
+    assert nothing.stop is None
