@@ -19,7 +19,7 @@ from farhand.core.settings import Limits
 from farhand.faces.ack.decode import decode_result
 
 RESULTS = 300
-ROWS = 380
+ROWS = 440
 
 
 class Row(msgspec.Struct):
