@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from farhand.agent.agent import Agent
+from farhand.cli.doctor import doctor
 from farhand.cli.lines import fail, say, warn
 from farhand.cli.lookups import add_lookups
 from farhand.cli.options import Options, with_options
@@ -100,6 +101,7 @@ def demo(options: Options) -> None:
 
 commands.command()(types)
 commands.command()(purge)
+commands.command()(doctor)
 add_lookups(commands)
 
 

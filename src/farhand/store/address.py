@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from farhand.clock import Clock, SystemClock
 from farhand.errors import BadSetting
 from farhand.store.base import Store
+from farhand.store.facts import StoreFacts
 
 DEFAULT = "sqlite:///farhand.db"
 
@@ -28,10 +31,7 @@ async def open_store(address: str, clock: Clock | None = None) -> Store:
         from farhand.store.sqlite import SqliteStore
 
         return await SqliteStore.open(rest[3:], clock)
-    raise BadSetting(
-        f"'{address}' is not a store address.",
-        hint="Use memory:, sqlite:///file.db (four slashes for an absolute path) or postgresql://host/database.",
-    )
+    raise _no_address(address)
 
 
 def is_shared(address: str) -> bool:
@@ -47,13 +47,41 @@ def shown(address: str) -> str:
 _PASSWORD = re.compile(r"(://[^/@:]*):[^/@]*(@)|(?<=[?&])password=[^&]*&?")
 
 
+async def look_at_store(address: str) -> StoreFacts:
+    """What can be said of it without opening it."""
+    if is_shared(address):
+        with _driver_needed():
+            from farhand.store.postgres.look import look as look_at_database
+        return await look_at_database(address, SystemClock())
+    if address.startswith("sqlite:///"):
+        from farhand.store.sqlite.look import look as look_at_file
+
+        return look_at_file(address.removeprefix("sqlite:///"))
+    if address == "memory:":
+        return StoreFacts("memory, gone with its process", version=1, latest=1)
+    raise _no_address(address)
+
+
 async def _open_postgres(address: str, clock: Clock | None) -> Store:
-    try:
+    with _driver_needed():
         from farhand.store.postgres import PostgresStore
+    return await PostgresStore.open(address, clock)
+
+
+@contextmanager
+def _driver_needed() -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as error:
         if error.name != "asyncpg":
             raise
         raise BadSetting(
             "A PostgreSQL store needs its driver.", hint="Install it: pip install 'farhand[postgres]'."
         ) from error
-    return await PostgresStore.open(address, clock)
+
+
+def _no_address(address: str) -> BadSetting:
+    return BadSetting(
+        f"'{address}' is not a store address.",
+        hint="Use memory:, sqlite:///file.db (four slashes for an absolute path) or postgresql://host/database.",
+    )

@@ -44,7 +44,7 @@ async def _prepare(line: Line, place: Place) -> float:
         raise BadSetting(
             f"The store {place.name} is PostgreSQL {version // 10_000}; farhand needs 13 or newer."
         )
-    if await _stored_version(line, place) != latest_version():
+    if await stored_version(line, place) != latest_version():
         await _migrate(line, place)
     return float(now)
 
@@ -56,7 +56,7 @@ async def _migrate(line: Line, place: Place) -> None:
     await line.fetch(
         "SELECT pg_advisory_xact_lock(hashtextextended('farhand tables of ' || $1::text, 0))", place.schema
     )
-    stored = await _stored_version(line, place)
+    stored = await stored_version(line, place)
     latest = latest_version()
     if stored is not None and stored > latest:
         raise BadSetting(
@@ -88,7 +88,7 @@ async def _make_ours(line: Line, place: Place) -> None:
     )
 
 
-async def _stored_version(line: Line, place: Place) -> int | None:
+async def stored_version(line: Line, place: Place) -> int | None:
     # by a plain read: to_regclass may still remember that there was none before we waited for the lock
     [row] = await line.fetch(
         "SELECT count(*) FROM pg_tables WHERE schemaname = $1 AND tablename = 'farhand_version'", place.schema

@@ -1,0 +1,131 @@
+"""`farhand doctor`: one line for each thing that may be wrong, and what to do about it. Changes nothing."""
+
+import asyncio
+import platform
+import sqlite3
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Literal
+
+import msgspec
+import typer
+from msgspec import Struct
+from rich.console import Console
+from rich.text import Text
+
+from farhand.cli.lookups import AsJson, Token, Url
+from farhand.cli.remote import remote
+from farhand.cli.stream_check import check_stream
+from farhand.cli.tables import show_json
+from farhand.errors import FarhandError
+from farhand.server.settings import load_settings
+from farhand.store.address import DEFAULT, look_at_store
+from farhand.store.facts import StoreFacts
+
+CLOCK_SEC = 2.0
+_EXTRAS = {"anthropic": "anthropic", "openai": "openai", "backboard": "backboard-sdk", "postgres": "asyncpg"}
+_COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}
+
+
+class Finding(Struct, frozen=True, omit_defaults=True):
+    about: str
+    verdict: Literal["ok", "note", "bad"]
+    told: str
+    do: str = ""
+
+
+def doctor(
+    *,
+    store: Annotated[str | None, typer.Option(metavar="STORE", help="Look at this store.")] = None,
+    url: Url = None,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at versions, settings, the store, its clock, and whether streams arrive. Code 1 if one is bad."""
+    findings = list(_findings(store, url, token))
+    if as_json:
+        show_json(msgspec.to_builtins(findings))
+    else:
+        for finding in findings:
+            _print(finding)
+    if any(finding.verdict == "bad" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _findings(store: str | None, url: str | None, token: str | None) -> Iterator[Finding]:
+    yield from _versions()
+    try:
+        settings = load_settings({} if store is None else {"store": store})
+    except FarhandError as error:
+        yield Finding("settings", "bad", error.message, error.hint)
+        return
+    yield Finding("settings", "ok", "can be read")
+    yield from _of_store(settings.store or DEFAULT)
+    yield _of_stream(url, token)
+
+
+def _versions() -> Iterator[Finding]:
+    yield Finding("farhand", "ok", version("farhand"))
+    yield Finding("python", "ok", platform.python_version())
+    yield Finding("sqlite", "ok", sqlite3.sqlite_version)
+    for extra, package in _EXTRAS.items():
+        try:
+            yield Finding(extra, "ok", f"{package} {version(package)}")
+        except PackageNotFoundError:
+            yield Finding(extra, "note", "not installed", f"If you need it: pip install 'farhand[{extra}]'.")
+
+
+def _of_store(address: str) -> Iterator[Finding]:
+    try:
+        facts = asyncio.run(look_at_store(address))
+    except FarhandError as error:
+        yield Finding("store", "bad", error.message, error.hint)
+        return
+    if facts.problem is not None:
+        yield Finding(
+            "store", "bad", f"{facts.what}: {facts.problem}", "Check its address, and that it is there."
+        )
+        return
+    used = f", in use by {facts.in_use_by}" if facts.in_use_by else ""
+    yield Finding("store", "ok", facts.what + used)
+    yield _of_tables(facts)
+    yield _of_clock(facts)
+
+
+def _of_tables(facts: StoreFacts) -> Finding:
+    if facts.version is None or facts.version == 0:
+        return Finding("tables", "note", "not made yet", "The first server that starts makes them.")
+    if facts.version > facts.latest:
+        told = f"version {facts.version}, and this farhand knows {facts.latest}"
+        return Finding("tables", "bad", told, "Use the newer farhand that wrote them.")
+    if facts.version < facts.latest:
+        told = f"version {facts.version} of {facts.latest}"
+        return Finding("tables", "note", told, "The next server that starts brings them up to date.")
+    return Finding("tables", "ok", f"version {facts.version}")
+
+
+def _of_clock(facts: StoreFacts) -> Finding:
+    if facts.behind is None:
+        return Finding("clock", "ok", "that of this machine")
+    told = f"this machine and the store differ by {abs(facts.behind):.3f} s"
+    if abs(facts.behind) < CLOCK_SEC:
+        return Finding("clock", "ok", told)
+    return Finding("clock", "note", told, "Deadlines go by the store's clock. Set both by NTP.")
+
+
+def _of_stream(url: str | None, token: str | None) -> Finding:
+    server = remote(url, token)
+    found = check_stream(server.url.rstrip("/"), server.token)
+    if found.works is None:
+        # a server that nobody named need not be there
+        return Finding("stream", "note" if url is None else "bad", found.told, found.do)
+    return Finding("stream", "ok" if found.works else "bad", found.told, found.do)
+
+
+def _print(finding: Finding) -> None:
+    line = Text.assemble(
+        (f"{finding.verdict:<5}", _COLOURS[finding.verdict]), (f"{finding.about:<10}", "bold"), finding.told
+    )
+    if finding.do:
+        line.append(f". {finding.do}", "dim")
+    Console().print(line, soft_wrap=True, highlight=False)

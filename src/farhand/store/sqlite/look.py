@@ -1,0 +1,50 @@
+"""Looks at a SQLite store from outside, also while a server has it. Writes nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from pathlib import Path
+
+from farhand.store.facts import StoreFacts
+from farhand.store.sqlite.file import APPLICATION_ID, latest_version
+
+
+def look(path: str) -> StoreFacts:
+    place = Path(os.path.realpath(Path(path).expanduser()))
+    what = f"SQLite {sqlite3.sqlite_version}, {place}"
+    latest = latest_version()
+    if not place.exists():
+        problem = None if place.parent.is_dir() else f"the folder {place.parent} does not exist"
+        return StoreFacts(f"{what} (not made yet)", latest=latest, problem=problem)
+    if not os.access(place, os.W_OK):
+        return StoreFacts(what, latest=latest, problem="the file cannot be written")
+    try:
+        owner, version = _read(place)
+    except sqlite3.Error as error:
+        return StoreFacts(what, latest=latest, problem=f"the file cannot be read: {error}")
+    problem = None if owner in (0, APPLICATION_ID) else "it is a database of another program"
+    return StoreFacts(what, version, latest, problem=problem, in_use_by=_holder(place))
+
+
+def _read(place: Path) -> tuple[int, int]:
+    db = sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True, timeout=1.0)
+    try:
+        (owner,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+    finally:
+        db.close()
+    return owner, version
+
+
+def _holder(place: Path) -> str | None:
+    lock = place.with_name(place.name + ".lock")
+    if not lock.exists():
+        return None
+    with lock.open("rb") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return f"process {held.read(20).decode(errors='replace').strip()}"
+    return None

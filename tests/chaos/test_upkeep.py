@@ -1,0 +1,180 @@
+"""`farhand purge`, `farhand doctor` and `farhand run --workers` as real processes, on both stores."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.chaos.fault_proxy import FaultProxy
+from tests.faces.ui_stream.page import Page
+from tests.postgres import Cluster, running_cluster
+from tests.process import FarhandProcess, farhand_process, run_farhand
+from tests.requirement import requirement
+
+AGENT = "tests.chaos.agents:agent"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as cluster:
+        yield cluster
+
+
+async def talked(server: FarhandProcess) -> None:
+    """A run with a call, to its end."""
+    async with server.client() as client:
+        page = Page(client, "chat")
+        call = (await page.say("open it")).of("tool-input-available")[-1]["toolCallId"]
+        ack = {"toolCallId": call, "status": "success", "output": {"viewKey": "v1"}}
+        assert (await client.post("/api/tools/ack", json=ack)).json() == {"ok": True}
+        assert (await page.resume()).finish == "stop"
+
+
+async def purged(*arguments: str, **variables: str) -> tuple[int, int, bool]:
+    ended = await run_farhand("purge", "--older-than", "0", "--json", *arguments, env=variables)
+    assert ended.code == 0, ended.err
+    told = json.loads(ended.out)
+    return told["calls"], told["journals"], told["dryRun"]
+
+
+@requirement("cli:purge")
+async def test_purge_counts_and_removes_through_the_server_and_then_in_the_file(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/store.db"
+    async with farhand_process(AGENT, store=store) as server:
+        await talked(server)
+        known = ("--url", server.url, "--token", server.token)
+        assert await purged("--dry-run", *known) == (1, 1, True)
+        in_use = {"FARHAND_STORE": store, "FARHAND_PORT": str(server.port), "FARHAND_TOKEN": server.token}
+        assert await purged("--dry-run", **in_use) == (1, 1, True), "the server that has the file is asked"
+        assert (await run_farhand("purge", *known)).out.splitlines()[1:3] == [
+            "  calls  0",
+            "  events of 0 runs",
+        ]
+        assert await server.stop() == 0
+    assert await purged("--store", store) == (1, 1, False)
+    assert await purged("--store", store) == (0, 0, False)
+
+
+@requirement("cli:purge")
+async def test_purge_reaches_a_shared_store_beside_its_servers(cluster: Cluster) -> None:
+    store = cluster.address("purged")
+    async with farhand_process(AGENT, store=store) as server:
+        await talked(server)
+        assert await purged("--store", store) == (1, 1, False)
+        assert await purged("--store", store) == (0, 0, False)
+
+
+@requirement("cli:purge")
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--older-than", "soon"), "'soon' is no age"),
+        (("--store", "sqlite:////nowhere/at/all.db"), "There is no store"),
+        (("--store", "memory:", "--url", "http://127.0.0.1:1"), "No server answers"),
+    ],
+)
+async def test_a_purge_that_cannot_be_is_one_line(arguments: tuple[str, ...], told: str) -> None:
+    ended = await run_farhand("purge", *arguments)
+    assert (ended.code, len(ended.err.splitlines()), told in ended.err) == (2, 1, True), ended
+
+
+async def findings(*arguments: str) -> tuple[int, dict[str, tuple[str, str]]]:
+    ended = await run_farhand("doctor", "--json", *arguments)
+    assert ended.err == ""
+    return ended.code, {each["about"]: (each["verdict"], each["told"]) for each in json.loads(ended.out)}
+
+
+@requirement("cli:doctor")
+async def test_the_doctor_finds_a_healthy_server_healthy(cluster: Cluster, tmp_path: Path) -> None:
+    for store in (cluster.address("healthy"), f"sqlite:///{tmp_path}/store.db"):
+        async with farhand_process(AGENT, store=store) as server:
+            code, found = await findings("--store", store, "--url", server.url, "--token", server.token)
+        assert code == 0
+        assert {found[about][0] for about in ("python", "store", "tables", "clock", "stream")} == {"ok"}
+        assert found["stream"][1] == "arrives piece by piece"
+
+
+@requirement("cli:doctor")
+async def test_the_doctor_names_what_is_wrong_and_what_to_do(tmp_path: Path) -> None:
+    code, found = await findings("--store", "postgresql://127.0.0.1:1/nothing")
+    assert (code, found["store"][0]) == (1, "bad")
+    (tmp_path / "other.db").write_text("this is no database, and long enough to be taken for one" * 9)
+    code, found = await findings("--store", f"sqlite:///{tmp_path}/other.db")
+    assert (code, found["store"][0]) == (1, "bad")
+    ended = await run_farhand("doctor", "--store", "carrier-pigeon")
+    assert (ended.code, "is not a store address" in ended.out) == (1, True)
+
+
+@requirement("cli:doctor")
+async def test_the_doctor_tells_a_stream_that_is_kept_back_from_one_that_arrives() -> None:
+    async with farhand_process(AGENT) as server, FaultProxy(("127.0.0.1", server.port)) as line:
+        known = ("--url", f"http://127.0.0.1:{line.port}", "--token", server.token)
+        assert (await findings(*known))[1]["stream"][0] == "ok"
+        line.hang()
+        code, found = await findings(*known)
+        assert (code, found["stream"][0]) == (1, "bad")
+        assert "kept back" in found["stream"][1]
+        line.flow()
+    code, found = await findings("--url", "http://127.0.0.1:1")
+    assert (code, found["stream"][0]) == (1, "bad")
+
+
+@requirement("cli:workers")
+@pytest.mark.parametrize("store", ["sqlite:///workers.db", "memory:"])
+async def test_many_workers_without_a_shared_store_is_one_line_and_code_2(store: str) -> None:
+    ended = await run_farhand("run", AGENT, "--workers", "3", "--store", store)
+    assert (ended.code, len(ended.err.splitlines())) == (2, 1)
+    assert "belongs to one process" in ended.err
+    assert "--store postgresql://" in ended.err
+
+
+@requirement("cli:workers")
+async def test_workers_that_cannot_start_say_why_once() -> None:
+    ended = await run_farhand(
+        "run", AGENT, "--workers", "3", "--port", "0", "--store", "postgresql://127.0.0.1:1/x"
+    )
+    assert (ended.code, len(ended.err.splitlines())) == (2, 1), ended
+
+
+def workers_of(server: FarhandProcess) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(server.pid)], capture_output=True, text=True, check=False)
+    return sorted(int(line) for line in found.stdout.split())
+
+
+@requirement("cli:workers")
+async def test_a_worker_that_dies_is_replaced_and_nobody_is_refused_meanwhile(cluster: Cluster) -> None:
+    async with farhand_process(AGENT, "--workers", "2", store=cluster.address("replaced")) as server:
+        assert "is ready with 2 workers" in server.out
+        before = workers_of(server)
+        assert len(before) == 2
+        os.kill(before[0], signal.SIGKILL)
+        async with asyncio.timeout(40), server.client() as client:
+            while len(workers_of(server)) < 2 or workers_of(server) == before:
+                try:
+                    answer = await client.get("/healthz", headers={"connection": "close"})
+                except httpx2.RemoteProtocolError:
+                    # it was under way at the one that died
+                    continue
+                assert answer.status_code == 200
+        await talked(server)
+        assert await server.stop() == 0
+    assert "ended with signal 9; it starts again" in server.err if server._err.exists() else True
+
+
+@requirement("cli:workers")
+async def test_workers_end_with_their_parent_however_it_ends(cluster: Cluster) -> None:
+    async with farhand_process(AGENT, "--workers", "2", store=cluster.address("orphans")) as server:
+        workers = workers_of(server)
+        await server.kill()
+        async with asyncio.timeout(30):
+            # they are nobody's children any more: there is no event to wait for
+            while any(Path(f"/proc/{pid}").exists() for pid in workers):  # noqa: ASYNC110, ASYNC240
+                await asyncio.sleep(0.05)
