@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from farhand.core.event import Event, RunFailed, RunFinished, TextAdded
 from farhand.core.principal import LOCAL
 from farhand.models.anthropic import Anthropic
 from farhand.models.backboard import Backboard
-from farhand.models.base import Model
+from farhand.models.base import Connected, Model, ModelEvent, Prompt
 from farhand.models.openai import OpenAI, OpenAIChat
 from farhand.models.scripted import Step
 from farhand.models.scripted.model import Script
@@ -205,3 +205,13 @@ async def stage(
         staged = Stage(provider, fake, store, agent, open_agents)
         yield staged
         staged.check()
+
+
+async def said(model: Model, prompt: Prompt) -> list[ModelEvent]:
+    """All that a model answers; afterwards it is closed."""
+    assert isinstance(model, Connected)
+    try:
+        async with aclosing(model.stream(prompt)) as events:
+            return [event async for event in events]
+    finally:
+        await model.close()

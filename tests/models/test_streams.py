@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 
 import pytest
 
@@ -26,8 +25,6 @@ from farhand.models.base import (
     CallStart,
     Connected,
     InputDelta,
-    Model,
-    ModelEvent,
     Prompt,
     ReasoningDelta,
     ReasoningDone,
@@ -37,19 +34,10 @@ from farhand.models.base import (
 from farhand.models.openai import OpenAI, OpenAIChat
 from farhand.models.scripted import Ask, Moment, Say, Step, Think
 from farhand.testing import FakeAnthropic, FakeOpenAI
-from tests.models.stage import Provider
+from tests.models.stage import Provider, said
 from tests.requirement import requirement
 
 HELLO = UserMessage("m1", (Text("hello"),))
-
-
-async def said(model: Model, prompt: Prompt) -> list[ModelEvent]:
-    assert isinstance(model, Connected)
-    try:
-        async with aclosing(model.stream(prompt)) as events:
-            return [event async for event in events]
-    finally:
-        await model.close()
 
 
 @requirement("models:deltas")

@@ -19,6 +19,7 @@ from farhand.models.base import ModelEvent, Prompt
 from farhand.models.connection import Connection
 from farhand.models.delays import wait_asked_for, watch
 from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api
+from farhand.models.options import options_for
 from farhand.models.reading import heard
 from farhand.models.seeing import Seeing
 from farhand.models.settings import UNUSABLE, checked_address, checked_key, checked_model
@@ -27,6 +28,7 @@ from farhand.models.telling import Telling
 try:
     import anthropic
     import httpx2
+    from anthropic.resources.messages import AsyncMessages
 except ModuleNotFoundError as error:
     raise BadSetting(
         "Models of Anthropic need a library that is not installed.",
@@ -36,6 +38,7 @@ except ModuleNotFoundError as error:
 KEY = "ANTHROPIC_API_KEY"
 ADDRESS = "ANTHROPIC_BASE_URL"
 MAX_TOKENS = 16_000
+_RESERVED = frozenset({"model", "messages", "system", "stream", "timeout"})
 
 
 class Anthropic:
@@ -47,8 +50,8 @@ class Anthropic:
         base_url: Another server that speaks the Messages API; without it `ANTHROPIC_BASE_URL`, if set.
         max_tokens: The longest answer of one step.
         max_retries: How often the library asks again after 429, 5xx or a lost connection.
-        options: More members of the request, as the API spells them: `thinking`, `output_config`, `tools`
-            of Anthropic's own.
+        options: More members of the request, as the server spells them, also those that the library does not
+            know: `thinking`, `output_config`, `tools` of Anthropic's own.
     """
 
     def __init__(
@@ -64,7 +67,7 @@ class Anthropic:
         self.name = f"anthropic:{model}"
         self._model = checked_model(model, "anthropic:claude-sonnet-5")
         self._max_tokens = max_tokens
-        self._options = dict(options or {})
+        self._options = options_for(AsyncMessages.create, options, _RESERVED)
 
         if address := base_url or os.environ.get(ADDRESS):
             checked_address(address, "base_url" if base_url else ADDRESS)

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias
 
 from farhand.errors import BadSetting, ModelFault
 from farhand.models.connection import Connection
 from farhand.models.faults import Trouble, broke_off, fault_of, is_too_long, no_answer_of_its_api, unreadable
+from farhand.models.options import check_reserved, known_to
 from farhand.models.reading import GARBLED
-from farhand.models.settings import UNUSABLE, checked_address, checked_key
+from farhand.models.settings import UNUSABLE, checked_address, checked_key, shown_as_set
 
 try:
     with warnings.catch_warnings():
@@ -38,6 +39,21 @@ __all__ = ["BackboardAPIError", "BackboardClient"]
 WHO = "Backboard"
 KEY = "BACKBOARD_API_KEY"
 ADDRESS = "BACKBOARD_BASE_URL"
+_RESERVED = frozenset(
+    {
+        "content",
+        "thread_id",
+        "assistant_id",
+        "llm_provider",
+        "model_name",
+        "system_prompt",
+        "tools",
+        "stream",
+        "metadata",
+        "operation",
+        "send_to_llm",
+    }
+)
 OFFICIAL = "https://app.backboard.io/api"
 
 # Any: an event is JSON of any shape until it was looked at
@@ -105,6 +121,19 @@ def connection(api_key: str | None, base_url: str | None, timeout_sec: float) ->
         return Connection(make, lambda client: client.aclose())
     except UNUSABLE as error:
         raise BadSetting(f"Backboard's library cannot be set up: {error}") from error
+
+
+def checked_options(options: Mapping[str, object]) -> dict[str, object]:
+    """What may be told with a message; the library takes nothing but what it knows."""
+    check_reserved(options, _RESERVED)
+    known = known_to(BackboardClient.send_message) - _RESERVED - {"self"}
+    unknown = sorted(options.keys() - known)
+    if unknown:
+        raise BadSetting(
+            f"options: Backboard's library does not know '{shown_as_set(unknown[0])}'.",
+            hint=f"It knows {', '.join(sorted(known))}.",
+        )
+    return dict(options)
 
 
 class Refused(Exception):

@@ -22,6 +22,7 @@ from farhand.models.backboard.client import (
     Events,
     Refused,
     ThreadRecord,
+    checked_options,
     connection,
     in_our_words,
 )
@@ -72,7 +73,7 @@ class Backboard:
             )
         self.name = f"backboard:{model}"
         self._model = checked_model(model, "backboard:openai/gpt-4o")
-        self._options = dict(options or {})
+        self._options = checked_options(options or {})
         self._connection = connection(api_key, base_url, TIMEOUT_SEC)
         self._assistant = Assistant(assistant)
         self._in_step: dict[str, int] = {}

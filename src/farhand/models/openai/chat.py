@@ -8,6 +8,7 @@ from farhand.models.calling import Names
 from farhand.models.openai.chat_answer import Answer
 from farhand.models.openai.chat_messages import LONGEST_ID, messages_of, tools_of
 from farhand.models.openai.chat_stream import ChatStream
+from farhand.models.openai.client import create_chat
 from farhand.models.openai.model import OpenAIModel, Request, Stream
 from farhand.models.telling import Telling
 
@@ -23,12 +24,15 @@ class OpenAIChat(OpenAIModel):
         api_key: Without it the environment's, `OPENAI_API_KEY`; a server of one's own needs none.
         base_url: Where the server is, such as `http://127.0.0.1:11434/v1`; without it `OPENAI_BASE_URL`.
         max_retries: How often the library asks again after 429, 5xx or a lost connection.
-        options: More members of the request, as the server spells them: `temperature`, `max_tokens`.
+        options: More members of the request, as the server spells them, also those that the library does not
+            know: `temperature`, `max_tokens`, `top_k`, `chat_template_kwargs`.
     """
 
     provider = "openai-chat"
     example = "openai-chat:llama3"
     longest_id = LONGEST_ID
+    _create = staticmethod(create_chat)
+    _reserved = frozenset({"model", "messages", "tools", "functions", "function_call", "stream", "timeout"})
 
     def _hearing(self, names: Names) -> Answer:
         return Answer(names)

@@ -21,6 +21,8 @@ from farhand.models.settings import UNUSABLE, checked_address, checked_key
 
 try:
     import openai
+    from openai.resources.chat import AsyncCompletions
+    from openai.resources.responses import AsyncResponses
 except ModuleNotFoundError as error:
     raise BadSetting(
         "Models of OpenAI and compatible servers need a library that is not installed.",
@@ -32,6 +34,8 @@ ADDRESS = "OPENAI_BASE_URL"
 # servers of one's own rarely ask for a key, and the library always wants one
 _NO_KEY = "none"
 MAX_RETRIES = openai.DEFAULT_MAX_RETRIES
+create_chat = AsyncCompletions.create
+create_response = AsyncResponses.create
 
 
 class Server(Struct, frozen=True):

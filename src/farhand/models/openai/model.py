@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
@@ -11,6 +11,7 @@ from farhand.models.base import ModelEvent, Prompt, Stop
 from farhand.models.calling import Names
 from farhand.models.faults import broke_off
 from farhand.models.openai.client import MAX_RETRIES, Asking, Server
+from farhand.models.options import options_for
 from farhand.models.reading import heard
 from farhand.models.seeing import Seeing
 from farhand.models.settings import checked_model
@@ -46,6 +47,10 @@ class OpenAIModel(ABC):
     provider: ClassVar[str]
     example: ClassVar[str]
     longest_id: ClassVar[int] = 64
+    _create: ClassVar[Callable[..., object]]
+    """The library's function that sends a request."""
+    _reserved: ClassVar[frozenset[str]]
+    """Members of a request that are never the user's."""
 
     def __init__(
         self,
@@ -58,7 +63,7 @@ class OpenAIModel(ABC):
     ) -> None:
         self.name = f"{self.provider}:{model}"
         self._model = checked_model(model, self.example)
-        self._options = dict(options or {})
+        self._options = options_for(self._create, options, self._reserved)
         server = Server(api_key, base_url, max_retries)
         self._connection = server.connection()
         self._seeing = Seeing()

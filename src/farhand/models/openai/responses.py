@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from farhand.models.calling import Names
+from farhand.models.openai.client import create_response
 from farhand.models.openai.model import OpenAIModel, Request, Stream
 from farhand.models.openai.responses_answer import Answer
 from farhand.models.openai.responses_input import input_of, tools_of
@@ -22,12 +23,25 @@ class OpenAI(OpenAIModel):
         api_key: Without it the environment's, `OPENAI_API_KEY`.
         base_url: Another server that speaks the Responses API; without it `OPENAI_BASE_URL`, if set.
         max_retries: How often the library asks again after 429, 5xx or a lost connection.
-        options: More members of the request, as the API spells them: `reasoning`, `max_output_tokens`,
-            `tools` of OpenAI's own.
+        options: More members of the request, as the server spells them, also those that the library does not
+            know: `reasoning`, `max_output_tokens`, `tools` of OpenAI's own.
     """
 
     provider = "openai"
     example = "openai:gpt-6-astra"
+    _create = staticmethod(create_response)
+    _reserved = frozenset(
+        {
+            "model",
+            "input",
+            "instructions",
+            "stream",
+            "timeout",
+            "background",
+            "conversation",
+            "previous_response_id",
+        }
+    )
 
     def _hearing(self, names: Names) -> Answer:
         return Answer(names)
