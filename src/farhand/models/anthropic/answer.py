@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
+from farhand.core.run import Usage
 from farhand.models.anthropic.request import PROVIDER
 from farhand.models.base import (
     CallDone,
@@ -21,7 +20,6 @@ from farhand.models.base import (
     TextDelta,
 )
 from farhand.models.calling import Names
-from farhand.models.reading import counted
 from farhand.models.telling import echo_by
 
 if TYPE_CHECKING:
@@ -31,8 +29,8 @@ if TYPE_CHECKING:
         RawContentBlockDeltaEvent,
         RawContentBlockStartEvent,
         RawMessageStreamEvent,
-        Usage,
     )
+    from anthropic.types import Usage as MessageUsage
 
 _REASONS: dict[str, StopReason] = {
     "end_turn": "end",
@@ -43,6 +41,9 @@ _REASONS: dict[str, StopReason] = {
     "pause_turn": "pause",
     "refusal": "refusal",
 }
+# what is written to the cache or read from it is told apart, and not counted in the first
+_INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_OUTPUT = "output_tokens"
 
 
 class Answer:
@@ -52,7 +53,7 @@ class Answer:
         self.stop: Stop | None = None
         self._names = names
         self._reason: StopReason | None = None
-        self._usage = counted(0, 0)
+        self._counts: dict[str, int] = {}
         self._calls: dict[int, int] = {}
         self._block: dict[str, object] = {}
         self._pieces: list[str] = []
@@ -73,14 +74,15 @@ class Answer:
                 self._reason = _REASONS.get(event.delta.stop_reason or "", "other")
                 self._count(event.usage)
             case "message_stop" if self._reason is not None:
-                self.stop = Stop(self._reason, self._usage)
+                read = sum(self._counts.get(name, 0) for name in _INPUTS)
+                self.stop = Stop(self._reason, Usage(read, self._counts.get(_OUTPUT, 0)))
             case _:
                 pass
 
-    def _count(self, usage: Usage | MessageDeltaUsage) -> None:
+    def _count(self, usage: MessageUsage | MessageDeltaUsage) -> None:
         # each count is of all so far; compatible servers leave some out
-        told = counted(getattr(usage, "input_tokens", 0), getattr(usage, "output_tokens", 0))
-        self._usage = replace(told, input_tokens=told.input_tokens or self._usage.input_tokens)
+        told = {name: getattr(usage, name, None) for name in (*_INPUTS, _OUTPUT)}
+        self._counts |= {name: count for name, count in told.items() if isinstance(count, int) and count}
 
     def _begin(self, event: RawContentBlockStartEvent) -> Iterator[ModelEvent]:
         block = event.content_block

@@ -186,3 +186,21 @@ def test_a_blank_text_between_two_others_leaves_them_as_they_were() -> None:
 @requirement("models:anthropic-answer")
 def test_a_text_that_is_there_at_once_is_told() -> None:
     assert heard(fresh(), start(0, type="text", text="At once."), end(0)) == [TextDelta("At once.")]
+
+
+@requirement("models:usage")
+def test_tokens_that_the_cache_took_or_gave_are_tokens_read() -> None:
+    cached = {"input_tokens": 5, "cache_creation_input_tokens": 100, "cache_read_input_tokens": 2000}
+    head = {"id": "m", "type": "message", "role": "assistant", "model": "c"}
+    usage = {**cached, "output_tokens": 1}
+    message = {**head, "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    last = {"output_tokens": 7, "input_tokens": 5, "cache_creation_input_tokens": None}
+    ending = {"stop_reason": "end_turn", "stop_sequence": None}
+    answer = fresh()
+    heard(
+        answer,
+        {"type": "message_start", "message": message},
+        {"type": "message_delta", "delta": ending, "usage": last},
+        {"type": "message_stop"},
+    )
+    assert answer.stop == Stop("end", Usage(2105, 7))
