@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from farhand.core.thread import File, UserMessage
 from farhand.errors import ModelFault
 from farhand.models.base import Image, ModelEvent, Prompt, Stop, TextDelta
 from farhand.models.faults import Trouble, fault_of
@@ -24,6 +25,8 @@ class Provider:
         self.fault = fault_of(
             Trouble(provider="Acme", model="a-1", key_setting="KEY", status=status, words=words)
         )
+        self.only: str | None = None
+        """The one image that it refuses; without it all."""
         self.always = always
         self.late = late
 
@@ -31,13 +34,14 @@ class Provider:
         self.asked.append(set(prompt.images))
         if self.late:
             yield TextDelta("I ")
-        if prompt.images or self.always:
+        if self.always or (prompt.images and (self.only is None or self.only in prompt.images)):
             raise self.fault
         yield Stop("end")
 
 
 async def said(seeing: Seeing, provider: Provider, *refs: str) -> list[ModelEvent]:
-    prompt = Prompt((), images=dict.fromkeys(refs, PHOTO))
+    sent = [UserMessage(ref, (File(ref, "a.png", "image/png", 3),)) for ref in refs]
+    prompt = Prompt(sent, images=dict.fromkeys(refs, PHOTO))
     return [event async for event in seeing.stream(prompt, provider.ask)]
 
 
@@ -47,7 +51,6 @@ async def said(seeing: Seeing, provider: Provider, *refs: str) -> list[ModelEven
         (400, "Image does not match the provided media type"),
         (400, "at most 0 image(s) may be provided"),
         (400, "llama3 is not a multimodal model"),
-        (500, "image input is not supported"),
         (413, "Request exceeds the maximum size"),
     ],
 )
@@ -84,3 +87,26 @@ async def test_images_are_innocent_if_it_does_not_go_without_them_either() -> No
     provider.always = False
     await said(seeing, provider, OLD)
     assert provider.asked == [{OLD}, set(), {OLD}, set()]
+
+
+@pytest.mark.parametrize("status", [500, 501])
+async def test_a_server_that_broke_may_see_the_same_image_another_time(status: int) -> None:
+    seeing, provider = Seeing(), Provider(status, "image input is not supported")
+    for _ in range(2):
+        assert await said(seeing, provider, OLD) == [Stop("end")]
+    assert provider.asked == [{OLD}, set(), {OLD}, set()]
+
+
+async def test_one_refused_image_does_not_cost_those_before_it() -> None:
+    seeing, provider = Seeing(), Provider(400, "Could not process image")
+    provider.only = NEW
+    for _ in range(2):
+        assert await said(seeing, provider, OLD, NEW) == [Stop("end")]
+    assert provider.asked == [{OLD, NEW}, {OLD}, {OLD}]
+
+
+async def test_a_model_without_eyes_is_shown_none_of_them() -> None:
+    seeing, provider = Seeing(), Provider(400, "no image please")
+    for _ in range(2):
+        assert await said(seeing, provider, OLD, NEW) == [Stop("end")]
+    assert provider.asked == [{OLD, NEW}, {OLD}, set(), set()]
