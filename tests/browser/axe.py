@@ -1,0 +1,34 @@
+"""axe-core on a page as it stands: what people with other senses or hands would stumble over."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from playwright.async_api import Page
+
+from tests.process import ROOT
+
+SOURCE = ROOT / "ts/node_modules/axe-core/axe.min.js"
+GRAVE = {"serious", "critical"}
+
+
+async def grave_findings(page: Page) -> list[str]:
+    """Every serious or critical finding in one line: the rule, what it wants, and where."""
+    # past the page's own policy, which lets no script in from elsewhere
+    session = await page.context.new_cdp_session(page)
+    await session.send("Runtime.evaluate", {"expression": _axe()})
+    found = await page.evaluate("axe.run(document, { resultTypes: ['violations'], iframes: false })")
+    assert found["passes"], "axe has looked at nothing"
+    return [_line(each) for each in found["violations"] if each["impact"] in GRAVE]
+
+
+@cache
+def _axe() -> str:
+    assert SOURCE.exists(), "axe-core is missing; `make test` installs it (cd ts && npm install)"
+    return SOURCE.read_text(encoding="utf-8")
+
+
+def _line(finding: dict[str, Any]) -> str:
+    places = [node["html"][:120] for node in finding["nodes"][:3]]
+    return f"{finding['impact']} {finding['id']}: {finding['help']}; at {places}"
