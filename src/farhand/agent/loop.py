@@ -161,18 +161,25 @@ async def _settle(work: Work, step: Step) -> bool:
     calls = step.calls
     if await execute(kit, calls, run):
         calls = await _see(work, step)
-    if any(call.blocks for call in calls):
-        answered = await wait_or_park(kit, work.log, work.hold, calls)
-        if answered is None:
-            return False
-        calls = answered
-    # what a person said yes to meanwhile, be it while a tool was running
-    if await execute(kit, calls, run):
-        calls = await _see(work, step)
+    while not _has_all(step, calls):
+        if any(call.blocks for call in calls):
+            answered = await wait_or_park(kit, work.log, work.hold, calls)
+            if answered is None:
+                return False
+            calls = answered
+        # what a person said yes to meanwhile, be it while a tool was running
+        if await execute(kit, calls, run) or not _has_all(step, calls):
+            calls = await _see(work, step)
     if calls:
         work.unsaved = results_of(step.message, calls)
         work.messages.append(work.unsaved)
     return True
+
+
+def _has_all(step: Step, calls: list[Call]) -> bool:
+    """Whether every call that the model asked for has its outcome: it is never asked again without."""
+    settled = {call.call_id for call in calls if call.outcome is not None}
+    return all(asked.call_id in settled for asked in step.message.asked)
 
 
 async def _see(work: Work, step: Step) -> list[Call]:
