@@ -193,7 +193,13 @@ def test_tokens_that_the_cache_took_or_gave_are_tokens_read() -> None:
     cached = {"input_tokens": 5, "cache_creation_input_tokens": 100, "cache_read_input_tokens": 2000}
     head = {"id": "m", "type": "message", "role": "assistant", "model": "c"}
     usage = {**cached, "output_tokens": 1}
-    message = {**head, "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    message: dict[str, object] = {
+        **head,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": usage,
+    }
     last = {"output_tokens": 7, "input_tokens": 5, "cache_creation_input_tokens": None}
     ending = {"stop_reason": "end_turn", "stop_sequence": None}
     answer = fresh()
