@@ -18,6 +18,9 @@ ts_inputs := $(wildcard ts/package.json ts/package-lock.json ts/packages/*/packa
 # Promised whole in every branch; elsewhere coverage may only rise.
 covered := src/farhand/core/*,src/farhand/calls/*,src/farhand/tools/*
 
+# The demo says how long a first visit had to wait.
+began := $(shell date +%s)
+
 # The built pages: anew when one of their sources is newer than the last build.
 ui_built := src/farhand/_ui/index.html
 ui_inputs := $(shell find ts/packages/*/src ts/apps/web -name node_modules -prune -o -type f -print 2>/dev/null)
@@ -33,6 +36,7 @@ help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-16s%s\n", $$1, $$2}'
 
 demo: $(ready_to_run) ui-if-node ## start the demo on 127.0.0.1 (PORT=9000 MODEL=... STORE=... ARGS='--open')
+	@took=$$(($$(date +%s) - $(began))); [ $$took -lt 3 ] || echo "demo: everything was set up in $$took s"
 	@$(bin)/farhand demo $(if $(PORT),--port '$(PORT)') $(if $(MODEL),--model '$(MODEL)') \
 	    $(if $(STORE),--store '$(STORE)') $(ARGS)
 
@@ -48,6 +52,7 @@ test: check ## run every check and every test (JOBS=2 at a time)
 	@$(MAKE) --no-print-directory tests
 	@$(MAKE) --no-print-directory tests-chaos
 	@$(MAKE) --no-print-directory tests-ts
+	@$(MAKE) --no-print-directory tests-walk
 
 check: check-format check-lint check-types check-imports check-sizes check-ts ## format, lint, types, import order, sizes
 
@@ -75,9 +80,9 @@ check-ts: $(ts_ready)
 	@echo "check: types of the TypeScript side"
 	@cd ts && node_modules/.bin/tsc --noEmit
 
-tests: $(ready_to_develop)
+tests: $(ready_to_develop) $(ui_built)
 	@echo "tests: $(JOBS) at a time"
-	@$(bin)/python -m pytest -n $(JOBS) --dist worksteal -m 'not storm' --cov --cov-report= </dev/null
+	@$(bin)/python -m pytest --ignore=tests/walk -n $(JOBS) --dist worksteal -m 'not storm' --cov --cov-report= </dev/null
 	@$(bin)/coverage report --include='$(covered)' --fail-under=100 --format=text >$(VENV)/.coverage-report || \
 	    { cat $(VENV)/.coverage-report; echo "tests: core, calls and tools must be covered in every branch" >&2; exit 1; }
 	@echo "tests: core, calls and tools are covered in every branch"
@@ -92,6 +97,14 @@ tests-chaos: $(ready_to_develop) ## run thousands of calls under random faults, 
 tests-ts: $(ts_ready) $(ready_to_develop)
 	@echo "tests: AI SDK clients against farhand run"
 	@cd ts && node_modules/.bin/vitest run --reporter=dot </dev/null
+
+# What a newcomer does, once and by itself: it sets up everything anew in a clone of the last commit.
+tests-walk: $(ready_to_develop)
+	@echo "tests: a fresh clone, make demo, the first card answered"
+	@$(bin)/python -m pytest -q -s tests/walk </dev/null
+
+screenshots: $(ready_to_develop) $(ui_built) ## take the pictures of docs/screenshots anew
+	@SCREENSHOTS=1 $(bin)/python -m pytest -q tests/browser/test_looks.py </dev/null
 
 format: $(ready_to_develop) ## format the code and repair what the linter can
 	@$(bin)/ruff check --quiet --fix-only .

@@ -17,6 +17,7 @@ main() {
     make_environment
     install
     need_postgresql
+    need_chromium
     echo "set-up: done in $SECONDS s"
 }
 
@@ -75,6 +76,18 @@ need_postgresql() {
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends postgresql; } >/dev/null ||
         stop "apt could not install postgresql, its reason is above; check the network, then run make again"
     has_postgresql || stop "postgresql is installed, but initdb is not to be found"
+}
+
+# the tests look at the pages in the browser that the distribution keeps safe; none is downloaded
+need_chromium() {
+    if [ "$purpose" != dev ] || command -v chromium >/dev/null; then return; fi
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        stop "chromium is missing and the browser tests need it; install it (Debian: apt install chromium), then run make again"
+    fi
+    echo "set-up: installing chromium for the tests ..."
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core; } >/dev/null ||
+        stop "apt could not install chromium, its reason is above; check the network, then run make again"
+    command -v chromium >/dev/null || stop "chromium is installed, but not to be found"
 }
 
 has_postgresql() {

@@ -1,0 +1,1 @@
+"""The way of a newcomer, from the clone to the first answer."""
