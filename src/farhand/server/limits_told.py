@@ -102,6 +102,7 @@ _JSON = (
     Limit("levels of nesting", str(guard.MAX_DEPTH), "400"),
     Limit("values in one body", str(guard.MAX_NODES), "400"),
     Limit("digits of an integer", str(guard.MAX_DIGITS), "400"),
+    Limit("numbers in one body with an exponent beyond 200", str(guard.MAX_EXTREMES), "400"),
     Limit("equal keys in one object", "1", "400"),
     Limit("NaN, Infinity, overflow, half a surrogate pair, a byte order mark", "none", "400"),
 )

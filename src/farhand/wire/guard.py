@@ -21,6 +21,8 @@ from farhand.errors import Malformed
 MAX_DEPTH = 64
 MAX_NODES = 100_000
 MAX_DIGITS = 64
+MAX_EXTREMES = 1_000
+"""Numbers with an exponent beyond 200: the reader below takes hundreds of times as long for some of them."""
 
 T = TypeVar("T")
 
@@ -33,6 +35,9 @@ def read_json(body: bytes) -> object:
         _refuse_crowd(body)
     # before they are read: Python's time for a number grows with the square of its digits
     _refuse_long_integers(body)
+    # an extreme number takes five bytes and a comma at the least
+    if len(body) > 6 * MAX_EXTREMES:
+        _refuse_extremes(body)
     try:
         value = _decode(body)
         plain = _encode(value)
@@ -46,34 +51,32 @@ def read_json(body: bytes) -> object:
 
 def read_as(body: bytes, shape: type[T]) -> T:
     """A JSON body as `shape`. Fields that the shape does not name are guarded too, then ignored."""
-    read_json(body)
-    decoder = _decoders.get(shape)
-    if decoder is None:
-        decoder = _decoders[shape] = msgspec.json.Decoder(shape)
+    # read once: the shape is made of the plain objects
+    value = read_json(body)
     try:
-        value: T = decoder.decode(body)
+        return msgspec.convert(value, shape)
     except msgspec.ValidationError as fault:
-        # it is JSON, so the hint is what the shape says itself
-        raise Malformed(f"{fault}.", hint="Nothing was applied.") from None
-    return value
+        raise _misshapen(fault) from None
 
 
 class OneOf(Generic[T]):
     """Reads a JSON body as the one of some tagged shapes that it names."""
 
     def __init__(self, *shapes: type[T]) -> None:
-        # Any: a union made at run time, which only msgspec reads
-        self._shape: Any = Union[shapes]  # noqa: UP007
+        # Any: a union made at run time, which only msgspec reads; a decoder, since it learns a union but once
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Union[shapes])  # noqa: UP007
 
     def read(self, body: bytes) -> T:
-        value: T = read_as(body, self._shape)
+        read_json(body)
+        try:
+            value: T = self._decoder.decode(body)
+        except msgspec.ValidationError as fault:
+            raise _misshapen(fault) from None
         return value
 
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-# Any: each decoder gives what its key names, which no dict can say
-_decoders: dict[type[object], msgspec.json.Decoder[Any]] = {}
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
@@ -83,6 +86,11 @@ _ONE_DIGIT = bytes(0x30 if byte in b"0123456789" else 0 for byte in range(256))
 _STRIDE = 8
 _LONG_RUN = b"0" * (MAX_DIGITS + 1)
 _LONG_RUN_SAMPLED = b"0" * ((MAX_DIGITS + 1) // _STRIDE)
+_DIGITS_AND_E = bytes(
+    0x30 if byte in b"0123456789" else 0x65 if byte in b"eE" else byte for byte in range(256)
+)
+_LARGE_EXPONENT = b"0e000"
+_EXTREME = re.compile(rb"[eE][-+]?0*(?:[2-9]\d\d|\d{4,})")
 _NUMBER = re.compile(rb"[-+.0-9eE]+")
 _SURROGATE_PAIR = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -144,6 +152,14 @@ def _refuse_long_integers(body: bytes) -> None:
         digits = number.lstrip(b"-")
         if len(digits) > MAX_DIGITS and digits.isdigit():
             raise _malformed(f"An integer has {len(digits)} digits; {MAX_DIGITS} are the most.")
+
+
+def _refuse_extremes(body: bytes) -> None:
+    # in C, and most bodies end here; only what stands outside of strings is a number
+    if body.translate(_DIGITS_AND_E, b"+-").count(_LARGE_EXPONENT) <= MAX_EXTREMES:
+        return
+    if len(_EXTREME.findall(_without_strings(_unescaped(body)))) > MAX_EXTREMES:
+        raise _malformed(f"More than {MAX_EXTREMES} numbers have an exponent beyond 200.")
 
 
 def _unescaped(text: bytes) -> bytes:
@@ -215,6 +231,11 @@ def _too_deep() -> Malformed:
 
 def _too_many_nodes() -> Malformed:
     return _malformed(f"The JSON has more than {MAX_NODES} values.")
+
+
+def _misshapen(fault: msgspec.ValidationError) -> Malformed:
+    # it is JSON, so the hint is what the shape says itself
+    return Malformed(f"{fault}.", hint="Nothing was applied.")
 
 
 def _malformed(reason: str) -> Malformed:
