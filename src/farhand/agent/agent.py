@@ -66,6 +66,7 @@ class Agent:
         self,
         model: Model | str,
         *,
+        base_url: str | None = None,
         tools: Iterable[object] = (),
         frontend_tools: Iterable[object] = (),
         instructions: str = "",
@@ -80,7 +81,7 @@ class Agent:
         if not isinstance(store, str) and not hasattr(store, "commit"):
             raise BadSetting(f"store is an address such as sqlite:///file.db, or a Store, not {store!r}.")
         self.spec = Spec(
-            model=_model(model),
+            model=_model(model, base_url),
             toolbox=toolbox_of(tools, frontend_tools),
             instructions=instructions,
             formatter=formatter,
@@ -175,11 +176,16 @@ class Agent:
         return farhand, started.run
 
 
-def _model(model: Model | str) -> Model:
+def _model(model: Model | str, base_url: str | None) -> Model:
     if isinstance(model, str):
-        return model_named(model)
+        return model_named(model, base_url=base_url)
     if not hasattr(model, "stream"):
         raise BadSetting(f"model is a name such as anthropic:…, or a Model, not {model!r}.")
+    if base_url is not None:
+        raise BadSetting(
+            "base_url belongs to a model by its name; this one was made already.",
+            hint="Give it to the model: OpenAIChat('llama3', base_url=…).",
+        )
     return model
 
 

@@ -23,11 +23,16 @@ PROVIDERS: dict[str, tuple[str, str]] = {
 }
 
 
-def model_named(name: str) -> Model:
+def model_named(name: str, *, base_url: str | None = None) -> Model:
+    """`base_url` is where the model is, if not where its provider or the environment says."""
     provider, _, rest = name.partition(":")
     if provider not in PROVIDERS or not rest:
         known = ", ".join(f"{each}:…" for each in sorted(PROVIDERS))
         raise BadSetting(f"There is no model '{shown_as_set(name)}'.", hint=f"Known: {known}.")
     module, maker = PROVIDERS[provider]
-    make: Callable[[str], Model] = attrgetter(maker)(import_module(module))
-    return make(rest)
+    make: Callable[..., Model] = attrgetter(maker)(import_module(module))
+    if base_url is None:
+        return make(rest)
+    if provider == "scripted":
+        raise BadSetting("A script is a file: it has no base_url.", hint="Leave base_url out.")
+    return make(rest, base_url=base_url)

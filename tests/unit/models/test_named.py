@@ -110,3 +110,20 @@ def test_a_missing_library_is_one_line_that_says_what_to_install(
 def test_a_server_of_ones_own_needs_no_key(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:11434/v1")
     assert model_named(name).name == name
+
+
+@requirement("models:base-url")
+@pytest.mark.parametrize("name", ["openai-chat:llama3", "openai:gpt-6-astra"])
+def test_an_agent_takes_the_address_of_a_model_by_its_name(name: str) -> None:
+    assert Agent(model=name, base_url="http://127.0.0.1:1/v1").spec.model.name == name
+    with pytest.raises(BadSetting, match="base_url 'nowhere' is no address"):
+        Agent(model=name, base_url="nowhere")
+
+
+@requirement("models:base-url")
+def test_an_address_for_what_has_none_says_what_to_write(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match="A script is a file"):
+        Agent(model=f"scripted:{tmp_path}/talk.yaml", base_url="http://127.0.0.1:1/v1")
+    made = model_named("openai-chat:llama3", base_url="http://127.0.0.1:1/v1")
+    with pytest.raises(BadSetting, match=r"Give it to the model: OpenAIChat\('llama3', base_url=…\)"):
+        Agent(model=made, base_url="http://127.0.0.1:1/v1")
