@@ -8,12 +8,16 @@ import pytest
 
 from farhand import Agent, Success
 from farhand.core.event import ModelDelayed, RunFailed, RunFinished
+from farhand.core.principal import LOCAL
+from farhand.core.thread import Text, UserMessage
 from farhand.models.openai import OpenAIChat
 from farhand.models.scripted import Ask, Fail, Moment, Say, Step
+from farhand.testing.fake_backboard import FakeBackboard
 from farhand.testing.fake_openai import FakeOpenAI
 from tests.models.stage import PROVIDERS, Provider, stage
 from tests.requirement import requirement
 
+# those whose libraries ask again by themselves
 RETRYING = PROVIDERS[:3]
 
 
@@ -21,21 +25,19 @@ def well(moment: Moment) -> Step:
     return "Here I am."
 
 
-@pytest.mark.parametrize("provider", RETRYING, ids=lambda provider: provider.name)
 @pytest.mark.parametrize("status", [429, 500, 503])
 @requirement("models:retries")
-async def test_passing_trouble_is_retried_by_the_library(provider: Provider, status: int) -> None:
+async def test_passing_trouble_is_retried(provider: Provider, status: int) -> None:
     async with stage(provider, well) as at:
         at.fake.refuse(status, "busy", times=2)
         assert (await at.agent.run("Hello", thread="t")).text == "Here I am."
-        assert [request.status for request in at.fake.requests] == [status, status, 200]
+        assert [request.status for request in at.fake.requests[:3]] == [status, status, 200]
         events = await at.until("t", RunFinished)
         delays = [event.message for event in events if isinstance(event, ModelDelayed)]
         assert len(delays) == 2
         assert f"is busy ({status}); it is asked again in 0.01 s." in delays[0]
 
 
-@pytest.mark.parametrize("provider", RETRYING, ids=lambda provider: provider.name)
 @pytest.mark.parametrize("headers", [{"retry-after": "3600"}, {"retry-after-ms": "3600000"}], ids=["s", "ms"])
 @requirement("models:retries")
 async def test_a_provider_that_wants_an_hour_is_not_waited_for_and_says_so(
@@ -61,7 +63,6 @@ async def test_another_try_that_the_provider_itself_asks_for_is_told(provider: P
         assert delay.endswith("is busy (400); it is asked again in 0.01 s.")
 
 
-@pytest.mark.parametrize("provider", RETRYING, ids=lambda provider: provider.name)
 @requirement("models:retries")
 async def test_a_delay_is_told_only_if_the_model_is_asked_again(provider: Provider) -> None:
     async with stage(provider, well) as at:
@@ -140,11 +141,29 @@ async def test_compatible_servers_are_quoted_in_their_own_form(body: bytes, word
 @requirement("models:trouble")
 async def test_trouble_of_backboard_ends_the_run_with_a_sentence(status: int) -> None:
     async with stage(PROVIDERS[3], well) as at:
-        at.fake.refuse(status, "not now")
+        at.fake.refuse(status, "not now", times=1 if status == 403 else 3)
         failed = await at.agent.run("Hello", thread="t")
         assert failed.stop_reason == "failed"
         assert f"({status}). It says: not now" in (failed.error or "")
         assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
+
+
+@requirement("models:retries")
+async def test_a_message_that_backboard_heard_before_it_broke_is_not_said_twice_in_one_thread() -> None:
+    async with stage(PROVIDERS[3], well) as at:
+        assert isinstance(at.fake, FakeBackboard)
+        await at.agent.run("Hello", thread="t")
+        (thread,) = at.fake.threads.values()
+        # heard, and then the server broke
+        at.fake.refuse(500, "oh dear")
+        farhand = await at.farhand()
+        heard = UserMessage("m2", (Text("Hello?"),))
+        thread.records.append(
+            {**thread.records[0], "message_id": "7", "metadata_": {"farhand_message": "m2"}}
+        )
+        await farhand.start(LOCAL, "t", heard, hold_for=0.0)
+        assert await at.text_at_end("t") == "Here I am."
+        assert len(at.fake.threads) == 2, "the other thread was told everything"
 
 
 @pytest.mark.parametrize("how", ["drop", "end"])
@@ -247,3 +266,6 @@ async def test_a_provider_that_is_not_there_is_told_as_such(provider: Provider) 
         events = await at.until("t", RunFailed)
         assert isinstance(events[-1], RunFailed)
         assert events[-1].code == "model_fault"
+        delays = [event.message for event in events if isinstance(event, ModelDelayed)]
+        assert len(delays) == 2
+        assert all("could not be reached; it is asked again" in delay for delay in delays)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from farhand.clock import SystemClock
 from farhand.models.faults import in_words
@@ -22,18 +22,33 @@ LONGEST_WAIT_SEC = 120.0
 
 Listening: TypeAlias = Callable[[str], None]
 
+
+class _Hearing:
+    """Who listens, and whether the last try got an answer: a connection that failed gives none."""
+
+    def __init__(self, listening: Listening) -> None:
+        self.listening = listening
+        self.answered = True
+
+
 _clock = SystemClock()
-_listening: ContextVar[Listening | None] = ContextVar("farhand_delays", default=None)
+_hearing: ContextVar[_Hearing | None] = ContextVar("farhand_delays", default=None)
 
 
 @contextmanager
 def hearing_delays(listening: Listening) -> Iterator[None]:
     """Within this, `listening` is told of every delay, as a sentence."""
-    token = _listening.set(listening)
+    token = _hearing.set(_Hearing(listening))
     try:
         yield
     finally:
-        _listening.reset(token)
+        _hearing.reset(token)
+
+
+def tell_delay(sentence: str) -> None:
+    hearing = _hearing.get()
+    if hearing is not None:
+        hearing.listening(sentence)
 
 
 class _Sent(Protocol):
@@ -52,18 +67,43 @@ class _Answered(Protocol):
     def request(self) -> _Sent: ...
 
 
+# Any: hooks for requests and for answers stand side by side
+def watching(provider: str, max_retries: int) -> dict[str, list[Callable[..., Any]]]:
+    """Both hooks, as the HTTP client of a library takes them."""
+    return {"request": [watch_tries(provider)], "response": [watch(provider, max_retries)]}
+
+
 def watch(provider: str, max_retries: int) -> Callable[[_Answered], Awaitable[None]]:
     """A hook for the HTTP client of a library: sees every answer before the library does."""
 
     async def hook(answered: _Answered) -> None:
         wait = wait_asked_for(answered.headers)
         _settle(answered.headers, wait)
-        listening = _listening.get()
-        if listening is not None and _comes_again(answered, max_retries):
-            when = f" in {in_words(wait)}" if wait else ""
-            listening(f"{provider} is busy ({answered.status_code}); it is asked again{when}.")
+        if hearing := _hearing.get():
+            hearing.answered = True
+        if _comes_again(answered, max_retries):
+            tell_delay(busy(provider, answered.status_code, wait))
 
     return hook
+
+
+def watch_tries(provider: str) -> Callable[[_Sent], Awaitable[None]]:
+    """A hook that sees every request before it is sent: of a connection that failed, nothing else tells."""
+
+    async def hook(sent: _Sent) -> None:
+        hearing = _hearing.get()
+        if hearing is None:
+            return
+        if _tries(sent) and not hearing.answered:
+            tell_delay(f"{provider} could not be reached; it is asked again.")
+        hearing.answered = False
+
+    return hook
+
+
+def busy(provider: str, status: int, wait: float | None) -> str:
+    when = f" in {in_words(wait)}" if wait else ""
+    return f"{provider} is busy ({status}); it is asked again{when}."
 
 
 def wait_asked_for(headers: Mapping[str, str]) -> float | None:
@@ -94,9 +134,14 @@ def _comes_again(answered: _Answered, max_retries: int) -> bool:
     # an answer that is none of trouble is given to whoever asked, whatever it says
     if told == "false" or answered.status_code < 400:
         return False
-    tried = answered.request.headers.get("x-stainless-retry-count", "0")
     passing = told == "true" or answered.status_code in {408, 409, 429} or answered.status_code >= 500
-    return passing and tried.isdigit() and int(tried) < max_retries
+    return passing and _tries(answered.request) < max_retries
+
+
+def _tries(sent: _Sent) -> int:
+    """How often it was sent before."""
+    tried = sent.headers.get("x-stainless-retry-count", "0")
+    return int(tried) if tried.isdigit() else 0
 
 
 def _number(text: str | None) -> float | None:

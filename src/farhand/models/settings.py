@@ -5,12 +5,17 @@ A mistake in one is a `BadSetting` with the setting's name, not an error of some
 
 from __future__ import annotations
 
+import math
 import re
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
 from farhand.errors import BadSetting
 
+TIMEOUT_SEC = 600.0
+"""How long a provider may be silent, before its first word and between two: some think for minutes."""
+CONNECT_SEC = 10.0
+"""How long a connection may take: whoever is there takes one at once."""
 UNUSABLE = (ValueError, TypeError, ImportError)
 """What a library raises on settings of its own: a proxy of the environment that it cannot use, for one."""
 
@@ -52,6 +57,17 @@ def checked_key(key: str, setting: str) -> str:
             hint="Copy it again.",
         )
     return key
+
+
+# `object`: types are promises of those who check them, and not everybody does
+def checked_timeout(seconds: object) -> float:
+    """The time as it was set."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        raise BadSetting(
+            f"timeout_sec is a number of seconds above 0, not {shown_as_set(repr(seconds))}.",
+            hint=f"Without it, it is {TIMEOUT_SEC:g}.",
+        )
+    return seconds
 
 
 def shown_as_set(text: str) -> str:

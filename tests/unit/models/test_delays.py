@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from farhand.models.delays import LONGEST_WAIT_SEC, hearing_delays, wait_asked_for, watch
+from farhand.models.delays import LONGEST_WAIT_SEC, hearing_delays, wait_asked_for, watch, watching
 from tests.requirement import requirement
 
 pytestmark = requirement("models:retries")
@@ -99,3 +99,18 @@ async def test_what_is_not_asked_again_is_no_delay(answered: Answered) -> None:
 
 async def test_nobody_has_to_listen() -> None:
     await watch("Acme", 2)(Answered(429))
+
+
+async def test_a_connection_that_failed_is_told_when_it_is_tried_again() -> None:
+    hooks = watching("Acme", 2)
+    (asks,), (hears,) = hooks["request"], hooks["response"]
+    heard: list[str] = []
+    first, second, third = (Sent({"x-stainless-retry-count": str(tried)}) for tried in range(3))
+    with hearing_delays(heard.append):
+        await asks(first)
+        assert heard == []
+        await asks(second)
+        assert heard == ["Acme could not be reached; it is asked again."]
+        await hears(Answered(503, request=second))
+        await asks(third)
+    assert heard[1:] == ["Acme is busy (503); it is asked again."]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from farhand.errors import BadSetting
-from farhand.models.settings import checked_address, checked_key, checked_model, shown_as_set
+from farhand.models.settings import checked_address, checked_key, checked_model, checked_timeout, shown_as_set
 from tests.requirement import requirement
 
 pytestmark = requirement("models:bad-settings")
@@ -81,3 +81,10 @@ def test_what_is_shown_of_a_setting_is_one_short_line() -> None:
     assert shown_as_set("gpt-6") == "gpt-6"
     assert shown_as_set("a\nb") == r"a\nb"
     assert len(shown_as_set("x" * 1_000)) < 100
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "60", None])
+def test_a_time_that_is_none_is_a_bad_setting(seconds: object) -> None:
+    with pytest.raises(BadSetting, match="timeout_sec is a number of seconds above 0"):
+        checked_timeout(seconds)
+    assert checked_timeout(1.5) == 1.5

@@ -17,12 +17,20 @@ from farhand.models.anthropic.answer import Answer
 from farhand.models.anthropic.request import LONGEST_ID, LONGEST_NAME, gone_tools_of, messages_of, tools_of
 from farhand.models.base import ModelEvent, Prompt
 from farhand.models.connection import Connection
-from farhand.models.delays import wait_asked_for, watch
+from farhand.models.delays import wait_asked_for, watching
 from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api
 from farhand.models.options import options_for
 from farhand.models.reading import heard
 from farhand.models.seeing import Seeing
-from farhand.models.settings import UNUSABLE, checked_address, checked_key, checked_model
+from farhand.models.settings import (
+    CONNECT_SEC,
+    TIMEOUT_SEC,
+    UNUSABLE,
+    checked_address,
+    checked_key,
+    checked_model,
+    checked_timeout,
+)
 from farhand.models.telling import Telling
 
 try:
@@ -50,11 +58,13 @@ class Anthropic:
         base_url: Another server that speaks the Messages API; without it `ANTHROPIC_BASE_URL`, if set.
         max_tokens: The longest answer of one step.
         max_retries: How often the library asks again after 429, 5xx or a lost connection.
+        timeout_sec: How long it may be silent, before its first word and between two of them.
         options: More members of the request, as the server spells them, also those that the library does not
             know: `thinking`, `output_config`, `tools` of Anthropic's own.
     """
 
-    def __init__(
+    # the knobs of a model, each of them a word that its user writes
+    def __init__(  # noqa: PLR0913
         self,
         model: str,
         *,
@@ -62,6 +72,7 @@ class Anthropic:
         base_url: str | None = None,
         max_tokens: int = MAX_TOKENS,
         max_retries: int = anthropic.DEFAULT_MAX_RETRIES,
+        timeout_sec: float = TIMEOUT_SEC,
         options: Mapping[str, object] | None = None,
     ) -> None:
         self.name = f"anthropic:{model}"
@@ -71,13 +82,15 @@ class Anthropic:
 
         if address := base_url or os.environ.get(ADDRESS):
             checked_address(address, "base_url" if base_url else ADDRESS)
+        timeout = httpx2.Timeout(checked_timeout(timeout_sec), connect=min(timeout_sec, CONNECT_SEC))
 
         def client() -> anthropic.AsyncAnthropic:
-            hooks = {"response": [watch("Anthropic", max_retries)]}
+            hooks = watching("Anthropic", max_retries)
             return anthropic.AsyncAnthropic(
                 api_key=api_key,
                 base_url=base_url,
                 max_retries=max_retries,
+                timeout=timeout,
                 http_client=anthropic.DefaultAsyncHttpxClient(event_hooks=hooks),
             )
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 from farhand.errors import BadSetting, ModelFault
 from farhand.models.connection import Connection
+from farhand.models.delays import wait_asked_for
 from farhand.models.faults import Trouble, broke_off, fault_of, is_too_long, no_answer_of_its_api, unreadable
 from farhand.models.options import check_reserved, known_to
 from farhand.models.reading import GARBLED
@@ -144,15 +145,28 @@ class Refused(Exception):
         self.fault = fault
 
 
+class Busy(Exception):
+    """A passing trouble, before any answer: asked again, it may do. Else the fault is told."""
+
+    def __init__(self, fault: ModelFault, status: int | None, wait_sec: float | None) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+        self.status = status
+        self.wait_sec = wait_sec
+
+
 @contextmanager
 def in_our_words(model: str, *, begun: bool) -> Iterator[None]:
-    """What the library raises becomes a `ModelFault`; before the answer began, a 400 or 404 is `Refused`."""
+    """What the library raises becomes a `ModelFault`; before the answer began, `Refused` or `Busy`."""
     try:
         yield
     except BackboardAPIError as error:
-        fault = _fault(error.status_code, _words(error), model, begun=begun)
+        wait = _wait_of(error)
+        fault = _fault(error.status_code, _words(error), model, begun=begun, wait_sec=wait)
         if not begun and error.status_code in {400, 404, 409, 422}:
             raise Refused(fault) from error
+        if not begun and _is_passing(error):
+            raise Busy(fault, error.status_code, wait) from error
         raise fault from error
     except GARBLED as error:
         # no JSON, or not the record that the library expects
@@ -164,7 +178,22 @@ def _words(error: Exception) -> str:
     return str(error).removesuffix("<no body>").removesuffix(": ")
 
 
-def _fault(status: int | None, words: str, model: str, *, begun: bool) -> ModelFault:
+def _is_passing(error: BackboardAPIError) -> bool:
+    status = error.status_code
+    if status is None:
+        return _words(error).startswith(_NO_ANSWER)
+    return status in {408, 429} or status >= 500
+
+
+def _wait_of(error: BackboardAPIError) -> float | None:
+    """How long it wants to be left alone."""
+    response = getattr(error, "response", None)
+    return None if response is None else wait_asked_for(response.headers)
+
+
+def _fault(
+    status: int | None, words: str, model: str, *, begun: bool, wait_sec: float | None = None
+) -> ModelFault:
     if status is None and is_too_long(words):
         # in the middle of a stream there is no status any more
         status = 400
@@ -172,7 +201,9 @@ def _fault(status: int | None, words: str, model: str, *, begun: bool) -> ModelF
         return ModelFault(f"Backboard's run failed. It says: {words}", hint="Send the message again.")
     if status is None and begun:
         return broke_off(WHO, words)
-    return fault_of(Trouble(provider=WHO, model=model, key_setting=KEY, status=status, words=words))
+    return fault_of(
+        Trouble(provider=WHO, model=model, key_setting=KEY, status=status, words=words, wait_sec=wait_sec)
+    )
 
 
 # the library tells these apart from failed runs by their words alone

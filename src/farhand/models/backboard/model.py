@@ -17,6 +17,7 @@ from farhand.models.backboard.answer import Answer
 from farhand.models.backboard.assistant import Assistant
 from farhand.models.backboard.client import (
     WHO,
+    Busy,
     Client,
     Event,
     Events,
@@ -26,19 +27,19 @@ from farhand.models.backboard.client import (
     connection,
     in_our_words,
 )
+from farhand.models.backboard.patience import MAX_RETRIES, patiently
 from farhand.models.backboard.standing import Standing, standing_of
 from farhand.models.backboard.words import after_cancelled, everything, user_words
 from farhand.models.base import ModelEvent, Prompt
 from farhand.models.faults import broke_off
 from farhand.models.reading import heard
-from farhand.models.settings import checked_model, shown_as_set
+from farhand.models.settings import TIMEOUT_SEC, checked_model, checked_timeout, shown_as_set
 from farhand.models.telling import Telling
 
 MARK = "farhand_message"
 """In the metadata of a message: which of ours it is."""
 WAITS = "REQUIRES_ACTION"
 """The status of a message whose calls have no outputs yet."""
-TIMEOUT_SEC = 600.0
 DEFAULT = "default"
 THREADS_KEPT = 10_000
 
@@ -54,16 +55,21 @@ class Backboard:
         api_key: Without it the environment's, `BACKBOARD_API_KEY`.
         base_url: Without it `BACKBOARD_BASE_URL`, if set, else Backboard's own.
         assistant: The name of the assistant that stands for this agent; give each agent another one.
+        max_retries: How often it is asked again after 429, 5xx or a lost connection.
+        timeout_sec: How long it may be silent, before its first word and between two of them.
         options: More of what Backboard takes with a message: `thinking`, `memory`, `web_search`.
     """
 
-    def __init__(
+    # the knobs of a model, each of them a word that its user writes
+    def __init__(  # noqa: PLR0913
         self,
         model: str,
         *,
         api_key: str | None = None,
         base_url: str | None = None,
         assistant: str = "farhand",
+        max_retries: int = MAX_RETRIES,
+        timeout_sec: float = TIMEOUT_SEC,
         options: Mapping[str, object] | None = None,
     ) -> None:
         if model != DEFAULT and not all(model.partition("/")):
@@ -74,8 +80,9 @@ class Backboard:
         self.name = f"backboard:{model}"
         self._model = checked_model(model, "backboard:openai/gpt-4o")
         self._options = checked_options(options or {})
-        self._connection = connection(api_key, base_url, TIMEOUT_SEC)
+        self._connection = connection(api_key, base_url, checked_timeout(timeout_sec))
         self._assistant = Assistant(assistant)
+        self._max_retries = max_retries
         self._in_step: dict[str, int] = {}
         self._left: dict[str, int] = {}
         self._cancelling = asyncio.Lock()
@@ -84,8 +91,6 @@ class Backboard:
         telling = Telling(prompt)
         thread, at, events = await self._begin(telling)
         answer = Answer(telling.names, thread, at)
-        # until it has ended well, nobody knows how far Backboard got
-        self._in_step.pop(thread, None)
         async with (
             aclosing(_read(events, self._model)) as read,
             aclosing(heard(WHO, read, answer.hear)) as said,
@@ -108,18 +113,18 @@ class Backboard:
 
     async def _begin(self, telling: Telling) -> Round:
         """The answer, once its first word is there: up to then, what Backboard refuses can be told anew."""
-        client = self._connection.client()
         try:
-            return await self._try(client, telling)
+            return await patiently(lambda: self._try(telling), self._max_retries)
         except Refused:
             # the assistant may be gone; one more look for it, or a new one
             self._assistant.forget()
         try:
-            return await self._try(client, telling)
+            return await patiently(lambda: self._try(telling), self._max_retries)
         except Refused as refused:
             raise refused.fault from refused
 
-    async def _try(self, client: Client, telling: Telling) -> Round:
+    async def _try(self, telling: Telling) -> Round:
+        client = self._connection.client()
         with in_our_words(self._model, begun=False):
             async with self._assistant.in_step(client, telling) as assistant:
                 return await self._go_on(client, telling) or await self._start_over(
@@ -142,7 +147,8 @@ class Backboard:
         return standing.thread, standing.at + 1, said
 
     async def _say(self, client: Client, telling: Telling, standing: Standing) -> Events | None:
-        in_step = self._in_step.get(standing.thread) == standing.at
+        # known once only: of a try that failed, nobody knows whether Backboard heard it
+        in_step = self._in_step.pop(standing.thread, None) == standing.at
         there = None if in_step else await client.get_thread(standing.thread)
         if there is not None and not _is_where_we_are(there, telling, standing):
             return None
@@ -188,7 +194,7 @@ class Backboard:
         async with self._cancelling:
             if standing.run is None or standing.run in self._left:
                 return
-            with suppress(Refused, ModelFault), in_our_words(self._model, begun=False):
+            with suppress(Refused, Busy, ModelFault), in_our_words(self._model, begun=False):
                 await client.cancel_run(standing.thread, standing.run)
             _remember(self._left, standing.run)
 

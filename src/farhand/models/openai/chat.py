@@ -24,6 +24,7 @@ class OpenAIChat(OpenAIModel):
         api_key: Without it the environment's, `OPENAI_API_KEY`; a server of one's own needs none.
         base_url: Where the server is, such as `http://127.0.0.1:11434/v1`; without it `OPENAI_BASE_URL`.
         max_retries: How often the library asks again after 429, 5xx or a lost connection.
+        timeout_sec: How long it may be silent, before its first word and between two of them.
         options: More members of the request, as the server spells them, also those that the library does not
             know: `temperature`, `max_tokens`, `top_k`, `chat_template_kwargs`.
     """

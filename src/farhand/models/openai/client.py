@@ -15,9 +15,9 @@ from msgspec import Struct
 from farhand.errors import BadSetting, ModelFault
 from farhand.models.base import ModelEvent
 from farhand.models.connection import Connection
-from farhand.models.delays import wait_asked_for, watch
+from farhand.models.delays import wait_asked_for, watching
 from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api
-from farhand.models.settings import UNUSABLE, checked_address, checked_key
+from farhand.models.settings import CONNECT_SEC, TIMEOUT_SEC, UNUSABLE, checked_address, checked_key
 
 try:
     import openai
@@ -44,6 +44,7 @@ class Server(Struct, frozen=True):
     api_key: str | None = None
     base_url: str | None = None
     max_retries: int = MAX_RETRIES
+    timeout_sec: float = TIMEOUT_SEC
 
     def connection(self) -> Connection[openai.AsyncOpenAI]:
         key, elsewhere = self._key, self._elsewhere
@@ -57,11 +58,12 @@ class Server(Struct, frozen=True):
             checked_key(key, "api_key" if self.api_key else KEY)
 
         def make() -> openai.AsyncOpenAI:
-            hooks = {"response": [watch(self.who, self.max_retries)]}
+            hooks = watching(self.who, self.max_retries)
             return openai.AsyncOpenAI(
                 api_key=key or _NO_KEY,
                 base_url=elsewhere or None,
                 max_retries=self.max_retries,
+                timeout=openai.Timeout(self.timeout_sec, connect=min(self.timeout_sec, CONNECT_SEC)),
                 http_client=openai.DefaultAsyncHttpxClient(event_hooks=hooks),
             )
 

@@ -14,7 +14,7 @@ from farhand.models.openai.client import MAX_RETRIES, Asking, Server
 from farhand.models.options import options_for
 from farhand.models.reading import heard
 from farhand.models.seeing import Seeing
-from farhand.models.settings import checked_model
+from farhand.models.settings import TIMEOUT_SEC, checked_model, checked_timeout
 from farhand.models.telling import Telling
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class OpenAIModel(ABC):
     _reserved: ClassVar[frozenset[str]]
     """Members of a request that are never the user's."""
 
+    # the knobs of a model, each of them a word that its user writes
     def __init__(
         self,
         model: str,
@@ -59,12 +60,13 @@ class OpenAIModel(ABC):
         api_key: str | None = None,
         base_url: str | None = None,
         max_retries: int = MAX_RETRIES,
+        timeout_sec: float = TIMEOUT_SEC,
         options: Mapping[str, object] | None = None,
     ) -> None:
         self.name = f"{self.provider}:{model}"
         self._model = checked_model(model, self.example)
         self._options = options_for(self._create, options, self._reserved)
-        server = Server(api_key, base_url, max_retries)
+        server = Server(api_key, base_url, max_retries, checked_timeout(timeout_sec))
         self._connection = server.connection()
         self._seeing = Seeing()
         self._asking = Asking(server.who, model, server.has_key)

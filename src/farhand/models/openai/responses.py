@@ -23,6 +23,7 @@ class OpenAI(OpenAIModel):
         api_key: Without it the environment's, `OPENAI_API_KEY`.
         base_url: Another server that speaks the Responses API; without it `OPENAI_BASE_URL`, if set.
         max_retries: How often the library asks again after 429, 5xx or a lost connection.
+        timeout_sec: How long it may be silent, before its first word and between two of them.
         options: More members of the request, as the server spells them, also those that the library does not
             know: `reasoning`, `max_output_tokens`, `tools` of OpenAI's own.
     """
