@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Literal
+from uuid import UUID
 
 import pytest
 
@@ -159,7 +160,7 @@ async def test_a_message_that_backboard_heard_before_it_broke_is_not_said_twice_
         farhand = await at.farhand()
         heard = UserMessage("m2", (Text("Hello?"),))
         thread.records.append(
-            {**thread.records[0], "message_id": "7", "metadata_": {"farhand_message": "m2"}}
+            {**thread.records[0], "message_id": str(UUID(int=7)), "metadata_": {"farhand_message": "m2"}}
         )
         await farhand.start(LOCAL, "t", heard, hold_for=0.0)
         assert await at.text_at_end("t") == "Here I am."
