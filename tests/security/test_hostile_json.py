@@ -83,6 +83,34 @@ async def test_numbers_that_are_none_or_too_large_are_refused(siege: Siege, face
 
 
 @attack(*TARGETS)
+async def test_a_crowd_of_numbers_that_take_long_to_read_is_refused(siege: Siege, face: str) -> None:
+    numbers = (b"1.1e+300", b"5e-324", b"1E0300")
+    await all_refused(siege, face, [b"[" + b",".join([each] * 25_000) + b"]" for each in numbers])
+
+
+@attack("ack", "live")
+async def test_the_largest_bodies_that_are_taken_leave_the_loop_to_others(siege: Siege, face: str) -> None:
+    """What is watched during every attack is the whole of it: reading, the digest, the store, the answer."""
+    largest = [
+        b"[" + b",".join([b"1.2345678"] * 90_000) + b"]",
+        b"[" + b",".join([b'"k%d"' % at for at in range(90_000)]) + b"]",
+        b"{" + b",".join([b'"k%d":1' % at for at in range(80_000)]) + b"}",
+        b"[" + b",".join([b"[" * 60 + b"]" * 60] * 1_500) + b"]",
+        b'"' + b"\\u4e2d" * 160_000 + b'"',
+    ]
+    for value in largest:
+        _, call = await siege.open_call("bob")
+        if face == "live":
+            frame = b'{"type":"tool_result","toolCallId":"%s","result":%s}' % (call.encode(), value)
+            async with siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
+                await socket.send(frame)
+                assert await read(socket)
+            continue
+        body = b'{"toolCallId":"%s","status":"success","output":%s}' % (call.encode(), value)
+        assert (await siege.send("bob", "POST", "/api/tools/ack", body)).json() == {"ok": True}
+
+
+@attack(*TARGETS)
 async def test_text_that_is_no_text_is_refused(siege: Siege, face: str) -> None:
     halves = [rb'"\ud800"', rb'"x\udc00"', rb'"\udc00\ud800"', b'"\xed\xa0\x80"']
     broken = [b'"\xff"', b'"\xc0\xaf"', b'"\x00"', b"'x'", rb'"\x41"', b'"unclosed']

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
@@ -82,10 +82,15 @@ def refs_in(value: object) -> tuple[str, ...]:
             ref = each.get("ref")
             if isinstance(ref, str) and is_ref(ref):
                 found[ref] = None
-            rest.extend(reversed(each.values()))
+            rest += _containers(reversed(each.values()))
         elif isinstance(each, list | tuple):
-            rest.extend(reversed(each))
+            rest += _containers(reversed(each))
     return tuple(found)
+
+
+def _containers(values: Iterable[object]) -> list[object]:
+    """Those that may hold more: most values of a large result are plain, and each step costs."""
+    return [each for each in values if isinstance(each, _HOLDERS) and each]
 
 
 def clean_name(text: str) -> str:
@@ -114,6 +119,7 @@ def is_listed(media_type: str, listed: Collection[str]) -> bool:
     return any(each in (media_type, f"{family}/*", "*/*") for each in listed)
 
 
+_HOLDERS = (dict, list, tuple)
 _REF = re.compile(r"blob_[0-9a-f]{32}")
 _FOLDERS = re.compile(r"[/\\]")
 _UNSAFE = re.compile(r'[<>:"|?*]')

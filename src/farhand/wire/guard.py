@@ -52,27 +52,26 @@ def read_json(body: bytes) -> object:
 def read_as(body: bytes, shape: type[T]) -> T:
     """A JSON body as `shape`. Fields that the shape does not name are guarded too, then ignored."""
     # read once: the shape is made of the plain objects
-    value = read_json(body)
-    try:
-        return msgspec.convert(value, shape)
-    except msgspec.ValidationError as fault:
-        raise _misshapen(fault) from None
+    return _shaped(read_json(body), shape)
 
 
 class OneOf(Generic[T]):
     """Reads a JSON body as the one of some tagged shapes that it names."""
 
     def __init__(self, *shapes: type[T]) -> None:
-        # Any: a union made at run time, which only msgspec reads; a decoder, since it learns a union but once
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Union[shapes])  # noqa: UP007
+        # Any: a union made at run time, which only msgspec reads
+        self._any: Any = Union[shapes]  # noqa: UP007
+        configs = [getattr(shape, "__struct_config__") for shape in shapes]  # noqa: B009
+        self._field = configs[0].tag_field
+        self._shapes = {config.tag: shape for config, shape in zip(configs, shapes, strict=True)}
 
     def read(self, body: bytes) -> T:
-        read_json(body)
-        try:
-            value: T = self._decoder.decode(body)
-        except msgspec.ValidationError as fault:
-            raise _misshapen(fault) from None
-        return value
+        value = read_json(body)
+        tag = value.get(self._field) if isinstance(value, dict) else None
+        # the shape that it names, since a union would be learned anew each time; all of them word the refusal
+        shape = self._shapes.get(tag, self._any) if isinstance(tag, str) else self._any
+        read: T = _shaped(value, shape)
+        return read
 
 
 _decode = msgspec.json.Decoder().decode
@@ -95,6 +94,14 @@ _NUMBER = re.compile(rb"[-+.0-9eE]+")
 _SURROGATE_PAIR = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _AT_BYTE = re.compile(r"\(byte (\d+)\)")
+
+
+def _shaped(value: object, shape: type[T]) -> T:
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as fault:
+        # it is JSON, so the hint is what the shape says itself
+        raise Malformed(f"{fault}.", hint="Nothing was applied.") from None
 
 
 def _refuse_doubles_and_depth(body: bytes, plain: bytes) -> None:
@@ -231,11 +238,6 @@ def _too_deep() -> Malformed:
 
 def _too_many_nodes() -> Malformed:
     return _malformed(f"The JSON has more than {MAX_NODES} values.")
-
-
-def _misshapen(fault: msgspec.ValidationError) -> Malformed:
-    # it is JSON, so the hint is what the shape says itself
-    return Malformed(f"{fault}.", hint="Nothing was applied.")
 
 
 def _malformed(reason: str) -> Malformed:
