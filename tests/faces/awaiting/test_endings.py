@@ -48,7 +48,7 @@ async def test_abort_of_a_working_run_ends_its_stream(serve: Serve, store: str) 
     server = await serve(agent_with(script), store=store)
     page = Page(server.http)
     async with page.live("count") as live:
-        await live.until("two ")
+        await live.until("One ")
         assert await page.abort() == {"ok": True}
         turn = await live.rest()
     assert turn.datas[-1] == "[DONE]"
