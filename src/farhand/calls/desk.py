@@ -230,7 +230,7 @@ class Desk:
         wrong = complaint_about(tool, answer.input) if tool is not None else None
         if wrong is not None:
             raise Malformed(
-                f"The edited input does not fit '{call.tool}': {wrong}", hint="Nothing was approved."
+                f"The edited input does not fit '{call.tool}': {wrong}.", hint="Nothing was approved."
             )
 
     async def _checked(self, call: Call, outcome: Outcome) -> Outcome:

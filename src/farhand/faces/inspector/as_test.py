@@ -89,7 +89,10 @@ def _what(recording: Recording) -> str:
         RunState.STOPPED: "It was stopped.",
         RunState.FAILED: "It failed.",
     }
-    return f"A recorded run: {len(recording.calls)} calls. " + ends.get(recording.state, "It was still open.")
+    calls = len(recording.calls)
+    return f"A recorded run: {calls} call{'' if calls == 1 else 's'}. " + ends.get(
+        recording.state, "It was still open."
+    )
 
 
 def _knobs(recording: Recording) -> str:

@@ -100,7 +100,7 @@ describe("words", () => {
     expect(noteOf({ ...RUN, state: "parked", waiting: 1 })).toBe("Parked, 1 question in the inbox");
     expect(noteOf({ ...RUN, state: "failed", error: "The provider is away." })).toBe("The provider is away.");
     expect([trouble("timed_out"), trouble("denied"), trouble("failure")].map(noteOf)).toEqual(["take_photo timed out", "take_photo: said no, ended cleanly", "take_photo failed: no lens"]);
-    expect([RUN, trouble("denied"), trouble("timed_out"), { ...RUN, state: "parked" }].map(toneOf)).toEqual(["green", "grey", "red", "amber"]);
+    expect([RUN, trouble("denied"), trouble("timed_out"), { ...RUN, state: "parked" }].map(toneOf)).toEqual(["green", "grey", "grey", "amber"]);
   });
 
   test("how long ago", () => {

@@ -20,6 +20,9 @@ const START = "0.0";
 /** Text is journalled joined, a little after it was sent. */
 const JOURNALLED_MS = 200;
 
+/** A line that was cut on purpose stays so for long enough to be seen. */
+const PULLED_MS = 1_500;
+
 export class LiveTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
   /** What `reconnectToStream` brings is the whole message. */
   readonly resumeStreamIsReplay = true;
@@ -132,7 +135,7 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
       this.#connect({ state: "open" });
       yield* frames ?? [];
     } catch (error) {
-      throw cut.signal.aborted && !given.aborted ? new Cut() : error;
+      throw cut.signal.aborted && !given.aborted ? new Cut(PULLED_MS) : error;
     } finally {
       this.#cut = this.#cut === cut ? undefined : this.#cut;
     }

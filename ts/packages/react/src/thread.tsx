@@ -67,9 +67,19 @@ function verbsOf(thread: LiveThread, memory: CardMemory): Omit<CardHost, "cards"
 }
 
 const HostContext = createContext<CardHost | undefined>(undefined);
+const DraftsContext = createContext<Map<string, unknown>>(new Map());
 
 export function CardHostProvider({ host, children }: { host: CardHost; children: ReactNode }): ReactNode {
-  return <HostContext value={host}>{children}</HostContext>;
+  const [drafts] = useState(() => new Map<string, unknown>());
+  return <HostContext value={host}><DraftsContext value={drafts}>{children}</DraftsContext></HostContext>;
+}
+
+/** What somebody has typed or chosen: there again when an answer comes back, though its card was another one meanwhile. */
+export function useDraft<T>({ call }: CardView, field: string, first: T): [T, (value: T) => void] {
+  const drafts = useContext(DraftsContext);
+  const key = `${call.id} ${field}`;
+  const [value, setValue] = useState<T>(() => (drafts.has(key) ? (drafts.get(key) as T) : first));
+  return [value, (next) => (drafts.set(key, next), setValue(next))];
 }
 
 export function useCardHost(): CardHost {

@@ -14,7 +14,7 @@ export type CardState =
   | { readonly name: "open" | "parked"; readonly deadline: number | undefined }
   | { readonly name: "no-client"; readonly client: string; readonly since: number }
   | { readonly name: "undelivered"; readonly retryAt: number }
-  | { readonly name: "refused"; readonly reason: string }
+  | { readonly name: "refused"; readonly reason: string; readonly canRetry: boolean }
   | { readonly name: "done"; readonly words: string }
   | { readonly name: "failed"; readonly words: string }
   | { readonly name: "timed-out"; readonly afterSec: number | undefined }
@@ -101,12 +101,15 @@ function openState({ course }: Known, call: Call, fact: OpenCall | undefined): C
   return { name: course.state === "parked" ? "parked" : "open", deadline };
 }
 
+/** Not signed in, too slow, too often: the same answer may be taken later. Others are refused for what they say. */
+const MENDS_ITSELF: ReadonlySet<number> = new Set([401, 408, 429]);
+
 function onItsWay(delivery: Delivery): CardState {
   switch (delivery.state) {
     case "undelivered":
       return { name: "undelivered", retryAt: delivery.retryAt };
     case "refused":
-      return { name: "refused", reason: delivery.reason };
+      return { name: "refused", reason: delivery.reason, canRetry: MENDS_ITSELF.has(delivery.status) };
     case "sending":
       return { name: "sending" };
     case "settled":
@@ -159,7 +162,7 @@ export function timeLeft(deadline: number, now: number): string {
   return seconds < 3_600 ? `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}` : longTime(seconds);
 }
 
-/** `2 min`, `5 hours`, `3 days`. */
+/** `2 min`, `1 hour`, `5 hours`, `3 days`. */
 export function longTime(seconds: number): string {
   if (seconds < 60) {
     return `${Math.floor(seconds)} s`;
@@ -168,5 +171,5 @@ export function longTime(seconds: number): string {
     return `${Math.floor(seconds / 60)} min`;
   }
   const hours = Math.round(seconds / 3_600);
-  return hours < 48 ? `${hours} hours` : `${Math.round(hours / 24)} days`;
+  return hours === 1 ? "1 hour" : hours < 48 ? `${hours} hours` : `${Math.round(hours / 24)} days`;
 }

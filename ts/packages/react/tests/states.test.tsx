@@ -1,9 +1,10 @@
 // Every state of UX on one card, in its words.
 import { type Call, httpOf, SILENCE, type ThreadState } from "@farhand/client";
-import { cleanup, render } from "@testing-library/react";
+import { cleanup, fireEvent, render, screen } from "@testing-library/react";
+import type { ReactNode } from "react";
 import { afterEach, expect, it } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
-import { type CardHost, CardHostProvider, type CardState, type CardView, ToolCard, viewOf } from "../src/index.ts";
+import { type CardHost, CardHostProvider, CardList, type CardState, type CardView, ToolCard, viewOf } from "../src/index.ts";
 import { timeLeft } from "../src/view.ts";
 
 afterEach(cleanup);
@@ -28,7 +29,7 @@ const STATES: [CardState, Call, string[]][] = [
   [{ name: "running" }, call, ["Running in this browser"]],
   [{ name: "sending" }, call, ["Sending", "Yes"]],
   [{ name: "undelivered", retryAt: Date.now() + 3_500 }, call, ["Your answer did not reach the server", "Still here and not lost. Trying again in 4 s.", "Try now", "Change answer"]],
-  [{ name: "refused", reason: "errorText is larger than 4096 bytes." }, call, ["The server did not take your answer", "errorText is larger"]],
+  [{ name: "refused", reason: "errorText is larger than 4096 bytes.", canRetry: false }, call, ["The server did not take your answer", "errorText is larger"]],
   [{ name: "done", words: "yes" }, settled, ["Delete 12 old drafts?", "yes"]],
   [{ name: "elsewhere" }, settled, ["Answered in another tab"]],
   [{ name: "timed-out", afterSec: 60 }, settled, ["Too late to answer", "The assistant waited 60 s and went on", "Ask me again"]],
@@ -52,6 +53,69 @@ it("while an answer is on its way no button can be pressed", () => {
   expect([...document.querySelectorAll("button")].every((button) => button.disabled)).toBe(true);
 });
 
+it("what was refused for what it says can be changed, not tried again", () => {
+  requirement("cards:states");
+  const refused = (status: number): string[] => {
+    const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", { state: "refused", status, reason: "No." } as const]]) };
+    const { state } = viewOf(known, call, { seenOpen: new Set(), reasons: new Map() });
+    shown(state);
+    const names = [...document.querySelectorAll("button")].map(({ textContent }) => textContent ?? "");
+    cleanup();
+    return names;
+  };
+  expect(refused(400)).toEqual(["Change answer"]);
+  expect(refused(429)).toEqual(["Change answer", "Try again"]);
+});
+
+it("an edit that was refused is there again with what was typed", () => {
+  requirement("cards:drafts");
+  const asking: Call = { id: "call_1", tool: "delete_file", phase: "asking", input: { path: "old.txt" }, approvalId: "appr_1" };
+  const page = (state: CardState): ReactNode => <CardHostProvider host={host}><ToolCard view={{ call: asking, kind: "approval", state, executor: "server" }} /></CardHostProvider>;
+  const { rerender } = render(page({ name: "open", deadline: undefined }));
+  fireEvent.click(screen.getByRole("button", { name: "Edit" }));
+  fireEvent.change(screen.getByRole("textbox"), { target: { value: "../new.txt" } });
+  rerender(page({ name: "sending" }));
+  rerender(page({ name: "refused", reason: "It does not fit.", canRetry: false }));
+  expect(screen.queryByRole("textbox")).toBeNull();
+  rerender(page({ name: "open", deadline: undefined }));
+  expect(screen.getByRole<HTMLTextAreaElement>("textbox").value).toBe("../new.txt");
+});
+
+it("Enter sends a choice and a reason", () => {
+  requirement("cards:enter");
+  const answers: unknown[] = [];
+  const answering: CardHost = { ...host, answer: (_, outcome) => void answers.push(outcome), approve: (_, id, decision) => void answers.push([id, decision]) };
+  const page = (of: Call, kind: CardView["kind"]): ReactNode => <CardHostProvider host={answering}><ToolCard view={{ call: of, kind, state: { name: "open", deadline: undefined }, executor: "server" }} /></CardHostProvider>;
+  render(page({ ...call, phase: "ready", input: { question: "Lunch?", options: ["Soup", "Noodles"] } }, "select"));
+  fireEvent.submit(screen.getByRole("radio", { name: "Soup" }).closest("form") as Element);
+  expect(answers).toEqual([]);
+  fireEvent.click(screen.getByRole("radio", { name: "Noodles" }));
+  fireEvent.submit(screen.getByRole("radio", { name: "Noodles" }).closest("form") as Element);
+  cleanup();
+  render(page({ id: "call_2", tool: "delete_file", phase: "asking", input: {}, approvalId: "appr_2" }, "approval"));
+  fireEvent.click(screen.getByRole("button", { name: "Deny" }));
+  fireEvent.change(screen.getByRole("textbox"), { target: { value: "Not today" } });
+  fireEvent.submit(screen.getByRole("textbox").closest("form") as Element);
+  expect(answers).toEqual([{ kind: "success", output: "Noodles" }, ["appr_2", { approved: false, scope: "once", reason: "Not today" }]]);
+});
+
+it("the focus goes on with each answer and back to an answer that was not taken, never away from somebody who is elsewhere", () => {
+  requirement("cards:focus");
+  const view = (id: string, name: "open" | "sending"): CardView => ({ call: { ...call, id }, kind: "confirm", executor: "frontend", state: name === "open" ? { name, deadline: undefined } : { name } });
+  const page = (...cards: CardView[]): ReactNode => <><a href="#elsewhere">Elsewhere</a><CardList host={{ ...host, cards }} /></>;
+  const where = (): string | undefined => document.activeElement?.closest<HTMLElement>("[data-call]")?.dataset["call"];
+  const { rerender } = render(page(view("one", "open"), view("two", "open"), view("three", "open")));
+  expect(where()).toBe("one");
+  document.querySelector<HTMLElement>("[data-call=two] button")?.focus();
+  rerender(page(view("one", "open"), view("two", "sending"), view("three", "open")));
+  expect(where()).toBe("three");
+  rerender(page(view("one", "open"), view("two", "sending"), view("three", "sending")));
+  expect(where()).toBe("one");
+  screen.getByText("Elsewhere").focus();
+  rerender(page(view("one", "open"), view("two", "open"), view("three", "sending")));
+  expect(document.activeElement?.textContent).toBe("Elsewhere");
+});
+
 it("an address that must not be opened is shown as such and has no Open button", () => {
   requirement("cards:open-page");
   for (const url of ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"]) {
@@ -64,7 +128,7 @@ it("an address that must not be opened is shown as such and has no Open button",
 
 it("time left is short while it is short", () => {
   requirement("cards:states");
-  expect([54_000, 118_400, 0, -5, 5 * 3_600_000, 3 * 86_400_000].map((ms) => timeLeft(ms, 0))).toEqual(["0:54", "1:59", "0:00", "0:00", "5 hours", "3 days"]);
+  expect([54_000, 118_400, 0, -5, 3_600_000, 5 * 3_600_000, 3 * 86_400_000].map((ms) => timeLeft(ms, 0))).toEqual(["0:54", "1:59", "0:00", "0:00", "1 hour", "5 hours", "3 days"]);
 });
 
 it("what the page knows becomes a state", () => {

@@ -42,10 +42,13 @@ export function Copy({ icon: Icon, words, text }: { icon: LucideIcon; words: str
     setTimeout(() => setSaid(""), 1_800);
   };
   return (
-    <button type="button" className={PLAIN} onClick={() => void copy()}>
-      {said === "Copied" ? <Check size={14} aria-hidden="true" className="text-green" /> : <Icon size={14} aria-hidden="true" />}
-      <span role="status">{said === "" ? words : said}</span>
-    </button>
+    <>
+      <button type="button" aria-label={words} className={PLAIN} onClick={() => void copy()}>
+        {said === "Copied" ? <Check size={14} aria-hidden="true" className="text-green" /> : <Icon size={14} aria-hidden="true" />}
+        <span aria-hidden="true">{said === "" ? words : said}</span>
+      </button>
+      <span role="status" className="sr-only">{said}</span>
+    </>
   );
 }
 

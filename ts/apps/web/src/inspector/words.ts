@@ -107,7 +107,7 @@ export function count(number: number, noun: string): string {
 /** A colour for a run in the list; what it says stands in words beside it. */
 export function toneOf(run: InspectedRunRow): Tone {
   if (run.state === "done" && run.trouble !== undefined) {
-    return run.trouble.outcome === "timed_out" || run.trouble.outcome === "failure" ? "red" : "grey";
+    return run.trouble.outcome === "failure" ? "red" : "grey";
   }
   return stateOf(run.state).tone;
 }

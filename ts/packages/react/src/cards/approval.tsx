@@ -1,7 +1,7 @@
 // A person's yes or no before a call may run, with a way to change its input first.
 import { Pencil } from "lucide-react";
-import { type ReactNode, useState } from "react";
-import { useCardHost } from "../thread.tsx";
+import type { FormEvent, ReactNode } from "react";
+import { useCardHost, useDraft } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { sentenceOf } from "../words.ts";
 import { useAnswer } from "./answer.ts";
@@ -14,8 +14,8 @@ export function ApprovalCard({ view }: { view: CardView }): ReactNode {
   const { call, executor } = view;
   const { approve } = useCardHost();
   const { isOff } = useAnswer(view);
-  const [drafts, setDrafts] = useState<Drafts>();
-  const [reason, setReason] = useState<string>();
+  const [drafts, setDrafts] = useDraft<Drafts | undefined>(view, "input", undefined);
+  const [reason, setReason] = useDraft<string | undefined>(view, "reason", undefined);
   if (call.phase !== "asking") {
     return null;
   }
@@ -27,6 +27,10 @@ export function ApprovalCard({ view }: { view: CardView }): ReactNode {
       ...(approved && edited?.ok === true ? { input: edited.input } : {}),
       ...(!approved && reason ? { reason } : {}),
     });
+  const deny = (event: FormEvent): void => {
+    event.preventDefault();
+    decide(false);
+  };
   const isWrong = edited?.ok === false;
   const deciding = (
     <>
@@ -51,7 +55,10 @@ export function ApprovalCard({ view }: { view: CardView }): ReactNode {
     <Frame view={view} title={`${sentenceOf(call.tool)}?`} context={where} aside={<code className="fh-mono">{call.tool}</code>} actions={reason === undefined ? deciding : denying}>
       {drafts === undefined ? <InputTable input={call.input} /> : <InputForm input={call.input} drafts={drafts} onChange={setDrafts} isOff={isOff} />}
       {reason !== undefined && (
-        <input className="fh-input" aria-label="Why not? (may be empty)" placeholder="Why not? (may be empty)" autoFocus value={reason} disabled={isOff} onChange={(event) => setReason(event.target.value)} />
+        // one field and no button of its own: Enter sends it
+        <form onSubmit={deny}>
+          <input className="fh-input" aria-label="Why not? (may be empty)" placeholder="Why not? (may be empty)" autoFocus value={reason} disabled={isOff} onChange={(event) => setReason(event.target.value)} />
+        </form>
       )}
     </Frame>
   );

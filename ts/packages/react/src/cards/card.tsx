@@ -27,7 +27,7 @@ export function ToolCard({ view }: { view: CardView }): ReactNode {
     case "undelivered":
       return <Undelivered view={view} retryAt={state.retryAt} />;
     case "refused":
-      return <Refused view={view} reason={state.reason} />;
+      return <Refused view={view} reason={state.reason} canRetry={state.canRetry} />;
     case "no-client":
       return <NoClient view={view} client={state.client} since={state.since} />;
     case "timed-out":
@@ -107,13 +107,13 @@ function Undelivered({ view, retryAt }: { view: CardView; retryAt: number }): Re
   );
 }
 
-function Refused({ view, reason }: { view: CardView; reason: string }): ReactNode {
+function Refused({ view, reason, canRetry }: { view: CardView; reason: string; canRetry: boolean }): ReactNode {
   const { retry, discard } = useCardHost();
   const id = answerId(view);
   const actions = (
     <>
       <Button look="main" onClick={() => discard(id)}>Change answer</Button>
-      <Button look="quiet" onClick={() => retry(id)}>Try again</Button>
+      {canRetry && <Button look="quiet" onClick={() => retry(id)}>Try again</Button>}
     </>
   );
   return (

@@ -1,24 +1,18 @@
 // All open questions of a thread, whole, at the end of its talk. Owns the focus and what is announced.
 import { Hand } from "lucide-react";
-import { type ReactNode, useEffect, useRef } from "react";
+import { type ReactNode, useRef } from "react";
 import { CardHostProvider, type CardHost } from "../thread.tsx";
 import { isWaiting } from "../view.ts";
 import { questionOf } from "../words.ts";
 import { ToolCard } from "./card.tsx";
+import { useCardFocus } from "./focus.ts";
 import { Button } from "./frame.tsx";
-
-const CONTROLS = "button:not(:disabled), input:not([hidden]):not(:disabled), select:not(:disabled), textarea:not(:disabled)";
 
 export function CardList({ host }: { host: CardHost }): ReactNode {
   const list = useRef<HTMLDivElement>(null);
   const open = host.cards.filter(({ call }) => call.phase !== "settled");
   const waiting = open.filter(isWaiting);
-  const first = waiting[0]?.call.id;
-  useEffect(() => {
-    if (first !== undefined && list.current !== null && isFocusFree(list.current)) {
-      list.current.querySelector<HTMLElement>(`[data-call="${CSS.escape(first)}"]`)?.querySelector<HTMLElement>(CONTROLS)?.focus();
-    }
-  }, [first]);
+  useCardFocus(list, waiting);
   return (
     <CardHostProvider host={host}>
       <div ref={list} className="fh-cards">
@@ -51,11 +45,4 @@ export function ConnectionLine({ host: { connection, retryNow } }: { host: CardH
       <Button look="quiet" onClick={retryNow}>Resume now</Button>
     </p>
   );
-}
-
-/** Whoever is writing, or is in another card, is not moved. */
-function isFocusFree(list: HTMLElement): boolean {
-  const active = document.activeElement;
-  const isWriting = (active instanceof HTMLInputElement || active instanceof HTMLTextAreaElement) && active.value !== "" && !active.disabled;
-  return !isWriting && !(active !== null && list.contains(active) && !(active as HTMLButtonElement).disabled);
 }

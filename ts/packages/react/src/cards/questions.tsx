@@ -1,5 +1,6 @@
 // Cards that ask in words: confirm, text, select, colour.
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type FormEvent, type ReactNode, useId } from "react";
+import { useDraft } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { questionOf } from "../words.ts";
 import { useAnswer } from "./answer.ts";
@@ -22,7 +23,7 @@ const MANY = 10_000;
 
 export function TextCard({ view }: Card): ReactNode {
   const { isOff, answer, skip } = useAnswer(view);
-  const [text, setText] = useState("");
+  const [text, setText] = useDraft(view, "text", "");
   const id = useId();
   const isTooLong = text.length > MANY;
   const isSendable = !isOff && text.trim() !== "" && !isTooLong;
@@ -52,34 +53,43 @@ const RADIOS_AT_MOST = 5;
 
 export function SelectCard({ view }: Card): ReactNode {
   const { isOff, answer, skip } = useAnswer(view);
-  const [chosen, setChosen] = useState("");
+  const [chosen, setChosen] = useDraft(view, "chosen", "");
   const name = useId();
+  const isSendable = !isOff && chosen !== "";
   const options = optionsOf(view);
   const label = questionOf(view.call);
+  const send = (event: FormEvent): void => {
+    event.preventDefault();
+    if (isSendable) {
+      answer(options[Number(chosen)]);
+    }
+  };
   const actions = (
     <>
-      <Button look="main" disabled={isOff || chosen === ""} onClick={() => answer(options[Number(chosen)])}>Send answer</Button>
+      <Button look="main" type="submit" form={name} disabled={!isSendable}>Send answer</Button>
       <Button look="quiet" disabled={isOff} onClick={skip}>Skip</Button>
     </>
   );
   return (
     <Frame view={view} title={label} context="Choose one" actions={actions}>
-      {options.length <= RADIOS_AT_MOST ? (
-        <fieldset className="fh-radios" disabled={isOff}>
-          <legend className="fh-hidden">{label}</legend>
-          {options.map((option, index) => (
-            <label key={index} className="fh-radio">
-              <input type="radio" name={name} value={index} checked={chosen === String(index)} onChange={() => setChosen(String(index))} />
-              <span>{option}</span>
-            </label>
-          ))}
-        </fieldset>
-      ) : (
-        <select className="fh-input" aria-label={label} value={chosen} disabled={isOff} onChange={(event) => setChosen(event.target.value)}>
-          <option value="" disabled>Choose one</option>
-          {options.map((option, index) => <option key={index} value={index}>{option}</option>)}
-        </select>
-      )}
+      <form id={name} onSubmit={send}>
+        {options.length <= RADIOS_AT_MOST ? (
+          <fieldset className="fh-radios" disabled={isOff}>
+            <legend className="fh-hidden">{label}</legend>
+            {options.map((option, index) => (
+              <label key={index} className="fh-radio">
+                <input type="radio" name={name} value={index} checked={chosen === String(index)} onChange={() => setChosen(String(index))} />
+                <span>{option}</span>
+              </label>
+            ))}
+          </fieldset>
+        ) : (
+          <select className="fh-input" aria-label={label} value={chosen} disabled={isOff} onChange={(event) => setChosen(event.target.value)}>
+            <option value="" disabled>Choose one</option>
+            {options.map((option, index) => <option key={index} value={index}>{option}</option>)}
+          </select>
+        )}
+      </form>
     </Frame>
   );
 }
@@ -91,7 +101,7 @@ function optionsOf({ call }: CardView): string[] {
 
 export function ColorCard({ view }: Card): ReactNode {
   const { isOff, answer, skip } = useAnswer(view);
-  const [hex, setHex] = useState("#3b5bdb");
+  const [hex, setHex] = useDraft(view, "hex", "#3b5bdb");
   const actions = (
     <>
       <Button look="main" disabled={isOff} onClick={() => answer({ hex })}>Send answer</Button>

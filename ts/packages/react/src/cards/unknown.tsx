@@ -1,12 +1,13 @@
 // A tool that this page has no card for: its input as JSON, and an answer as JSON.
 import { type ReactNode, useState } from "react";
+import { useDraft } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { useAnswer } from "./answer.ts";
 import { Button, Frame, Note } from "./frame.tsx";
 
 export function UnknownCard({ view }: { view: CardView }): ReactNode {
   const { isOff, answer, skip } = useAnswer(view);
-  const [text, setText] = useState("");
+  const [text, setText] = useDraft(view, "text", "");
   const [isWrong, setWrong] = useState(false);
   const send = (): void => {
     try {
