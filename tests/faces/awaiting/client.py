@@ -124,9 +124,9 @@ class Live:
         self._parser = Parser()
         self._chunks = response.aiter_bytes()
 
-    async def until(self, start: str) -> Turn:
-        """Everything up to a frame that starts so, and what came in the same piece."""
-        while not any(data.startswith(start) for data in self.turn.datas):
+    async def until(self, part: str) -> Turn:
+        """Everything up to a frame that has this in it, and what came in the same piece."""
+        while not any(part in data for data in self.turn.datas):
             self.turn.frames += self._parser.feed(await anext(self._chunks))
         return self.turn
 
