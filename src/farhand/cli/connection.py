@@ -1,4 +1,4 @@
-"""One connection: how large the head of a request may be and how long it may take.
+"""One connection: how large the head of a request may be and how long it may take; what may follow an answer.
 
 The server below reads heads of any size for as long as they take; a few thousand slow ones would be its end.
 Must not know what is asked.
@@ -52,6 +52,7 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
         # most heads come whole: no timer is made for them
         if not self._in_head:
+            self._watch_leftovers()
             return
         if self._seen > HEAD_BYTES + PIECE_BYTES:
             self.transport.write(_TOO_LARGE)
@@ -78,6 +79,19 @@ class Connection(HttpToolsProtocol):
         if size > HEAD_BYTES:
             raise ValueError("the head is too large")
 
+    def _watch_leftovers(self) -> None:
+        """What follows an answer without being a request: blank lines, the rest of a body that nobody reads.
+
+        The server below takes any of it as a sign of life and waits no more for anything. Not prolonged by
+        further data, or a byte now and then would keep the connection for ever.
+        """
+        if self._timer is None and self._is_idle() and self.transport.get_protocol() is self:
+            self._await_head()
+
+    def _is_idle(self) -> bool:
+        under_way: RequestResponseCycle | None = self.cycle
+        return under_way is None or under_way.response_complete
+
     def _await_head(self) -> None:
         self._timer = self.loop.call_later(HEAD_WITHIN_SEC, self._give_up)
 
@@ -88,8 +102,7 @@ class Connection(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         # the answer to the request before this one may still be under way
-        under_way: RequestResponseCycle | None = self.cycle
-        if under_way is None or under_way.response_complete:
+        if self._is_idle():
             self.transport.close()
         else:
             self._await_head()

@@ -220,3 +220,59 @@ async def test_a_slow_second_head_does_not_cut_the_answer_before_it(monkeypatch:
         may_answer.set()
         assert (await peer.answer()).endswith(b"4")
         assert await peer.until_closed() == b""
+
+
+async def refuse_unread(scope: Scope, receive: Receive, send: Send) -> None:
+    """As strangers are answered: nothing of the body is read."""
+    await send({"type": "http.response.start", "status": 401, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"no"})
+
+
+@requirement("serve:leftovers")
+@pytest.mark.parametrize(
+    ("head", "more"),
+    [
+        (b"GET / HTTP/1.1\r\nhost: x\r\n\r\n", b"\r\n"),
+        (b"GET / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n", b"x"),
+        (b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n", b"x"),
+        (b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    ],
+)
+async def test_what_follows_an_answer_without_being_a_request_does_not_keep_the_connection(
+    head: bytes, more: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "HEAD_WITHIN_SEC", 0.2)
+    async with listening(refuse_unread) as port, connected(port) as peer:
+        peer.send(head)
+        assert (await peer.answer()).endswith(b"no")
+        peer.send(more)
+        assert await peer.until_closed() == b""
+
+
+@requirement("serve:leftovers")
+async def test_a_byte_now_and_then_does_not_keep_the_connection_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection_module, "HEAD_WITHIN_SEC", 0.2)
+    async with listening(refuse_unread) as port, connected(port) as peer:
+        peer.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n")
+        assert (await peer.answer()).endswith(b"no")
+        closed = asyncio.ensure_future(peer.until_closed())
+        async with asyncio.timeout(20):
+            while not closed.done():
+                peer.send(b"x")
+                await asyncio.sleep(0.02)
+
+
+@requirement("serve:leftovers")
+async def test_a_request_behind_blank_lines_is_answered_and_the_connection_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection_module, "HEAD_WITHIN_SEC", 0.2)
+    async with listening() as port, connected(port) as peer:
+        for _ in range(3):
+            peer.send(b"\r\n")
+            peer.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert (await peer.answer()).startswith(b"HTTP/1.1 200")
+            # longer than what is waited for a head: an idle connection is the keep-alive's, not ours
+            await asyncio.sleep(0.3)
