@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -12,7 +14,9 @@ from farhand.core.event import CallRejected, RunFailed, RunFinished, StepFinishe
 from farhand.core.principal import LOCAL
 from farhand.core.thread import AssistantMessage, Text, UserMessage
 from farhand.models.base import Stop
+from farhand.models.openai import OpenAIChat
 from farhand.models.scripted import Ask, Begin, Moment, Say, Step, Think
+from farhand.testing import FakeOpenAI
 from tests.models.stage import PROVIDERS, Provider, deleted, noted, stage
 from tests.requirement import requirement
 
@@ -221,7 +225,7 @@ async def test_calls_without_an_id_are_told_apart() -> None:
         assert result.text == "[2, 'me']"
 
 
-@pytest.mark.parametrize("provider", PROVIDERS[:2], ids=lambda provider: provider.name)
+@pytest.mark.parametrize("provider", PROVIDERS[:3], ids=lambda provider: provider.name)
 @requirement("models:reasoning-kept")
 async def test_reasoning_goes_back_as_it_came_with_the_calls_it_led_to(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
@@ -233,3 +237,28 @@ async def test_reasoning_goes_back_as_it_came_with_the_calls_it_led_to(provider:
         assert (await at.agent.run("Add", thread="t")).text == "3"
         assert (await at.agent.run("Thanks", thread="t")).stop_reason == "end"
         assert "Two numbers, so I add." in str(at.fake.requests[-1].body)
+
+
+@pytest.mark.parametrize("member", ["reasoning_content", "reasoning"])
+@requirement("models:reasoning-kept")
+async def test_a_chat_server_that_wants_thoughts_back_gets_those_of_calls_as_they_were(
+    member: Literal["reasoning_content", "reasoning"], file_store: str
+) -> None:
+    def script(moment: Moment) -> Step:
+        if moment.text == "Add" and not moment.results:
+            return [Think("Two numbers, "), Think("so I add."), Say("Well."), Ask("add", {"a": 1, "b": 2})]
+        return [Think("Done."), Say("Three.")]
+
+    chat = replace(PROVIDERS[2], fake=lambda script: FakeOpenAI(script, reasoning=member))
+    async with stage(chat, script, file_store) as at:
+        assert (await at.agent.run("Add", thread="t")).text == "Well.Three."
+        await at.restart()
+        assert (await at.agent.run("Thanks", thread="t")).stop_reason == "end"
+        kept = [each.get(member) for each in at.fake.requests[-1].body["messages"]]
+        assert [each for each in kept if each] == ["Two numbers, so I add."]
+        other = OpenAIChat("another", base_url=at.fake.url)
+        at.agent.spec = replace(at.agent.spec, model=other)
+        await at.agent.run("And you?", thread="t")
+        assert "so I add." not in str(at.fake.requests[-1].body), "another's thoughts are none of its own"
+        at.fake.requests.pop()
+        await other.close()

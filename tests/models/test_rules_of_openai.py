@@ -211,6 +211,21 @@ async def test_a_good_chat_is_answered_as_the_script_says() -> None:
 
 
 @requirement("fakes:openai-rules")
+async def test_a_chat_server_may_want_thoughts_back_as_they_were() -> None:
+    script: list[Step] = [[Think("hm"), Ask("add", {"a": 1}, id="call_1")], "Three."]
+    async with FakeOpenAI(script, reasoning="reasoning_content") as fake, client(fake) as library:
+        await chat(library, messages=[HELLO], tools=[CHAT_FUNCTION])
+        for kept, words in (
+            ({}, "Missing `reasoning_content` field in the assistant message at message index 1."),
+            ({"reasoning_content": "hm!"}, "message index 1 was changed"),
+        ):
+            with pytest.raises(openai.BadRequestError, match=words):
+                await chat(library, messages=[HELLO, {**ASKED, **kept}, TOLD], tools=[CHAT_FUNCTION])
+        whole = {**ASKED, "reasoning_content": "hm"}
+        assert await chat(library, messages=[HELLO, whole, TOLD], tools=[CHAT_FUNCTION])
+
+
+@requirement("fakes:openai-rules")
 async def test_a_wrong_key_is_refused() -> None:
     async with FakeOpenAI(["never said"], key="right") as fake, client(fake) as library:
         with pytest.raises(openai.AuthenticationError):

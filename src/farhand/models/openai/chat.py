@@ -36,14 +36,14 @@ class OpenAIChat(OpenAIModel):
     _reserved = frozenset({"model", "messages", "tools", "functions", "function_call", "stream", "timeout"})
 
     def _hearing(self, names: Names) -> Answer:
-        return Answer(names)
+        return Answer(names, self._model)
 
     def _request(self, telling: Telling) -> Request:
         request = {
             "model": self._model,
             "stream_options": {"include_usage": True},
             **self._options,
-            "messages": messages_of(telling),
+            "messages": messages_of(telling, self._model),
         }
         tools = tools_of(telling)
         return {**request, "tools": tools} if tools else request

@@ -19,13 +19,16 @@ from farhand.models.base import (
     InputDelta,
     ModelEvent,
     ReasoningDelta,
+    ReasoningDone,
     Stop,
     StopReason,
     TextDelta,
 )
 from farhand.models.calling import Names
+from farhand.models.openai.chat_messages import PROVIDER
 from farhand.models.openai.chat_stream import Done, Heard
 from farhand.models.reading import counted
+from farhand.models.telling import echo_by
 
 if TYPE_CHECKING:
     from openai.types.chat.chat_completion_chunk import ChoiceDelta, ChoiceDeltaToolCall
@@ -43,8 +46,9 @@ _REASONING = ("reasoning_content", "reasoning")
 class Answer:
     """`stop` is there once the answer is complete."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, model: str) -> None:
         self._names = names
+        self._thinking = _Thinking(model)
         self._calls: list[_Writing] = []
         self._at: dict[int | None, _Writing] = {}
         self._reason: StopReason | None = None
@@ -73,9 +77,9 @@ class Answer:
                 yield from self._finish(_REASONS.get(choice.finish_reason, "other"))
 
     def _hear_delta(self, delta: ChoiceDelta) -> Iterator[ModelEvent]:
-        thought = _extra(delta)
-        if thought:
-            yield ReasoningDelta(thought)
+        yield from self._thinking.hear(delta)
+        if delta.content or delta.refusal or delta.tool_calls:
+            yield from self._thinking.end()
         if delta.content:
             self._said = True
             yield TextDelta(delta.content)
@@ -95,6 +99,7 @@ class Answer:
         yield from call.go_on(self._names.name(name), text)
 
     def _finish(self, reason: StopReason) -> Iterator[ModelEvent]:
+        yield from self._thinking.end()
         # of an answer that was cut, the last call is cut
         whole = self._calls[:-1] if reason == "length" else self._calls
         for call in self._calls:
@@ -104,6 +109,27 @@ class Answer:
         if reason == "end" and self._calls:
             reason = "calls"
         self._reason = "refusal" if self._refused and reason == "end" else reason
+
+
+class _Thinking:
+    """Reasoning, as compatible servers send it beside what the API knows; some want it back with calls."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._member = ""
+
+    def hear(self, delta: ChoiceDelta) -> Iterator[ModelEvent]:
+        extra = delta.model_extra or {}
+        for member in _REASONING:
+            if isinstance(extra.get(member), str) and extra[member]:
+                self._member = member
+                yield ReasoningDelta(extra[member])
+                return
+
+    def end(self) -> Iterator[ModelEvent]:
+        if self._member:
+            yield ReasoningDone(echo_by(PROVIDER, {"model": self._model, "member": self._member}))
+        self._member = ""
 
 
 class _Writing:
@@ -151,10 +177,3 @@ def _is_whole(text: str) -> bool:
     except msgspec.DecodeError:
         return False
     return True
-
-
-def _extra(delta: ChoiceDelta) -> str:
-    """Reasoning, as compatible servers send it beside what the API knows."""
-    extra = delta.model_extra or {}
-    found = next((extra[name] for name in _REASONING if isinstance(extra.get(name), str)), "")
-    return str(found)

@@ -1,25 +1,28 @@
 """A prompt as Chat Completions takes it. Plain JSON, no library, no network.
 
 The API's rules: right after an assistant message with calls stands one `tool` message for each of them; no
-content is empty. Tool messages are text: the images of a step's results follow in a message of their own.
+content is empty. Servers whose models think want back what led to calls, and only that. Tool messages are
+text: the images of a step's results follow in a message of their own.
 """
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
-from farhand.core.thread import AssistantMessage, Message, ResultsMessage, UserMessage, text_of
+from farhand.core.thread import AssistantMessage, Message, Reasoning, ResultsMessage, UserMessage, text_of
 from farhand.models.base import Image
 from farhand.models.shown import IMAGES_OF, as_data_url, input_text, user_parts, words
-from farhand.models.telling import Telling
+from farhand.models.telling import Telling, echoed
 
+PROVIDER = "openai-chat"
 LONGEST_ID = 40
 
 Item: TypeAlias = dict[str, object]
 
 
-def messages_of(telling: Telling) -> list[Item]:
-    told = [item for message in telling.prompt.messages for item in _items(message, telling)]
+def messages_of(telling: Telling, model: str) -> list[Item]:
+    """`model` is who is asked: what another one thought is none of its own."""
+    told = [item for message in telling.prompt.messages for item in _items(message, telling, model)]
     if not telling.prompt.instructions:
         return told
     return [{"role": "system", "content": telling.prompt.instructions}, *told]
@@ -39,17 +42,17 @@ def tools_of(telling: Telling) -> list[Item]:
     ]
 
 
-def _items(message: Message, telling: Telling) -> list[Item]:
+def _items(message: Message, telling: Telling, model: str) -> list[Item]:
     match message:
         case UserMessage():
             return [{"role": "user", "content": _content(user_parts(message, telling.prompt))}]
         case AssistantMessage():
-            return _said(message, telling)
+            return _said(message, telling, model)
         case ResultsMessage():
             return _results(message, telling)
 
 
-def _said(message: AssistantMessage, telling: Telling) -> list[Item]:
+def _said(message: AssistantMessage, telling: Telling, model: str) -> list[Item]:
     text = text_of(message)
     said: Item = {"role": "assistant", "content": text if text.strip() else None}
     calls = [
@@ -61,8 +64,19 @@ def _said(message: AssistantMessage, telling: Telling) -> list[Item]:
         for asked in message.asked
     ]
     if calls:
-        return [{**said, "tool_calls": calls}]
+        return [{**said, **_thoughts(message, model), "tool_calls": calls}]
     return [said] if said["content"] else []
+
+
+def _thoughts(message: AssistantMessage, model: str) -> Item:
+    """As they came: under the same name, in one piece."""
+    thoughts: dict[str, str] = {}
+    for part in message.parts:
+        echo = echoed(PROVIDER, part) if isinstance(part, Reasoning) else None
+        if isinstance(part, Reasoning) and echo is not None and echo.get("model") == model:
+            member = str(echo.get("member"))
+            thoughts[member] = thoughts.get(member, "") + part.text
+    return dict(thoughts)
 
 
 def _results(message: ResultsMessage, telling: Telling) -> list[Item]:

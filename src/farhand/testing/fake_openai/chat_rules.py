@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from farhand.testing.fake_openai.names import bad, check_functions, check_image, check_length
 from farhand.testing.fake_provider import Json
@@ -20,6 +20,23 @@ def check_chat(body: Json) -> None:
     _check_shapes(messages)
     _check_pairs(messages)
     _check_images(messages)
+
+
+def check_thoughts(body: Json, member: str, thoughts: Collection[str]) -> None:
+    """What servers of models that think ask for: what led to calls comes back with them, as it was."""
+    for number, message in enumerate(body["messages"]):
+        if not message.get("tool_calls") or not thoughts:
+            continue
+        if not message.get(member):
+            raise bad(
+                f"Missing `{member}` field in the assistant message at message index {number}.",
+                param=f"messages[{number}].{member}",
+            )
+        if message[member] not in thoughts:
+            raise bad(
+                f"The `{member}` in the assistant message at message index {number} was changed.",
+                param=f"messages[{number}].{member}",
+            )
 
 
 def _check_shapes(messages: Sequence[Json]) -> None:

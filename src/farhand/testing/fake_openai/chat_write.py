@@ -34,7 +34,12 @@ _numbers = itertools.count(1)
 
 
 class ChunkWriter:
-    def __init__(self, body: Json) -> None:
+    """`thoughts` collects what was thought, as a server may want it back, under the name `member`."""
+
+    def __init__(self, body: Json, member: str, thoughts: set[str]) -> None:
+        self._member = member
+        self._thoughts = thoughts
+        self._thought = ""
         self._input_tokens = len(msgspec.json.encode(body["messages"])) // 4
         self._wants_usage = bool((body.get("stream_options") or {}).get("include_usage"))
         self._said = 0
@@ -54,7 +59,8 @@ class ChunkWriter:
             case TextDelta(text=text):
                 return self._delta(content=text)
             case ReasoningDelta(text=text):
-                return self._delta(reasoning_content=text)
+                self._thought += text
+                return self._delta(**{self._member: text})
             case CallStart(index=index, tool=tool, model_call_id=theirs):
                 call = f"call_fake{next(_numbers)}" if theirs is None else theirs
                 begun = {"index": index, "type": "function", "function": {"name": tool, "arguments": ""}}
@@ -71,6 +77,8 @@ class ChunkWriter:
         return frame(msgspec.json.encode({"error": error}))
 
     def _stop(self, stop: Stop) -> bytes:
+        if self._thought:
+            self._thoughts.add(self._thought)
         ended = self._chunk([{"index": 0, "delta": {}, "finish_reason": _REASONS[stop.reason]}])
         if not self._wants_usage:
             return ended + DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,7 +12,7 @@ from starlette.routing import Route
 from farhand.models.scripted.model import Script
 from farhand.models.scripted.step import Step
 from farhand.testing.fake_openai.chat_read import prompt_of_chat
-from farhand.testing.fake_openai.chat_rules import check_chat
+from farhand.testing.fake_openai.chat_rules import check_chat, check_thoughts
 from farhand.testing.fake_openai.chat_write import ChunkWriter
 from farhand.testing.fake_openai.responses_read import prompt_of_response
 from farhand.testing.fake_openai.responses_rules import check_response
@@ -22,13 +23,28 @@ _TYPES = {429: "rate_limit_error", 500: "server_error", 503: "server_error"}
 
 
 class FakeOpenAI(FakeProvider):
-    """Answers as its script says, on both APIs. An `Ask` with the id `""` is sent without one in a chat."""
+    """Answers as its script says, on both APIs. An `Ask` with the id `""` is sent without one in a chat.
+
+    Args:
+        script: As for `ScriptedModel`.
+        key: The only key that is good; without it any is.
+        reasoning: The member of a chat's message that holds what the model thought; it is wanted back with
+            calls, unchanged, as servers of models that think want it. Without it nobody asks for it.
+    """
 
     prefix = "/v1"
 
-    def __init__(self, script: Script | Sequence[Step | Script], *, key: str | None = None) -> None:
+    def __init__(
+        self,
+        script: Script | Sequence[Step | Script],
+        *,
+        key: str | None = None,
+        reasoning: Literal["reasoning_content", "reasoning"] | None = None,
+    ) -> None:
         super().__init__(script, key=key)
         self._reasons: dict[str, str] = {}
+        self._reasoning = reasoning
+        self._thoughts: set[str] = set()
 
     def routes(self) -> list[Route]:
         return [
@@ -55,4 +71,7 @@ class FakeOpenAI(FakeProvider):
 
     async def _answer_chat(self, seen: FakeRequest, request: Request) -> Response:
         check_chat(seen.body)
-        return await self.stream(prompt_of_chat(seen.body), ChunkWriter(seen.body))
+        if self._reasoning is not None:
+            check_thoughts(seen.body, self._reasoning, self._thoughts)
+        writer = ChunkWriter(seen.body, self._reasoning or "reasoning_content", self._thoughts)
+        return await self.stream(prompt_of_chat(seen.body), writer)

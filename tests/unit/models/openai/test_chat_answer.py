@@ -12,6 +12,7 @@ from farhand.models.base import (
     InputDelta,
     ModelEvent,
     ReasoningDelta,
+    ReasoningDone,
     Stop,
     TextDelta,
 )
@@ -40,7 +41,7 @@ def heard(answer: Answer, *chunks: Heard) -> list[ModelEvent]:
 
 
 def fresh() -> Answer:
-    return Answer(Names(["look", "listen"]))
+    return Answer(Names(["look", "listen"]), "m")
 
 
 def test_pieces_are_told_apart_by_their_index() -> None:
@@ -151,9 +152,13 @@ def test_of_an_answer_that_was_cut_the_last_call_is_not_whole() -> None:
     assert answer.stop == Stop("length")
 
 
-def test_reasoning_is_heard_under_either_of_its_names() -> None:
-    told = heard(fresh(), chunk(reasoning_content="hm"), chunk(reasoning="so"), chunk(content="Yes."))
-    assert told == [ReasoningDelta("hm"), ReasoningDelta("so"), TextDelta("Yes.")]
+@pytest.mark.parametrize("member", ["reasoning_content", "reasoning"])
+def test_reasoning_is_heard_under_either_of_its_names_and_marked_to_go_back_under_it(member: str) -> None:
+    done = ReasoningDone({"openai-chat": {"model": "m", "member": member}})
+    told = heard(fresh(), chunk(**{member: "hm"}), chunk(**{member: " so"}), chunk(content="Yes."))
+    assert told == [ReasoningDelta("hm"), ReasoningDelta(" so"), done, TextDelta("Yes.")]
+    asked = chunk(tool_calls=[piece(0, "{}", name="look")])
+    assert heard(fresh(), chunk(**{member: "hm"}), asked)[:2] == [ReasoningDelta("hm"), done]
 
 
 def test_a_refusal_is_told_and_is_one() -> None:

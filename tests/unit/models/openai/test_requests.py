@@ -84,7 +84,7 @@ def test_images_stand_in_messages_and_in_results_of_a_response() -> None:
 def test_images_stand_in_messages_of_a_chat_and_follow_the_results_that_brought_them() -> None:
     sent = UserMessage("m1", (Text("See"), File(REF, "a.png", "image/png", 3)))
     prompt = Prompt((sent, said(ASKED), found({"ref": REF})), images=PHOTO)
-    first, _, result, last = chat_messages.messages_of(Telling(prompt))
+    first, _, result, last = chat_messages.messages_of(Telling(prompt), "m")
     image = {"type": "image_url", "image_url": {"url": URL}}
     assert first["content"] == [{"type": "text", "text": "See"}, image]
     assert result["content"] == NOTED
@@ -97,7 +97,7 @@ def test_a_chat_has_one_tool_message_for_each_call_and_no_empty_content() -> Non
     prompt = Prompt(
         (HELLO, said(Text(" "), ASKED), found("blue"), said(Text("\n"))), instructions="Be brief."
     )
-    told = chat_messages.messages_of(Telling(prompt))
+    told = chat_messages.messages_of(Telling(prompt), "m")
     function = {"name": "look", "arguments": '{"at":"sea"}'}
     assert told == [
         {"role": "system", "content": "Be brief."},
