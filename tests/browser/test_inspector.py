@@ -1,0 +1,178 @@
+"""The Inspector beside a running chat: what it shows, and what can be taken away from it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Locator, expect
+
+from tests.browser.visitor import Visitor, Visitors
+from tests.process import FarhandProcess, farhand_process
+from tests.requirement import requirement
+
+pytestmark = requirement("page:inspector")
+
+CLIPBOARD = ("clipboard-read", "clipboard-write")
+ENDS_WITHIN_SEC = 50
+READ_CLIPBOARD = "navigator.clipboard.readText()"
+
+
+@pytest.fixture
+async def own(tmp_path: Path) -> AsyncIterator[FarhandProcess]:
+    """A demo of the test's own: the Inspector lists all runs."""
+    async with farhand_process("demo", env={"FARHAND_DEMO_FOLDER": str(tmp_path / "scratch")}) as server:
+        yield server
+
+
+@pytest.fixture
+async def guest(own: FarhandProcess, visitors: Visitors) -> Visitor:
+    return await visitors.at(own, allowed=CLIPBOARD, size=(1520, 900))
+
+
+async def test_a_run_is_watched_live_from_the_question_to_the_answer(
+    guest: Visitor, visitors: Visitors
+) -> None:
+    await guest.tries("Yes or no")
+    await expect(guest.card("Shall I go on?")).to_be_visible()
+    watcher = await visitors.beside(guest)
+    await guest.page.bring_to_front()
+    href = await guest.main.get_by_role("link", name="Inspect run").get_attribute("href")
+    await watcher.page.goto(f"{guest.server.url}{href}")
+    await expect(watcher.main.get_by_text("Waiting for you", exact=True)).to_be_visible()
+    await expect(watcher.main.get_by_text("so far")).to_be_visible()
+    await guest.presses("Yes")
+    await expect(watcher.main.get_by_text("Done", exact=True)).to_be_visible()
+    await expect(watcher.main.get_by_text("in all", exact=True)).to_be_visible()
+    await watcher.main.get_by_role("link", name="user_confirm").first.click()
+    panel = watcher.page.locator("body")
+    for sentence in ("Asked by the model", "Answer taken, once", "Model went on"):
+        await expect(panel.get_by_text(sentence)).to_be_visible()
+
+
+async def test_the_parts_of_the_time_add_up_to_the_whole(guest: Visitor) -> None:
+    await guest.asks("What is the weather in Oslo?")
+    await guest.sees("degrees Fahrenheit")
+    await guest.main.get_by_role("link", name="Inspect run").click()
+    figures = guest.main.locator("dl")
+    await expect(figures.get_by_text("in all")).to_be_visible()
+    whole, *parts = [seconds_of(await each.inner_text()) for each in (await figures.locator("dd").all())[:6]]
+    assert whole > 0
+    assert round(sum(parts), 1) == whole
+
+
+async def test_input_output_and_the_exact_frames_of_a_call(guest: Visitor) -> None:
+    panel = await a_settled_call(guest)
+    await panel.get_by_role("tab", name="Input").click()
+    await expect(panel.get_by_role("tabpanel")).to_contain_text("What is your name?")
+    await guest.page.keyboard.press("ArrowRight")
+    await expect(panel.get_by_role("tab", name="Output")).to_have_attribute("aria-selected", "true")
+    await expect(panel.get_by_role("tabpanel")).to_contain_text('"Ada"')
+    await panel.get_by_role("tab", name="Wire").click()
+    await expect(panel.get_by_role("tabpanel")).to_contain_text("tool-input-available")
+
+
+async def test_an_answer_that_is_sent_again_changes_nothing(guest: Visitor) -> None:
+    panel = await a_settled_call(guest)
+    await panel.get_by_role("button", name="Send again").click()
+    await expect(panel.get_by_text(re.compile("nothing changed"))).to_be_visible()
+
+
+async def test_the_copied_command_is_told_that_it_repeats(guest: Visitor) -> None:
+    panel = await a_settled_call(guest)
+    await panel.get_by_role("button", name="Copy as curl").click()
+    await expect(panel.get_by_role("status").filter(has_text="Copied")).to_have_count(1)
+    command = await guest.page.evaluate(READ_CLIPBOARD)
+    assert guest.server.token not in command
+    assert shlex.split(command)[0] == "curl"
+    said = await ran("sh", "-c", command, FARHAND_TOKEN=guest.server.token)
+    assert '"ok":true' in said.replace(" ", "")
+
+
+async def test_the_copied_test_passes_when_it_is_saved_and_run(guest: Visitor, tmp_path: Path) -> None:
+    await a_settled_call(guest)
+    await guest.main.get_by_role("button", name="Copy as test").click()
+    await expect(guest.main.get_by_role("status").filter(has_text="Copied")).to_have_count(1)
+    copied = tmp_path / "test_copied.py"
+    copied.write_text(await guest.page.evaluate(READ_CLIPBOARD))
+    alone = ("-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(copied))
+    assert "1 passed" in await ran(sys.executable, "-m", "pytest", *alone)
+
+
+async def test_runs_are_searched_and_the_replay_shows_how_it_went(guest: Visitor) -> None:
+    await guest.asks("What is the weather in Oslo?")
+    await guest.sees("degrees Fahrenheit")
+    await guest.asks("Make me a coffee")
+    await guest.sees("It seems that I cannot")
+    await guest.page.goto(f"{guest.server.url}/_farhand")
+    runs = guest.page.get_by_role("navigation", name="Runs")
+    await expect(runs.get_by_role("link")).to_have_count(2)
+    await guest.page.keyboard.press("/")
+    await guest.page.keyboard.type("weather")
+    await expect(runs.get_by_role("link")).to_have_count(1)
+    await runs.get_by_role("link").click()
+    await guest.main.get_by_role("button", name="Replay").click()
+    await expect(guest.main.get_by_role("button", name="Stop replay")).to_be_visible()
+    await expect(guest.main.get_by_role("button", name="Replay", exact=True)).to_be_visible()
+
+
+async def test_what_waits_is_allowed_from_the_inspectors_inbox(guest: Visitor) -> None:
+    await guest.tries("Delete an old draft")
+    chat = guest.page.url
+    await expect(guest.card("Delete file?")).to_be_visible()
+    await guest.page.goto(f"{guest.server.url}/_farhand#/inbox")
+    await guest.main.get_by_role("button", name="Allow once").click()
+    await guest.sees("Nobody is waited for.")
+    await guest.page.goto(chat)
+    await guest.sees("old-draft.txt is gone.")
+
+
+async def test_tools_clients_and_events_are_listed(guest: Visitor) -> None:
+    await guest.asks("What is the weather in Oslo?")
+    await guest.sees("degrees Fahrenheit")
+    await guest.page.goto(f"{guest.server.url}/_farhand#/tools")
+    await guest.sees("get_current_weather")
+    await guest.page.goto(f"{guest.server.url}/_farhand#/events")
+    await guest.sees("call-settled")
+    async with guest.server.client() as client:
+        schema = {"type": "object", "properties": {}}
+        offer = [{"id": "scan", "description": "Scan a sheet.", "parameters": schema}]
+        await client.post("/client-tools/register", json={"clientID": "studio-mac", "tools": offer})
+    await guest.page.goto(f"{guest.server.url}/_farhand#/clients")
+    await guest.sees("studio-mac")
+
+
+async def a_settled_call(guest: Visitor) -> Locator:
+    """A call of the person's name, answered, and the panel that shows its life."""
+    await guest.tries("My name")
+    await guest.main.get_by_role("textbox", name="What is your name?").fill("Ada")
+    await guest.presses("Send answer")
+    await guest.sees("Nice to meet you, Ada.")
+    await guest.main.get_by_role("link", name="Inspect run").click()
+    await guest.main.get_by_role("link", name="ask_text").first.click()
+    panel = guest.page.locator("body")
+    await expect(panel.get_by_text("Answer taken, once")).to_be_visible()
+    return panel
+
+
+async def ran(*command: str, **variables: str) -> str:
+    """What the command printed; it has to end well."""
+    process = await asyncio.create_subprocess_exec(
+        *command, env={"PATH": os.environ["PATH"], **variables}, stdout=subprocess.PIPE
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), ENDS_WITHIN_SEC)
+    assert process.returncode == 0, out.decode()
+    return out.decode()
+
+
+def seconds_of(figure: str) -> float:
+    number, unit = figure.split()
+    assert unit == "s", figure
+    return float(number)
