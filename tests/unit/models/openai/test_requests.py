@@ -121,3 +121,15 @@ def test_a_tool_without_a_schema_takes_an_object() -> None:
         "description": "Look.",
         "parameters": schema,
     }
+
+
+@requirement("models:reasoning-kept")
+def test_thoughts_go_back_to_the_model_of_the_chat_that_had_them_and_with_calls_alone() -> None:
+    thought = Reasoning("hm", {"openai-chat": {"model": "m", "member": "reasoning"}})
+    asked = AssistantMessage("run_1", 1, (thought, Asked("call_1", "look", {}, "c1")))
+    found = ResultsMessage("run_1", 1, (Resolved("call_1", "look", {}, Success("blue"), "c1"),))
+    done = AssistantMessage("run_1", 2, (thought, Text("Blue.")))
+    telling = Telling(Prompt((UserMessage("m1", (Text("go"),)), asked, found, done)))
+    for model, kept in (("m", [None, "hm", None, None]), ("another", [None] * 4)):
+        told = chat_messages.messages_of(telling, model)
+        assert [each.get("reasoning") for each in told] == kept
