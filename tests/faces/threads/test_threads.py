@@ -438,3 +438,21 @@ async def test_health_and_readiness_need_no_credential(serve: Serve) -> None:
 async def test_without_a_credential_nothing_is_shown(serve: Serve, path: str) -> None:
     response = await (await serve(Scene(["x"]).agent)).stranger.get(path)
     assert (response.status_code, response.json()["error"]["code"]) == (401, "unauthenticated")
+
+
+@requirement("threads:failure")
+async def test_a_failed_chat_says_its_run_its_cause_and_its_code_after_a_reload_too(
+    serve: Serve, store: str
+) -> None:
+    def script(moment: Moment) -> Step:
+        return Fail("the line is down") if moment.text == "fail" else "Hello."
+
+    page = Page((await serve(Scene(script).agent, store=store)).http)
+    await page.say("fail")
+    told = await shown(page)
+    assert told["state"] == "failed"
+    assert told["runId"].startswith("run_")
+    assert told["failure"]["code"] == "model_fault"
+    assert "the line is down" in told["failure"]["message"]
+    await page.say("hi")
+    assert "failure" not in await shown(page)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from msgspec import UNSET, UnsetType
 
 from farhand.core.call import Call, Phase
+from farhand.core.event import Entry, RunFailed
 from farhand.core.outcome import (
     Cancelled,
     Denied,
@@ -22,7 +23,7 @@ from farhand.core.outcome import (
     kind_of,
     told_to_people,
 )
-from farhand.core.run import Run
+from farhand.core.run import Run, RunState
 from farhand.core.thread import (
     Asked,
     AssistantMessage,
@@ -40,6 +41,7 @@ from farhand.errors import FarhandError
 from farhand.faces.threads.shapes import (
     AboutShape,
     ApprovalShape,
+    FailureShape,
     OpenCall,
     Part,
     ThreadPage,
@@ -49,6 +51,15 @@ from farhand.faces.threads.shapes import (
     UIMessage,
 )
 from farhand.wire.json_out import encode
+
+
+class Seen(NamedTuple):
+    """A thread, its last run, and how the journal of that run ends."""
+
+    thread: Thread
+    run: Run | None
+    last: Sequence[Entry] = ()
+
 
 Results = Mapping[str, Resolved]
 Calls = Mapping[str, Call]
@@ -62,15 +73,17 @@ def encode_page(rows: Sequence[tuple[Thread, Run | None, int]], following: str |
     return encode(ThreadPage(threads, following if following is not None else UNSET))
 
 
-def encode_thread(
-    thread: Thread, run: Run | None, messages: Sequence[Message], calls: Sequence[Call], *, root: str = ""
-) -> bytes:
+def encode_thread(seen: Seen, messages: Sequence[Message], calls: Sequence[Call], *, root: str = "") -> bytes:
     """`calls` are those of the last run, and every open one; `root` is the path that a host mounts us at."""
+    thread, run = seen.thread, seen.run
     open_calls = [open_call(call, thread.title) for call in calls if call.phase is not Phase.SETTLED]
     shown = ui_messages(messages, {call.call_id: call for call in calls})
     for part in (part for message in shown for part in message.parts):
         part.url = part.url if part.url is UNSET else f"{root}{part.url}"
-    return encode(ThreadShape(thread.thread_id, thread.title, state_of(run), shown, open_calls))
+    shape = ThreadShape(thread.thread_id, thread.title, state_of(run), shown, open_calls)
+    shape.run_id = run.run_id if run is not None else UNSET
+    shape.failure = failure_of(run, seen.last)
+    return encode(shape)
 
 
 def encode_inbox(calls: Iterable[tuple[Call, str]]) -> bytes:
@@ -95,6 +108,14 @@ def state_of(run: Run | None) -> str:
     if not run.active:
         return run.state.value
     return "waiting" if run.waits else "running"
+
+
+def failure_of(run: Run | None, last: Sequence[Entry]) -> FailureShape | UnsetType:
+    if run is None or run.state is not RunState.FAILED:
+        return UNSET
+    told = [each.event for each in last if isinstance(each.event, RunFailed)]
+    code = told[-1].code if told else "failed"
+    return FailureShape(code, run.error or "The last answer failed. Send the message again.")
 
 
 def open_call(call: Call, title: str) -> OpenCall:

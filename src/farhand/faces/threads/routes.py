@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from farhand.agent.farhand import Farhand
+from farhand.core.event import Entry
+from farhand.core.run import Run, RunState
 from farhand.core.thread import Thread
 from farhand.errors import Malformed, NotFound
 from farhand.faces.base import Face, Request, Route
 from farhand.faces.threads.decode import decode_page, decode_title
 from farhand.faces.threads.encode import (
+    Seen,
     encode_about,
     encode_error,
     encode_inbox,
@@ -69,7 +74,8 @@ class _Endpoints:
             if call.run_id is None
         ]
         root = str(request.scope.get("root_path", ""))
-        await request.reply(200, encode_thread(thread, run, messages, [*of_run, *alone], root=root))
+        seen = Seen(thread, run, await self._end_of(run) if run is not None else ())
+        await request.reply(200, encode_thread(seen, messages, [*of_run, *alone], root=root))
 
     async def rename(self, request: Request) -> None:
         title = decode_title(await request.json(), self._farhand.settings.limits)
@@ -96,6 +102,12 @@ class _Endpoints:
 
     async def about(self, request: Request) -> None:
         await request.reply(200, encode_about(self._farhand.spec.model.name))
+
+    async def _end_of(self, run: Run) -> Sequence[Entry]:
+        """The end of a journal says why a run failed; that somebody has heard of it may stand behind."""
+        if run.state is not RunState.FAILED:
+            return ()
+        return await self._farhand.kit.store.events(run.owner, run.run_id, after=max(0, run.last_seq - 2))
 
     async def _load(self, request: Request) -> Thread:
         thread = await self._farhand.thread(request.owner, request.parameter("thread_id"))

@@ -77,12 +77,22 @@ class AboutShape(Struct, rename="camel"):
     model: str
 
 
+class FailureShape(Struct):
+    """Why the last run ended without an answer: a stable code, the cause and the next step."""
+
+    code: str
+    message: str
+
+
 class ThreadShape(Struct, rename="camel"):
     id: str
     title: str
     state: str
     messages: list[UIMessage]
     open_calls: list[OpenCall]
+    run_id: str | UnsetType = UNSET
+    """The last run; a run that failed early has no message that would name it."""
+    failure: FailureShape | UnsetType = UNSET
 
 
 class ToolShape(Struct, rename="camel"):

@@ -5,6 +5,12 @@ export type About = {
   readonly model: string;
 };
 
+/** Why the last run ended without an answer: a stable code, the cause and the next step. */
+export type FailureShape = {
+  readonly code: string;
+  readonly message: string;
+};
+
 export type OpenCall = {
   readonly callId: string;
   readonly threadId: string;
@@ -26,6 +32,8 @@ export type Thread = {
   readonly state: string;
   readonly messages: ReadonlyArray<UIMessage>;
   readonly openCalls: ReadonlyArray<OpenCall>;
+  readonly runId?: string;
+  readonly failure?: FailureShape;
 };
 
 export type ThreadPage = {
