@@ -6,6 +6,8 @@ pages can be laid beside them.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import struct
 import zlib
 from collections.abc import AsyncIterator
@@ -28,6 +30,8 @@ REPORT = "The street lamp outside number 14 is dead. Can you report it for me?"
 SCANS = "Rename the scans"
 NOTES = "Copy the meeting notes"
 THREAD = "lamp"
+# pictures are of people, who take their time; tests are not
+PACE_SEC = 1.5 if os.environ.get("SCREENSHOTS") else 0.0
 FORM = "https://northgate.example/report"
 
 
@@ -107,12 +111,20 @@ async def played(server: FarhandProcess) -> AsyncIterator[None]:
         await far.called("ask_text")
         await far.chat(REPORT, thread=THREAD)
         place = {"lat": 54.9783, "lon": -1.6178, "accuracy": 20}
-        await far.ack((await far.called("get_location")).call_id, place)
-        await far.ack((await far.called("photo")).call_id, await uploaded(server))
-        opened = {"url": FORM, "viewKey": "panel-1"}
-        await far.ack((await far.called("open_url")).call_id, opened)
+        await answered(far, "open_url", {"url": FORM, "viewKey": "panel-1"})
+        await answered(far, "get_location", place)
+        await answered(far, "photo", await uploaded(server))
         await far.asked("send_report")
         yield
+
+
+async def answered(far: FarClient, tool_name: str, output: object) -> None:
+    """As a person does it: a look, a press, and what the browser then does."""
+    call = await far.called(tool_name)
+    await asyncio.sleep(PACE_SEC)
+    await far.take(call.call_id)
+    await asyncio.sleep(PACE_SEC / 3)
+    await far.ack(call.call_id, output)
 
 
 async def uploaded(server: FarhandProcess) -> object:

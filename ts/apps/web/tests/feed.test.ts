@@ -52,6 +52,15 @@ it("one tab reads the news, and both hear them", async () => {
   expect([first.feed.isLive, second.feed.isLive]).toEqual([true, true]);
 });
 
+it("a tab that comes later is told at once how things stand", async () => {
+  requirement("chat:news");
+  await open();
+  Source.all[0]?.onopen?.();
+  const later = await open();
+  await until(() => later.feed.isLive, "word from the tab that reads");
+  expect(Source.all.length).toBe(1);
+});
+
 it("the next tab reads on when the first is gone, and begins by looking at everything", async () => {
   requirement("chat:news");
   await open();

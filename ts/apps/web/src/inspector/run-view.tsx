@@ -52,10 +52,10 @@ function Head({ shown, now, replay }: { shown: InspectedRun; now: number; replay
   return (
     <header className="flex flex-col gap-3">
       <a href={hrefOf({ tab: "runs" })} className="inline-flex items-center gap-1.5 text-[13px] text-muted min-[760px]:hidden"><ArrowLeft size={14} aria-hidden="true" /> All runs</a>
-      <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
-        <h1 className="m-0 min-w-0 truncate text-[17px] font-semibold">{run.title || "A run without words"}</h1>
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-2 min-[760px]:flex-nowrap">
+        <h1 className="m-0 min-w-0 truncate text-[17px] font-semibold" title={run.title}>{run.title || "A run without words"}</h1>
         <Pill tone={tone} dot>{words}</Pill>
-        <span className="ml-auto flex gap-2">
+        <span className="ml-auto flex shrink-0 gap-2">
           {replay.at === undefined
             ? <Action icon={Play} onClick={() => replay.start(0)} disabled={shown.rows.length === 0} title="Shows it again as it happened; nothing runs">Replay</Action>
             : <Action icon={Square} onClick={replay.stop}>Stop replay</Action>}
