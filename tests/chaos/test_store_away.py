@@ -11,6 +11,8 @@ from pathlib import Path
 
 import httpx2
 
+from farhand.store.postgres.line import connect
+from farhand.store.postgres.place import place_of
 from tests.faces.ui_stream.page import Json, Page, user_message
 from tests.postgres import running_cluster
 from tests.process import FarhandProcess, farhand_process
@@ -70,6 +72,39 @@ async def test_every_route_says_503_while_the_database_is_away_and_works_again_b
             await until_ready(client)
 
 
+@requirement("postgres:doubt")
+async def test_behind_a_commit_that_does_not_end_all_is_503_and_the_one_in_doubt_is_answered_truly() -> None:
+    with running_cluster() as cluster:
+        address = cluster.address("doubt")
+        async with farhand_process(AGENT, store=address) as server, server.client() as client:
+            call, second = await parked(client), await parked(client, "second")
+            await wait_for_a_replica(address, "ghost")
+            in_doubt = asyncio.create_task(client.post("/api/tools/ack", json=ack(call)))
+            await until_not_ready(client)
+            answer = await client.post("/api/tools/ack", json=ack(second))
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1"), answer.text
+            assert not in_doubt.done()
+            await wait_for_a_replica(address, "")
+            assert (await in_doubt).json() == {"ok": True}
+            await until_ready(client)
+            await until_accepted(client, second)
+
+
+async def wait_for_a_replica(address: str, name: str) -> None:
+    """From now on no transaction ends before it is there, too."""
+    line = await connect(place_of(address))
+    await line.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
+    await line.run("SELECT pg_reload_conf()")
+    await line.close()
+
+
+async def until_not_ready(client: httpx2.AsyncClient) -> None:
+    async with asyncio.timeout(WITHIN_SEC):
+        # another process finds out: there is no event to wait for
+        while (await client.get("/readyz")).status_code == 200:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
 async def until_ready(client: httpx2.AsyncClient) -> None:
     async with asyncio.timeout(WITHIN_SEC):
         # another process becomes ready: there is no event to wait for
@@ -97,8 +132,11 @@ async def test_a_file_that_another_program_has_locked_is_503_and_nothing_is_half
         answer = await client.post("/api/tools/ack", json=ack(call))
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         assert answer.json()["reason"] == "store_down"
+        assert "another program has locked the file" in answer.text
+        assert (await client.get("/readyz")).status_code == 503
         other.execute("ROLLBACK")
         other.close()
+        await until_ready(client)
         await until_accepted(client, call)
 
 
@@ -114,7 +152,12 @@ async def test_a_full_disk_is_503_and_what_was_accepted_before_is_whole_after_a_
         resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (largest // 2, unlimited[1]))
         answer = await client.post("/api/tools/ack", json=ack(call))
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1"), answer.text
+        assert "the disk is full" in answer.text
+        assert str(tmp_path) not in answer.text, "no path"
+        for _ in range(3):
+            assert (await client.get("/readyz")).status_code == 503, "as long as it lasts"
         resource.prlimit(server.pid, resource.RLIMIT_FSIZE, unlimited)
+        await until_ready(client)
         await until_accepted(client, call)
         assert (await Page(client, "chat").resume()).finish == "stop"
         await server.restart()

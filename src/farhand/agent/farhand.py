@@ -279,9 +279,9 @@ class Farhand:
         return reader
 
     async def ping(self) -> None:
-        """Raises `StoreDown` if the store does not answer, `ShuttingDown` if nobody works on runs now."""
+        """Raises `StoreDown` if the store cannot be read or written, `ShuttingDown` if nobody works on runs now."""
         self._check_that_it_works()
-        await self.kit.store.stray_runs(limit=1)
+        await self.kit.store.check()
 
     async def call(
         self,

@@ -291,6 +291,10 @@ class Store(Protocol):
 
     async def commit(self, *writes: Write) -> Commit: ...
 
+    async def check(self) -> None:
+        """Raises `StoreDown` while it cannot be read or written."""
+        ...
+
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None: ...
 
     async def threads(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Thread]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -172,3 +173,24 @@ def _deep(levels: int) -> object:
     for _ in range(levels):
         value = [value]
     return value
+
+
+@requirement("store:says-why")
+async def test_a_full_disk_is_said_in_words_and_checked_for_until_there_is_room(
+    sqlite: SqliteStore, given: Given, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = await given.run()
+    await sqlite._writer.do(_no_page_more)
+    large = WriteRun(run_id=run.run_id, events=(TextAdded(0, "x" * 100_000),))
+    for _ in range(3):
+        with pytest.raises(StoreDown, match=r"\(the disk is full\); nothing of this was kept"):
+            await sqlite.commit(large)
+    assert caplog.text.count("commits failed") == 1, "once for each time"
+    await sqlite.check()
+    await sqlite._writer.do(lambda db: db.execute("PRAGMA max_page_count = 1000000").fetchone()[0] * 0)
+    assert isinstance(await sqlite.commit(large), Committed)
+
+
+def _no_page_more(db: sqlite3.Connection) -> int:
+    db.execute("PRAGMA max_page_count = 1")
+    return 0

@@ -270,6 +270,9 @@ class MemoryStore(Unshared):
         self._undo.set(self._runs, run_id, replace(run, blockers=run.blockers + by))
         entries.setdefault(run_id, [])
 
+    async def check(self) -> None:
+        """It is always there."""
+
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
         return self._threads.get((owner, thread_id))
 

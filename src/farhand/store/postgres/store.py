@@ -86,6 +86,10 @@ class PostgresStore:
     async def commit(self, *writes: Write) -> Commit:
         return await self._writer.commit(writes)
 
+    async def check(self) -> None:
+        await self._lines.one("SELECT 1", (), number_of)
+        await self._writer.check()
+
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
         return await self._lines.one(sql.THREAD, (*_key(owner), thread_id), body_of_thread)
 

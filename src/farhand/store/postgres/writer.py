@@ -37,6 +37,8 @@ TRIES = 8
 """How often one commit that others were faster than looks again."""
 AGAIN_SEC = 0.25
 DOUBT_SEC = 0.1
+DOUBT_PATIENCE_SEC = 1.0
+"""How long those behind a transaction that may or may not be kept wait with it; then they are sent away."""
 
 BY_KEY = {
     "plan_cache_mode": "force_generic_plan",
@@ -51,6 +53,10 @@ UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 """What is raised for a record that JSON or the database cannot hold: the fault of that record alone."""
 
 log = logging.getLogger("farhand.store")
+
+
+class Untold(Lost):
+    """Nobody can wait any longer for what became of a transaction."""
 
 
 class Order:
@@ -82,14 +88,25 @@ class Writer:
         self._closed = False
         self._down_until = 0.0
         self._batch = 0
+        self._doubt: StoreDown | None = None
+        """What everybody is told while the database does not say what became of a transaction."""
+        self._has_failed = False
+        """Whether the last transaction did."""
 
     async def commit(self, writes: tuple[Write, ...]) -> Commit:
         if self._closed:
             raise StoreDown("The store is closed.")
+        if self._doubt is not None:
+            raise self._doubt
         waiter: asyncio.Future[Commit] = asyncio.get_running_loop().create_future()
         self._queue.append(Order(writes, waiter))
         self._more.set()
         return await waiter
+
+    async def check(self) -> None:
+        """Raises `StoreDown` while nothing can be written; what failed last is tried again."""
+        if self._has_failed or self._doubt is not None:
+            await self.commit(())
 
     async def run(self) -> None:
         """Until `close()`, and then whatever was queued before it."""
@@ -121,8 +138,9 @@ class Writer:
     async def _serve(self, orders: list[Order]) -> None:
         try:
             await self._write(orders)
+            self._has_failed = False
         except (Lost, Declined) as error:
-            log.warning("a transaction of %d commits failed: %s", len(orders), error)
+            self._say_failed(len(orders), error)
             for order in orders:
                 order.told, order.answer = None, _refusal(error)
         except asyncio.CancelledError:
@@ -220,19 +238,46 @@ class Writer:
 
     async def _was_kept(self, transaction: _Transaction) -> bool:
         """Asks until the database says it: telling either half of the truth would be a lie."""
-        while True:
-            try:
-                line, _ = await self._connected()
-                if not await _is_in_progress(line, transaction.id):
-                    found = await line.fetch("SELECT batch FROM writers WHERE name = $1", self._name)
-                    return bool(found) and found[0][0] == transaction.batch
-            except (Lost, Declined) as error:
-                log.warning("what became of a transaction is not known yet: %s", error)
-                self._line = None
-                self._refuse_queued(_refusal(error))
+        now = asyncio.get_running_loop().time
+        until = now() + DOUBT_PATIENCE_SEC
+        try:
+            while True:
+                try:
+                    kept = await self._find(transaction)
+                    why = "the database is still at it"
+                except (Lost, Declined) as error:
+                    self._line = None
+                    kept, why, until = None, str(error), now()
+                if kept is not None:
+                    return kept
                 if self._closed:
-                    raise
-            await asyncio.sleep(DOUBT_SEC)
+                    raise Untold(why)
+                if now() >= until:
+                    self._turn_away(why)
+                await asyncio.sleep(DOUBT_SEC)
+        finally:
+            self._doubt = None
+
+    async def _find(self, transaction: _Transaction) -> bool | None:
+        """Whether it was kept; None while it may still be."""
+        line, _ = await self._connected()
+        if await _is_in_progress(line, transaction.id):
+            return None
+        found = await line.fetch("SELECT batch FROM writers WHERE name = $1", self._name)
+        return bool(found) and found[0][0] == transaction.batch
+
+    def _turn_away(self, why: str) -> None:
+        """Whoever is behind the transaction in doubt, and whoever comes, until it is resolved."""
+        if self._doubt is None:
+            log.warning("what became of a transaction is not known yet: %s", why)
+            self._doubt = _refusal(Lost(why))
+        self._refuse_queued(self._doubt)
+
+    def _say_failed(self, count: int, error: Exception) -> None:
+        """Once, until something can be written again."""
+        level = logging.DEBUG if self._has_failed else logging.WARNING
+        log.log(level, "a transaction of %d commits failed: %s", count, error)
+        self._has_failed = True
 
     async def _connected(self) -> tuple[Line, bool]:
         """The connection, and whether it is new."""
@@ -303,6 +348,7 @@ def _own_fault(error: Exception) -> Exception:
 
 
 def _refusal(error: Exception) -> StoreDown:
-    down = StoreDown("The store could not write; nothing of this was kept.", hint="Try again in a moment.")
+    what = "nobody knows whether this was kept" if isinstance(error, Untold) else "nothing of this was kept"
+    down = StoreDown(f"The store could not write; {what}.", hint="Try again in a moment.")
     down.__cause__ = error
     return down

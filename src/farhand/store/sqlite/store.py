@@ -23,7 +23,7 @@ from farhand.store.rules import ARRIVING_SEC
 from farhand.store.sqlite.feed import FEED, FEED_SPAN
 from farhand.store.sqlite.file import StoreFile, open_file
 from farhand.store.sqlite.files import SqliteFiles, purge_files, sweep_pieces
-from farhand.store.sqlite.purge import COUNT_OLD, purge_calls, purge_feed, purge_journals
+from farhand.store.sqlite.purge import count_old, purge_calls, purge_feed, purge_journals
 from farhand.store.sqlite.reads import Reads
 from farhand.store.sqlite.rows import (
     RUN,
@@ -72,6 +72,10 @@ class SqliteStore(Unshared):
         if not _REMOVING.isdisjoint(map(type, writes)):
             await self._sweep()
         return commit
+
+    async def check(self) -> None:
+        self._reads.one("SELECT 1", (), _number)
+        await self._writer.check()
 
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
         sql = "SELECT body FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?"
@@ -178,8 +182,8 @@ class SqliteStore(Unshared):
 
     async def count_old(self, *, settled_before: float) -> Old:
         arriving = max(settled_before, self.now() - ARRIVING_SEC)
-        counted = self._reads.one(COUNT_OLD, (settled_before, arriving), _old_of)
-        return counted or Old()
+        # a walk through feeds, which nobody else should wait for
+        return await asyncio.to_thread(count_old, self._file, settled_before, arriving)
 
     async def close(self) -> None:
         """Writes what was queued, then lets go of the file."""
@@ -279,10 +283,6 @@ CLIENT_CALLS = """
     SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND client_id = ?
     ORDER BY call_no LIMIT ?
 """
-
-
-def _old_of(row: tuple[int, int, int, int]) -> Old:
-    return Old(*row)
 
 
 EVENTS = """

@@ -65,6 +65,8 @@ class Writer:
         self._ordered: list[Order] = []
         """Of this moment of the loop: handed over together: to wake a thread costs more than one."""
         self._closed = False
+        self._has_failed = False
+        """Whether the disk refused the last transaction."""
         self._ended: asyncio.Future[None] = self._loop.create_future()
         # a daemon: a program that ends without closing the store has lost nothing, and must not hang
         threading.Thread(target=self._run, name="farhand-store", daemon=True).start()
@@ -78,6 +80,11 @@ class Writer:
         answer = await self._order(chore)
         assert isinstance(answer, int), "a chore is answered with a number"
         return answer
+
+    async def check(self) -> None:
+        """Raises `StoreDown` while the disk refuses; if it did last, it is tried again."""
+        if self._has_failed:
+            await self.do(_write_a_page)
 
     async def close(self) -> None:
         """After everything that was queued before."""
@@ -133,6 +140,7 @@ class Writer:
             self._db.execute("BEGIN IMMEDIATE")
             self._fill(orders)
             self._db.execute("COMMIT")
+            self._has_failed = False
         except (sqlite3.Error, *UNWRITABLE) as error:
             self._roll_back()
             self._after_fault(orders, error)
@@ -169,7 +177,10 @@ class Writer:
         if not self._draft.careful and not isinstance(error, sqlite3.OperationalError):
             self._one_by_one(orders)
             return
-        log.warning("a transaction of %d commits failed: %s", len(orders), error)
+        # once, until something can be written again
+        level = logging.DEBUG if self._has_failed else logging.WARNING
+        log.log(level, "a transaction of %d commits failed: %s", len(orders), error)
+        self._has_failed = self._has_failed or isinstance(error, sqlite3.OperationalError)
         for order in orders:
             order.told = None
             order.answer = _refusal(error)
@@ -214,9 +225,34 @@ def _set(waiter: asyncio.Future[Commit | int], answer: Commit | int | Exception 
         waiter.set_result(answer)
 
 
+def _write_a_page(db: sqlite3.Connection) -> int:
+    """Changes nothing, and needs room as anything does: a number in the head of the file is written again."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    db.execute(f"PRAGMA user_version = {version}")
+    return 0
+
+
 def _refusal(error: Exception) -> Exception:
     if not isinstance(error, sqlite3.Error):
         return error
-    down = StoreDown("The store could not write; nothing of this was kept.", hint="Try again in a moment.")
+    down = StoreDown(
+        f"The store could not write ({_reason(error)}); nothing of this was kept.",
+        hint="Try again in a moment.",
+    )
     down.__cause__ = error
     return down
+
+
+def _reason(error: sqlite3.Error) -> str:
+    """For everybody to read: in words of ours, since SQLite's may hold a path."""
+    # the low byte is the kind, whatever the rest says of it; one that Python raised itself has none
+    return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "the disk refuses")
+
+
+_REASONS = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk is full or failing",
+    sqlite3.SQLITE_BUSY: "another program has locked the file",
+    sqlite3.SQLITE_LOCKED: "another program has locked the file",
+    sqlite3.SQLITE_READONLY: "the file cannot be written any more",
+}

@@ -13,7 +13,8 @@ from farhand.errors import StoreDown
 from farhand.store.base import Committed, InsertThread, SwapCall, WriteRun
 from farhand.store.hub import freed
 from farhand.store.postgres import PostgresStore
-from farhand.store.postgres.line import Line
+from farhand.store.postgres.line import Line, connect
+from farhand.store.postgres.place import place_of
 from farhand.testing import FakeClock
 from farhand.testing.store_laws.given import ANN, Given
 from tests.chaos.fault_proxy import FaultProxy
@@ -123,6 +124,51 @@ async def test_a_database_that_is_killed_and_started_again_is_used_again(clock: 
         await _works(lambda: store.commit(WriteRun(run_id=run.run_id)))
         await _hears(store)
         await store.close()
+
+
+@requirement("postgres:doubt")
+async def test_behind_a_commit_that_does_not_end_all_are_sent_away_until_the_database_says_what_became_of_it(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("farhand.store.postgres.line.COMMAND_SEC", 0.5)
+    monkeypatch.setattr("farhand.store.postgres.writer.DOUBT_PATIENCE_SEC", 0.2)
+    with running_cluster() as cluster:
+        address = cluster.address("doubt")
+        store = await PostgresStore.open(address, clock)
+        given = Given(store, clock)
+        run = await given.run()
+        await store.check()
+        await _wait_for_a_replica(address, "ghost")
+        write = WriteRun(run_id=run.run_id, events=(TextAdded(0, "once"),))
+        first, batch = asyncio.gather(store.commit(write)), store._writer._batch
+
+        async def is_under_way() -> bool:
+            return store._writer._batch > batch
+
+        await comes_true(is_under_way)
+        with pytest.raises(StoreDown):
+            await asyncio.wait_for(store.commit(write), WITHIN_SEC)
+        with pytest.raises(StoreDown):
+            await store.commit(write)
+        with pytest.raises(StoreDown):
+            await store.check()
+        assert not first.done(), "it may be kept, or not"
+        assert caplog.text.count("is not known yet") == 1
+        await _wait_for_a_replica(address, "")
+        [answer] = await asyncio.wait_for(first, WITHIN_SEC)
+        assert isinstance(answer, Committed)
+        await _works(store.check)
+        await _works(lambda: store.commit(write))
+        assert len(await store.events(ANN, run.run_id)) == 2
+        await store.close()
+
+
+async def _wait_for_a_replica(address: str, name: str) -> None:
+    """From now on no transaction ends before it is there, too."""
+    line = await connect(place_of(address))
+    await line.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
+    await line.run("SELECT pg_reload_conf()")
+    await line.close()
 
 
 @requirement("postgres:no-lock-kept")
