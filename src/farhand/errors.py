@@ -164,6 +164,10 @@ class StoreDown(Broken):
     code = "store_down"
 
 
+class SignInDown(Broken):
+    code = "sign_in_down"
+
+
 class StoreLocked(Broken):
     code = "store_locked"
 

@@ -27,6 +27,8 @@ from farhand.wire.address import is_loopback
 DRAIN_SEC = 8.0
 GONE_AFTER_SEC = 9.5
 CONNECTIONS = 21_000
+PROXIES = "FORWARDED_ALLOW_IPS"
+"""The addresses of proxies whose X-Forwarded-For is believed: the server below reads it under this name."""
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
@@ -113,8 +115,9 @@ def _config(app: App) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        # without a hook only this machine is let in, whatever a header says
-        proxy_headers=app.door.has_hook and not app.door.needs_peer,
+        # without a hook only this machine is let in, whatever a header says; with one, failed sign-ins are
+        # counted by address, and a header that anybody may write would give each guess another
+        proxy_headers=app.door.has_hook and not app.door.needs_peer and PROXIES in os.environ,
         ws_max_size=app.settings.limits.socket_frame,
         limit_concurrency=CONNECTIONS,
         timeout_keep_alive=20,

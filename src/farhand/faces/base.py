@@ -230,6 +230,7 @@ STATUS: Mapping[str, int] = {
     "broken": 500,
     "unreadable": 500,
     "shutting_down": 503,
+    "sign_in_down": 503,
     "store_down": 503,
 }
 """The one table from a code to a status."""

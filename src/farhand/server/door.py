@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
+from pathlib import Path
 from typing import TypeAlias
 
 from starlette.exceptions import HTTPException
@@ -17,7 +19,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Scope
 
 from farhand.core.principal import LOCAL, Principal
-from farhand.errors import Broken, FarhandError, NotAllowed, ShuttingDown, SignInNeeded
+from farhand.errors import FarhandError, NotAllowed, ShuttingDown, SignInDown, SignInNeeded
 from farhand.server.cors import with_cors
 from farhand.server.key import Key
 from farhand.server.screen import Heads, Screen
@@ -99,11 +101,8 @@ class Door:
                 now: Principal | None = self._local(scope, heads)
             else:
                 now = await self._answer(scope)
+        # also a hook that failed
         except FarhandError:
-            return False
-        # the outermost guard of this question: a hook may raise anything, and a broken one is a no
-        except Exception:
-            log.exception("the authenticate hook broke when it was asked again")
             return False
         # whoever may do less, or more, comes in again and is seen as what it is now
         return now == principal and _may(principal, needs)
@@ -137,6 +136,11 @@ class Door:
         self._closed = True
 
     def _local(self, scope: Scope, heads: Heads) -> Principal:
+        """The right token opens also while others guess.
+
+        No guess can hit a token of this length, and every program on this machine has its owner's address:
+        if ten wrong ones shut the door, any of them could shut the owner out.
+        """
         if self.open or self._key.opens(heads, self._port(scope)):
             return _ME
         if b"authorization" in heads:
@@ -145,20 +149,27 @@ class Door:
         raise SignInNeeded("No valid credential was sent.", hint=_HOW)
 
     async def _ask(self, scope: Scope, heads: Heads) -> Principal:
-        address = _address(scope)
         shown = hash((heads.get(b"authorization"), heads.get(b"cookie")))
         # one bad guest behind a shared address must not lock out those who have been let in already
         if shown not in self._good:
-            self._strikes.check(address, _now())
-        principal = await self._answer(scope)
+            self._strikes.check(_address(scope), _now())
+        try:
+            principal = await self._answer(scope)
+        # raised by the hook; one that raises at a wrong credential instead of saying no is guessed at too
+        except (SignInNeeded, SignInDown):
+            self._note_failed(shown, scope, heads)
+            raise
         if principal is None:
-            self._good.pop(shown, None)
-            if not _CREDENTIALS.isdisjoint(heads):
-                self._strikes.add(address, _now())
+            self._note_failed(shown, scope, heads)
             raise SignInNeeded("Sign in first.", hint="The request carries no credential that is valid here.")
-        self._strikes.forgive(address)
+        # the count of the address stays: whoever has one good credential could guess others for ever
         self._remember(shown)
         return principal
+
+    def _note_failed(self, shown: int, scope: Scope, heads: Heads) -> None:
+        self._good.pop(shown, None)
+        if not _CREDENTIALS.isdisjoint(heads):
+            self._strikes.add(_address(scope), _now())
 
     async def _answer(self, scope: Scope) -> Principal | None:
         """What the hook says, whatever it does."""
@@ -172,6 +183,12 @@ class Door:
             raise _in_our_words(error) from error
         except TimeoutError:
             log.error("the authenticate hook did not answer within %g s", HOOK_WITHIN_SEC)
+            raise _hook_failed() from None
+        except FarhandError:
+            raise
+        # the outermost guard of this question: a hook may raise anything, and a broken one is a no
+        except Exception as error:  # noqa: BLE001
+            log.error("the authenticate hook raised %s", _named(error))
             raise _hook_failed() from None
         if answer is None or _is_principal(answer):
             return answer
@@ -228,8 +245,14 @@ def _in_our_words(error: HTTPException) -> FarhandError:
     return _hook_failed()
 
 
-def _hook_failed() -> Broken:
-    return Broken("The sign-in of this server failed.", hint="Its log has the details.")
+def _named(error: Exception) -> str:
+    """What was raised and where. Its words may hold a credential."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
+
+
+def _hook_failed() -> SignInDown:
+    return SignInDown("The sign-in of this server failed.", hint="Its log has the details.")
 
 
 def _address(scope: Scope) -> str:

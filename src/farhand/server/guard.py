@@ -105,7 +105,7 @@ class GuardedSocket:
             principal = await self._door.admit(scope, self.route.scope)
         except FarhandError as error:
             self._traffic.note(self._face.name, error)
-            await refuse(receive, send, NO_CREDENTIAL if error.code == "unauthenticated" else NOT_ALLOWED)
+            await refuse(receive, send, _refusal_code(error))
             return
         opened = Open(scope, self.route.scope, principal, lambda: socket.close(NO_CREDENTIAL))
         try:
@@ -124,6 +124,12 @@ class GuardedSocket:
         except* Exception:
             log.exception("%s broke", scope["path"])
             await socket.close(INTERNAL)
+
+
+def _refusal_code(error: FarhandError) -> int:
+    if isinstance(error, Broken):
+        return INTERNAL
+    return NO_CREDENTIAL if error.code == "unauthenticated" else NOT_ALLOWED
 
 
 def refusal_headers(error: FarhandError, status: int) -> tuple[Header, ...]:

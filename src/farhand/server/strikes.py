@@ -33,10 +33,6 @@ class Strikes:
         if count >= self._at_most and now - since < WITHIN_SEC:
             raise self._too_many(since, now)
 
-    def forgive(self, address: str) -> None:
-        """Whoever signs in is no guesser, and may share the address with others."""
-        self._counted.pop(address, None)
-
     def _forget(self, now: float) -> None:
         """What is over first; then the oldest, so that memory stays bounded whoever comes."""
         self._counted = {

@@ -11,9 +11,10 @@ import pytest
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from farhand import Agent, ScriptedModel, create_app
 from farhand.cli import connection as connection_module
 from farhand.cli.connection import HEAD_BYTES, Connection
-from farhand.cli.serve import address_of, listen, require_loopback
+from farhand.cli.serve import _config, address_of, listen, require_loopback
 from farhand.errors import BadSetting
 from tests.requirement import requirement
 
@@ -276,3 +277,14 @@ async def test_a_request_behind_blank_lines_is_answered_and_the_connection_stays
             assert (await peer.answer()).startswith(b"HTTP/1.1 200")
             # longer than what is waited for a head: an idle connection is the keep-alive's, not ours
             await asyncio.sleep(0.3)
+
+
+@requirement("serve:forwarded")
+async def test_who_forwards_is_believed_only_when_proxies_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = create_app(Agent(ScriptedModel(["Hello."])), store="memory:", authenticate=lambda _: None)
+    monkeypatch.delenv("FORWARDED_ALLOW_IPS", raising=False)
+    assert not _config(app).proxy_headers
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "10.0.0.7")
+    assert _config(app).proxy_headers
+    alone = create_app(Agent(ScriptedModel(["Hello."])), store="memory:")
+    assert not _config(alone).proxy_headers

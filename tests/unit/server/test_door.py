@@ -13,15 +13,16 @@ from starlette.types import Scope
 from farhand.core.principal import SCOPES, Principal
 from farhand.errors import (
     BadSetting,
-    Broken,
     FarhandError,
     NotAllowed,
     ShuttingDown,
+    SignInDown,
     SignInNeeded,
     TooMany,
 )
+from farhand.faces.base import status_of
 from farhand.server import door as door_module
-from farhand.server.door import Door
+from farhand.server.door import Authenticate, Door
 from tests.requirement import requirement
 from tests.unit.server.visits import visit
 
@@ -198,14 +199,14 @@ async def test_a_hook_that_answers_nonsense_lets_nobody_in(
 ) -> None:
     door = Door(authenticate=lambda _: answer)  # type: ignore[arg-type, return-value]
     refused = await refusal(door, visit())
-    assert type(refused) is Broken
+    assert type(refused) is SignInDown
     assert "not a Principal" in caplog.text
     assert "house" not in str(refused)
 
 
 @requirement("door:hook")
 @pytest.mark.parametrize(
-    ("status", "kind"), [(401, SignInNeeded), (403, NotAllowed), (500, Broken), (302, Broken)]
+    ("status", "kind"), [(401, SignInNeeded), (403, NotAllowed), (500, SignInDown), (302, SignInDown)]
 )
 async def test_a_hook_may_say_no_as_web_frameworks_do(status: int, kind: type[FarhandError]) -> None:
     def check(_: HTTPConnection) -> Principal | None:
@@ -234,7 +235,7 @@ async def test_a_hook_that_never_answers_is_given_up(
 
     monkeypatch.setattr(door_module, "HOOK_WITHIN_SEC", 0.01)
     with caplog.at_level(logging.ERROR):
-        assert type(await refusal(Door(authenticate=check), visit())) is Broken
+        assert type(await refusal(Door(authenticate=check), visit())) is SignInDown
     assert "did not answer" in caplog.text
 
 
@@ -260,8 +261,53 @@ async def test_a_guesser_is_not_asked_about_any_more_and_locks_out_nobody_who_is
         assert isinstance(await refusal(door, bearer(f"guess-{number}")), SignInNeeded)
     assert isinstance(await refusal(door, bearer("ben")), TooMany)
     await door.admit(bearer("ada"), "chat")
-    # who is in shows that the address is shared
-    await door.admit(bearer("ben"), "chat")
+    # one good credential is no licence to guess others
+    assert isinstance(await refusal(door, bearer("ben")), TooMany)
+
+
+@requirement("door:failed-sign-ins")
+async def test_a_good_credential_between_the_guesses_does_not_begin_the_count_anew() -> None:
+    door = keyed("ada")
+    for number in range(10):
+        assert isinstance(await refusal(door, bearer(f"guess-{number}")), SignInNeeded)
+        await door.admit(bearer("ada"), "chat") if number < 9 else None
+    assert isinstance(await refusal(door, bearer("another")), TooMany)
+
+
+def said_401(_: HTTPConnection) -> Principal | None:
+    raise HTTPException(401)
+
+
+def said_no(_: HTTPConnection) -> Principal | None:
+    raise SignInNeeded("No.")
+
+
+def looked_up(request: HTTPConnection) -> Principal | None:
+    known: dict[str, Principal] = {}
+    return known[request.headers["authorization"]]
+
+
+@requirement("door:failed-sign-ins")
+@pytest.mark.parametrize("hook", [said_401, said_no, looked_up])
+async def test_guesses_are_counted_in_whichever_way_the_hook_says_no(hook: Authenticate) -> None:
+    door = Door(authenticate=hook)
+    for number in range(10):
+        assert not isinstance(await refusal(door, bearer(f"guess-{number}")), TooMany)
+    assert isinstance(await refusal(door, bearer("another")), TooMany)
+
+
+@requirement("door:hook")
+async def test_a_hook_that_raises_is_a_no_in_words_and_one_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def check(request: HTTPConnection) -> Principal | None:
+        raise ValueError(f"bad: {request.headers['authorization']}")
+
+    refused = await refusal(Door(authenticate=check), bearer("an-inner-secret"))
+    assert (type(refused), status_of(refused)) == (SignInDown, 503)
+    assert [each.exc_info for each in caplog.records] == [None]
+    assert "ValueError in test_door.py" in caplog.text
+    assert "an-inner-secret" not in caplog.text + str(refused)
 
 
 @requirement("door:failed-sign-ins")

@@ -232,7 +232,7 @@ async def test_a_hook_that_breaks_shows_nothing_of_itself(
     hooked: App, caplog: pytest.LogCaptureFixture
 ) -> None:
     reply = await ask(hooked, visit())
-    assert (reply.status, error_of(reply)) == (500, "broken")
+    assert (reply.status, error_of(reply)) == (503, "sign_in_down")
     assert "secret" not in reply.text
     assert "a secret of the hook" in caplog.text
     chat = await ask(hooked, visit(path="/api/chat", method="POST"))

@@ -33,14 +33,6 @@ def test_a_minute_later_the_count_begins_again() -> None:
     strikes.check("a", 60.0)
 
 
-def test_a_forgiven_address_begins_again() -> None:
-    strikes = Strikes()
-    for _ in range(10):
-        strikes.add("a", 0.0)
-    strikes.forgive("a")
-    strikes.check("a", 0.0)
-
-
 def test_the_memory_is_bounded_whoever_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strikes_module, "REMEMBERED", 3)
     strikes = Strikes()
