@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from farhand.store.base import Old
+from farhand.store.sqlite.file import StoreFile
+
 CALLS = 500
 """Removed in one transaction, so that commits get their turn in between."""
 JOURNALS = 20
@@ -43,6 +46,16 @@ def purge_feed(db: sqlite3.Connection, before: float) -> int:
         "  SELECT max(feed_no) FROM feed WHERE tenant = old.tenant AND subject = old.subject) LIMIT ?)",
         (before, NEWS),
     ).rowcount
+
+
+def count_old(file: StoreFile, before: float, arriving_before: float) -> Old:
+    """On a connection of its own, in a thread of its own."""
+    db = file.connect()
+    try:
+        calls, journals, news, files = db.execute(COUNT_OLD, (before, arriving_before)).fetchone()
+    finally:
+        db.close()
+    return Old(calls, journals, news, files)
 
 
 COUNT_OLD = """
