@@ -37,6 +37,8 @@ class ProxyHeader:
             raise BadSetting(
                 "No peer is named.", hint='Name the proxy: peers=["10.0.0.7"] or ["10.0.0.0/24"].'
             )
+        if not is_name(tenant):
+            raise BadSetting("The tenant of the proxy's people has no name.")
         self._header = header.lower()
         self._networks = [_network(each) for each in peers]
         self._tenant = tenant

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import Struct, ValidationError, convert
 from starlette.requests import HTTPConnection
 
-from farhand.auth.shown import PERSON, bearer, known_scopes
+from farhand.auth.shown import PERSON, bearer, is_name, known_scopes
 from farhand.core.principal import Principal
 from farhand.errors import BadSetting
 
 log = logging.getLogger("farhand.auth")
 
 SHORTEST = 16
+Stamp: TypeAlias = tuple[int, int, int, int]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -33,6 +37,7 @@ class TokenFile:
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._seen = self._stamp()
+        self._failed: Stamp | None = None
         # what can't be read at the start is the program's mistake, and said at once
         self._known = read_tokens(self._path)
 
@@ -43,21 +48,33 @@ class TokenFile:
 
     def _read_again(self) -> None:
         seen = self._stamp()
-        if seen == self._seen:
+        if seen is not None and seen == self._seen:
             return
-        self._seen = seen
+        # before anything else: whatever goes wrong from here on, who stood there before is not let in
+        known, self._known, self._seen = self._known, {}, None
         try:
             self._known = read_tokens(self._path)
-        except BadSetting as error:
-            self._known = {}
-            log.error("nobody is let in: %s", error)
+        # the outermost guard of the file: it may be anything, and a fault must not let in by default
+        except Exception as error:  # noqa: BLE001
+            # not remembered as seen: what can't be read for a moment is tried again with the next request
+            self._say(seen, error, were=len(known))
+            return
+        self._seen, self._failed = seen, None
 
-    def _stamp(self) -> tuple[int, int, int] | None:
+    def _say(self, seen: Stamp | None, error: Exception, *, were: int) -> None:
+        """Once for each state of the file, not for each request."""
+        if were or seen != self._failed:
+            why = error if isinstance(error, BadSetting) else type(error).__name__
+            log.error("nobody is let in: %s", why)
+        self._failed = seen
+
+    def _stamp(self) -> Stamp | None:
         try:
             found = self._path.stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        # the last one changes also with the rights of the file, and can't be set back
+        return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
 def digest_of(token: str) -> str:
@@ -68,11 +85,12 @@ def digest_of(token: str) -> str:
 def read_tokens(path: Path) -> Mapping[str, Principal]:
     """Who each token is, by its digest. `BadSetting` never repeats a token."""
     try:
+        _refuse_writable(path)
         read = tomllib.loads(path.read_text(encoding="utf-8"))
         listed = convert(read, _File).token
     except OSError as error:
         raise BadSetting(f"The tokens in '{path}' cannot be read: {error.strerror}.") from None
-    except (ValueError, ValidationError):
+    except (ValueError, ValidationError, RecursionError):
         # its words may hold what stands in the file
         raise BadSetting(f"The tokens in '{path}' cannot be read.", hint=_HOW) from None
     known: dict[str, Principal] = {}
@@ -80,11 +98,22 @@ def read_tokens(path: Path) -> Mapping[str, Principal]:
         digest = _digest(entry, f"Token {number} in '{path}'")
         if digest in known:
             raise BadSetting(f"Token {number} in '{path}' stands there twice.")
+        if not is_name(entry.tenant) or not is_name(entry.subject):
+            raise BadSetting(f"Token {number} in '{path}' names no tenant or no subject.", hint=_HOW)
         known[digest] = Principal(entry.tenant, entry.subject, known_scopes(entry.scopes))
     return known
 
 
 _HOW = "Each entry is a [[token]] with sha256 (or token), tenant, subject and scopes."
+
+
+def _refuse_writable(path: Path) -> None:
+    """Whoever may write it may let anybody in."""
+    if os.name == "posix" and path.stat().st_mode & stat.S_IWOTH:
+        raise BadSetting(
+            f"Everybody on this machine may write '{path}', and so let anybody in.",
+            hint="Take the right away: chmod o-w.",
+        )
 
 
 class _Entry(Struct, forbid_unknown_fields=True):

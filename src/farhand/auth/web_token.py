@@ -45,8 +45,14 @@ class WebToken:
         self._keys = keys if isinstance(keys, Mapping) else {"": keys}
         self._has_names = isinstance(keys, Mapping)
         self._algorithms = _checked(algorithms, self._keys)
+        if not audience or not issuer:
+            raise BadSetting("Web tokens need an audience and an issuer.", hint="Name those of your tokens.")
         self._audience = audience
         self._issuer = issuer
+        if tenant is not None and not is_name(tenant):
+            raise BadSetting(
+                "The tenant of the web tokens has no name.", hint="None takes it from each token."
+            )
         self._tenant = tenant
         self._scopes = known_scopes(scopes)
 
@@ -90,6 +96,27 @@ class WebToken:
         return Principal(tenant, subject, SCOPES.intersection(named))
 
 
+def _check_keys(algorithms: Sequence[str], keys: Mapping[str, str | bytes]) -> None:
+    """`BadSetting` for a set-up under which no token could ever be let in."""
+    if not keys:
+        raise BadSetting("There is no key for web tokens.", hint="Give one key, or some by their kid.")
+    for name, key in keys.items():
+        if not any(_takes(algorithm, key) for algorithm in algorithms):
+            which = f"The key '{name}'" if name else "The key"
+            raise BadSetting(
+                f"{which} is none for {', '.join(algorithms)}.", hint="Public keys are given in PEM."
+            )
+
+
+def _takes(algorithm: str, key: str | bytes) -> bool:
+    try:
+        jwt.get_algorithm_by_name(algorithm).prepare_key(key)
+    # what a library for keys raises depends on the key
+    except Exception:  # noqa: BLE001
+        return False
+    return True
+
+
 def _checked(algorithms: Sequence[str], keys: Mapping[str, str | bytes]) -> list[str]:
     unknown = [name for name in algorithms if name not in ALGORITHMS]
     if unknown or not algorithms or isinstance(algorithms, str):
@@ -107,4 +134,5 @@ def _checked(algorithms: Sequence[str], keys: Mapping[str, str | bytes]) -> list
         )
     if shared and any(len(key) < SHORTEST_SECRET for key in keys.values()):
         raise BadSetting(f"A secret has fewer than {SHORTEST_SECRET} bytes.", hint="Take a longer one.")
+    _check_keys(algorithms, keys)
     return list(algorithms)

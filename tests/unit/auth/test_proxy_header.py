@@ -57,3 +57,5 @@ def test_a_hook_that_trusts_nobody_in_particular_cannot_be_made(peers: list[str]
         ProxyHeader("X-User", peers=peers, tenant="house")
     with pytest.raises(BadSetting):
         ProxyHeader("X User:", peers=["10.0.0.7"], tenant="house")
+    with pytest.raises(BadSetting):
+        ProxyHeader("X-User", peers=["10.0.0.7"], tenant="")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from starlette.requests import HTTPConnection
 
-from farhand.auth import TokenFile
+from farhand.auth import TokenFile, token_file
 from farhand.auth.token_file import digest_of
 from farhand.core.principal import Principal
 from farhand.errors import BadSetting
@@ -100,6 +101,9 @@ def test_a_file_that_is_gone_or_broken_lets_nobody_in_and_says_so_without_tokens
         (entry("0" * 63, "x", key="sha256"), "no digest"),
         (entry(ADA, "x", 'colour = "red"'), "cannot be read"),
         ("[[token]", "cannot be read"),
+        ("a = " + "[" * 5_000, "cannot be read"),
+        (entry(ADA, ""), "no subject"),
+        (entry(ADA, "x").replace("house", ""), "no tenant"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused_at_the_start_without_repeating_a_token(
@@ -117,3 +121,36 @@ def test_a_file_that_makes_no_sense_is_refused_at_the_start_without_repeating_a_
 def test_a_file_that_is_not_there_is_refused_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="cannot be read"):
         TokenFile(tmp_path / "nothing.toml")
+
+
+@requirement("auth:token-file")
+def test_a_file_that_everybody_may_write_is_refused(path: Path) -> None:
+    path.chmod(0o606)
+    with pytest.raises(BadSetting, match="chmod o-w"):
+        TokenFile(path)
+    path.chmod(0o600)
+    hook = TokenFile(path)
+    path.chmod(0o602)
+    assert hook(asking(ADA)) is None
+
+
+@requirement("auth:token-file-reloaded")
+@pytest.mark.parametrize("fault", [RecursionError(), MemoryError(), PermissionError(13, "no"), KeyError("x")])
+def test_whatever_goes_wrong_while_reading_nobody_comes_in_until_it_can_be_read_again(
+    path: Path, fault: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook = TokenFile(path)
+    write(path, entry(BOB, "bob"))
+
+    def broken(path: Path) -> Mapping[str, Principal]:
+        raise fault
+
+    with monkeypatch.context() as patched:
+        patched.setattr(token_file, "read_tokens", broken)
+        for _ in range(3):
+            assert hook(asking(ADA)) is None
+            assert hook(asking(BOB)) is None
+    assert len(caplog.records) == 1
+    # the file is the same as before, and nobody has touched it
+    assert hook(asking(BOB)) is not None
+    assert hook(asking(ADA)) is None

@@ -150,3 +150,24 @@ def test_a_head_nested_very_deeply_is_nobody() -> None:
 def test_a_hook_that_would_believe_anybody_cannot_be_made(algorithms: Any, keys: str) -> None:
     with pytest.raises(BadSetting):
         hook(algorithms, keys)
+
+
+@requirement("auth:web-token-algorithms")
+@pytest.mark.parametrize(
+    ("algorithms", "keys"),
+    [
+        (("RS256",), "not a pem"), (("RS256",), {}), (("HS256",), {}), (("ES256",), PUBLIC),
+        (("RS256",), {"a": PUBLIC, "b": "not a pem"}), (("EdDSA",), b""),
+    ],
+)  # fmt: skip
+def test_a_hook_that_could_let_nobody_in_cannot_be_made(algorithms: Any, keys: Any) -> None:
+    with pytest.raises(BadSetting):
+        hook(algorithms, keys)
+
+
+@requirement("auth:web-token-algorithms")
+@pytest.mark.parametrize("empty", ["audience", "issuer", "tenant"])
+def test_a_hook_without_a_word_that_it_needs_cannot_be_made(empty: str) -> None:
+    words = {"audience": "a", "issuer": "i", "tenant": "t", empty: ""}
+    with pytest.raises(BadSetting):
+        WebToken(SECRET, algorithms=["HS256"], **words)
