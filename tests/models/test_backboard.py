@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
 import pytest
 
 from farhand import Agent, Success
@@ -42,15 +44,42 @@ async def test_the_assistant_is_made_once_and_found_again_after_a_restart(file_s
 
 
 @requirement("backboard:assistant")
-async def test_the_assistant_is_kept_in_step_when_the_tools_change() -> None:
+async def test_tools_that_change_are_in_step_and_an_assistant_is_never_changed() -> None:
     async with FakeBackboard(lambda moment: f"I have {list(moment.tools)}.") as fake:
         model = Backboard("openai/gpt-4o", api_key="key", base_url=fake.url)
         for tools, names in (([add], ["add"]), ([add, ask_text], ["add", "ask_text"]), ([add], ["add"])):
             async with Agent(model, tools=tools) as agent:
                 result = await agent.run("What do you have?", thread="t")
                 assert result.text == f"I have {names}."
-        assert [request.method for request in fake.requests].count("PUT") == 2
-        assert len(fake.assistants) == 1
+        assert {request.method for request in fake.requests} <= {"GET", "POST"}
+        assert len(fake.assistants) == 2
+        assert fake.refused == []
+
+
+@requirement("backboard:assistant")
+async def test_two_agents_with_one_key_and_one_name_keep_their_tools_and_instructions() -> None:
+    def script(moment: Moment) -> Step:
+        return f"{moment.instructions} {list(moment.tools)}"
+
+    async with FakeBackboard(script) as fake, AsyncExitStack() as agents:
+        for number, (tool, name) in enumerate([(add, "add"), (ask_text, "ask_text")] * 2):
+            model = Backboard("openai/gpt-4o", api_key="key", base_url=fake.url)
+            agent = await agents.enter_async_context(Agent(model, tools=[tool], instructions=f"You {name}."))
+            for _ in range(2):
+                said = await agent.run("Who are you?", thread=f"t{number}")
+                assert said.text == f"You {name}. ['{name}']"
+        assert len(fake.assistants) == 2
+        assert len(fake.threads) == 4
+
+
+@requirement("backboard:assistant")
+async def test_a_thread_whose_tools_changed_goes_on_with_an_assistant_that_has_them(file_store: str) -> None:
+    async with FakeBackboard(lambda moment: f"I have {list(moment.tools)}.") as fake:
+        for tools, names in (([add], ["add"]), ([add, ask_text], ["add", "ask_text"])):
+            model = Backboard("openai/gpt-4o", api_key="key", base_url=fake.url)
+            async with Agent(model, tools=tools, store=file_store) as agent:
+                assert (await agent.run("What do you have?", thread="t")).text == f"I have {names}."
+        assert fake.requests[-1].body["content"].startswith("Earlier in this conversation:")
         assert fake.refused == []
 
 

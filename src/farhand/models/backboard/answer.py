@@ -9,7 +9,7 @@ from farhand.core.run import Usage
 from farhand.errors import ModelFault
 from farhand.models.backboard.client import Event
 from farhand.models.backboard.fresh import Fresh
-from farhand.models.backboard.standing import echo_of
+from farhand.models.backboard.standing import Place, echo_of
 from farhand.models.base import (
     CallDone,
     CallStart,
@@ -26,10 +26,9 @@ from farhand.models.calling import Names
 class Answer:
     """`stop` is there once the round is complete: with an answer, or with calls it waits for."""
 
-    def __init__(self, names: Names, thread: str, at: int) -> None:
+    def __init__(self, names: Names, place: Place) -> None:
         self._names = names
-        self._thread = thread
-        self._at = at
+        self._place = place
         self._text = Fresh()
         self._thought = Fresh()
         self._reason: StopReason | None = None
@@ -52,7 +51,7 @@ class Answer:
                 yield from self._ask(event)
             case "run_ended" if self._reason is None:
                 yield from self._rest()
-                yield echo_of(self._thread, self._at, None)
+                yield echo_of(self._place, None)
                 self._reason = "end"
             case "run_cancelled":
                 raise ModelFault("Backboard cancelled the run.", hint="Send the message again.")
@@ -61,7 +60,7 @@ class Answer:
 
     def _ask(self, event: Event) -> Iterator[ModelEvent]:
         yield from self._rest()
-        yield echo_of(self._thread, self._at, str(event.get("run_id") or ""))
+        yield echo_of(self._place, str(event.get("run_id") or ""))
         calls = event.get("tool_calls") or []
         for index, call in enumerate(calls):
             function = call.get("function") or {}

@@ -64,6 +64,7 @@ Events: TypeAlias = AsyncGenerator[Event, None]
 
 class AssistantRecord(Protocol):
     assistant_id: object
+    name: str
 
 
 class MessageRecord(Protocol):
@@ -83,10 +84,6 @@ class Client(Protocol):
 
     async def create_assistant(
         self, *, name: str, system_prompt: str, tools: Sequence[Event]
-    ) -> AssistantRecord: ...
-
-    async def update_assistant(
-        self, assistant_id: str, *, system_prompt: str, tools: Sequence[Event]
     ) -> AssistantRecord: ...
 
     async def create_thread(self, assistant_id: str) -> ThreadRecord: ...

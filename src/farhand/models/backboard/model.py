@@ -11,10 +11,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from farhand.core.thread import UserMessage
 from farhand.errors import BadSetting, ModelFault
 from farhand.models.backboard.answer import Answer
-from farhand.models.backboard.assistant import Assistant
+from farhand.models.backboard.assistant import Assistants
 from farhand.models.backboard.client import (
     WHO,
     Busy,
@@ -28,7 +30,7 @@ from farhand.models.backboard.client import (
     in_our_words,
 )
 from farhand.models.backboard.patience import MAX_RETRIES, patiently
-from farhand.models.backboard.standing import Standing, standing_of
+from farhand.models.backboard.standing import Place, Standing, standing_of
 from farhand.models.backboard.words import after_cancelled, everything, user_words
 from farhand.models.base import ModelEvent, Prompt
 from farhand.models.faults import broke_off
@@ -43,8 +45,8 @@ WAITS = "REQUIRES_ACTION"
 DEFAULT = "default"
 THREADS_KEPT = 10_000
 
-Round: TypeAlias = tuple[str, int, Events]
-"""A thread, which of its answers this is, and what is said in it."""
+Round: TypeAlias = tuple[Place, Events]
+"""Where an answer is said, and what is said in it."""
 
 
 class Backboard:
@@ -54,7 +56,7 @@ class Backboard:
         model: The provider and its model, such as `openai/gpt-4o`; `default` leaves the choice to Backboard.
         api_key: Without it the environment's, `BACKBOARD_API_KEY`.
         base_url: Without it `BACKBOARD_BASE_URL`, if set, else Backboard's own.
-        assistant: The name of the assistant that stands for this agent; give each agent another one.
+        assistant: How the assistants begin their names that stand for this agent at Backboard.
         max_retries: How often it is asked again after 429, 5xx or a lost connection.
         timeout_sec: How long it may be silent, before its first word and between two of them.
         options: More of what Backboard takes with a message: `thinking`, `memory`, `web_search`.
@@ -81,7 +83,7 @@ class Backboard:
         self._model = checked_model(model, "backboard:openai/gpt-4o")
         self._options = checked_options(options or {})
         self._connection = connection(api_key, base_url, checked_timeout(timeout_sec))
-        self._assistant = Assistant(assistant)
+        self._assistants = Assistants(assistant)
         self._max_retries = max_retries
         self._in_step: dict[str, int] = {}
         self._left: dict[str, int] = {}
@@ -89,8 +91,8 @@ class Backboard:
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
         telling = Telling(prompt)
-        thread, at, events = await self._begin(telling)
-        answer = Answer(telling.names, thread, at)
+        place, events = await self._begin(telling)
+        answer = Answer(telling.names, place)
         async with (
             aclosing(_read(events, self._model)) as read,
             aclosing(heard(WHO, read, answer.hear)) as said,
@@ -99,7 +101,7 @@ class Backboard:
                 yield each
         if answer.stop is None:
             raise broke_off(WHO)
-        _remember(self._in_step, thread, at)
+        _remember(self._in_step, place.thread, place.at)
         yield answer.stop
 
     async def leave(self, prompt: Prompt) -> None:
@@ -117,7 +119,7 @@ class Backboard:
             return await patiently(lambda: self._try(telling), self._max_retries)
         except Refused:
             # the assistant may be gone; one more look for it, or a new one
-            self._assistant.forget()
+            self._assistants.forget()
         try:
             return await patiently(lambda: self._try(telling), self._max_retries)
         except Refused as refused:
@@ -126,30 +128,30 @@ class Backboard:
     async def _try(self, telling: Telling) -> Round:
         client = self._connection.client()
         with in_our_words(self._model, begun=False):
-            async with self._assistant.in_step(client, telling) as assistant:
-                return await self._go_on(client, telling) or await self._start_over(
-                    client, telling, assistant
-                )
+            assistant = await self._assistants.fitting(client, telling)
+            gone_on = await self._go_on(client, telling, assistant)
+            return gone_on or await self._start_over(client, telling, assistant)
 
-    async def _go_on(self, client: Client, telling: Telling) -> Round | None:
-        """In the thread as it is; None if that is not possible."""
+    async def _go_on(self, client: Client, telling: Telling, assistant: str) -> Round | None:
+        """In the thread as it is; None if that is not possible, or if it has other tools."""
         standing = standing_of(telling.prompt.messages)
         if standing is None:
             return None
         try:
             with in_our_words(self._model, begun=False):
-                said = await self._say(client, telling, standing)
+                fits = standing.place.assistant == assistant
+                said = await self._say(client, telling, standing) if fits else None
         except Refused:
             said = None
         if said is None:
             await self._cancel(client, standing)
             return None
-        return standing.thread, standing.at + 1, said
+        return replace(standing.place, at=standing.place.at + 1), said
 
     async def _say(self, client: Client, telling: Telling, standing: Standing) -> Events | None:
         # known once only: of a try that failed, nobody knows whether Backboard heard it
-        in_step = self._in_step.pop(standing.thread, None) == standing.at
-        there = None if in_step else await client.get_thread(standing.thread)
+        in_step = self._in_step.pop(standing.place.thread, None) == standing.place.at
+        there = None if in_step else await client.get_thread(standing.place.thread)
         if there is not None and not _is_where_we_are(there, telling, standing):
             return None
         if standing.results is None:
@@ -159,7 +161,7 @@ class Backboard:
             content = after_cancelled(standing.results, standing.users, telling)
         else:
             return await self._submit(client, telling, standing)
-        return await self._send(client, standing.thread, content, standing.users)
+        return await self._send(client, standing.place.thread, content, standing.users)
 
     async def _submit(self, client: Client, telling: Telling, standing: Standing) -> Events | None:
         """All results of the round at once, in the order of its calls."""
@@ -174,13 +176,15 @@ class Backboard:
         ]
         options = {name: value for name, value in self._options.items() if name == "thinking"}
         return await _begun(
-            await client.submit_tool_outputs(standing.thread, standing.run, outputs, stream=True, **options)
+            await client.submit_tool_outputs(
+                standing.place.thread, standing.run, outputs, stream=True, **options
+            )
         )
 
     async def _start_over(self, client: Client, telling: Telling, assistant: str) -> Round:
         thread = str((await client.create_thread(assistant)).thread_id)
         users = tuple(each for each in telling.prompt.messages if isinstance(each, UserMessage))
-        return thread, 1, await self._send(client, thread, everything(telling), users)
+        return Place(assistant, thread, 1), await self._send(client, thread, everything(telling), users)
 
     async def _send(self, client: Client, thread: str, content: str, users: Sequence[UserMessage]) -> Events:
         provider, _, model = self._model.partition("/")
@@ -195,7 +199,7 @@ class Backboard:
             if standing.run is None or standing.run in self._left:
                 return
             with suppress(Refused, Busy, ModelFault), in_our_words(self._model, begun=False):
-                await client.cancel_run(standing.thread, standing.run)
+                await client.cancel_run(standing.place.thread, standing.run)
             _remember(self._left, standing.run)
 
 

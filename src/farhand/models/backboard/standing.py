@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from farhand.core.thread import AssistantMessage, Message, Reasoning, ResultsMessage, UserMessage
 from farhand.models.base import ReasoningDone
@@ -16,20 +17,27 @@ from farhand.models.telling import echo_by, echoed
 PROVIDER = "backboard"
 
 
+class Place(Struct, frozen=True):
+    """Where an answer is said."""
+
+    assistant: str
+    thread: str
+    at: int
+    """Which of the thread's answers it is."""
+
+
 class Standing(Struct, frozen=True):
     """What Backboard said last, and what came of it since."""
 
-    thread: str
-    at: int
-    """How many answers the thread had given by then."""
+    place: Place
     run: str | None
     """The run that waits for the results of its calls."""
     results: ResultsMessage | None
     users: tuple[UserMessage, ...]
 
 
-def echo_of(thread: str, at: int, run: str | None) -> ReasoningDone:
-    return ReasoningDone(echo_by(PROVIDER, {"thread": thread, "at": at, "run": run}))
+def echo_of(place: Place, run: str | None) -> ReasoningDone:
+    return ReasoningDone(echo_by(PROVIDER, {**asdict(place), "run": run}))
 
 
 def standing_of(messages: Sequence[Message]) -> Standing | None:
@@ -45,8 +53,10 @@ def standing_of(messages: Sequence[Message]) -> Standing | None:
     users = tuple(each for each in since if isinstance(each, UserMessage))
     at, run = echo.get("at"), echo.get("run")
     return Standing(
-        thread=str(echo.get("thread")),
-        at=at if isinstance(at, int) else 0,
+        # older histories name no assistant: theirs may have other tools by now, so it is nobody's
+        place=Place(
+            str(echo.get("assistant", "")), str(echo.get("thread")), at if isinstance(at, int) else 0
+        ),
         run=str(run) if run and results else None,
         results=results,
         users=users,

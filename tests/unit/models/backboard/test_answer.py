@@ -7,6 +7,7 @@ import pytest
 from farhand.core.run import Usage
 from farhand.errors import ModelFault
 from farhand.models.backboard.answer import Answer
+from farhand.models.backboard.standing import Place
 from farhand.models.base import (
     CallDone,
     CallStart,
@@ -29,11 +30,11 @@ def heard(answer: Answer, *events: dict[str, Any]) -> list[ModelEvent]:
 
 
 def fresh() -> Answer:
-    return Answer(Names(["look"]), "T", 3)
+    return Answer(Names(["look"]), Place("A", "T", 3))
 
 
 def echo(run: str | None) -> ReasoningDone:
-    return ReasoningDone({"backboard": {"thread": "T", "at": 3, "run": run}})
+    return ReasoningDone({"backboard": {"assistant": "A", "thread": "T", "at": 3, "run": run}})
 
 
 def test_a_round_that_asks_names_its_run_and_its_calls() -> None:
