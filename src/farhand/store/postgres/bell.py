@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from contextlib import suppress
 
 from farhand.core.event import Entry
@@ -15,7 +16,7 @@ from farhand.core.principal import Owner
 from farhand.errors import Broken
 from farhand.store.hub import CLIENTS_CHANGED, RUN_TAKEN, Hub
 from farhand.store.postgres import hints
-from farhand.store.postgres.hints import Hint, notifications, read_note
+from farhand.store.postgres.hints import Hint, is_from, notifications, read_note
 from farhand.store.postgres.line import Declined, Line, Lost, Raced, connect
 from farhand.store.postgres.lines import Lines
 from farhand.store.postgres.place import Place
@@ -29,8 +30,10 @@ SAID_SEC = 1.0
 LOOK_SEC = 1.0
 """How often everybody looks at the record while nothing can be heard."""
 AGAIN_SEC = 0.25
-WATCHED_EVERY = 4
-"""So many signs of life between two tellings of who is read here."""
+AT_ONCE = 2000
+"""Topics that are told in one round trip: a slow line must not be taken for a dead one."""
+SLICES = 4
+"""With each sign of life one of so many slices of what is read here is told again."""
 
 
 class Bell:
@@ -45,6 +48,9 @@ class Bell:
         self._say_now = asyncio.Event()
         self._told: set[str] = set()
         """The runs that others know to be read here."""
+        self._to_tell: deque[str] = deque()
+        self._slice = 0
+        self._slice_at = 0.0
         self._deaf = asyncio.Event()
         self.is_hearing = False
         """Whether there is a connection that hears."""
@@ -66,7 +72,9 @@ class Bell:
                 await self._hear_until_lost()
             except (Lost, Declined, Raced, ValueError, TimeoutError) as error:
                 if self.is_hearing:
-                    log.warning("nothing is heard of the other servers: %s", error)
+                    log.warning(
+                        "nothing is heard of the other servers: %s", str(error) or type(error).__name__
+                    )
             self.is_hearing = False
             self._deaf.set()
             await asyncio.sleep(AGAIN_SEC)
@@ -88,29 +96,40 @@ class Bell:
             self._hub.shake_all()
             self._deaf.clear()
             self.is_hearing = True
-            count = 0
             while not line.is_closed:
-                await self._speak(line, is_time_to_tell=count % WATCHED_EVERY == 0)
-                count += 1
+                await self._speak(line)
                 await self._pause()
         finally:
             line.cut()
 
-    async def _speak(self, line: Line, *, is_time_to_tell: bool) -> None:
+    async def _speak(self, line: Line) -> None:
         said, self._to_say = self._to_say, []
-        read = set(self._hub.read_here())
-        said += [(hints.READ, topic) for topic in (read if is_time_to_tell else read - self._told)]
-        self._told = read
+        self._find_topics()
+        some = min(AT_ONCE, len(self._to_tell))
+        said += [(hints.READ, self._to_tell.popleft()) for _ in range(some)]
         if not said:
             await line.ask()
             return
-        async with asyncio.timeout(SAID_SEC):
-            for note in notifications(self._name, said):
-                await line.fetch("SELECT pg_notify($1, $2)", self._place.channel, note)
+        try:
+            async with asyncio.timeout(SAID_SEC):
+                # in one round trip, however much it is
+                await line.fetch(SAY, self._place.channel, notifications(self._name, said))
+        except TimeoutError as error:
+            raise Lost(f"to say {len(said)} hints took longer than {SAID_SEC:g} s") from error
+
+    def _find_topics(self) -> None:
+        """What is new here, and a slice of the rest when its time has come."""
+        read = set(self._hub.read_here())
+        topics, self._told = read - self._told, read
+        now = asyncio.get_running_loop().time()
+        if now >= self._slice_at:
+            self._slice, self._slice_at = (self._slice + 1) % SLICES, now + PAUSE_SEC
+            topics |= {topic for topic in read if hash(topic) % SLICES == self._slice}
+        self._to_tell.extend(topics.difference(self._to_tell))
 
     async def _pause(self) -> None:
         self._say_now.clear()
-        if self._to_say:
+        if self._to_say or self._to_tell:
             return
         try:
             async with asyncio.timeout(PAUSE_SEC):
@@ -119,9 +138,9 @@ class Bell:
             return
 
     def _hear(self, text: str) -> None:
-        sender, heard = read_note(text)
-        if sender == self._name:
+        if is_from(self._name, text):
             return
+        _, heard = read_note(text)
         for hint in heard:
             self._take(hint)
 
@@ -176,6 +195,8 @@ class Bell:
 def _entry_of_run(row: Columns) -> tuple[str, Entry]:
     return row[0], entry_of(row[1:])
 
+
+SAY = "SELECT pg_notify($1, note) FROM unnest($2::text[]) AS note"
 
 ENTRIES = """
     SELECT run_id, seq, events.body, at

@@ -79,6 +79,11 @@ def notifications(sender: str, hints: Iterable[Hint]) -> list[str]:
     return [*notes, _note(sender, some)] if some else notes
 
 
+def is_from(sender: str, text: str) -> bool:
+    """Without reading the rest: whoever says much hears all of it again."""
+    return text.startswith(f'["{sender}",')
+
+
 def read_note(text: str) -> tuple[str, list[list[str | int]]]:
     """Who said it, and the hints; of one that this version cannot read: look at everything."""
     try:

@@ -23,6 +23,7 @@ from tests.requirement import requirement
 from tests.unit.agent.stage import comes_true
 
 WITHIN_SEC = 20.0
+MANY, SLOW_SEC = 20_000, 0.008
 T = TypeVar("T")
 
 
@@ -100,6 +101,40 @@ async def test_what_was_said_while_nothing_could_be_heard_is_found_in_the_record
                 await watch.wait(WITHIN_SEC)
                 watch.wake()
         assert (await _works(lambda: far.stored_run(run))).blockers == 0
+
+
+@requirement("postgres:many-read")
+async def test_many_runs_that_are_read_here_are_told_again_and_again_over_a_slow_line(
+    far: Given, other: Given, line: FaultProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics = [f"run_{number:032x}" for number in range(MANY)]
+    elsewhere = other.store.hub
+    with far.store.hub.watch(*topics):
+        await _hears(far.store)
+        await _hears(other.store)
+        line.delay(SLOW_SEC)
+        for _ in range(3):
+            elsewhere._elsewhere.clear()
+
+            async def all_are_known() -> bool:
+                return all(map(elsewhere.watched, topics))
+
+            await comes_true(all_are_known)
+    assert "nothing is heard" not in caplog.text
+
+
+@requirement("postgres:recovers")
+async def test_a_line_that_takes_no_more_is_given_up_with_its_reason(
+    far: Given, line: FaultProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    await _hears(far.store)
+    line.hang()
+    far.store.hub.tell_others("topic", "item")
+
+    async def is_said() -> bool:
+        return "of the other servers: to say 1 hints took longer than 1 s" in caplog.text
+
+    await comes_true(is_said)
 
 
 @requirement("postgres:recovers")
