@@ -11,8 +11,8 @@ from tests.requirement import requirement
 PAGE = b"<!DOCTYPE html><html><body>Please sign in</body></html>"
 WHO = {
     "anthropic": "Anthropic",
-    "openai": "The model server at 127.0.0.1:",
-    "openai-chat": "The model server at 127.0.0.1:",
+    "openai": "model server at 127.0.0.1:",
+    "openai-chat": "model server at 127.0.0.1:",
     "backboard": "Backboard",
 }
 

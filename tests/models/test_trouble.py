@@ -186,6 +186,19 @@ async def test_a_stream_that_is_cut_in_mid_answer_ends_the_run_and_the_thread_go
 
 
 @requirement("models:cut-stream")
+async def test_a_connection_that_is_lost_before_the_first_word_of_an_answer_cut_it(
+    provider: Provider,
+) -> None:
+    async with stage(provider, well) as at:
+        at.fake.cut(after=0)
+        failed = await at.agent.run("Hello", thread="t")
+        who = "the model server at " if "openai" in provider.name else provider.name.capitalize()
+        assert (failed.error or "").startswith(f"The answer of {who}")
+        assert "broke off" in (failed.error or "")
+        assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
+
+
+@requirement("models:cut-stream")
 async def test_a_call_in_a_stream_that_is_cut_is_not_executed(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("Add") and not moment.results:

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol, TypeAlias
 
 from farhand.clock import SystemClock
-from farhand.models.faults import in_words
+from farhand.models.faults import as_sentence, in_words
 
 LONGEST_WAIT_SEC = 120.0
 """Whoever wants to be left alone for longer is not asked again: a person decides."""
@@ -95,7 +95,7 @@ def watch_tries(provider: str) -> Callable[[_Sent], Awaitable[None]]:
         if hearing is None:
             return
         if _tries(sent) and not hearing.answered:
-            tell_delay(f"{provider} could not be reached; it is asked again.")
+            tell_delay(as_sentence(f"{provider} could not be reached; it is asked again."))
         hearing.answered = False
 
     return hook
@@ -103,7 +103,7 @@ def watch_tries(provider: str) -> Callable[[_Sent], Awaitable[None]]:
 
 def busy(provider: str, status: int, wait: float | None) -> str:
     when = f" in {in_words(wait)}" if wait else ""
-    return f"{provider} is busy ({status}); it is asked again{when}."
+    return as_sentence(f"{provider} is busy ({status}); it is asked again{when}.")
 
 
 def wait_asked_for(headers: Mapping[str, str]) -> float | None:

@@ -55,7 +55,7 @@ def fault_of(trouble: Trouble) -> ModelFault:
     facts = {"who": trouble.provider, "model": trouble.model, "key": trouble.key_setting}
     words = "" if _is_a_page(trouble.words) else _shortened(trouble.words)
     says = f" It says: {words}" if words else ""
-    told = f"{sentence.format(status=trouble.status, **facts)}{says}"
+    told = f"{as_sentence(sentence.format(status=trouble.status, **facts))}{says}"
     next_step = _hint(hint, trouble).format(**facts)
     if trouble.status in _NOT_TAKEN:
         return RequestRefused(told, hint=next_step, trouble=trouble)
@@ -71,7 +71,7 @@ def broke_off(provider: str, why: str = "") -> ModelFault:
 def unreadable(provider: str) -> ModelFault:
     """An answer that began well and then was none of the API's."""
     return ModelFault(
-        f"{provider} sent something that cannot be read.",
+        as_sentence(f"{provider} sent something that cannot be read."),
         hint="Send the message again; if it stays so, check what stands between here and there.",
     )
 
@@ -79,9 +79,16 @@ def unreadable(provider: str) -> ModelFault:
 def no_answer_of_its_api(provider: str) -> ModelFault:
     """Somebody is there and says yes, but not a word of the API."""
     return ModelFault(
-        f"{provider} answered, but not as its API does: a web page, perhaps, or another service.",
+        as_sentence(
+            f"{provider} answered, but not as its API does: a web page, perhaps, or another service."
+        ),
         hint="Check the address (base_url), then send the message again.",
     )
+
+
+def as_sentence(words: str) -> str:
+    """The same words, which may begin with who it is about: some are names, some are not."""
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def is_too_long(words: str) -> bool:

@@ -6,8 +6,8 @@ Owns keys, addresses and what the library raises. Which API is spoken is the bus
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -83,7 +83,7 @@ class Server(Struct, frozen=True):
         if not elsewhere.hostname:
             return "OpenAI"
         # without the user and password that an address may carry
-        return f"The model server at {elsewhere.netloc.rpartition('@')[2]}"
+        return f"the model server at {elsewhere.netloc.rpartition('@')[2]}"
 
     @property
     def _key(self) -> str | None:
@@ -110,19 +110,24 @@ class Asking(Struct, frozen=True):
     model: str
     has_key: bool = True
 
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Within this an answer has begun, with or without a word: a connection that is lost cuts it."""
+        try:
+            yield
+        except openai.APIConnectionError as error:
+            raise broke_off(self.who, _cause(error)) from error
+
     async def in_our_words(
         self, events: AsyncGenerator[ModelEvent, None]
     ) -> AsyncGenerator[ModelEvent, None]:
         """The same events; what the library raises in between becomes a `ModelFault`."""
-        begun = False
         try:
             async with aclosing(events):
                 async for event in events:
-                    begun = True
                     yield event
         except openai.APIConnectionError as error:
-            why = str(error.__cause__ or error.message)
-            raise broke_off(self.who, why) if begun else self._fault("", why, None) from error
+            raise self._fault("", _cause(error), None) from error
         except openai.APIResponseValidationError as error:
             # a 200 with something else in it than a stream
             raise no_answer_of_its_api(self.who) from error
@@ -154,6 +159,10 @@ class Asking(Struct, frozen=True):
                 has_key=self.has_key,
             )
         )
+
+
+def _cause(error: openai.APIConnectionError) -> str:
+    return str(error.__cause__ or error.message)
 
 
 def _words(error: openai.APIError) -> str:

@@ -100,9 +100,11 @@ class OpenAIModel(ABC):
 
     async def _ask(self, telling: Telling, answer: Hearing) -> AsyncGenerator[ModelEvent, None]:
         client = self._connection.client()
-        async with (
-            await self._send(client, self._request(telling)) as events,
-            aclosing(heard(self._asking.who, events, answer.hear)) as said,
-        ):
-            async for event in said:
-                yield event
+        stream = await self._send(client, self._request(telling))
+        with self._asking.answering():
+            async with (
+                stream as events,
+                aclosing(heard(self._asking.who, events, answer.hear)) as said,
+            ):
+                async for event in said:
+                    yield event
