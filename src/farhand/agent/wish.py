@@ -132,4 +132,14 @@ def _read(wish: Wish) -> object:
         # some providers send nothing at all for a tool without parameters
         return read_json(text.encode()) if text.strip() else {}
     except (Malformed, UnicodeEncodeError) as fault:
-        return _Unreadable(whole(text)[:4096], f"The input is not valid JSON: {fault}")
+        return _Unreadable(whole(text)[:4096], _in_words_for_a_model(fault))
+
+
+def _in_words_for_a_model(fault: Malformed | UnicodeEncodeError) -> str:
+    """What a sender of bytes is told of its body is no help to who writes an input."""
+    why = (
+        fault.message.replace("The body", "It")
+        if isinstance(fault, Malformed)
+        else "A character is cut in half."
+    )
+    return f"The input is not valid JSON. {why} Call the tool again with the whole input as one JSON object."
