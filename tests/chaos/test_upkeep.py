@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +15,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from farhand.store.address import look_at_store, open_store
+from farhand.store.postgres.line import connect
+from farhand.store.postgres.place import place_of
 from tests.chaos.fault_proxy import FaultProxy
 from tests.faces.ui_stream.page import Page
 from tests.postgres import Cluster, running_cluster
@@ -79,11 +84,55 @@ async def test_purge_reaches_a_shared_store_beside_its_servers(cluster: Cluster)
         (("--older-than", "soon"), "'soon' is no age"),
         (("--store", "sqlite:////nowhere/at/all.db"), "There is no store"),
         (("--store", "memory:", "--url", "http://127.0.0.1:1"), "No server answers"),
+        (("--store", "memory:"), "A store in memory belongs to its server alone"),
+        (("--older-than", "400000000d"), "nothing is older than 100 years"),
+        (("--older-than", "99999999999999999999w"), "nothing is older than 100 years"),
+        (("--older-than", "9" * 400), "nothing is older than 100 years"),
     ],
 )
 async def test_a_purge_that_cannot_be_is_one_line(arguments: tuple[str, ...], told: str) -> None:
     ended = await run_farhand("purge", *arguments)
     assert (ended.code, len(ended.err.splitlines()), told in ended.err) == (2, 1, True), ended
+
+
+@requirement("cli:purge")
+async def test_a_purge_makes_no_store_and_brings_none_up_to_date(cluster: Cluster, tmp_path: Path) -> None:
+    missing = cluster.address("mistyped")
+    for more in ((), ("--dry-run",)):
+        ended = await run_farhand("purge", "--store", missing, *more)
+        assert (ended.code, len(ended.err.splitlines())) == (2, 1), ended
+        assert "has no tables of farhand" in ended.err
+    facts = await look_at_store(missing)
+    assert facts.version is None, "nothing was made"
+
+    file, live = f"sqlite:///{tmp_path}/store.db", cluster.address("live")
+    for store in (file, live):
+        await (await open_store(store)).close()
+    sqlite3.connect(tmp_path / "store.db").execute("PRAGMA user_version = 1").close()
+    line = await connect(place_of(live))
+    await line.run("UPDATE farhand_version SET number = 1")
+    await line.close()
+    for store in (file, live):
+        ended = await run_farhand("purge", "--dry-run", "--store", store)
+        assert (ended.code, len(ended.err.splitlines())) == (2, 1), ended
+        assert "has tables of version 1, and this farhand works with" in ended.err
+        assert (await look_at_store(store)).version == 1, "as it was"
+
+
+@requirement("cli:purge")
+async def test_a_named_file_that_a_server_has_is_said_to_be_in_use_and_no_other_server_is_asked(
+    tmp_path: Path,
+) -> None:
+    store = f"sqlite:///{tmp_path}/store.db"
+    async with farhand_process(AGENT, store=store), farhand_process(AGENT) as other:
+        await talked(other)
+        settings = {"FARHAND_PORT": str(other.port), "FARHAND_TOKEN": other.token}
+        ended = await run_farhand("purge", "--older-than", "0", "--store", store, env=settings)
+        assert (ended.code, len(ended.err.splitlines())) == (2, 1), ended
+        assert "is in use by another farhand server (process" in ended.err
+        assert "farhand purge --url" in ended.err
+        known = ("--url", other.url, "--token", other.token)
+        assert await purged("--dry-run", *known) == (1, 1, True), "what the other one has is still there"
 
 
 async def findings(*arguments: str) -> tuple[int, dict[str, tuple[str, str]]]:
@@ -125,6 +174,31 @@ async def test_the_doctor_tells_a_stream_that_is_kept_back_from_one_that_arrives
         line.flow()
     code, found = await findings("--url", "http://127.0.0.1:1")
     assert (code, found["stream"][0]) == (1, "bad")
+
+
+@requirement("cli:doctor")
+async def test_the_doctor_looks_at_the_server_that_was_named_and_not_at_the_file_that_lies_here(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "other.db").write_text("this is no database, and long enough to be taken for one" * 9)
+    here = {"FARHAND_STORE": f"sqlite:///{tmp_path}/other.db"}
+    async with farhand_process(AGENT) as server:
+        known = ("--url", server.url, "--token", server.token)
+        ended = await run_farhand("doctor", "--json", *known, env=here)
+        found = {each["about"]: each["verdict"] for each in json.loads(ended.out)}
+        assert (ended.code, found["server"], found["stream"]) == (0, "ok", "ok")
+        assert "store" not in found
+    code, away = await findings("--url", "http://127.0.0.1:1")
+    assert (code, away["server"][0]) == (1, "bad")
+
+
+@requirement("cli:workers")
+async def test_workers_end_within_ten_seconds_also_when_one_stands_still(cluster: Cluster) -> None:
+    async with farhand_process(AGENT, "--workers", "2", store=cluster.address("still")) as server:
+        os.kill(workers_of(server)[0], signal.SIGSTOP)
+        began = time.monotonic()
+        await server.stop()
+        assert time.monotonic() - began < 10.0
 
 
 @requirement("cli:workers")

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from farhand.cli.lookups import AsJson, Token, Url
-from farhand.cli.remote import remote
+from farhand.cli.remote import NotReached, remote
 from farhand.cli.stream_check import check_stream
 from farhand.cli.tables import show_json
 from farhand.errors import FarhandError
@@ -60,7 +60,10 @@ def _findings(store: str | None, url: str | None, token: str | None) -> Iterator
         yield Finding("settings", "bad", error.message, error.hint)
         return
     yield Finding("settings", "ok", "can be read")
-    yield from _of_store(settings.store or DEFAULT)
+    if url is None or store is not None:
+        yield from _of_store(settings.store or DEFAULT)
+    if url is not None:
+        yield _of_server(url, token)
     yield _of_stream(url, token)
 
 
@@ -111,6 +114,17 @@ def _of_clock(facts: StoreFacts) -> Finding:
     if abs(facts.behind) < CLOCK_SEC:
         return Finding("clock", "ok", told)
     return Finding("clock", "note", told, "Deadlines go by the store's clock. Set both by NTP.")
+
+
+def _of_server(url: str, token: str | None) -> Finding:
+    """Of one that was named: its store is where it is, not here."""
+    try:
+        remote(url, token).get("/readyz")
+    except NotReached as error:
+        return Finding("server", "bad", error.message, error.hint)
+    except FarhandError as error:
+        return Finding("server", "bad", f"{url} is not ready: {error.message}", "See its log.")
+    return Finding("server", "ok", f"{url} is ready, and so is its store")
 
 
 def _of_stream(url: str | None, token: str | None) -> Finding:

@@ -6,7 +6,6 @@ A SQLite store belongs to one process: while a server runs, that server is asked
 import asyncio
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -14,13 +13,14 @@ import typer
 
 from farhand.cli.lines import say
 from farhand.cli.lookups import AsJson, Token, Url
-from farhand.cli.remote import remote
+from farhand.cli.remote import NotReached, remote
 from farhand.cli.tables import show_json
 from farhand.errors import BadSetting, StoreLocked
 from farhand.server.settings import load_settings
 from farhand.server.upkeep import Purged, PurgeRequest, purge_store
 from farhand.store.address import DEFAULT, open_store
 
+LONGEST_SEC = 100 * 365.25 * 86_400
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
@@ -42,16 +42,20 @@ def purge(
     """Remove settled calls, events of ended runs and loose files that are old. Threads and messages stay."""
     settings = load_settings({} if store is None else {"store": store})
     seconds = settings.settings.patience.keep_settled if older_than is None else seconds_of(older_than)
+    if seconds > LONGEST_SEC:
+        raise BadSetting(
+            "--older-than: nothing is older than 100 years.", hint="Write 90s, 30m, 12h, 7d or 4w."
+        )
     asked = PurgeRequest(older_than_sec=seconds, dry_run=dry_run)
     address = settings.store or DEFAULT
     if url is not None or (store is None and address.startswith("memory:")):
         purged = _ask_server(asked, url, token)
     else:
-        _check_there(address)
+        _check_lasting(address)
         try:
             purged = asyncio.run(_purge(address, asked))
-        except StoreLocked:
-            purged = _ask_server(asked, url, token)
+        except StoreLocked as locked:
+            purged = _ask_holder(asked, locked, token, is_named=store is not None)
     _show(purged, as_json=as_json)
 
 
@@ -62,19 +66,34 @@ def seconds_of(age: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def _check_there(address: str) -> None:
-    """Opening a file that is not there would make one."""
-    path = address.removeprefix("sqlite:///")
-    if path != address and not Path(path).expanduser().exists():
-        raise BadSetting(f"There is no store '{path}'.", hint="Name it with --store.")
+def _check_lasting(address: str) -> None:
+    if address == "memory:":
+        raise BadSetting(
+            "A store in memory belongs to its server alone.",
+            hint="Name that server: --url http://127.0.0.1:8787.",
+        )
 
 
 async def _purge(address: str, asked: PurgeRequest) -> Purged:
-    opened = await open_store(address)
+    opened = await open_store(address, as_is=True)
     try:
         return await purge_store(opened, older_than_sec=asked.older_than_sec, dry_run=asked.dry_run)
     finally:
         await opened.close()
+
+
+def _ask_holder(asked: PurgeRequest, locked: StoreLocked, token: str | None, *, is_named: bool) -> Purged:
+    """The settings that name the store name its server, too; of any other store they say nothing."""
+    in_use = BadSetting(
+        locked.message,
+        hint="Ask the server that has it: farhand purge --url http://127.0.0.1:8787 --token ...",
+    )
+    if is_named:
+        raise in_use
+    try:
+        return _ask_server(asked, None, token)
+    except NotReached:
+        raise in_use from None
 
 
 def _ask_server(asked: PurgeRequest, url: str | None, token: str | None) -> Purged:

@@ -28,7 +28,8 @@ FIRST_PAUSE_SEC = 0.5
 LONGEST_PAUSE_SEC = 30.0
 STEADY_SEC = 30.0
 """A worker that lived for so long was no failed start: the pause begins anew."""
-GONE_WITHIN_SEC = 10.0
+GONE_WITHIN_SEC = 9.0
+"""Who is not gone by then is killed: all is over within 10 s, also if a worker stands still."""
 
 
 def require_shared(store: str, workers: int) -> None:

@@ -14,14 +14,15 @@ from farhand.store.facts import StoreFacts
 DEFAULT = "sqlite:///farhand.db"
 
 
-async def open_store(address: str, clock: Clock | None = None) -> Store:
+async def open_store(address: str, clock: Clock | None = None, *, as_is: bool = False) -> Store:
     """`memory:`, `sqlite:///relative.db`, `sqlite:////absolute.db`, or `postgresql://user:password@host/database`.
 
-    A database that several servers share judges time by its own clock, unless one is given.
+    A database that several servers share judges time by its own clock, unless one is given. `as_is` opens
+    what is there: nothing is made, brought up to date or tidied up, and what is not there is a `BadSetting`.
     """
     scheme, _, rest = address.partition(":")
     if is_shared(address):
-        return await _open_postgres(address, clock)
+        return await _open_postgres(address, clock, as_is=as_is)
     clock = clock or SystemClock()
     if scheme == "memory" and not rest:
         from farhand.store.memory import MemoryStore
@@ -30,7 +31,7 @@ async def open_store(address: str, clock: Clock | None = None) -> Store:
     if scheme == "sqlite" and rest.startswith("///") and len(rest) > 3:
         from farhand.store.sqlite import SqliteStore
 
-        return await SqliteStore.open(rest[3:], clock)
+        return await SqliteStore.open(rest[3:], clock, as_is=as_is)
     raise _no_address(address)
 
 
@@ -62,10 +63,10 @@ async def look_at_store(address: str) -> StoreFacts:
     raise _no_address(address)
 
 
-async def _open_postgres(address: str, clock: Clock | None) -> Store:
+async def _open_postgres(address: str, clock: Clock | None, *, as_is: bool) -> Store:
     with _driver_needed():
         from farhand.store.postgres import PostgresStore
-    return await PostgresStore.open(address, clock)
+    return await PostgresStore.open(address, clock, as_is=as_is)
 
 
 @contextmanager

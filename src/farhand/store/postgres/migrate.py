@@ -17,14 +17,15 @@ OLDEST = 130_000
 """PostgreSQL 13: older ones cannot say what became of a transaction by its id."""
 
 
-async def prepare(place: Place) -> float:
-    """The tables are there, in the newest version; and what time the database says it is."""
+async def prepare(place: Place, *, as_is: bool = False) -> float:
+    """The tables are there, in the newest version; and what time the database says it is. `as_is` makes and
+    changes nothing."""
     try:
         line = await connect(place)
     except (Lost, ValueError) as error:
         raise _unusable(place, error) from error
     try:
-        return await _prepare(line, place)
+        return await _prepare(line, place, as_is=as_is)
     except (Lost, Declined, ValueError) as error:
         raise _unusable(place, error) from error
     finally:
@@ -35,7 +36,7 @@ def latest_version() -> int:
     return max(number for number, _ in _migrations())
 
 
-async def _prepare(line: Line, place: Place) -> float:
+async def _prepare(line: Line, place: Place, *, as_is: bool) -> float:
     found: Sequence[Columns] = await line.fetch(
         "SELECT current_setting('server_version_num')::int, extract(epoch FROM clock_timestamp())::float8"
     )
@@ -44,9 +45,25 @@ async def _prepare(line: Line, place: Place) -> float:
         raise BadSetting(
             f"The store {place.name} is PostgreSQL {version // 10_000}; farhand needs 13 or newer."
         )
-    if await stored_version(line, place) != latest_version():
+    stored = await stored_version(line, place)
+    if as_is:
+        check_version(place.name, stored)
+    elif stored != latest_version():
         await _migrate(line, place)
     return float(now)
+
+
+def check_version(name: str, stored: int | None) -> None:
+    latest = latest_version()
+    if stored is None:
+        raise BadSetting(
+            f"There is no store {name}: it has no tables of farhand.", hint="Check the name of the schema."
+        )
+    if stored != latest:
+        raise BadSetting(
+            f"The store {name} has tables of version {stored}, and this farhand works with {latest}.",
+            hint="Use the farhand that serves it, or start a server of the newer one first.",
+        )
 
 
 async def _migrate(line: Line, place: Place) -> None:

@@ -72,12 +72,12 @@ class PostgresStore:
         self._hearing = asyncio.create_task(self._bell.run())  # noqa: TID251
 
     @classmethod
-    async def open(cls, address: str, clock: Clock | None = None) -> PostgresStore:
-        """Raises `BadSetting` for a database that cannot be used. The database's own clock counts, unless one
-        is given."""
+    async def open(cls, address: str, clock: Clock | None = None, *, as_is: bool = False) -> PostgresStore:
+        """Raises `BadSetting` for a database that cannot be used, and, opened `as_is`, for one whose tables
+        are not those of this version. The database's own clock counts, unless one is given."""
         place = place_of(address)
         hours = Hours(asyncio.get_running_loop().time, clock)
-        hours.seen(await prepare(place))
+        hours.seen(await prepare(place, as_is=as_is))
         return cls(place, hours)
 
     def now(self) -> float:

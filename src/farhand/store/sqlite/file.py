@@ -46,15 +46,17 @@ class StoreFile:
         self._lock.close()
 
 
-def open_file(path: str) -> StoreFile:
-    """Locks the file, makes it ours if it is new, and brings its tables up to date."""
+def open_file(path: str, *, as_is: bool = False) -> StoreFile:
+    """Locks the file, makes it ours if it is new, and brings its tables up to date; `as_is` only locks it."""
     with _plain_words(path):
         # two names of one file are one store
         place = Path(os.path.realpath(Path(path).expanduser()))
+        if as_is and not place.exists():
+            raise BadSetting(f"There is no store '{place}'.", hint="Name it with --store.")
         _check_place(place)
         file = StoreFile(place, _lock(place))
         try:
-            _prepare(file, place)
+            _check_version(file, place) if as_is else _prepare(file, place)
         except BaseException:
             file.close()
             raise
@@ -110,6 +112,21 @@ def _prepare(file: StoreFile, place: Path) -> None:
         db.execute("DELETE FROM files WHERE bound = 0 AND arrived = 0")
     finally:
         db.close()
+
+
+def _check_version(file: StoreFile, place: Path) -> None:
+    db = file.connect()
+    try:
+        _check_ours(db, place)
+        (stored,) = db.execute("PRAGMA user_version").fetchone()
+    finally:
+        db.close()
+    latest = latest_version()
+    if stored != latest:
+        raise BadSetting(
+            f"The store '{place}' has tables of version {stored}, and this farhand works with {latest}.",
+            hint="Use the farhand that serves it, or start a server of the newer one first.",
+        )
 
 
 def _check_ours(db: sqlite3.Connection, place: Path) -> None:

@@ -60,9 +60,10 @@ class SqliteStore(Unshared):
         self._tools: dict[str, Tool] = {}
 
     @classmethod
-    async def open(cls, path: str, clock: Clock) -> SqliteStore:
-        """Raises `BadSetting` for a path that cannot be a store, `StoreLocked` if another process has it."""
-        return cls(await asyncio.to_thread(open_file, path), clock)
+    async def open(cls, path: str, clock: Clock, *, as_is: bool = False) -> SqliteStore:
+        """Raises `BadSetting` for a path that cannot be a store, `StoreLocked` if another process has it.
+        Opened `as_is`, a file that is not there, or of another version, is none."""
+        return cls(await asyncio.to_thread(open_file, path, as_is=as_is), clock)
 
     def now(self) -> float:
         return self._clock.now()
