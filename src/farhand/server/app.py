@@ -114,7 +114,7 @@ class App:
             self._attendance = attendance
             faces = self._faces(farhand, attendance)
             routes = [*self._sockets(faces), *self._routes(faces), *self._pages(farhand)]
-            router = Router(routes, default=not_found, redirect_slashes=False)
+            router = Router(routes, default=not_found(self.door), redirect_slashes=False)
             self._router = self.door.wrap(by_path(routes, router))
             self._farhand = farhand
             self.door.reopen()

@@ -86,7 +86,7 @@ class Door:
         heads = self._screen.check(scope)
         principal = self._local(scope, heads) if self._authenticate is None else await self._ask(scope, heads)
         if not _may(principal, needs):
-            named = needs.replace("|", "' or '")
+            named = needs.replace("|", "' or '").replace("&", "' and '")
             raise NotAllowed(f"This sign-in has no scope '{named}'.", hint="Use one that has it.")
         return principal
 
@@ -215,8 +215,12 @@ _HOW = "Send Authorization: Bearer with the token in the address printed at star
 
 
 def _may(principal: Principal, needs: str) -> bool:
-    """`a|b`: one of them is enough."""
-    return needs in principal.scopes or any(each in principal.scopes for each in needs.split("|"))
+    """`a|b`: one of them is enough; `a&b`: both are needed."""
+    if needs in principal.scopes:
+        return True
+    if "&" in needs:
+        return all(each in principal.scopes for each in needs.split("&"))
+    return any(each in principal.scopes for each in needs.split("|"))
 
 
 def _is_principal(answer: object) -> bool:

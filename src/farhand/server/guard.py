@@ -48,6 +48,7 @@ class Guarded:
     async def _run(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         route = self.routes.get(scope["method"])
         if route is None:
+            self._door.check_place(scope)
             raise WrongMethod(f"This path takes {', '.join(sorted(self.routes))}.")
         principal = await self._door.admit(scope, route.scope)
         if route.rate is not None:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farhand.agent.farhand import Farhand
 from farhand.errors import (
@@ -50,12 +50,22 @@ def pages(farhand: Farhand, door: Door, ui: Ui, *, shows_inspector: bool) -> lis
     ]
 
 
-async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
+def not_found(door: Door) -> ASGIApp:
     """What a path is answered that nobody has."""
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1000, "reason": ""})
-        return
-    await _refuse(send, _nothing())
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000, "reason": ""})
+            return
+        try:
+            # a host that is not this server's is told of no path, be it there or not
+            door.check_place(scope)
+        except FarhandError as error:
+            await _refuse(send, error)
+            return
+        await _refuse(send, _nothing())
+
+    return answer
 
 
 class _Pages:
@@ -121,13 +131,15 @@ class _Pages:
 
     async def _show(self, scope: Scope, send: Send, problem: SignInNeeded | None = None) -> None:
         is_known = await self._is_known(scope)
+        tools = self._farhand.spec.toolbox.tools() if is_known else None
         facts = Facts(
             address=_address(scope),
             notice=str(problem) if problem else _notice(self._door, is_known=is_known),
             needs_token=not self._door.has_hook and not self._door.open,
             has_hook=self._door.has_hook,
-            tools=self._farhand.spec.toolbox.tools() if is_known else None,
-            example=example_for(self._farhand.spec.toolbox.tools()),
+            tools=tools,
+            # it names one of them
+            example=example_for(tools or ()),
             chat_id=f"chat-{self._farhand.clock.fresh('thr')[-8:]}",
         )
         status = 200 if problem is None else 401
@@ -150,9 +162,9 @@ class _Page:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
+            self._door.check_place(scope)
             if scope["method"] not in {"GET", "HEAD"}:
                 raise WrongMethod("This path takes GET.")
-            self._door.check_place(scope)
             await self._show(scope, send)
         except FarhandError as error:
             await _refuse(send, error)

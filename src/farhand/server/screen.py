@@ -62,6 +62,11 @@ class Screen:
     def check_origin(self, origin: bytes, scope: Scope, heads: Heads) -> None:
         if origin in self._origins or _is_same(origin, scope, heads):
             return
+        if origin == b"null":
+            raise NotAllowed(
+                "Pages without an origin of their own may not use this server.",
+                hint="Serve the page from an address: files and sandboxed frames all look alike.",
+            )
         shown = _shown(origin)
         raise NotAllowed(
             f"Pages of '{shown}' may not use this server.",

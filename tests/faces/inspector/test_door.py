@@ -10,6 +10,7 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from farhand.core.principal import SCOPES, Principal
+from farhand.core.settings import Limits, Settings
 from farhand.models.scripted import Ask
 from tests.faces.client_tools.program import Program
 from tests.faces.conftest import Serve
@@ -102,8 +103,32 @@ async def test_it_needs_the_scope_for_it(serve: Serve, person: Visit) -> None:
         assert (await person(on, "ann").get(f"{ROOT}{path}")).status_code == 200
         assert (await person(on, "bob", may="chat answer").get(f"{ROOT}{path}")).status_code == 403
         assert (await on.stranger.get(f"{ROOT}{path}")).status_code == 401
-    looks = person(on, "ann", may="inspect")
-    assert (await looks.post(f"{ROOT}/calls/call_1/again", json={})).status_code == 403
+    for may, status in (("inspect", 403), ("answer", 403), ("answer chat", 403), ("inspect answer", 404)):
+        some = person(on, "ann", may=may)
+        assert (await some.post(f"{ROOT}/calls/call_1/again", json={})).status_code == status, may
+
+
+@requirement("inspector:again")
+async def test_a_no_is_sent_again_only_by_who_may_approve(serve: Serve, person: Visit) -> None:
+    scene = Scene([[Ask("delete_file", {"path": "p"})], "Done."])
+    on = await serve(scene.agent, authenticate=check, inspector=True)
+    page = Page(person(on, "ann"))
+    [call] = (await page.say("delete")).calls
+    page.approve(call, approved=False, reason="mine")
+    await page.send()
+    path = f"{ROOT}/calls/{call}/again"
+    assert (await person(on, "ann", may="inspect answer").post(path, json={})).status_code == 403
+    full = await person(on, "ann", may="inspect answer approve").post(path, json={})
+    assert (full.status_code, full.json()["receipt"]) == (200, "repeated")
+
+
+@requirement("inspector:again")
+async def test_answers_are_sent_again_no_more_often_than_others_are_sent(serve: Serve, person: Visit) -> None:
+    limits = Limits(results_per_sec=1, results_burst=2)
+    on = await serve(Scene(["x"]).agent, authenticate=check, inspector=True, settings=Settings(limits=limits))
+    ann = person(on, "ann")
+    statuses = [(await ann.post(f"{ROOT}/calls/call_1/again", json={})).status_code for _ in range(6)]
+    assert 429 in statuses
 
 
 @requirement("inspector:door")

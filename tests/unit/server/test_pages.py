@@ -103,6 +103,9 @@ async def test_a_stranger_sees_how_to_begin_and_no_tools_no_token_no_cookie(app:
     reply = await ask(app, visit())
     assert "not signed in" in reply.text
     assert "erase" not in reply.text
+    # the example of a request names a tool, too
+    assert "Please use" not in reply.text
+    assert "look" not in reply.text.replace("look at", "")
     assert "set-cookie" not in reply.headers
     assert app.door.token is not None
     assert app.door.token not in reply.text
@@ -185,6 +188,15 @@ async def test_health_and_readiness_are_for_everybody_on_a_host_of_ours(app: App
         wrong = await ask(app, visit(path=path, method="POST"))
         assert (wrong.status, wrong.headers["allow"]) == (405, "GET, HEAD")
         assert (await ask(app, visit(path=path, host="evil.example"))).status == 403
+
+
+@requirement("door:host")
+@pytest.mark.parametrize(
+    ("path", "method"), [("/nothing", "GET"), ("/", "POST"), ("/api/chat", "PUT"), ("/api/chat/x", "POST")]
+)
+async def test_a_foreign_host_is_told_of_no_path_be_it_there_or_not(app: App, path: str, method: str) -> None:
+    assert (await ask(app, visit(path=path, method=method))).status in (404, 405)
+    assert (await ask(app, visit(path=path, method=method, host="evil.example"))).status == 403
 
 
 @requirement("server:health")

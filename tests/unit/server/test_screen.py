@@ -127,11 +127,18 @@ def test_the_servers_own_pages_and_listed_ones_may_use_it(method: str, local: Sc
 @requirement("door:origin")
 @pytest.mark.parametrize(
     "origin",
-    ["https://evil.example", "null", "", "http://127.0.0.1", "http://127.0.0.1:5173", "http://localhost:8787",
+    ["https://evil.example", "", "http://127.0.0.1", "http://127.0.0.1:5173", "http://localhost:8787",
      "http://localhost:5173/", "http://localhost:5173.evil.example", "file://", "ftp://127.0.0.1:8787"],
 )  # fmt: skip
 def test_every_other_origin_is_refused_and_told_the_flag(origin: str, local: Screen) -> None:
     assert f"--allow-origin {origin}" in refusal(local, visit({"origin": origin})) + " "
+
+
+@requirement("door:origin")
+def test_a_page_without_an_origin_is_not_told_to_allow_every_such_page(local: Screen) -> None:
+    said = refusal(local, visit({"origin": "null"}))
+    assert "may not use this server" in said
+    assert "--allow-origin" not in said
 
 
 @requirement("door:origin")

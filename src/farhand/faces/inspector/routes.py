@@ -10,10 +10,10 @@ from farhand.agent.farhand import Farhand
 from farhand.clients.attendance import Attendance
 from farhand.core.call import Call
 from farhand.core.outcome import Denied
-from farhand.core.principal import Owner
+from farhand.core.principal import Principal
 from farhand.core.result import Receipt, Result
 from farhand.core.run import Run
-from farhand.errors import Malformed, NotFound
+from farhand.errors import Malformed, NotAllowed, NotFound
 from farhand.faces.base import Face, Request, Route
 from farhand.faces.inspector.as_test import file_of
 from farhand.faces.inspector.decode import decode_limit, decode_search
@@ -66,7 +66,8 @@ def inspector_face(farhand: Farhand, attendance: Attendance, around: Surrounding
         "/clients": rest.clients,
         "/tools": rest.tools,
     }
-    again = Route("POST", f"{ROOT}/calls/{{call_id}}/again", runs.again, scope="answer", limit=1024)
+    path = f"{ROOT}/calls/{{call_id}}/again"
+    again = Route("POST", path, runs.again, scope="inspect&answer", limit=1024, rate="results")
     routes = [Route("GET", f"{ROOT}{path}", endpoint, scope="inspect") for path, endpoint in reads.items()]
     return Face(name="inspector", explain=encode_error, routes=(*routes, again))
 
@@ -121,12 +122,17 @@ class _Runs:
                 f"The answer of '{call.tool}' can not be sent again.",
                 hint="Only what a far hand or a person sent can be, as long as it is kept as it was sent.",
             )
-        await request.reply(200, encode_receipt(await self._bring(request.owner, call)))
+        await request.reply(200, encode_receipt(await self._bring(request.principal, call)))
 
-    async def _bring(self, owner: Owner, call: Call) -> Receipt:
+    async def _bring(self, principal: Principal, call: Call) -> Receipt:
+        owner = principal.owner
         assert call.outcome is not None, "only what has an outcome is sent again"
         approval = call.approval
         if isinstance(call.outcome, Denied) and approval is not None and approval.answer is not None:
+            if "approve" not in principal.scopes:
+                raise NotAllowed(
+                    "This sign-in has no scope 'approve'.", hint="A no is sent again by who may approve."
+                )
             return await self._farhand.desk.approve(owner, approval.approval_id, approval.answer)
         return await self._farhand.desk.settle(owner, Result(call_id=call.call_id, outcome=call.outcome))
 
