@@ -20,7 +20,7 @@ from farhand.core.outcome import Failure
 from farhand.core.principal import Owner, Principal
 from farhand.core.settings import Limits, Settings
 from farhand.errors import FarhandError, StoreDown, TooLarge, Unreadable
-from farhand.wire.http import Header, header, read_body, require_json, respond_json
+from farhand.wire.http import Header, header, read_body, refuse_foreign, require_json, respond_json
 from farhand.wire.pull import End, Source, send_frames
 from farhand.wire.websocket import Socket
 
@@ -61,6 +61,10 @@ class Request:
         require_json(self.scope["headers"])
         within = self._settings.limits.body_within_sec
         return await read_body(self.receive, self.scope["headers"], self._limit, within)
+
+    def bodiless(self) -> None:
+        """Nothing is read: a body may be there all the same, but only what a form can't send."""
+        refuse_foreign(self.scope["headers"])
 
     async def stream(
         self, source: Source, *, headers: Sequence[Header], keep_alive: float | None = None
@@ -109,7 +113,7 @@ class Route:
     path: str
     endpoint: Endpoint
     scope: str
-    """What the principal must be allowed to do."""
+    """What the principal must be allowed to do; `a|b`: one of them, `a&b`: both."""
     limit: int = 0
     """Bytes of body it takes; 0 for none."""
     rate: Rate | None = None

@@ -54,6 +54,16 @@ def require_json(headers: Iterable[Header]) -> None:
         raise WrongType("The body must be JSON.", hint="Send it with Content-Type: application/json.")
 
 
+def refuse_foreign(headers: Iterable[Header]) -> None:
+    """`WrongType` for a body that is no JSON, where none is needed: a form of another page can send that."""
+    listed = list(headers)
+    has_body = (
+        _find(listed, b"transfer-encoding") is not None or _find(listed, b"content-length") not in _NONE
+    )
+    if has_body or _find(listed, b"content-type") is not None:
+        require_json(listed)
+
+
 async def respond_json(send: Send, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:
     """Answer with JSON that is encoded already, never to be kept by a cache."""
     head = [
@@ -85,6 +95,7 @@ async def respond_empty(send: Send, status: int = 204, headers: Iterable[Header]
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
+_NONE = (None, b"0")
 _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"), *SECURITY)
 
 

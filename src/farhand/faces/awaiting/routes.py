@@ -72,6 +72,7 @@ class _Endpoints:
         )
 
     async def abort(self, request: Request) -> None:
+        request.bodiless()
         stopped = await self._farhand.stop(request.owner, self._thread_id(request), ABORTED)
         await request.reply(200, encode({"ok": True} if stopped else {"ok": True, "ignored": True}))
 

@@ -84,6 +84,7 @@ class _Endpoints:
         await request.reply(200, OK)
 
     async def delete(self, request: Request) -> None:
+        request.bodiless()
         thread = await self._load(request)
         await self._farhand.delete(request.owner, thread.thread_id)
         await request.reply(200, OK)

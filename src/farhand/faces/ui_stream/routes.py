@@ -67,6 +67,7 @@ class _Endpoints:
         await self._show(request, exchange)
 
     async def stop(self, request: Request) -> None:
+        request.bodiless()
         stopped = await self._farhand.stop(request.owner, request.parameter("thread_id"), STOPPED_BY_USER)
         await request.reply(200, encode({"ok": True} if stopped else {"ok": True, "ignored": True}))
 
