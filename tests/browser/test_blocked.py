@@ -149,7 +149,11 @@ async def test_an_answer_that_the_server_refuses_is_shown_and_can_be_changed(pla
     await card.get_by_role("textbox", name="copies").fill('"many"')
     await card.get_by_role("button", name="Allow once").click()
     await player.sees("The server did not take your answer")
+    await player.sees("`copies` must be an integer, got a string. Nothing was approved.")
     player.forgives("400")
     await player.presses("Change answer")
+    # what was typed is still there
+    await expect(card.get_by_role("textbox", name="copies")).to_have_value('"many"')
+    await card.get_by_role("textbox", name="copies").fill("2")
     await player.presses("Allow once")
     await player.sees('send_report brought {"sent": "ada"}.')

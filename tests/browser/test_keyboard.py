@@ -70,9 +70,10 @@ async def test_new_questions_are_announced_politely(guest: Visitor) -> None:
 
 
 async def test_a_file_a_fold_and_the_way_back_are_reached_with_keys(guest: Visitor) -> None:
-    await guest.tries("Pick a file")
-    await expect(guest.main.get_by_role("button", name="Choose a file")).to_be_focused()
+    # watched from the start: a chooser that opens before anybody looks is gone
     async with guest.page.expect_file_chooser() as choosing:
+        await guest.tries("Pick a file")
+        await expect(guest.main.get_by_role("button", name="Choose a file")).to_be_focused()
         await guest.page.keyboard.press("Enter")
     chosen = await choosing.value
     await chosen.set_files({"name": "keys.txt", "mimeType": "text/plain", "buffer": b"keys"})

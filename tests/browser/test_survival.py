@@ -123,6 +123,15 @@ async def test_a_pulled_plug_costs_no_word_and_no_call(guest: Visitor) -> None:
     assert (await guest.main.inner_text()).count("You said yes, so I went on.") == 1
 
 
+async def test_a_message_that_is_sent_the_moment_an_answer_is_there_is_not_lost(player: Visitor) -> None:
+    await player.asks('send_report {"to": "0", "copies": 1}')
+    await player.presses("Always in this chat")
+    for turn in range(1, 6):
+        await player.sees(f'send_report brought {{"sent": "{turn - 1}"}}.')
+        await player.says(f'send_report {{"to": "{turn}", "copies": 1}}')
+    await player.sees('send_report brought {"sent": "5"}.')
+
+
 async def test_a_double_click_is_one_answer(guest: Visitor) -> None:
     answers: list[object] = []
     guest.page.on(
