@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import tailwind from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
-import { defaultClientConditions, defineConfig } from "vite";
+import { defaultClientConditions, defineConfig, type Plugin } from "vite";
 
 const here = import.meta.dirname;
 
@@ -10,7 +10,7 @@ export default defineConfig({
   root: here,
   // relative, so that the pages also work below the path of a host app that mounts farhand
   base: "./",
-  plugins: [react(), tailwind()],
+  plugins: [react(), tailwind(), withoutJsonSchema()],
   // the packages as they are written, not as they are published
   resolve: { conditions: ["farhand-source", ...defaultClientConditions] },
   build: {
@@ -19,7 +19,30 @@ export default defineConfig({
     target: "es2023",
     // the pages' policy allows no data: or inline scripts, so nothing is folded into the page
     assetsInlineLimit: 0,
-    modulePreload: { polyfill: false },
+    // views that come later have nothing of their own to be fetched beside them
+    modulePreload: { polyfill: false, resolveDependencies: (_, files, { hostType }) => (hostType === "html" ? files : []) },
     rolldownOptions: { input: { index: resolve(here, "index.html"), inspector: resolve(here, "inspector.html") } },
   },
 });
+
+/**
+ * AI SDK brings zod, and zod the way from its schemas to JSON Schema, which is for whoever asks a model. A page only checks
+ * what it reads: six kilobytes of its download are left out. Should something ask for a JSON Schema all the same, it is told why not.
+ */
+function withoutJsonSchema(): Plugin {
+  const NAMES = /^export (?:const|function) (\w+)/gm;
+  return {
+    name: "farhand-without-json-schema",
+    enforce: "pre",
+    transform(code, id) {
+      if (!/zod\/v4\/core\/(?:to-json-schema|json-schema-processors)\.js$/.test(id)) {
+        return undefined;
+      }
+      const names = [...code.matchAll(NAMES)].map(([, name]) => name ?? "");
+      const absent = `const absent = () => { throw new Error("This page was built without JSON Schema."); };`;
+      // these two are called when a schema is made, and make what would be called later
+      const lines = names.map((name) => `export const ${name} = ${name.startsWith("create") ? "() => absent" : "absent"};`);
+      return { code: [absent, ...lines, ...(names.includes("processSchema") ? ["export { processSchema as process };"] : [])].join("\n"), map: null };
+    },
+  };
+}

@@ -30,8 +30,10 @@ export function askAbout(): Promise<Asked<About>> {
   return ask("/api/about", isAbout);
 }
 
+/** True once the server has heard it; a chat that it does not know has nothing to stop. */
 export async function stopRun(id: string): Promise<boolean> {
-  return (await send("POST", `/api/chat/${encodeURIComponent(id)}/stop`)) === 200;
+  const status = await send("POST", `/api/chat/${encodeURIComponent(id)}/stop`);
+  return status === 200 || status === 404;
 }
 
 export async function deleteThread(id: string): Promise<boolean> {
@@ -51,10 +53,12 @@ async function ask<T>(path: string, is: (value: unknown) => value is T): Promise
   }
 }
 
+const PATIENCE_MS = 10_000;
+
 async function send(method: "POST" | "DELETE", path: string): Promise<number> {
   try {
     const body = method === "POST" ? { body: "{}", headers: { "content-type": "application/json" } } : {};
-    return (await HTTP.fetch(HTTP.url + path, { method, ...body })).status;
+    return (await HTTP.fetch(HTTP.url + path, { method, ...body, signal: AbortSignal.timeout(PATIENCE_MS) })).status;
   } catch {
     return 0;
   }

@@ -8,11 +8,11 @@ import { requirement } from "../../../tests/requirement.ts";
 import { baseOf } from "../src/base.ts";
 import { callsOf, endsOf, factsOf } from "../src/chat/calls.ts";
 import { Composer, timeOf } from "../src/chat/composer.tsx";
-import type { Conversation } from "../src/chat/conversation.ts";
+import { type Conversation, recorded } from "../src/chat/conversation.ts";
 import { agoOf } from "../src/chat/inbox.tsx";
 import { sandboxFor } from "../src/chat/panel.tsx";
 import { hrefOf, routeOf } from "../src/chat/route.ts";
-import { FIRST, MORE, offered } from "../src/chat/samples.ts";
+import { FIRST, iconFor, MORE, offered } from "../src/chat/samples.ts";
 import { groupsOf } from "../src/chat/sidebar.tsx";
 import { blocksOf } from "../src/chat/talk.tsx";
 
@@ -98,6 +98,23 @@ it("only what the server can do is offered", () => {
   expect(FIRST.length).toBe(6);
   expect(offered([...FIRST, ...MORE], new Set<string>())).toEqual([]);
   expect(offered(FIRST, new Set(["get_location"])).map(({ title }) => title)).toEqual(["Where am I?"]);
+});
+
+it("a chat in the list has the icon of what it is about", () => {
+  requirement("chat:samples");
+  expect(iconFor("Where am I?")).toBe(FIRST[0]?.Icon);
+  expect(iconFor("Please delete all my drafts")).toBe(FIRST[5]?.Icon);
+  expect(iconFor("Hello")).not.toBe(FIRST[5]?.Icon);
+});
+
+it("what was said before an answer failed stays on the page, though the server does not keep it", () => {
+  requirement("chat:failed");
+  const asked: UIMessage = { id: "m1", role: "user", parts: [{ type: "text", text: "Tell me" }] };
+  const said: UIMessage = { id: "run_1", role: "assistant", parts: [{ type: "text", text: "Once upon a" }] };
+  const thread = (state: string): Thread => ({ id: "t", title: "", state, messages: [asked as unknown as Thread["messages"][number]], openCalls: [], runId: "run_1" });
+  expect(recorded(thread("failed"), [asked, said])).toEqual([asked, said]);
+  expect(recorded(thread("done"), [asked, said])).toEqual([asked]);
+  expect(recorded({ ...thread("failed"), runId: "run_2" }, [asked, said])).toEqual([asked]);
 });
 
 function talkOf(state: Conversation["state"], send = vi.fn(), stop = vi.fn()): Conversation {

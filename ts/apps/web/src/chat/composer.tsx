@@ -1,4 +1,5 @@
 // Where the person writes, and the line below it. Off while answers are needed; Stop always works.
+import { isNowhere } from "@farhand/react";
 import { ArrowUp, Square } from "lucide-react";
 import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import type { Conversation } from "./conversation.ts";
@@ -10,12 +11,18 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
   const [text, setText] = useState("");
   const box = useRef<HTMLTextAreaElement>(null);
   const needsAnswers = talk.state === "Waiting for you" || talk.state === "Parked";
-  const isBusy = BUSY.has(talk.state);
+  const isBusy = BUSY.has(talk.state) || talk.isStopping;
   useEffect(() => {
     if (talk.state === "New") {
       box.current?.focus();
     }
   }, [talk.state, talk.id]);
+  useEffect(() => {
+    // after the last answer, or after Stop: the button that was pressed is gone
+    if (!needsAnswers && isNowhere()) {
+      box.current?.focus();
+    }
+  }, [needsAnswers, isBusy]);
   const send = (event?: FormEvent): void => {
     event?.preventDefault();
     if (text.trim() !== "" && !isBusy) {
@@ -37,7 +44,7 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
         className="field-sizing-content max-h-40 min-h-8 flex-1 resize-none bg-transparent py-1.5 outline-none placeholder:text-muted"
       />
       {isBusy ? (
-        <button type="button" className={PLAIN} onClick={talk.stop}><Square size={12} aria-hidden="true" /> Stop</button>
+        <button type="button" className={PLAIN} onClick={talk.stop} disabled={talk.isStopping}><Square size={12} aria-hidden="true" /> Stop</button>
       ) : (
         <button type="submit" aria-label="Send" disabled={text.trim() === ""} className="grid size-8 place-items-center rounded-lg bg-accent text-on-accent disabled:opacity-40">
           <ArrowUp size={16} aria-hidden="true" />

@@ -1,12 +1,12 @@
 // One chat: AI SDK's `useChat` for what is said, the server's record for what is true. Owns when which of them is asked.
 import { useChat } from "@ai-sdk/react";
-import { type Course, openable, type Thread } from "@farhand/client";
+import { type Call, type Course, openable, type Thread } from "@farhand/client";
 import { LiveTransport } from "@farhand/ai-sdk";
 import { type CardHost, type CardView, isWaiting, useMemory, viewOf } from "@farhand/react";
 import type { UIMessage } from "ai";
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
-import { askThread, HTTP, stopRun } from "../server.ts";
+import { askThread, HTTP } from "../server.ts";
 import { callsOf, endsOf, factsOf } from "./calls.ts";
 import { useHands, useSite } from "./site.ts";
 import type { Tools } from "./tools.ts";
@@ -20,7 +20,13 @@ export interface Conversation {
   readonly views: ReadonlyMap<string, CardView>;
   readonly host: CardHost;
   readonly state: RunState;
-  readonly error: string | undefined;
+  readonly error: Failure | undefined;
+  /** Stop was said, and the server has yet to hear it; late: it does not answer. */
+  readonly isStopping: boolean;
+  readonly stopIsLate: boolean;
+  readonly runId: string | undefined;
+  /** The address names a chat that the server does not have. */
+  readonly isUnknown: boolean;
   /** Until when the first open question can be answered; only if the run is stored. */
   readonly until: number | undefined;
   readonly isLoaded: boolean;
@@ -29,6 +35,11 @@ export interface Conversation {
   readonly tryAgain: () => void;
   /** Drops the connection on purpose; only while there is one. */
   readonly pullThePlug: (() => void) | undefined;
+}
+
+export interface Failure {
+  readonly message: string;
+  readonly code?: string;
 }
 
 /** `isDraft`: nothing was said in it yet, so the server cannot know it. */
@@ -44,7 +55,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     }
   }, [site]);
   const chat = useChat({ id, transport: line, onToolCall, onFinish: () => sync(), onError: () => sync(), throttle: 30 });
-  const { record, isLoaded, sync } = useRecord(id, chat, isDraft);
+  const { record, isLoaded, isUnknown, sync } = useRecord(id, chat, isDraft);
 
   const isOpen = chat.status === "submitted" || chat.status === "streaming";
   const facts = useMemo(() => factsOf(record), [record]);
@@ -56,10 +67,17 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   const course: Course = { state: isParked(record, isOpen) ? "parked" : isOpen ? "running" : "idle" };
   const views = new Map([...calls].map(([callId, call]) => [callId, viewOf({ facts, running, deliveries, course, tools, ends }, call, memory)]));
 
-  const send = (text: string): void => void chat.sendMessage({ text });
+  const { isStopping, wasStopped, setStopped, ...wish } = useStop(id, sync);
+  const isLate = wish.isLate || (isStopping && connection.state === "lost");
+  useLettingGo(isLate, chat, calls);
+  const send = (text: string): void => {
+    setStopped(false);
+    void chat.sendMessage({ text });
+  };
   const host: CardHost = {
     http: HTTP,
-    cards: [...views.values()],
+    // whoever has said stop is not asked any more
+    cards: isStopping ? [] : [...views.values()],
     connection,
     answer: (callId, outcome) => void site.hands.answer(callId, outcome),
     approve: (callId, approvalId, decision) => {
@@ -79,12 +97,19 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     messages: chat.messages,
     views,
     host,
-    state: stateOf(record, { isOpen, isEmpty: chat.messages.length === 0, isWaiting: waiting.length > 0, isParked: course.state === "parked", hasError: chat.error !== undefined, isRunning: host.cards.some(({ state }) => state.name === "running") }),
-    error: isOpen ? undefined : (chat.error?.message ?? (record?.state === "failed" ? "The last answer failed." : undefined)),
+    isStopping,
+    stopIsLate: isLate,
+    runId: record?.runId ?? chat.messages.findLast(({ role }) => role === "assistant")?.id,
+    isUnknown,
+    state: isStopping ? "Stopped" : stateOf(record, { isOpen, isEmpty: chat.messages.length === 0, isWaiting: waiting.length > 0, isParked: course.state === "parked", hasError: chat.error !== undefined, wasStopped, isRunning: host.cards.some(({ state }) => state.name === "running") }),
+    error: isOpen ? undefined : errorOf(record, chat.error),
     until: waiting.length > 0 && record?.state === "waiting" ? firstDeadline(record) : undefined,
     isLoaded,
     send,
-    stop: () => void stopRun(id).then(sync),
+    stop: () => {
+      setStopped(true);
+      site.stops.wish(id);
+    },
     tryAgain: () => again(chat),
     pullThePlug: connection.state === "open" ? () => line.pullThePlug() : undefined,
   };
@@ -92,21 +117,64 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
 
 type Chat = ReturnType<typeof useChat>;
 
+function errorOf(record: Thread | undefined, error: Error | undefined): Failure | undefined {
+  // the record has the code, too
+  return record?.failure ?? (error === undefined ? undefined : { message: error.message });
+}
+
+/** The wish to stop, and that it was said here: a message that never reached the server leaves no record of it. */
+function useStop(id: string, sync: () => void): { isStopping: boolean; isLate: boolean; wasStopped: boolean; setStopped: (was: boolean) => void } {
+  const { stops } = useSite();
+  const isStopping = useSyncExternalStore(stops.subscribe, () => stops.has(id));
+  const isLate = useSyncExternalStore(stops.subscribe, () => stops.isLate(id));
+  const [wasStopped, setStopped] = useState(isStopping);
+  const before = useRef(isStopping);
+  useEffect(() => {
+    if (before.current && !isStopping) {
+      sync();
+    }
+    before.current = isStopping;
+  }, [isStopping, sync]);
+  return { isStopping, isLate, wasStopped, setStopped };
+}
+
+/** With the server away, nothing of a stopped answer is sent any more: not the message, and not the answers to its cards. */
+function useLettingGo(isLate: boolean, { stop, status }: Chat, calls: ReadonlyMap<string, Call>): void {
+  const { hands } = useSite();
+  const { deliveries } = useHands();
+  useEffect(() => {
+    if (!isLate) {
+      return;
+    }
+    if (status === "submitted" || status === "streaming") {
+      void stop();
+    }
+    const ids = [...calls.values()].map((call) => (call.phase === "asking" ? call.approvalId : call.id));
+    ids.filter((each) => deliveries.get(each)?.state === "undelivered").forEach((each) => hands.discard(each));
+  }, [isLate, status, stop, calls, deliveries, hands]);
+}
+
 /** What the server keeps of this chat, asked for whenever something may have changed. */
-function useRecord(id: string, chat: Chat, isDraft: boolean): { record: Thread | undefined; isLoaded: boolean; sync: () => void } {
+function useRecord(id: string, chat: Chat, isDraft: boolean): { record: Thread | undefined; isLoaded: boolean; isUnknown: boolean; sync: () => void } {
   const site = useSite();
   const [record, setRecord] = useState<Thread>();
   const [isLoaded, setLoaded] = useState(isDraft);
+  const [isUnknown, setUnknown] = useState(false);
   const latest = useRef(chat);
   latest.current = chat;
   const [asking] = useState(() => ({ isOn: false, again: false }));
   const sync = useCallback(() => {
+    if (site.stops.has(id)) {
+      return; // nothing is read on; the end is looked at once the server has heard the wish
+    }
     if (asking.isOn) {
       asking.again = true;
       return;
     }
     asking.isOn = true;
-    void follow(id, latest, setRecord).then((isStale) => {
+    void follow(id, latest, setRecord).then((found) => {
+      const isStale = found === "stale";
+      setUnknown(found === "gone" && latest.current.messages.length === 0);
       setLoaded(true);
       asking.isOn = false;
       if (asking.again || isStale) {
@@ -114,7 +182,7 @@ function useRecord(id: string, chat: Chat, isDraft: boolean): { record: Thread |
         setTimeout(sync, isStale ? STALE_MS : 0);
       }
     });
-  }, [id, asking]);
+  }, [id, asking, site]);
   const isUnsaid = isDraft && chat.messages.length === 0;
   useEffect(() => {
     if (isUnsaid) {
@@ -129,31 +197,43 @@ function useRecord(id: string, chat: Chat, isDraft: boolean): { record: Thread |
     ];
     return () => ends.forEach((end) => end());
   }, [id, sync, site, isDraft, isUnsaid]);
-  return { record, isLoaded, sync };
+  return { record, isLoaded, isUnknown, sync };
 }
 
 const STALE_MS = 400;
 
-/** Brings the chat to where the server is. True if that has to be looked at again soon. */
-async function follow(id: string, latest: { readonly current: Chat }, onRecord: (record: Thread) => void): Promise<boolean> {
+/** Brings the chat to where the server is. `stale`: that has to be looked at again soon. */
+async function follow(id: string, latest: { readonly current: Chat }, onRecord: (record: Thread) => void): Promise<"stale" | "gone" | "away" | "there"> {
   const thread = await askThread(id);
   if (typeof thread === "string") {
-    return false;
+    return thread;
   }
   onRecord(thread);
   const { status, setMessages, resumeStream, clearError } = latest.current;
   if (status === "submitted" || status === "streaming") {
-    return false;
+    return "there";
   }
   if (thread.state === "running" || thread.state === "waiting") {
     clearError();
   }
   if (thread.state !== "running") {
-    setMessages(thread.messages as unknown as UIMessage[]);
-    return false;
+    setMessages((shown) => recorded(thread, shown));
+    return "there";
   }
   await resumeStream();
-  return latest.current.status === "ready";
+  return latest.current.status === "ready" ? "stale" : "there";
+}
+
+/** What the server keeps, and behind it what was said of an answer that failed or was stopped before it was kept. */
+export function recorded({ messages, state, runId }: Thread, shown: readonly UIMessage[]): UIMessage[] {
+  const kept = messages as unknown as UIMessage[];
+  const cut = shown.findLast(({ id, role }) => role === "assistant" && id === runId);
+  const isLost = cut !== undefined && (state === "failed" || state === "stopped") && textOf(cut).length > textOf(kept.find(({ id }) => id === runId)).length;
+  return isLost ? [...kept.filter(({ id }) => id !== runId), cut] : kept;
+}
+
+function textOf(message: UIMessage | undefined): string {
+  return message?.parts.map((part) => (part.type === "text" ? part.text : "")).join("") ?? "";
 }
 
 /** A page of a host that this chat has shown before opens by itself; of others the person sees the host first. */
@@ -188,6 +268,7 @@ interface Signs {
   readonly isParked: boolean;
   readonly isRunning: boolean;
   readonly hasError: boolean;
+  readonly wasStopped: boolean;
 }
 
 const RECORDED: Readonly<Record<string, RunState>> = { running: "Thinking", waiting: "Waiting for you", done: "Done", stopped: "Stopped", failed: "Failed" };
@@ -204,6 +285,9 @@ function stateOf(record: Thread | undefined, signs: Signs): RunState {
   }
   if (signs.hasError) {
     return "Failed";
+  }
+  if (record === undefined && signs.wasStopped) {
+    return "Stopped";
   }
   return signs.isEmpty ? "New" : (RECORDED[record?.state ?? "done"] ?? "Done");
 }

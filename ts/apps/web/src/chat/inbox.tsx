@@ -1,9 +1,9 @@
 // Every open question of every chat, oldest first, with the same cards. Several are allowed at once only when they ask for the
 // same tool and somebody picked each of them.
 import type { OpenCall } from "@farhand/client";
-import { Button, type CardHost, CardHostProvider, type CardView, isWaiting, ToolCard, viewOf } from "@farhand/react";
+import { Button, type CardHost, CardHostProvider, type CardView, isWaiting, ToolCard, useCardFocus, viewOf } from "@farhand/react";
 import { Inbox as InboxIcon } from "lucide-react";
-import { type ReactNode, useMemo, useState } from "react";
+import { type ReactNode, useMemo, useRef, useState } from "react";
 import { HTTP } from "../server.ts";
 import { hrefOf } from "./route.ts";
 import { useHands, useSite } from "./site.ts";
@@ -13,20 +13,30 @@ interface Question {
   readonly view: CardView;
 }
 
-export function Inbox({ calls, isLoaded }: { calls: readonly OpenCall[]; isLoaded: boolean }): ReactNode {
+export interface InboxProps {
+  readonly calls: readonly OpenCall[];
+  readonly isLoaded: boolean;
+  /** Where the words above a card lead. */
+  readonly hrefFor?: (call: OpenCall) => string;
+  readonly emptyWords?: string;
+}
+
+export function Inbox({ calls, isLoaded, hrefFor = chatOf, emptyWords = "Nobody waits for you." }: InboxProps): ReactNode {
   const { host, questions } = useInboxHost(calls);
+  const room = useRef<HTMLDivElement>(null);
+  useCardFocus(room, host.cards.filter(isWaiting));
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const chosen = questions.filter(({ fact, view }) => picked.has(fact.callId) && isWaiting(view));
   const pick = (id: string): void => setPicked((before) => new Set(before.has(id) ? [...before].filter((each) => each !== id) : [...before, id]));
   return (
     <CardHostProvider host={host}>
-      <div className="mx-auto flex w-full max-w-[660px] flex-col gap-5 px-4 pt-8 pb-10">
+      <div ref={room} className="mx-auto flex w-full max-w-[660px] flex-col gap-5 px-4 pt-8 pb-10">
         <p className="text-[13px] text-muted" role="status">{isLoaded ? countWords(questions.length) : "Looking."}</p>
         {chosen.length > 1 && <Together questions={chosen} host={host} onDone={() => setPicked(new Set())} />}
         {questions.map((question) => (
           <div key={question.fact.callId} className="flex flex-col gap-2">
             <div className="flex items-center gap-3 text-[13px] text-muted">
-              <a href={hrefOf({ view: "chat", id: question.fact.threadId })} className="truncate underline-offset-2 hover:underline">{question.fact.title || "A call of its own"}</a>
+              <a href={hrefFor(question.fact)} className="truncate underline-offset-2 hover:underline">{question.fact.title || "A call of its own"}</a>
               <span className="ml-auto shrink-0">{agoOf(Date.parse(question.fact.openedAt))}</span>
               {canJoin(question, questions) && (
                 <label className="flex shrink-0 items-center gap-1.5"><input type="checkbox" className="accent-(--fh-accent)" checked={picked.has(question.fact.callId)} onChange={() => pick(question.fact.callId)} /> Pick</label>
@@ -35,10 +45,14 @@ export function Inbox({ calls, isLoaded }: { calls: readonly OpenCall[]; isLoade
             <ToolCard view={question.view} />
           </div>
         ))}
-        {isLoaded && questions.length === 0 && <Nothing />}
+        {isLoaded && questions.length === 0 && <Nothing>{emptyWords}</Nothing>}
       </div>
     </CardHostProvider>
   );
+}
+
+function chatOf({ threadId }: OpenCall): string {
+  return hrefOf({ view: "chat", id: threadId });
 }
 
 function useInboxHost(calls: readonly OpenCall[]): { host: CardHost; questions: readonly Question[] } {
@@ -90,11 +104,11 @@ function Together({ questions, host, onDone }: { questions: readonly Question[];
   );
 }
 
-function Nothing(): ReactNode {
+function Nothing({ children }: { children: ReactNode }): ReactNode {
   return (
     <div className="flex flex-col items-center gap-3 py-16 text-muted">
       <InboxIcon size={28} strokeWidth={1.4} aria-hidden="true" />
-      <p>Nobody waits for you.</p>
+      <p>{children}</p>
     </div>
   );
 }

@@ -1,11 +1,10 @@
 // The chat page: chats, talk, side panel. Owns which of them is seen; each view owns itself.
-import { type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { Composer, FootLine } from "./composer.tsx";
 import { useConversation } from "./conversation.ts";
-import { Inbox } from "./inbox.tsx";
 import { type Lists, useLists } from "./lists.ts";
-import { type OpenedPage, Panel } from "./panel.tsx";
-import { go, type Route, useRoute } from "./route.ts";
+import type { OpenedPage } from "./panel.tsx";
+import { go, hrefOf, type Route, useRoute } from "./route.ts";
 import { MORE, offered, type Sample, FIRST } from "./samples.ts";
 import { useShortcuts } from "./shortcuts.ts";
 import { Sidebar } from "./sidebar.tsx";
@@ -14,6 +13,10 @@ import { Talk } from "./talk.tsx";
 import { type Tools, useTools } from "./tools.ts";
 import { TopBar } from "./top-bar.tsx";
 import { Welcome } from "./welcome.tsx";
+
+// not needed for a first sight of the chat
+const Inbox = lazy(async () => ({ default: (await import("./inbox.tsx")).Inbox }));
+const Panel = lazy(async () => ({ default: (await import("./panel.tsx")).Panel }));
 
 interface Draft {
   readonly id: string;
@@ -50,7 +53,7 @@ export function ChatPage(): ReactNode {
         {route.view === "inbox" ? (
           <>
             <TopBar title="Inbox" onMenu={() => setMenuOpen(true)} />
-            <div data-scrolls className="min-h-0 flex-1 overflow-y-auto"><Inbox calls={lists.inbox} isLoaded={lists.isLoaded} /></div>
+            <div data-scrolls className="min-h-0 flex-1 overflow-y-auto"><Suspense><Inbox calls={lists.inbox} isLoaded={lists.isLoaded} /></Suspense></div>
           </>
         ) : (
           <ChatView key={id} id={id} prompt={draft.id === id ? draft.prompt : undefined} tools={tools} model={lists.model} isNew={route.view === "new"} onBegun={() => begin()} onSample={onSample} onMenu={() => setMenuOpen(true)} />
@@ -58,7 +61,7 @@ export function ChatPage(): ReactNode {
       </main>
       {page !== undefined && (
         <Drawer side="right" label="Page beside the chat" isOpen onClose={() => setPage(undefined)}>
-          <Panel page={page} onClose={() => setPage(undefined)} />
+          <Suspense><Panel page={page} onClose={() => setPage(undefined)} /></Suspense>
         </Drawer>
       )}
     </div>
@@ -101,18 +104,29 @@ function ChatView({ id, prompt, tools, model, isNew, onBegun, onSample, onMenu }
       onBegun();
     }
   };
-  const isEmpty = talk.state === "New" && prompt === undefined;
+  const isEmpty = talk.state === "New" && prompt === undefined && !talk.isUnknown;
   return (
     <>
-      <TopBar title={isEmpty ? "New chat" : talk.title} talk={talk} model={model} onMenu={onMenu} />
+      <TopBar title={isEmpty ? "New chat" : talk.isUnknown ? "No such chat" : talk.title} talk={talk} model={model} onMenu={onMenu} />
       <div ref={room} data-scrolls className="min-h-0 flex-1 overflow-y-auto">
-        {isEmpty && talk.isLoaded ? <Welcome tools={tools} onSample={onSample} /> : <Talk talk={talk} />}
+        {isEmpty && talk.isLoaded ? <Welcome tools={tools} onSample={onSample} /> : talk.isUnknown ? <NoSuchChat /> : <Talk talk={talk} />}
       </div>
-      <div className="mx-auto w-full max-w-[660px] shrink-0 px-4 pb-3">
-        <Composer talk={{ ...talk, send }} />
-        <FootLine talk={talk} />
-      </div>
+      {!talk.isUnknown && (
+        <div className="mx-auto w-full max-w-[660px] shrink-0 px-4 pb-3">
+          <Composer talk={{ ...talk, send }} />
+          <FootLine talk={talk} />
+        </div>
+      )}
     </>
+  );
+}
+
+function NoSuchChat(): ReactNode {
+  return (
+    <div className="mx-auto w-full max-w-[660px] px-4 pt-[9vh]">
+      <h2 className="text-2xl font-semibold tracking-tight">There is no such chat.</h2>
+      <p className="mt-2 text-muted">It was deleted, or it belongs to somebody else. <a href={hrefOf({ view: "new" })} className="underline underline-offset-2">Begin a new one</a>, or pick one of yours from the list.</p>
+    </div>
   );
 }
 

@@ -1,5 +1,6 @@
 // Small things that every view of the page uses.
 import type { ButtonHTMLAttributes, ReactNode } from "react";
+import { BASE } from "../base.ts";
 
 const TONES = {
   amber: "bg-amber-tint text-amber",
@@ -26,6 +27,11 @@ interface IconButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
 
 export function IconButton({ label, className = "", ...rest }: IconButtonProps): ReactNode {
   return <button type="button" aria-label={label} title={label} className={`grid size-8 shrink-0 place-items-center rounded-lg text-muted hover:bg-sunken hover:text-text ${className}`} {...rest} />;
+}
+
+/** A run in the Inspector. */
+export function runHref(runId: string): string {
+  return `${BASE}/_farhand#/runs/${runId}`;
 }
 
 export const PLAIN = "inline-flex items-center gap-2 rounded-lg border border-line bg-surface px-3 text-[13px] font-medium min-h-8 hover:bg-sunken disabled:opacity-50";

@@ -1,5 +1,5 @@
 // What a newcomer may ask: one for each ability. Shown only where the server has the tool for it.
-import { Braces, Camera, ClipboardCopy, ExternalLink, FileUp, HelpCircle, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, Split, Type, Unplug } from "lucide-react";
+import { Braces, Camera, ClipboardCopy, CloudSun, ExternalLink, FileUp, HelpCircle, List, type LucideIcon, MapPin, MessageSquare, Palette, Plug, ShieldCheck, Split, Type, Unplug } from "lucide-react";
 
 export interface Sample {
   readonly title: string;
@@ -29,6 +29,23 @@ export const MORE: readonly Sample[] = [
   { title: "Make me a coffee", about: "A tool that nobody has", prompt: "Make me a coffee", Icon: Plug, tools: ["user_confirm"] },
   { title: "A long story", about: "Pull the plug in the middle", prompt: "Tell me a long story", Icon: Unplug, tools: ["user_confirm"] },
 ];
+
+const SIGNS: readonly (readonly [RegExp, LucideIcon])[] = [
+  [/\bweather\b/i, CloudSun],
+  [/\b(photo|camera|picture|scan|receipt)/i, Camera],
+  [/\b(where am i|location|place|map)\b/i, MapPin],
+  [/\b(delete|remove|send|approve)\b/i, ShieldCheck],
+  [/\b(copy|clipboard)\b/i, ClipboardCopy],
+  [/\bhttps?:|\bopen\b/i, ExternalLink],
+  [/\b(files?|upload|rename|document)\b/i, FileUp],
+  [/\bcolou?r\b/i, Palette],
+];
+
+/** A chat in the list, by what it begins with: the sample it came from, or a word that says what it is about. */
+export function iconFor(title: string): LucideIcon {
+  const sample = [...FIRST, ...MORE].find(({ prompt }) => prompt === title);
+  return sample?.Icon ?? SIGNS.find(([words]) => words.test(title))?.[1] ?? MessageSquare;
+}
 
 export function offered(samples: readonly Sample[], has: { has(tool: string): boolean }): readonly Sample[] {
   return samples.filter(({ tools }) => tools.every((tool) => has.has(tool)));

@@ -1,12 +1,12 @@
 // The chats and where else one can go.
 import type { ThreadPage } from "@farhand/client";
-import { Inbox, MessageSquare, Plug, Plus, Trash2, Workflow } from "lucide-react";
+import { Inbox, Plug, Plus, Trash2, Workflow } from "lucide-react";
 import { type ReactNode, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
 import { deleteThread } from "../server.ts";
 import { Brand } from "../theme/brand.tsx";
 import { go, hrefOf, type Route } from "./route.ts";
-import type { Sample } from "./samples.ts";
+import { iconFor, type Sample } from "./samples.ts";
 import { useSite } from "./site.ts";
 
 type Row = ThreadPage["threads"][number];
@@ -97,10 +97,11 @@ function ThreadItem({ row, isHere, onGone }: { row: Row; isHere: boolean; onGone
       onGone();
     }
   };
+  const Icon = iconFor(row.title);
   return (
     <li className="group relative">
       <a href={hrefOf({ view: "chat", id: row.id })} aria-current={isHere ? "page" : undefined} className={`${ITEM} ${isHere ? HERE : ""} group-hover:pr-8`}>
-        <MessageSquare size={15} className="shrink-0 text-muted" aria-hidden="true" />
+        <Icon size={15} className="shrink-0 text-muted" aria-hidden="true" />
         <span className="truncate">{row.title || "Untitled"}</span>
         {row.openCalls > 0 && <span className="ml-auto size-1.5 shrink-0 rounded-full bg-amber"><span className="sr-only">, waiting for you</span></span>}
       </a>

@@ -4,15 +4,18 @@ import { FarHands } from "@farhand/ai-sdk";
 import { createContext, useContext, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
 import { Feed } from "../feed.ts";
+import { Stops } from "./stops.ts";
 
 export class Site {
-  readonly feed = new Feed();
   readonly hands: FarHands;
+  readonly stops = new Stops(sessionStorage);
   /** Set by whoever shows pages beside the chat. */
   openPage: ((url: URL) => string) | undefined;
   readonly #receipts = new Set<() => void>();
 
-  constructor() {
+  constructor(readonly feed: Feed = new Feed()) {
+    // news come from a server that is there
+    feed.listen(() => this.stops.retryNow());
     this.hands = new FarHands({
       url: BASE,
       handlers: { open_url: (input: { url: string }) => this.#open(input.url) },

@@ -4,7 +4,7 @@ import type { UIMessage } from "ai";
 import { memo, type ReactNode, useEffect, useRef } from "react";
 import { toolPartOf } from "./calls.ts";
 import type { Conversation } from "./conversation.ts";
-import { PLAIN } from "./parts.tsx";
+import { PLAIN, runHref } from "./parts.tsx";
 
 export function Talk({ talk }: { talk: Conversation }): ReactNode {
   const end = useStickyEnd(talk);
@@ -17,11 +17,14 @@ export function Talk({ talk }: { talk: Conversation }): ReactNode {
         {talk.state === "Thinking" && talk.host.connection.state !== "lost" && <Thinking />}
         {talk.error !== undefined && talk.state === "Failed" && (
           <div className="flex flex-col items-start gap-3">
-            <Note tone="red">{talk.error}</Note>
-            <button type="button" className={PLAIN} onClick={talk.tryAgain}>Try again</button>
+            <Note tone="red">{talk.error.message}{talk.error.code !== undefined && <> <code className="font-mono text-xs">{talk.error.code}</code></>}</Note>
+            <span className="flex flex-wrap gap-2">
+              <button type="button" className={PLAIN} onClick={talk.tryAgain}>Try again</button>
+              {talk.runId !== undefined && <a className={PLAIN} href={runHref(talk.runId)}>See what happened</a>}
+            </span>
           </div>
         )}
-        {talk.state === "Stopped" && <p className="text-[13px] text-muted">Stopped. Nothing more happens in this answer.</p>}
+        {talk.state === "Stopped" && <p className="text-[13px] text-muted" role="status">{stoppedWords(talk)}</p>}
         <CardList host={talk.host} />
         <div ref={end} />
       </div>
@@ -30,10 +33,17 @@ export function Talk({ talk }: { talk: Conversation }): ReactNode {
   );
 }
 
+function stoppedWords({ isStopping, stopIsLate }: Conversation): string {
+  if (!isStopping) {
+    return "Stopped. Nothing more happens in this answer.";
+  }
+  return stopIsLate ? "Stopped here. The server does not answer; it is told as soon as it is back." : "Stopping.";
+}
+
 const Said = memo(function Said({ message }: { message: UIMessage }): ReactNode {
   return (
     <div className="flex justify-end pl-10">
-      <p className="rounded-2xl rounded-br-md bg-tint px-4 py-2 break-words whitespace-pre-wrap"><span className="sr-only">You: </span>{textOf(message)}</p>
+      <p className="rounded-2xl min-w-0 rounded-br-md bg-tint px-4 py-2 wrap-anywhere whitespace-pre-wrap"><span className="sr-only">You: </span>{textOf(message)}</p>
     </div>
   );
 });
@@ -55,9 +65,9 @@ function Answer({ message, views, isLast }: AnswerProps): ReactNode {
       {blocksOf(message, views).map((block) => {
         switch (block.kind) {
           case "text":
-            return <p key={block.key} className="break-words whitespace-pre-wrap">{block.text}</p>;
+            return <p key={block.key} className="wrap-anywhere whitespace-pre-wrap">{block.text}</p>;
           case "thought":
-            return <details key={block.key} className="text-[13px] text-muted"><summary className="w-fit cursor-pointer">Thought about it</summary><p className="mt-1 break-words whitespace-pre-wrap">{block.text}</p></details>;
+            return <details key={block.key} className="text-[13px] text-muted"><summary className="w-fit cursor-pointer">Thought about it</summary><p className="mt-1 wrap-anywhere whitespace-pre-wrap">{block.text}</p></details>;
           case "calls":
             return <Finished key={block.key} views={block.views} isLast={isLast} />;
         }

@@ -1,9 +1,8 @@
 // The head of a chat: its title, how its run stands, the model, and the way to the Inspector.
 import { Menu, Unplug, Workflow, Zap } from "lucide-react";
 import type { ReactNode } from "react";
-import { BASE } from "../base.ts";
 import type { Conversation, RunState } from "./conversation.ts";
-import { IconButton, Pill, PLAIN, type Tone } from "./parts.tsx";
+import { IconButton, Pill, PLAIN, runHref, type Tone } from "./parts.tsx";
 
 const TONES: Readonly<Record<RunState, Tone>> = {
   New: "grey",
@@ -24,7 +23,7 @@ interface TopBarProps {
 }
 
 export function TopBar({ title, talk, model, onMenu }: TopBarProps): ReactNode {
-  const runId = talk?.messages.findLast(({ role }) => role === "assistant")?.id;
+  const runId = talk?.runId;
   return (
     <header className="flex h-[50px] shrink-0 items-center gap-3 border-b border-line px-4 lg:px-[22px]">
       <IconButton label="Chats" className="-ml-2 min-[760px]:hidden" onClick={onMenu}><Menu size={18} aria-hidden="true" /></IconButton>
@@ -38,7 +37,7 @@ export function TopBar({ title, talk, model, onMenu }: TopBarProps): ReactNode {
         )}
         {model !== undefined && <span className="hidden items-center gap-1.5 rounded-full bg-grey-tint px-3 py-1 text-xs text-muted sm:inline-flex"><Zap size={13} aria-hidden="true" /> {model}</span>}
         {runId !== undefined && (
-          <a href={`${BASE}/_farhand#/runs/${runId}`} aria-label="Inspect run" className={`${PLAIN} max-[560px]:px-2`}><Workflow size={14} aria-hidden="true" /> <span className="max-[980px]:hidden">Inspect run</span></a>
+          <a href={runHref(runId)} aria-label="Inspect run" className={`${PLAIN} max-[560px]:px-2`}><Workflow size={14} aria-hidden="true" /> <span className="max-[980px]:hidden">Inspect run</span></a>
         )}
       </span>
     </header>

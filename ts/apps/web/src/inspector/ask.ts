@@ -39,7 +39,7 @@ export function useAsked<T>(path: string | undefined, everyMs?: number): { answe
 const LOADING = { state: "loading" } as const;
 
 /** News often come several at once: they are one reason to look. */
-function whenever(look: () => void): () => void {
+export function whenever(look: () => void): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const stop = feed.listen(() => {
     timer ??= setTimeout(() => {
@@ -76,18 +76,12 @@ export async function sendAgain(callId: string): Promise<string> {
   return (body as Partial<InspectedReceipt>).told ?? sentenceOf(body);
 }
 
-/** Empty if it was taken; else why not. */
-export async function bring(path: "/api/tools/ack" | "/api/tools/approve", answer: object): Promise<string> {
-  const { ok, body } = await post(path, answer);
-  return ok ? "" : sentenceOf(body);
-}
-
-async function post(path: string, value: object): Promise<{ ok: boolean; body: unknown }> {
+async function post(path: string, value: object): Promise<{ body: unknown }> {
   try {
     const response = await fetch(BASE + path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) });
-    return { ok: response.ok, body: await response.json() };
+    return { body: await response.json() };
   } catch {
-    return { ok: false, body: undefined };
+    return { body: undefined };
   }
 }
 

@@ -29,7 +29,7 @@ export function Json({ value }: { value: unknown }): ReactNode {
 }
 
 export function Code({ children }: { children: ReactNode }): ReactNode {
-  return <pre tabIndex={0} className="m-0 max-h-96 overflow-auto rounded-card bg-sunken p-4 font-mono text-xs leading-[1.6] break-words whitespace-pre-wrap">{children}</pre>;
+  return <pre tabIndex={0} className="m-0 max-h-96 overflow-auto rounded-card bg-sunken p-4 font-mono text-xs leading-[1.6] wrap-anywhere whitespace-pre-wrap">{children}</pre>;
 }
 
 /** `text` may have to be asked for first; without it nothing is copied, and the button says so. */

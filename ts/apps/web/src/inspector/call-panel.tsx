@@ -73,8 +73,8 @@ function Life({ life }: { life: readonly InspectedSentence[] }): ReactNode {
             {number < life.length - 1 && <span aria-hidden="true" className="absolute top-4 bottom-0 left-[9px] w-px bg-line" />}
             <span aria-hidden="true" className={`z-10 grid size-[19px] place-items-center rounded-full ${look}`}><Icon size={11} strokeWidth={2.5} /></span>
             <span className="min-w-0">
-              <span className="block text-[13px] leading-[19px]">{title}</span>
-              {detail !== "" && <span className="block text-xs break-words text-muted">{detail}</span>}
+              <span className="block text-[13px] leading-[19px] wrap-anywhere">{title}</span>
+              {detail !== "" && <span className="block text-xs wrap-anywhere text-muted">{detail}</span>}
             </span>
             <span className="text-xs leading-[19px] text-muted tabular-nums">{at === undefined ? "" : at.toFixed(2)}</span>
           </li>

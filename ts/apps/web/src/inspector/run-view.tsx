@@ -65,7 +65,7 @@ function Head({ shown, now, replay }: { shown: InspectedRun; now: number; replay
       <p className="m-0 flex flex-wrap gap-x-5 font-mono text-xs break-all text-muted">
         <span>{run.runId}</span><span>chat {run.threadId}</span><span>model {shown.model}</span><span>store {shown.store}</span>
       </p>
-      {run.error !== null && <p role="alert" className="m-0 rounded-lg bg-red-tint px-3 py-2 text-[13px] text-red">{run.error}</p>}
+      {run.error !== null && <p role="alert" className="m-0 rounded-lg bg-red-tint px-3 py-2 text-[13px] wrap-anywhere text-red">{run.error}</p>}
       <Figures shown={shown} now={now} />
     </header>
   );

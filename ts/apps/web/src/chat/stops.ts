@@ -1,0 +1,60 @@
+// Wishes to stop. Owns each one until the server has heard it, also over a reload: a person who says stop is not asked twice.
+import { backOff, type Keep, Timers } from "@farhand/client";
+import { stopRun } from "../server.ts";
+
+const PREFIX = "farhand:stop:";
+
+export class Stops {
+  /** Late: an attempt has failed. */
+  readonly #wishes = new Map<string, { readonly isLate: boolean }>();
+  readonly #listeners = new Set<() => void>();
+  readonly #timers = new Timers();
+
+  constructor(private readonly storage: Keep, private readonly tell: (id: string) => Promise<boolean> = stopRun) {
+    const keys = Array.from({ length: storage.length }, (_, index) => storage.key(index) ?? "");
+    keys.filter((key) => key.startsWith(PREFIX)).forEach((key) => this.wish(key.slice(PREFIX.length)));
+  }
+
+  wish(id: string): void {
+    if (!this.#wishes.has(id)) {
+      this.storage.setItem(PREFIX + id, "");
+      this.#wishes.set(id, { isLate: false });
+      void this.#send(id, 0);
+      this.#changed();
+    }
+  }
+
+  has(id: string): boolean {
+    return this.#wishes.has(id);
+  }
+
+  /** The server did not answer: it has yet to be told. */
+  isLate(id: string): boolean {
+    return this.#wishes.get(id)?.isLate === true;
+  }
+
+  /** The server may be back. */
+  retryNow(): void {
+    [...this.#wishes].forEach(([id, { isLate }]) => isLate && this.#timers.set(id, 0, () => void this.#send(id, 0)));
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  async #send(id: string, attempt: number): Promise<void> {
+    if (await this.tell(id)) {
+      this.#wishes.delete(id);
+      this.storage.removeItem(PREFIX + id);
+    } else {
+      this.#wishes.set(id, { isLate: true });
+      this.#timers.set(id, backOff(attempt), () => void this.#send(id, attempt + 1));
+    }
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.#listeners.forEach((listener) => listener());
+  }
+}
