@@ -16,7 +16,12 @@ STOP_WITHIN_SEC = 1
 async def served(app: ASGIApp) -> AsyncIterator[str]:
     """Gives the address, such as `http://127.0.0.1:40001`. What is still open at the end is cut."""
     config = uvicorn.Config(
-        app, log_level="critical", lifespan="off", timeout_graceful_shutdown=STOP_WITHIN_SEC
+        app,
+        lifespan="off",
+        # left to itself, uvicorn sets the logging of the whole process, and what tests expect in it is gone
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=STOP_WITHIN_SEC,
     )
     config.load()
     server = uvicorn.Server(config)

@@ -55,7 +55,7 @@ class App:
 @asynccontextmanager
 async def served(source: Source) -> AsyncIterator[App]:
     app = App(source)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         app.port = listening.getsockname()[1]
         async with asyncio.timeout(30), asyncio.TaskGroup() as group:
