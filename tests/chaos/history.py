@@ -1,8 +1,9 @@
 """What happened in a run of the fault tests, from every side, and what of it must not have happened.
 
-Owns the rules: one outcome for each call; whoever brought a result was told the truth; the model got the
-winner, once; readers heard the journal, no event lost or doubled; no finished tool ran again. Must not know
-how the faults were made, nor how anything was recorded.
+Owns the rules: one outcome for each call and one answer for each question; whoever brought one was told the
+truth; the model got the winner, once; readers heard the journal, no event lost or doubled, lost their place
+only where words were lost, and every response had one end; no finished tool ran again, and none without the
+yes it needs. Must not know how the faults were made, nor how anything was recorded.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ class Told(StrEnum):
 
 @dataclass(frozen=True)
 class Sending:
-    """One result on its way to a call. `winner` is the digest that a refusal named."""
+    """One result on its way to a call, or one answer to a question. `winner` is the digest that a refusal
+    named, `kind` what sort of outcome it was said to be."""
 
     call_id: str
     digest: str
     told: Told
     winner: str | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Execution:
-    """A server tool began; `after_its_result` if the model had been given what it brought by then."""
+    """A server tool began; `after_its_result` if what it brought was stored by then."""
 
     tool: str
     call_key: str
     idempotent: bool
     after_its_result: bool = False
+    is_allowed: bool = True
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,28 @@ class Line:
     is_silent: bool = False
     is_optional: bool = False
     is_discarded: bool = False
+    is_takeover: bool = False
+    at: float = 0.0
+    """When it was stored."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A reader showed a position that the server had given, and was told that it is not known there."""
+
+    seq: int
+    takeover: int
+    """The last one that the reader had heard of."""
+    asked_at: float
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one response ended: its markers, what came behind one, and whether the server ended it."""
+
+    markers: int
+    said_after: int
+    is_whole: bool
 
 
 @dataclass(frozen=True)
@@ -94,12 +120,17 @@ class Talk:
     is_finished: bool
     journal: list[Line] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    endings: list[Ending] = field(default_factory=list)
 
 
 @dataclass
 class History:
     sendings: list[Sending] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
+    answers: list[Sending] = field(default_factory=list)
+    """Yes and no, by the call that they are about."""
+    answered: list[Kept] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
     talks: list[Talk] = field(default_factory=list)
@@ -108,21 +139,26 @@ class History:
 def violations(history: History) -> list[str]:
     """Every rule that was broken, in words; empty if none was."""
     return [
-        *_two_outcomes(history),
-        *_untold_truths(history),
+        *_two_outcomes(history.sendings),
+        *_untold_truths(history.sendings, history.kept),
+        *(f"question: {each}" for each in _two_outcomes(history.answers)),
+        *(f"question: {each}" for each in _untold_truths(history.answers, history.answered)),
+        *_denied_and_done(history),
         *_wrong_to_the_model(history),
         *_lost_or_doubled(history),
+        *_lost_places(history),
+        *_wrong_endings(history),
         *_run_twice(history),
     ]
 
 
-def _two_outcomes(history: History) -> Iterator[str]:
-    accepted = Counter(each.call_id for each in history.sendings if each.told is Told.ACCEPTED)
+def _two_outcomes(sendings: list[Sending]) -> Iterator[str]:
+    accepted = Counter(each.call_id for each in sendings if each.told is Told.ACCEPTED)
     for call_id, times in accepted.items():
         if times > 1:
             yield f"two outcomes: {call_id} accepted {times} results"
     winners: dict[str, set[str]] = defaultdict(set)
-    for each in history.sendings:
+    for each in sendings:
         named = each.digest if each.told in (Told.ACCEPTED, Told.REPEATED) else each.winner
         if named is not None:
             winners[each.call_id].add(named)
@@ -131,11 +167,13 @@ def _two_outcomes(history: History) -> Iterator[str]:
             yield f"two outcomes: {call_id} had the winners {sorted(named_winners)}"
 
 
-def _untold_truths(history: History) -> Iterator[str]:
-    kept = {each.call_id: each for each in history.kept}
-    for each in history.sendings:
+def _untold_truths(sendings: list[Sending], records: list[Kept]) -> Iterator[str]:
+    kept = {each.call_id: each for each in records}
+    for each in sendings:
         record = kept.get(each.call_id)
         lie = _lie(each, record.digest if record is not None else None, known=record is not None)
+        if not lie and record is not None and each.kind not in (None, record.kind):
+            lie = f"as {each.kind}, but the record has {record.kind}"
         if lie:
             yield f"not the truth: {each.call_id} was told {each.told.value}, {lie}"
 
@@ -153,6 +191,18 @@ def _lie(sending: Sending, winner: str | None, *, known: bool) -> str:
         case Told.UNKNOWN if known:
             return "but the call is in the record"
     return ""
+
+
+def _denied_and_done(history: History) -> Iterator[str]:
+    """A no is the outcome; a yes is none."""
+    kinds = {each.call_id: each.kind for each in history.kept}
+    for each in history.answered:
+        kind = kinds.get(each.call_id)
+        if (each.kind == "denied") != (kind == "denied"):
+            yield f"question: {each.call_id} was {each.kind}, and its outcome is {kind}"
+    for execution in history.executions:
+        if not execution.is_allowed:
+            yield f"question: {execution.call_key} ran without a yes"
 
 
 def _wrong_to_the_model(history: History) -> Iterator[str]:
@@ -215,6 +265,30 @@ def _faults_of_line(line: Line, heard: str | None) -> Iterator[str]:
         yield f"doubled: {heard!r} at {line.seq}, where the journal has {line.text!r}"
 
 
+def _lost_places(history: History) -> Iterator[str]:
+    """A place is lost where words were: behind a takeover that the reader has not heard of, or, for whoever
+    is back at once at another worker, where they are not stored yet."""
+    for talk in history.talks:
+        for gap in talk.gaps:
+            if not any(_excuses(line, gap) for line in talk.journal):
+                yield f"lost place: {talk.thread_id} was at {gap.seq} and was told that it is unknown"
+
+
+def _excuses(line: Line, gap: Gap) -> bool:
+    if line.is_takeover:
+        return gap.takeover < line.seq <= gap.seq
+    return line.seq == gap.seq and line.at > gap.asked_at
+
+
+def _wrong_endings(history: History) -> Iterator[str]:
+    for talk in history.talks:
+        for each in talk.endings:
+            if each.markers > 1 or (each.is_whole and each.markers != 1):
+                yield f"ending: a response in {talk.thread_id} had {each.markers} ends"
+            if each.said_after:
+                yield f"ending: a response in {talk.thread_id} went on after its end"
+
+
 def _run_twice(history: History) -> Iterator[str]:
     begun = Counter(each.call_key for each in history.executions if not each.idempotent)
     for call_key, times in begun.items():
@@ -222,4 +296,4 @@ def _run_twice(history: History) -> Iterator[str]:
             yield f"run twice: {call_key} began {times} times"
     for each in history.executions:
         if each.after_its_result:
-            yield f"run twice: {each.call_key} began again after its result was known"
+            yield f"run twice: {each.call_key} began again after its result was stored"

@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tests.chaos.history import (
+    Ending,
     Execution,
+    Gap,
     Heard,
     History,
     Kept,
@@ -30,10 +32,15 @@ def good() -> History:
             Sending("c1", "mine", Told.ACCEPTED),
             Sending("c1", "mine", Told.REPEATED),
             Sending("c1", "other", Told.CONFLICT, winner="mine"),
-            Sending("c2", "late", Told.OVER),
+            Sending("c2", "late", Told.OVER, kind="timed_out"),
             Sending("nobody", "x", Told.UNKNOWN),
         ],
         kept=[Kept("c1", "t1", "success", "mine"), Kept("c2", "t2", "timed_out", "too late")],
+        answers=[
+            Sending("c1", "yes", Told.ACCEPTED),
+            Sending("c1", "no", Told.CONFLICT, winner="yes", kind="approved"),
+        ],
+        answered=[Kept("c1", "t1", "approved", "yes")],
         requests=[
             Request("t1", ()),
             Request("t1", (("c1", "mine"),)),
@@ -51,8 +58,8 @@ def good() -> History:
                 is_finished=True,
                 journal=[
                     Line(1, "", is_silent=True),
-                    Line(2, "cut sho", is_discarded=True),
-                    Line(3, "", is_silent=True),
+                    Line(2, "cut sho", is_discarded=True, at=8.0),
+                    Line(3, "", is_silent=True, is_takeover=True, at=9.0),
                     Line(4, "Hello there."),
                     Line(5, "output c1"),
                 ],
@@ -62,6 +69,8 @@ def good() -> History:
                     Heard(4, 12, " there."),
                     Heard(5, 0, "output c1"),
                 ],
+                gaps=[Gap(3, 0, asked_at=10.0), Gap(2, 0, asked_at=0.0)],
+                endings=[Ending(0, 0, is_whole=False), Ending(1, 0, is_whole=True)],
             ),
             Talk("t2", is_finished=True),
         ],
@@ -165,6 +174,50 @@ def _look_up_what_is_known(history: History) -> None:
     history.executions.append(Execution("look_up", "look_up:t1", idempotent=True, after_its_result=True))
 
 
+def _lose_a_place(history: History) -> None:
+    history.talks[0].gaps.append(Gap(4, 3, asked_at=10.0))
+
+
+def _lose_a_place_before_the_takeover(history: History) -> None:
+    history.talks[0].gaps.append(Gap(2, 0, asked_at=8.5))
+
+
+def _say_over_what_was_answered(history: History) -> None:
+    history.sendings.append(Sending("c1", "third", Told.OVER, kind="timed_out"))
+
+
+def _name_another_kind(history: History) -> None:
+    history.sendings.append(Sending("c1", "third", Told.CONFLICT, winner="mine", kind="failure"))
+
+
+def _take_a_yes_and_a_no(history: History) -> None:
+    history.answers.append(Sending("c1", "no", Told.ACCEPTED))
+
+
+def _forget_a_yes(history: History) -> None:
+    history.answered[0] = replace(history.answered[0], digest="no")
+
+
+def _do_what_was_denied(history: History) -> None:
+    history.answered[0] = replace(history.answered[0], kind="denied")
+
+
+def _delete_without_a_yes(history: History) -> None:
+    history.executions.append(Execution("delete", "delete:t1", idempotent=False, is_allowed=False))
+
+
+def _end_twice(history: History) -> None:
+    history.talks[0].endings.append(Ending(2, 1, is_whole=True))
+
+
+def _never_say_the_end(history: History) -> None:
+    history.talks[0].endings.append(Ending(0, 0, is_whole=True))
+
+
+def _go_on_after_the_end(history: History) -> None:
+    history.talks[0].endings.append(Ending(1, 3, is_whole=False))
+
+
 @requirement("chaos:checker")
 @pytest.mark.parametrize(
     ("plant", "named"),
@@ -191,6 +244,17 @@ def _look_up_what_is_known(history: History) -> None:
         (_tell_other_words_than_were_discarded, "invented: 'dog' at 2"),
         (_charge_twice, "run twice: charge:t1 began 2 times"),
         (_look_up_what_is_known, "run twice: look_up:t1 began again"),
+        (_lose_a_place, "lost place: t1 was at 4"),
+        (_lose_a_place_before_the_takeover, "lost place: t1 was at 2"),
+        (_say_over_what_was_answered, "not the truth: c1 was told over, as timed_out"),
+        (_name_another_kind, "not the truth: c1 was told conflict, as failure"),
+        (_take_a_yes_and_a_no, "question: two outcomes: c1 accepted 2"),
+        (_forget_a_yes, "question: not the truth: c1 was told accepted, but the record has no"),
+        (_do_what_was_denied, "question: c1 was denied, and its outcome is success"),
+        (_delete_without_a_yes, "question: delete:t1 ran without a yes"),
+        (_end_twice, "ending: a response in t1 had 2 ends"),
+        (_never_say_the_end, "ending: a response in t1 had 0 ends"),
+        (_go_on_after_the_end, "ending: a response in t1 went on after its end"),
     ],
 )
 def test_a_planted_violation_is_found(plant: Plant, named: str) -> None:

@@ -7,6 +7,7 @@ pages and a question for a yes.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -117,7 +118,7 @@ def _pages(chat: str, letters: str) -> list[Ask]:
 
 
 def _began(name: str, subject: str, *, idempotent: bool = False) -> None:
-    note(NOTES, {"began": name, "subject": subject, "idempotent": idempotent})
+    note(NOTES, {"began": name, "subject": subject, "idempotent": idempotent, "at": time.time()})
 
 
 agent = Agent(

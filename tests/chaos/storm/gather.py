@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from farhand.core.event import (
     InputAdded,
     RunFinished,
     RunParked,
+    RunResumed,
     StepDiscarded,
     StepStarted,
     TextAdded,
@@ -32,18 +34,22 @@ from tests.chaos.storm.person import Person
 
 async def history_of(store: Store, notes: Path, people: Iterable[Person]) -> History:
     history = History()
-    keys: dict[str, str] = {}
+    calls: dict[str, Call] = {}
     for person in people:
         history.sendings += person.sendings
+        history.answers += person.answers
         run = await store.last_run(LOCAL, person.chat)
         assert run is not None, f"{person.chat} has no run"
         entries = await store.events(LOCAL, run.run_id, limit=100_000)
-        talk = Talk(person.chat, person.is_finished, journal_of(entries), person.heard)
+        talk = Talk(
+            person.chat, person.is_finished, journal_of(entries), person.heard, person.gaps, person.endings
+        )
         history.talks.append(talk)
         for call in await store.calls_of(LOCAL, run.run_id):
             history.kept.append(_kept(call))
-            keys[call.call_id] = f"{call.tool}:{next(iter(call.input.values()))}"
-    _read_notes(history, notes, keys)
+            history.answered += _answered(call)
+            calls[f"{call.tool}:{next(iter(call.input.values()))}"] = call
+    _read_notes(history, notes, calls)
     return history
 
 
@@ -55,6 +61,17 @@ def _kept(call: Call) -> Kept:
     return Kept(call.call_id, call.thread_id, kind_of(call.outcome), mark)
 
 
+def _answered(call: Call) -> list[Kept]:
+    if call.approval is None:
+        return []
+    answer = call.approval.answer
+    if answer is None:
+        return [Kept(call.call_id, call.thread_id, "", None)]
+    return [
+        Kept(call.call_id, call.thread_id, "approved" if answer.approved else "denied", digest(answer)),
+    ]
+
+
 def journal_of(entries: Iterable[Entry]) -> list[Line]:
     lines: list[Line] = []
     step_began = 0
@@ -63,7 +80,10 @@ def journal_of(entries: Iterable[Entry]) -> list[Line]:
             step_began = len(lines)
         if isinstance(entry.event, StepDiscarded):
             lines[step_began:] = [_discarded(line) for line in lines[step_began:]]
-        lines.append(_line(entry))
+        is_takeover = isinstance(entry.event, StepDiscarded) or (
+            isinstance(entry.event, RunResumed) and entry.event.taken_over
+        )
+        lines.append(replace(_line(entry), is_takeover=is_takeover, at=entry.at))
     return lines
 
 
@@ -87,21 +107,30 @@ def _line(entry: Entry) -> Line:
 
 
 def _discarded(line: Line) -> Line:
-    return Line(line.seq, line.text, is_silent=line.is_silent, is_discarded=True)
+    return replace(line, is_optional=False, is_discarded=True)
 
 
 # Any: the notes are read as the agent wrote them
-def _read_notes(history: History, notes: Path, keys: dict[str, str]) -> None:
-    known: set[str] = set()
+def _read_notes(history: History, notes: Path, calls: dict[str, Call]) -> None:
     for note in map(json.loads, notes.read_text().splitlines()):
         if "request" in note:
             results = tuple((call_id, _digest(outcome)) for call_id, outcome in note["results"])
-            known |= {keys[call_id] for call_id, _ in results if call_id in keys}
             history.requests.append(Request(note["request"], results))
         else:
-            key = f"{note['began']}:{note['subject']}"
-            execution = Execution(note["began"], key, note["idempotent"], after_its_result=key in known)
-            history.executions.append(execution)
+            history.executions.append(_execution(note, calls))
+
+
+def _execution(note: Any, calls: dict[str, Call]) -> Execution:
+    key = f"{note['began']}:{note['subject']}"
+    call = calls[key]
+    approval = call.approval
+    is_allowed = approval is None or (
+        approval.answer is not None
+        and approval.answer.approved
+        and (approval.answered_at or 0.0) <= note["at"]
+    )
+    is_late = call.settled_at is not None and call.settled_at < note["at"]
+    return Execution(note["began"], key, note["idempotent"], after_its_result=is_late, is_allowed=is_allowed)
 
 
 def _digest(outcome: Any) -> str:

@@ -8,22 +8,23 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx2
 
-from farhand.core.outcome import Denied, Failure, Outcome, Success, digest
+from farhand.core.approval import Answer
+from farhand.core.outcome import Failure, Outcome, Success, digest
 from farhand.testing.ui_stream import DONE, read_sse
-from tests.chaos.history import Heard, Sending, Told
+from tests.chaos.history import Ending, Gap, Heard, Sending, Told
 
 # Any: what comes over the wire is looked at by its fields
 Json = Any
 SOON_SEC = 0.02
 FINISHED_WITHIN_SEC = 120.0
-NO_REASON = ""
 
 
 @dataclass
@@ -55,6 +56,9 @@ class Person:
         self.chat = chat
         self.heard: list[Heard] = []
         self.sendings: list[Sending] = []
+        self.answers: list[Sending] = []
+        self.gaps: list[Gap] = []
+        self.endings: list[Ending] = []
         self.is_finished = False
         self._client = client
         self._dice = dice
@@ -62,6 +66,7 @@ class Person:
         self._is_held = dice.random() < 0.7
         self._is_posted = False
         self._position = "0.0"
+        self._asked_at = 0.0
         self._pending: list[Json] = []
         self._known: set[str] = set()
         self._group: asyncio.TaskGroup | None = None
@@ -86,6 +91,7 @@ class Person:
         client = self._client()
         if self._is_posted and self._position != "0.0":
             address = f"/api/chat/{self.chat}/stream?after={self._position}"
+            self._asked_at = time.time()
             async with client.stream("GET", address) as response:
                 yield response
             return
@@ -103,15 +109,25 @@ class Person:
             return
         assert response.status_code == 200, (response.status_code, await response.aread())
         rest = b""
-        async for piece in response.aiter_bytes():
-            head, mark, rest = (rest + piece).rpartition(b"\n\n")
-            for frame in read_sse(head + mark):
-                self._hear(frame.data, frame.id)
+        frames: list[str] = []
+        is_whole = False
+        try:
+            async for piece in response.aiter_bytes():
+                head, mark, rest = (rest + piece).rpartition(b"\n\n")
+                for frame in read_sse(head + mark):
+                    frames.append(frame.data)
+                    self._hear(frame.data, frame.id)
+            is_whole = True
+        finally:
+            said_after = len(frames) - 1 - frames.index(DONE) if DONE in frames else 0
+            self.endings.append(Ending(frames.count(DONE), said_after, is_whole))
 
     def _hear(self, data: str, position: str | None) -> None:
         chunk: Json = {"type": DONE} if data == DONE else json.loads(data)
         if chunk["type"] == "data-gap":
             # our place is unknown there: all is told again from the start
+            at, _, takeover = (int(part) for part in f"{self._position}.0".split(".")[:3])
+            self.gaps.append(Gap(at, takeover, self._asked_at))
             self.heard.clear()
             self._pending.clear()
             return
@@ -149,45 +165,47 @@ class Person:
         [outcomes] = self._dice.choices(ways, weights=(5, 1, 2, 2))
         async with asyncio.TaskGroup() as senders:
             for outcome in outcomes:
-                senders.create_task(self._send("ack", _ack(call_id, outcome), call_id, digest(outcome)))
+                sending = Sending(call_id, digest(outcome), Told.NOTHING)
+                senders.create_task(self._send("ack", _ack(call_id, outcome), sending, self.sendings))
 
     async def _say_yes_or_no(self, chunk: Json) -> None:
-        approved = self._dice.random() < 0.7
-        body = {"approvalId": chunk["approvalId"], "approved": approved}
-        # a yes is no outcome yet; a no is one
-        mark = None if approved else digest(Denied(NO_REASON))
+        """Mostly one answer; sometimes the same from two tabs, sometimes a yes and a no."""
+        first = self._dice.random() < 0.7
+        [answers] = self._dice.choices([[first], [first] * 2, [first, not first]], weights=(4, 2, 2))
         async with asyncio.TaskGroup() as senders:
-            for _ in range(self._dice.choice((1, 1, 2))):
-                senders.create_task(self._send("approve", body, chunk["toolCallId"], mark))
+            for approved in answers:
+                body = {"approvalId": chunk["approvalId"], "approved": approved}
+                sending = Sending(chunk["toolCallId"], digest(Answer(approved=approved)), Told.NOTHING)
+                senders.create_task(self._send("approve", body, sending, self.answers))
 
-    async def _send(self, door: str, body: Json, call_id: str, mark: str | None) -> None:
+    async def _send(self, door: str, body: Json, sending: Sending, book: list[Sending]) -> None:
         """Until something definite is told; whatever the line did, the same again is safe."""
         while True:
-            told, winner = await self._try(f"/api/tools/{door}", body)
-            if mark is not None:
-                self.sendings.append(Sending(call_id, mark, told, winner))
+            told, winner, kind = await self._try(f"/api/tools/{door}", body)
+            book.append(replace(sending, told=told, winner=winner, kind=kind))
             if told is not Told.NOTHING:
                 break
             await asyncio.sleep(SOON_SEC)
         self._progress.add(told=1)
 
-    async def _try(self, path: str, body: Json) -> tuple[Told, str | None]:
+    async def _try(self, path: str, body: Json) -> tuple[Told, str | None, str | None]:
+        """What was told, with the digest and the kind of the winner where they were."""
         try:
             response = await self._client().post(path, json=body)
         except httpx2.HTTPError:
-            return Told.NOTHING, None
+            return Told.NOTHING, None, None
         answer = response.json()
         match response.status_code:
             case 200:
-                return (Told.REPEATED if answer.get("ignored") else Told.ACCEPTED), None
+                return (Told.REPEATED if answer.get("ignored") else Told.ACCEPTED), None, None
             case 409 if answer["reason"] == "conflict":
-                return Told.CONFLICT, answer["digest"]
+                return Told.CONFLICT, answer["digest"], answer["status"]
             case 410:
-                return Told.OVER, None
+                return Told.OVER, None, answer["status"]
             case 404:
-                return Told.UNKNOWN, None
+                return Told.UNKNOWN, None, None
             case 503 | 429:
-                return Told.NOTHING, None
+                return Told.NOTHING, None, None
             case status:
                 raise AssertionError(f"{path}: {status} {answer}")
 
