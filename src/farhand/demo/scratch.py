@@ -19,7 +19,14 @@ SAMPLES = {
 
 
 class CannotDelete(Exception):
-    """Nothing was deleted. The message says why, in the words of the caller: no place outside is named."""
+    """Nothing was deleted. The message says why, in the words of the caller: no place outside is named.
+
+    It ends without a full stop, as what it is told in has one.
+    """
+
+
+# what a tool raises is told with the name of its class: of this one in words, as people read it
+CannotDelete.__name__ = "Not deleted"
 
 
 class Scratch:
@@ -37,12 +44,12 @@ class Scratch:
         try:
             if not target.is_file():
                 raise CannotDelete(
-                    f"There is no file {path!r} in the scratch folder; it has {self._listing()}."
+                    f"there is no file {path!r} in the scratch folder; it has {self._listing()}"
                 )
             target.unlink()
         except OSError as error:
             # the system's own message would name the place
-            raise CannotDelete(f"{path!r} cannot be deleted: {error.strerror}.") from error
+            raise CannotDelete(f"{path!r} cannot be deleted: {error.strerror}") from error
         return target.relative_to(self.folder).as_posix()
 
     def files(self) -> list[str]:
@@ -52,14 +59,14 @@ class Scratch:
 
     def _inside(self, path: str) -> Path:
         if not path.strip() or "\0" in path:
-            raise CannotDelete("The path is empty, or no path at all.")
+            raise CannotDelete("the path is empty, or no path at all")
         # an absolute path replaces the folder here, and has to lead back into it like any other
         asked = Path(os.path.normpath(self.folder / path))
         if not asked.is_relative_to(self.folder):
-            raise CannotDelete(f"{path!r} is outside the scratch folder; this tool deletes only inside it.")
+            raise CannotDelete(f"{path!r} is outside the scratch folder; this tool deletes only inside it")
         # a link may lead anywhere, wherever it lies itself
         if Path(os.path.realpath(asked)) != asked:
-            raise CannotDelete(f"{path!r} goes through a link; this tool follows none.")
+            raise CannotDelete(f"{path!r} goes through a link; this tool follows none")
         return asked
 
     def _fill(self) -> None:

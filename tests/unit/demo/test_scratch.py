@@ -50,12 +50,12 @@ def test_an_absolute_path_into_the_folder_is_as_good_as_a_relative_one(folder: S
         ("", "empty"),
         ("   ", "empty"),
         ("old-draft.txt\0", "no path at all"),
-        (".", "There is no file"),
-        ("photos", "There is no file 'photos' in the scratch folder; it has notes.md, old-draft.txt"),
-        ("missing.txt", "There is no file"),
-        ("~/x", "There is no file"),
+        (".", "there is no file"),
+        ("photos", "there is no file 'photos' in the scratch folder; it has notes.md, old-draft.txt"),
+        ("missing.txt", "there is no file"),
+        ("~/x", "there is no file"),
         ("x" * 5_000, "cannot be deleted: File name too long"),
-        ("old-draft.txt/x", "There is no file"),
+        ("old-draft.txt/x", "there is no file"),
     ],
 )
 def test_any_other_path_is_refused_and_nothing_is_lost(folder: Scratch, path: str, why: str) -> None:

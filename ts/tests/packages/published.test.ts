@@ -38,6 +38,7 @@ it("each package is there as plain modules with types, and without its sources",
     const files = Object.values(exports).flatMap((each) => (typeof each === "string" ? [each] : [each.types, each.default]));
     expect(files.filter((file) => !existsSync(join(place, file)))).toEqual([]);
     expect(existsSync(join(place, "src/index.ts"))).toBe(false);
+    expect(readFileSync(join(place, "LICENSE"), "utf8")).toBe(readFileSync(join(ROOT, "../LICENSE"), "utf8"));
   }
 });
 

@@ -44,7 +44,7 @@ it("every sample of every README compiles", () => {
   } finally {
     rmSync(room, { recursive: true });
   }
-});
+}, 180_000);
 
 function faultsIn(files: string[]): string[] {
   const { config } = ts.readConfigFile(join(ROOT, "tsconfig.json"), ts.sys.readFile) as { config: { compilerOptions: object } };

@@ -10,7 +10,7 @@ import { hrefOf } from "./route.ts";
 
 export function InboxView(): ReactNode {
   const [site] = useState(siteOf);
-  return <SiteProvider value={site}><Questions site={site} /></SiteProvider>;
+  return <SiteProvider value={site}><div className="-mx-4 -mt-6"><Questions site={site} /></div></SiteProvider>;
 }
 
 let site: Site | undefined;

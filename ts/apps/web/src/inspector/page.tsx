@@ -68,7 +68,7 @@ function Other({ tab }: { tab: Exclude<Tab, "runs"> }): ReactNode {
   const View = views[tab];
   return (
     <main className="min-h-0 flex-1 overflow-y-auto">
-      <div className="mx-auto flex max-w-[860px] flex-col gap-4 px-4 py-6">
+      <div className={`mx-auto flex flex-col gap-4 px-4 py-6 ${tab === "inbox" ? "max-w-[660px]" : "max-w-[860px]"}`}>
         <h1 className="m-0 text-[17px] font-semibold">{LOOKS[tab].words}</h1>
         <View />
       </div>
