@@ -6,13 +6,18 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from farhand.core.settings import Limits
 from tests.faces.conftest import serve
-from tests.security.siege import Siege, besieged, no_tracebacks
+from tests.security.siege import Siege, besieged
 
 __all__ = ["serve"]
 
 
+MANY_GUESSES = Limits(failed_sign_ins_per_min=10_000)
+"""Every route is tried with every wrong credential; that there is a limit is an attack of its own."""
+
+
 @pytest.fixture
-async def siege(caplog: pytest.LogCaptureFixture) -> AsyncIterator[Siege]:
-    async with no_tracebacks(caplog), besieged() as siege:
+async def siege() -> AsyncIterator[Siege]:
+    async with besieged(MANY_GUESSES) as siege:
         yield siege

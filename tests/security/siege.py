@@ -10,21 +10,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 from starlette.requests import HTTPConnection
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from farhand.core.principal import SCOPES, Principal
 from farhand.core.settings import Limits, Patience, Settings
+from farhand.faces.base import Route
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.server.app import App, create_app
 from tests.faces.ui_stream.agents import Scene, told
@@ -111,8 +112,12 @@ class Siege:
     async def socket(self, path: str, who: str = NOBODY, **headers: str) -> AsyncIterator[ClientConnection]:
         sent = {**self.credential(who), **headers}
         address = self.url.replace("http", "ws", 1) + path
-        async with connect(address, additional_headers=sent, max_size=None, proxy=None) as socket:
-            yield socket
+        try:
+            async with connect(address, additional_headers=sent, max_size=None, proxy=None) as socket:
+                yield socket
+        except InvalidStatus as refused:
+            self.statuses.append((f"socket {path}", int(refused.response.status_code)))
+            raise
 
     async def knock(self, face: str, who: str = NOBODY, headers: Json = None) -> int:
         """The status that the typical request of this face is answered with."""
@@ -123,6 +128,25 @@ class Siege:
         given = await self.typical_headers(face, headers)
         async with http.stream(method, path, content=body, headers=given) as response:
             return int(response.status_code)
+
+    async def knock_everywhere(self, face: str, who: str = NOBODY, headers: Json = None) -> dict[str, int]:
+        """The status of every route that the face has, by its method and path."""
+        if face in PATHS_OF_SOCKETS:
+            return {face: await self._knock_at_socket(face, who, headers)}
+        http = await self.http(who)
+        given = await self.typical_headers(face, headers)
+        found: dict[str, int] = {}
+        for route in self.routes(face):
+            path = _PARAMETER.sub("nothing", route.path)
+            body = b"{}" if route.method not in ("GET", "HEAD") else None
+            async with http.stream(route.method, path, content=body, headers=given) as response:
+                found[f"{route.method} {route.path}"] = int(response.status_code)
+        return found
+
+    def routes(self, face: str) -> list[Route]:
+        """As the server has them: a route that is added is attacked from then on."""
+        [found] = [each.routes for each in self.app.faces if each.name == face]
+        return list(found)
 
     async def typical_headers(self, face: str, headers: Json = None) -> list[tuple[str, str]]:
         more = list(headers.items()) if isinstance(headers, dict) else list(headers or [])
@@ -175,13 +199,17 @@ class Siege:
             *(headers.items() if isinstance(headers, dict) else headers or []),
         ]
         address = self.url.replace("http", "ws", 1) + PATHS_OF_SOCKETS[face]
+        status = 101
         try:
             async with connect(address, additional_headers=sent, proxy=None):
-                return 101
+                pass
         except InvalidStatus as refused:
-            return int(refused.response.status_code)
+            status = int(refused.response.status_code)
+        self.statuses.append((f"socket {PATHS_OF_SOCKETS[face]}", status))
+        return status
 
 
+_PARAMETER = re.compile(r"\{\w+\}")
 JSON = {"content-type": "application/json"}
 PATHS_OF_SOCKETS = {"ws": "/api/chat/ws", "live": "/api/chat/live"}
 _CHAT = b'{"id":"mine","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"hello"}]}]}'
@@ -255,6 +283,7 @@ async def _besieged(siege: Siege) -> AsyncIterator[Siege]:
     app = siege.app
     await app.start()
     async with AsyncExitStack() as stack:
+        stack.enter_context(no_tracebacks())
         siege.stack, siege.url = stack, await stack.enter_async_context(listening(app))
         # before the server waits for its connections, streams are ended
         stack.push_async_callback(app.drain)
@@ -281,11 +310,26 @@ async def watched(siege: Siege) -> AsyncIterator[None]:
     assert not broken, f"answered {broken}"
 
 
-@asynccontextmanager
-async def no_tracebacks(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
-    yield
-    found = [each for each in caplog.records if each.exc_info or each.levelno >= logging.ERROR]
-    assert not found, f"logged: {[each.getMessage() for each in found]}"
+@contextmanager
+def no_tracebacks() -> Iterator[None]:
+    """Nothing was logged as broken. With a handler of its own: pytest's forgets when a test is torn down."""
+    heard = _Heard()
+    logging.getLogger().addHandler(heard)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(heard)
+    found = [each.getMessage() for each in heard.records if each.exc_info or each.levelno >= logging.ERROR]
+    assert not found, f"logged: {found}"
+
+
+class _Heard(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
 
 
 class _Busy:

@@ -10,15 +10,15 @@ import pytest
 from farhand.core.settings import Limits
 from tests.requirement import requirement
 from tests.security.attack import attack
-from tests.security.siege import Json, Siege, besieged, no_tracebacks
+from tests.security.siege import Json, Siege, besieged
 
 pytestmark = requirement("attack:hostile-schemas")
 
 
 @pytest.fixture
-async def siege(caplog: pytest.LogCaptureFixture) -> AsyncIterator[Siege]:
+async def siege() -> AsyncIterator[Siege]:
     """One that registers as often as it likes: here it is the schemas that are tried."""
-    async with no_tracebacks(caplog), besieged(Limits(registrations_per_min=10_000)) as siege:
+    async with besieged(Limits(registrations_per_min=10_000)) as siege:
         yield siege
 
 

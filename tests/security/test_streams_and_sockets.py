@@ -24,7 +24,6 @@ from tests.security.siege import (
     besieged,
     heard_until,
     holds_soon,
-    no_tracebacks,
 )
 
 pytestmark = requirement("attack:streams")
@@ -71,9 +70,9 @@ async def status_of(siege: Siege, face: str, who: str) -> tuple[int, str | None]
 
 
 @pytest.fixture
-async def narrow(caplog: pytest.LogCaptureFixture) -> AsyncIterator[Siege]:
+async def narrow() -> AsyncIterator[Siege]:
     """Three streams for each principal."""
-    async with no_tracebacks(caplog), besieged(Limits(streams_per_principal=3)) as siege:
+    async with besieged(Limits(streams_per_principal=3)) as siege:
         yield siege
         siege.scene.gate("x").set()
 
