@@ -250,3 +250,7 @@ async def test_a_hook_that_breaks_shows_nothing_of_itself(
     assert "secret" not in caplog.text
     chat = await ask(hooked, visit(path="/api/chat", method="POST"))
     assert (chat.status, "secret" in chat.text) == (503, False)
+    for path in ("/api/chat/ws", "/api/chat/live"):
+        socket = await ask(hooked, visit(path=path, kind="websocket", scheme="ws"))
+        assert [each["type"] for each in socket.messages] == ["websocket.close"]
+    assert not any(each.exc_info for each in caplog.records)
