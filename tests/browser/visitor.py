@@ -20,7 +20,7 @@ ELSEWHERE = re.compile(r"^https?://(?!127\.0\.0\.1[:/])")
 FOREIGN_PAGE = """<!doctype html><title>A page</title>
 <body style="font:16px/1.5 sans-serif;margin:2rem"><h1>Another site</h1><p>Served to the test alone.</p>"""
 # the browser's own words for a server that is away: expected where a test takes it away
-CUT_OFF = re.compile(r"net::ERR_(CONNECTION|INTERNET|FAILED|EMPTY|INCOMPLETE|ABORTED|NETWORK)")
+CUT_OFF = re.compile(r"net::ERR_(CONNECTION|CONTENT|INTERNET|FAILED|EMPTY|INCOMPLETE|ABORTED|NETWORK)")
 
 Scheme = Literal["light", "dark"]
 expect.set_options(timeout=SEEN_WITHIN_MS)
@@ -33,6 +33,7 @@ class Visitor:
         self.page = page
         self.server = server
         self.complaints: list[str] = []
+        self.forgiven: list[str] = []
         self.may_be_cut_off = False
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.complaints.append(f"{error}"))
@@ -108,12 +109,13 @@ class Visitor:
         await session.send("Browser.setPermission", permission)
 
     def forgives(self, words: str) -> None:
-        """The browser notes every refusal; one that a test asked for is no complaint."""
-        self.complaints = [each for each in self.complaints if words not in each]
+        """The browser notes every refusal, sooner or later; one that a test asked for is no complaint."""
+        self.forgiven.append(words)
 
     @property
     def unexpected(self) -> list[str]:
-        return [each for each in self.complaints if not (self.may_be_cut_off and CUT_OFF.search(each))]
+        grave = [each for each in self.complaints if not any(words in each for words in self.forgiven)]
+        return [each for each in grave if not (self.may_be_cut_off and CUT_OFF.search(each))]
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
