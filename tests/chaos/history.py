@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
+UNDER_WAY_SEC = 0.5
+"""For so long after its time an entry may be on its way into the record, over a line that hangs."""
+
 
 class Told(StrEnum):
     """What a sender was answered; `NOTHING` if the line broke first."""
@@ -277,7 +280,7 @@ def _lost_places(history: History) -> Iterator[str]:
 def _excuses(line: Line, gap: Gap) -> bool:
     if line.is_takeover:
         return gap.takeover < line.seq <= gap.seq
-    return line.seq == gap.seq and line.at > gap.asked_at
+    return line.seq == gap.seq and line.at > gap.asked_at - UNDER_WAY_SEC
 
 
 def _wrong_endings(history: History) -> Iterator[str]:

@@ -179,7 +179,7 @@ def _lose_a_place(history: History) -> None:
 
 
 def _lose_a_place_before_the_takeover(history: History) -> None:
-    history.talks[0].gaps.append(Gap(2, 0, asked_at=8.5))
+    history.talks[0].gaps.append(Gap(2, 0, asked_at=8.6))
 
 
 def _say_over_what_was_answered(history: History) -> None:

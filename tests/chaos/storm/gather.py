@@ -25,7 +25,7 @@ from farhand.core.event import (
     StepStarted,
     TextAdded,
 )
-from farhand.core.outcome import Outcome, digest, kind_of
+from farhand.core.outcome import Outcome, Success, digest, kind_of
 from farhand.core.principal import LOCAL
 from farhand.store.base import Store
 from tests.chaos.history import Execution, History, Kept, Line, Request, Talk
@@ -35,6 +35,8 @@ from tests.chaos.storm.person import Person
 async def history_of(store: Store, notes: Path, people: Iterable[Person]) -> History:
     history = History()
     calls: dict[str, Call] = {}
+    # by the store's own clock: what a worker believes of it may lag
+    settled_at: dict[str, float] = {}
     for person in people:
         history.sendings += person.sendings
         history.answers += person.answers
@@ -45,11 +47,12 @@ async def history_of(store: Store, notes: Path, people: Iterable[Person]) -> His
             person.chat, person.is_finished, journal_of(entries), person.heard, person.gaps, person.endings
         )
         history.talks.append(talk)
+        settled_at |= {each.event.call_id: each.at for each in entries if isinstance(each.event, CallSettled)}
         for call in await store.calls_of(LOCAL, run.run_id):
             history.kept.append(_kept(call))
             history.answered += _answered(call)
             calls[f"{call.tool}:{next(iter(call.input.values()))}"] = call
-    _read_notes(history, notes, calls)
+    _read_notes(history, notes, calls, settled_at)
     return history
 
 
@@ -107,20 +110,20 @@ def _line(entry: Entry) -> Line:
 
 
 def _discarded(line: Line) -> Line:
-    return replace(line, is_optional=False, is_discarded=True)
+    return replace(line, is_discarded=True)
 
 
 # Any: the notes are read as the agent wrote them
-def _read_notes(history: History, notes: Path, calls: dict[str, Call]) -> None:
+def _read_notes(history: History, notes: Path, calls: dict[str, Call], settled_at: dict[str, float]) -> None:
     for note in map(json.loads, notes.read_text().splitlines()):
         if "request" in note:
             results = tuple((call_id, _digest(outcome)) for call_id, outcome in note["results"])
             history.requests.append(Request(note["request"], results))
         else:
-            history.executions.append(_execution(note, calls))
+            history.executions.append(_execution(note, calls, settled_at))
 
 
-def _execution(note: Any, calls: dict[str, Call]) -> Execution:
+def _execution(note: Any, calls: dict[str, Call], settled_at: dict[str, float]) -> Execution:
     key = f"{note['began']}:{note['subject']}"
     call = calls[key]
     approval = call.approval
@@ -129,7 +132,8 @@ def _execution(note: Any, calls: dict[str, Call]) -> Execution:
         and approval.answer.approved
         and (approval.answered_at or 0.0) <= note["at"]
     )
-    is_late = call.settled_at is not None and call.settled_at < note["at"]
+    # one that was stopped before it began, and was given up meanwhile, begins all the same, and once
+    is_late = isinstance(call.outcome, Success) and settled_at.get(call.call_id, note["at"]) < note["at"]
     return Execution(note["began"], key, note["idempotent"], after_its_result=is_late, is_allowed=is_allowed)
 
 
