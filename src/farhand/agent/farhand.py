@@ -279,7 +279,7 @@ class Farhand:
         return reader
 
     async def ping(self) -> None:
-        """Raises `StoreDown` if the store cannot be read or written, `ShuttingDown` if nobody works on runs now."""
+        """Raises `StoreDown` if the store cannot be read or written, `ShuttingDown` if nobody works now."""
         self._check_that_it_works()
         await self.kit.store.check()
 

@@ -34,6 +34,8 @@ SWEEP_SEC = 1.0
 FIRST_REMOVAL_SEC = 60.0
 REMOVAL_SEC = 3600.0
 PAGE = 500
+RESERVE_SEC = 2.0
+"""For so long other workers leave alone what this one has found; if it dies, they find it then."""
 AT_ONCE = 16
 
 
@@ -150,9 +152,7 @@ class Worker:
     async def sweep(self) -> int:
         """Picks up every run that nobody advances though it could go on; how many those were."""
         taken = await self._adopt_orphans()
-        while strays := [
-            run for run in await self._kit.store.stray_runs(limit=PAGE) if not self._is_known(run)
-        ]:
+        while strays := await self._find_strays():
             back = 0
             for start in range(0, len(strays), AT_ONCE):
                 some = strays[start : start + AT_ONCE]
@@ -162,8 +162,15 @@ class Worker:
                 break
         return taken
 
-    def _is_known(self, run: Run) -> bool:
-        return run.run_id in self._tasks or run.run_id in self._left_alone
+    async def _find_strays(self) -> list[Run]:
+        """Some that this worker does not know yet, if there are any behind those that it does."""
+        skip = set(self._left_alone)
+        while found := await self._kit.store.stray_runs(limit=PAGE, skip=skip, reserve_sec=RESERVE_SEC):
+            strays = [run for run in found if run.run_id not in self._tasks]
+            if strays:
+                return strays
+            skip.update(run.run_id for run in found)
+        return []
 
     async def _bring_back(self, stray: Run, *, held_here: bool = False) -> bool:
         """The guard around one run's return: what is wrong with it is its own affair, but for the store."""

@@ -10,6 +10,7 @@ Every read names the owner: what belongs to another owner does not exist.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
@@ -364,8 +365,13 @@ class Store(Protocol):
         """Open calls whose deadline lies before this time, earliest first."""
         ...
 
-    async def stray_runs(self, *, limit: int) -> list[Run]:
-        """Active runs that nobody advances though they could: a lapsed lease, or parked with nothing open."""
+    async def stray_runs(
+        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
+    ) -> list[Run]:
+        """Active runs that nobody advances though they could: a lapsed lease, or parked with nothing open.
+
+        Those that this version cannot read, and those in `skip`, hide no others. For `reserve_sec` no other
+        process is told of what is found, so that workers that look at once do not run for the same."""
         ...
 
     async def purge(self, *, settled_before: float) -> int:

@@ -97,6 +97,20 @@ async def test_what_is_due_or_stray_is_found_among_many_parked_calls(given: Give
     assert [round(item.deadline - clock.now()) for item in due] == [1000, 1001, 1002]
 
 
+@requirement("postgres:strays")
+async def test_strays_that_cannot_be_read_or_are_skipped_hide_no_others(
+    sqlite: SqliteStore, given: Given, clock: FakeClock
+) -> None:
+    runs = [await given.run(f"t{number}") for number in range(6)]
+    clock.advance(60.0)
+    odd = [(run.run_id,) for run in runs[:3]]
+    spoil = "UPDATE runs SET state = 'odd', stray_at = 0 WHERE run_id = ?"
+    await sqlite._writer.do(lambda db: db.executemany(spoil, odd).rowcount)
+    found = await sqlite.stray_runs(limit=2, skip={runs[3].run_id})
+    assert found, "some of them; the others come next"
+    assert {run.run_id for run in found} <= {runs[4].run_id, runs[5].run_id}
+
+
 def test_an_unknown_field_is_not_lost_when_there_is_none() -> None:
     thread = Thread(owner=ANN, thread_id="t1", created_at=1.0, updated_at=2.0)
     body = rows.encode(thread)

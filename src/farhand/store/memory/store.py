@@ -6,6 +6,7 @@ await in it, so nobody sees a half.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, TypeAlias, assert_never
 
 from msgspec.structs import replace
@@ -349,12 +350,16 @@ class MemoryStore(Unshared):
         ]
         return sorted(waiting, key=lambda due: due.deadline)[:limit]
 
-    async def stray_runs(self, *, limit: int) -> list[Run]:
+    async def stray_runs(
+        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
+    ) -> list[Run]:
         now = self.now()
         strays = [
             run
             for run in self._runs.values()
-            if run.active and (run.could_go_on if run.parked else run.lease_until <= now)
+            if run.run_id not in skip
+            and run.active
+            and (run.could_go_on if run.parked else run.lease_until <= now)
         ]
         return strays[:limit]
 

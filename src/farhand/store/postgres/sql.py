@@ -31,12 +31,19 @@ _BEFORE = "SELECT run_no FROM runs WHERE tenant = $1 AND subject = $2 AND run_id
 
 RUNS = _RUN + _OWN + f" AND run_no < coalesce(({_BEFORE}), {2**63 - 1}) ORDER BY run_no DESC LIMIT $4"
 
-# what another worker claims at this moment is left to it
-STRAY_RUNS = (
-    _RUN
-    + """ WHERE stray_at <= coalesce($1::float8, extract(epoch FROM clock_timestamp())::float8)
-    ORDER BY stray_at LIMIT $2 FOR UPDATE SKIP LOCKED
-"""
+_NOW = "coalesce($1::float8, extract(epoch FROM clock_timestamp())::float8)"
+
+_STRAY = f" WHERE stray_at <= {_NOW} AND run_id <> ALL($2::text[]) ORDER BY stray_at LIMIT $3"
+
+STRAY_RUNS = _RUN + _STRAY
+
+# what another worker has in hand at this moment is left to it, and what is found here is found nowhere else
+# for a while; whether a run is claimed is another matter, and does not ask for this time
+RESERVE_STRAYS = (
+    # of parts of ours alone
+    f"WITH found AS (SELECT run_no FROM runs {_STRAY} FOR UPDATE SKIP LOCKED), reserved AS ("  # noqa: S608
+    f" UPDATE runs SET stray_at = {_NOW} + $4::float8 FROM found WHERE runs.run_no = found.run_no"
+    f" RETURNING runs.run_no) {_RUN} WHERE run_no IN (SELECT run_no FROM reserved)"
 )
 
 CALL = "SELECT body FROM calls WHERE tenant = $1 AND subject = $2 AND call_id = $3"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from farhand.clock import Clock
@@ -162,10 +162,20 @@ class PostgresStore:
     async def due(self, *, before: float, limit: int) -> list[Due]:
         return await self._lines.many(sql.DUE, (before, limit), due_of)
 
-    async def stray_runs(self, *, limit: int) -> list[Run]:
-        key = (self._hours.told, limit)
-        found = await self._lines.many(sql.STRAY_RUNS, key, _if_readable(run_of))
-        return [run for run in found if run is not None]
+    async def stray_runs(
+        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
+    ) -> list[Run]:
+        left = list(skip)
+        while True:
+            if reserve_sec:
+                key: tuple[object, ...] = (self._hours.told, left, limit, reserve_sec)
+                found = await self._lines.many(sql.RESERVE_STRAYS, key, _named_run)
+            else:
+                found = await self._lines.many(sql.STRAY_RUNS, (self._hours.told, left, limit), _named_run)
+            readable = [run for _, run in found if run is not None]
+            if readable or not found:
+                return readable
+            left += [run_id for run_id, _ in found]
 
     async def purge(self, *, settled_before: float) -> int:
         return await purge(self._lines, settled_before, now=self.now())
@@ -192,6 +202,10 @@ class PostgresStore:
 
 def _key(owner: Owner) -> tuple[str, str]:
     return owner.tenant, owner.subject
+
+
+def _named_run(row: Columns) -> tuple[str, Run | None]:
+    return row[1], _if_readable(run_of)(row)
 
 
 def _if_readable(of: Callable[[Columns], R]) -> Callable[[Columns], R | None]:

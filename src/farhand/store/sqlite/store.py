@@ -6,7 +6,7 @@ A read sees every commit that was answered. What belongs to another owner is nev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from farhand.clock import Clock
@@ -28,6 +28,7 @@ from farhand.store.sqlite.reads import Reads
 from farhand.store.sqlite.rows import (
     RUN,
     RUN_BY_ID,
+    RunColumns,
     body_of_call,
     body_of_client,
     body_of_message,
@@ -162,9 +163,17 @@ class SqliteStore(Unshared):
     async def due(self, *, before: float, limit: int) -> list[Due]:
         return await self._reads.many(DUE, (before,), due_of, limit=limit)
 
-    async def stray_runs(self, *, limit: int) -> list[Run]:
-        found = await self._reads.many(STRAY_RUNS, (self.now(),), _if_readable(run_of), limit=limit)
-        return [run for run in found if run is not None]
+    async def stray_runs(
+        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
+    ) -> list[Run]:
+        left = set(skip)
+        while True:
+            found = await self._reads.many(STRAY_RUNS, (self.now(),), _named_run, limit=limit + len(left))
+            unknown = [(run_id, run) for run_id, run in found if run_id not in left]
+            readable = [run for _, run in unknown if run is not None]
+            if readable or not unknown:
+                return readable[:limit]
+            left.update(run_id for run_id, _ in unknown)
 
     async def purge(self, *, settled_before: float) -> int:
         purged = 0
@@ -223,6 +232,10 @@ def _if_readable(of: Callable[[Row], R]) -> Callable[[Row], R | None]:
             return None
 
     return read
+
+
+def _named_run(row: RunColumns) -> tuple[str, Run | None]:
+    return row[2], _if_readable(run_of)(row)
 
 
 def _number(row: tuple[int]) -> int:

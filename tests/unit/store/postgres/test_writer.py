@@ -121,6 +121,38 @@ async def test_of_claims_by_two_processes_one_wins_with_a_fence_of_its_own(
         assert (await other.stored_run(run)).fence == 2
 
 
+@requirement("postgres:strays")
+async def test_workers_that_look_for_strays_at_once_do_not_run_for_the_same(
+    given: Given, other: Given
+) -> None:
+    runs = {(await given.run(f"t{number}")).run_id for number in range(40)}
+    for each in (given, other):
+        each.clock.advance(60.0)
+    looks = [store.stray_runs(limit=10, reserve_sec=2.0) for store in (given.store, other.store) * 2]
+    pages = await asyncio.gather(*looks)
+    found = [run.run_id for page in pages for run in page]
+    assert (len(found), set(found) <= runs) == (len(set(found)), True), "no run twice"
+    assert len(found) >= 20
+    for each in (given, other):
+        each.clock.advance(2.0)
+    assert len(await given.store.stray_runs(limit=100, reserve_sec=2.0)) == 40, "who died with them kept none"
+
+
+@requirement("postgres:strays")
+async def test_strays_that_cannot_be_read_or_are_skipped_hide_no_others(
+    given: Given, postgres: PostgresStore
+) -> None:
+    runs = [await given.run(f"t{number}") for number in range(6)]
+    given.clock.advance(60.0)
+    odd = [run.run_id for run in runs[:3]]
+    await postgres._lines.do(
+        lambda line: line.fetch("UPDATE runs SET state = 'odd', stray_at = 0 WHERE run_id = ANY($1)", odd)
+    )
+    found = await postgres.stray_runs(limit=2, skip={runs[3].run_id})
+    assert found, "some of them; the others come next"
+    assert {run.run_id for run in found} <= {runs[4].run_id, runs[5].run_id}
+
+
 @requirement("postgres:many-writers")
 async def test_journals_and_feeds_that_two_processes_write_have_no_gap(given: Given, other: Given) -> None:
     runs = [await given.run(f"t{number}") for number in range(4)]
