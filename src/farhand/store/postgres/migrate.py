@@ -125,5 +125,22 @@ def _migrations() -> list[tuple[int, str]]:
 def _unusable(place: Place, error: Exception) -> BadSetting:
     return BadSetting(
         f"The store {place.name} cannot be used: {str(error).removesuffix('.')}.",
-        hint="Check the address, and that the database is running and lets this user in.",
+        hint=_missing_right(str(error), place.schema)
+        or "Check the address, and that the database is running and lets this user in.",
     )
+
+
+def _missing_right(said: str, schema: str) -> str:
+    """What to grant, by what the database said; nothing if that was something else."""
+    rights = {
+        "permission denied for database": "CREATE ON DATABASE, or make the schema for this user",
+        "permission denied for schema": f"USAGE, CREATE ON SCHEMA {schema}",
+        # a schema that one may not look into is as good as not there
+        'relation "farhand_version" does not exist': f"USAGE, CREATE ON SCHEMA {schema}",
+        "no schema has been selected to create in": f"USAGE, CREATE ON SCHEMA {schema}",
+        "permission denied for table": f"ALL ON ALL TABLES IN SCHEMA {schema}",
+        "permission denied for sequence": f"ALL ON ALL SEQUENCES IN SCHEMA {schema}",
+        "must be owner of": "the role that owns the tables",
+    }
+    grant = next((right for words, right in rights.items() if words in said), "")
+    return f"This user lacks a right. GRANT {grant}." if grant else ""

@@ -80,6 +80,26 @@ async def test_a_database_that_is_not_there_is_said_so(cluster: Cluster) -> None
         await open_store(cluster.address("x").replace("/postgres?", "/nowhere?"))
 
 
+@requirement("postgres:rights")
+async def test_a_right_that_is_missing_is_named(
+    cluster: Cluster, postgres: PostgresStore, address: str
+) -> None:
+    await postgres._lines.do(lambda line: line.run("CREATE ROLE guest LOGIN; CREATE SCHEMA bare"))
+    schema = address.rpartition("=")[2]
+
+    def as_guest(name: str) -> str:
+        return cluster.address(name).replace("farhand@", "guest@")
+
+    with pytest.raises(BadSetting, match="GRANT CREATE ON DATABASE"):
+        await open_store(as_guest("new_one"))
+    for name in ("bare", schema):
+        with pytest.raises(BadSetting, match=f"GRANT USAGE, CREATE ON SCHEMA {name}"):
+            await open_store(as_guest(name))
+    await postgres._lines.do(lambda line: line.run(f"GRANT USAGE ON SCHEMA {schema} TO guest"))
+    with pytest.raises(BadSetting, match=f"GRANT ALL ON ALL TABLES IN SCHEMA {schema}"):
+        await open_store(as_guest(schema))
+
+
 def test_an_address_names_a_schema_or_ours_is_used() -> None:
     place = place_of("postgres://me@db.example:5433/shop?sslmode=require")
     assert (place.schema, place.channel) == ("farhand", "farhand_farhand")
