@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.faces.ui_stream.page import Page
 from tests.process import FarhandProcess, farhand_process, run_farhand
 from tests.requirement import requirement
 
@@ -176,6 +177,12 @@ async def test_a_stop_with_many_open_streams_ends_them_and_is_done_within_ten_se
         assert (code, time.monotonic() - began < 10) == (0, True), server.err
         # ended as a stream ends, not cut: its reader may come back for the rest
         assert all(body.rstrip().endswith("data: [DONE]") for body in bodies)
+        await server.start()
+        async with server.client() as again:
+            for number, held in enumerate(streams):
+                result = {"toolCallId": await held.shown(), "status": "success", "output": {"viewKey": "v1"}}
+                assert (await again.post("/api/tools/ack", json=result)).json() == {"ok": True}
+                assert (await Page(again, f"t{number}").resume()).finish == "stop", "nothing was lost"
 
 
 @requirement("serve:stop-within-10s")
