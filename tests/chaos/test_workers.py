@@ -24,8 +24,9 @@ SAME, DIFFERENT, PARKED = 200, 100, 100
 RESULT = {"viewKey": "v1"}
 DONE = 'It is done: [{"city": "oslo", "sky": "sunny"}, '
 TAKEOVER_SEC = LEASE_SEC + 5.0
-# a promise is 2 s on a machine that has nothing else to do
+# a machine that has much else to do may take longer, but not every time
 SOON_SEC = 20.0
+PROMISED_SEC, TRIES = 2.0, 3
 
 
 @pytest.fixture(scope="module")
@@ -104,14 +105,20 @@ async def test_of_many_different_acks_over_two_workers_one_wins_and_all_are_told
 @requirement("workers:wake")
 async def test_an_ack_on_the_other_worker_wakes_the_held_stream(cluster: Cluster, tmp_path: Path) -> None:
     async with workers(tmp_path, [cluster.address("wake")] * 2) as [one, other]:
-        page = Page(one.http, "chat", wait="hold")
-        async with page.saying("open oslo") as live:
-            await live.until("tool-output-available")
-            call = live.turn.of("tool-input-available")[-1]["toolCallId"]
-            assert await other.ack(call, output=RESULT) == {"ok": True}
-            turn = await live.rest()
-        assert (turn.text, turn.finish) == (DONE + '{"viewKey": "v1"}]', "stop")
-        assert len(one.requests) == 2
+        took: list[float] = []
+        for number in range(TRIES):
+            page = Page(one.http, f"chat-{number}", wait="hold")
+            async with page.saying("open oslo") as live:
+                await live.until("tool-output-available")
+                call = live.turn.of("tool-input-available")[-1]["toolCallId"]
+                assert await other.ack(call, output=RESULT) == {"ok": True}
+                began = time.monotonic()
+                turn = await live.rest()
+                took.append(time.monotonic() - began)
+            assert (turn.text, turn.finish) == (DONE + '{"viewKey": "v1"}]', "stop")
+        assert len(one.requests) == 2 * TRIES
+        assert max(took) < SOON_SEC
+        assert min(took) < PROMISED_SEC, took
 
 
 @requirement("workers:follow")
