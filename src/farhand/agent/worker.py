@@ -57,6 +57,8 @@ class Worker:
         self._group: asyncio.TaskGroup | None = None
         self._stopping = asyncio.Event()
         self._recovered = asyncio.Event()
+        self._is_away = False
+        """Whether it was said that the store is away."""
 
     async def serve(self, ready: asyncio.Event) -> None:
         """Until `stop()`: the watch over wakes, deadlines and strays, and every run of this process."""
@@ -232,7 +234,9 @@ class Worker:
     async def _pick_up_strays(self) -> None:
         while True:
             # of what others left behind somebody else may be faster: nobody has to wait for all of it
-            if await self._unless_store_is_down(self.sweep()) or self._kit.store.is_shared:
+            is_there = await self._unless_store_is_down(self.sweep())
+            self._is_away = not is_there
+            if is_there or self._kit.store.is_shared:
                 self._recovered.set()
             await asyncio.sleep(SWEEP_SEC)
 
@@ -278,9 +282,14 @@ class Worker:
             await work
         except StoreDown as error:
             # nothing is lost: the next sweep finds it in the store
-            log.warning("the store is away: %s", error)
+            self._say_away("the store is away: %s", error)
             return False
         return True
+
+    def _say_away(self, said: str, *about: object) -> None:
+        """The first of it aloud, until the sweep finds the store again."""
+        log.log(logging.DEBUG if self._is_away else logging.WARNING, said, *about)
+        self._is_away = True
 
     async def _advance(self, run: Run, hold: Hold) -> None:
         """The outermost guard of a run: whatever breaks in it ends this run and no other."""
@@ -290,7 +299,7 @@ class Worker:
         except LostClaim as error:
             log.info("%s", error)
         except StoreDown as error:
-            log.warning("run %s waits for the store: %s", run.run_id, error)
+            self._say_away("run %s waits for the store: %s", run.run_id, error)
             self._orphans[run.run_id] = pen
         except Exception:
             log.exception("run %s broke", run.run_id)

@@ -37,6 +37,7 @@ class Lines:
         self._turn = asyncio.Semaphore(at_most)
         self._down_until = 0.0
         self._closed = False
+        self._is_down = False
 
     async def one(self, sql: str, key: tuple[object, ...], of: Callable[[Columns], R]) -> R | None:
         found = await self.many(sql, key, of)
@@ -85,15 +86,17 @@ class Lines:
             is_fresh = line is None
             line = line or await self._connect()
             try:
-                return await work(line)
+                done = await work(line)
+                self._is_down = False
+                return done
             except Raced:
                 continue
             except Declined as error:
-                raise _down(error) from error
+                raise self._down(error) from error
             except Lost as error:
                 self._forget_idle()
                 if is_fresh:
-                    raise _down(error) from error
+                    raise self._down(error) from error
             finally:
                 self._keep(line)
         raise StoreDown("The store is too busy.", hint="Try again in a moment.")
@@ -130,7 +133,7 @@ class Lines:
             return await connect(self._place)
         except (Lost, ValueError) as error:
             self._down_until = now() + AGAIN_SEC
-            raise _down(error) from error
+            raise self._down(error) from error
 
     def _keep(self, line: Line) -> None:
         if self._closed or line.is_closed:
@@ -143,7 +146,8 @@ class Lines:
             line.cut()
         self._idle.clear()
 
-
-def _down(error: Exception) -> StoreDown:
-    log.warning("the store could not be read: %s", error)
-    return StoreDown("The store could not be read.", hint="Try again in a moment.")
+    def _down(self, error: Exception) -> StoreDown:
+        """Said once, until something could be read again."""
+        log.log(logging.DEBUG if self._is_down else logging.WARNING, "the store could not be read: %s", error)
+        self._is_down = True
+        return StoreDown("The store could not be read.", hint="Try again in a moment.")

@@ -69,17 +69,20 @@ async def test_half_a_connection_is_noticed_and_replaced(
 
 @requirement("postgres:recovers")
 async def test_a_database_that_does_not_answer_is_said_to_be_away(
-    far: Given, line: FaultProxy, monkeypatch: pytest.MonkeyPatch
+    far: Given, line: FaultProxy, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("farhand.store.postgres.line.IDLE_SEC", 0.0)
     monkeypatch.setattr("farhand.store.postgres.line.CONNECT_SEC", 0.3)
     monkeypatch.setattr("farhand.store.postgres.line.ALIVE_SEC", 0.3)
+    monkeypatch.setattr("farhand.store.postgres.lines.AGAIN_SEC", 0.0)
     thread = far.new_thread("t1")
     line.hang()
     with pytest.raises(StoreDown):
         await far.store.commit(InsertThread(thread))
-    with pytest.raises(StoreDown):
-        await far.store.get_thread(ANN, "t1")
+    for _ in range(3):
+        with pytest.raises(StoreDown):
+            await far.store.get_thread(ANN, "t1")
+    assert caplog.text.count("could not be read") == 1, "once for each time that it is away"
     line.flow()
     await _works(lambda: far.store.commit(InsertThread(thread)))
     assert await _works(lambda: far.store.get_thread(ANN, "t1")) == thread
