@@ -171,7 +171,8 @@ class App:
             faces = (*faces, inspector_face(farhand, attendance, _surroundings(self.agent, farhand)))
         if self.door.has_hook:
             return faces
-        return (*faces, development_face(faces), upkeep_face(farhand))
+        whole = (*faces, upkeep_face(farhand))
+        return (*whole, development_face(whole))
 
     def _pages(self, farhand: Farhand) -> list[BaseRoute]:
         return pages(farhand, self.door, built_ui(), shows_inspector=self.shows_inspector)

@@ -18,6 +18,7 @@ from farhand.faces.files import shapes as files
 from farhand.faces.inspector import shapes as inspector
 from farhand.faces.threads import shapes as threads
 from farhand.faces.ui_stream import shapes as ui_stream
+from farhand.server import upkeep
 
 Key = tuple[str, str]
 Schema = Mapping[str, object]
@@ -249,6 +250,13 @@ TOLD: Mapping[Key, Told] = {
         None,
         {200: STREAM},
         (Parameter("after", _ANY_POSITION), _LAST_EVENT),
+    ),
+    ("POST", "/api/purge"): Told(
+        "Remove what is old, for whoever started the server.",
+        "purge",
+        upkeep.PurgeRequest,
+        {200: upkeep.Purged},
+        example={"olderThanSec": 604_800, "dryRun": True},
     ),
     ("GET", "/api/about"): Told(
         "What a page says about its server.", "about", None, {200: threads.AboutShape}

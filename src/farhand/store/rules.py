@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from farhand.core.call import Call
 from farhand.core.run import ENDED, Run, RunState
-from farhand.store.base import ClaimRun, ParkRun, SwapCall, When, Why, WriteRun
+from farhand.store.base import ClaimRun, InsertCall, ParkRun, SwapCall, When, Why, Write, WriteRun
 
 ARRIVING_SEC = 3600.0
 """A file that is not complete though its last piece is older than this never will be: its sender is gone."""
@@ -60,3 +61,15 @@ def parked(run: Run, write: ParkRun) -> Run | Why:
     if run.blockers == 0:
         return "nothing_open"
     return replace(run, state=RunState.WAITING, parked=True, lease_until=0.0)
+
+
+def is_stray(run: Run, now: float) -> bool:
+    """Nobody advances it, though it could go on."""
+    return run.active and (run.could_go_on if run.parked else run.lease_until <= now)
+
+
+def moved_by(write: Write) -> Call | None:
+    """The call that watchers have to hear of."""
+    if isinstance(write, SwapCall):
+        return write.after
+    return write.call if isinstance(write, InsertCall) and write.call.client_id is not None else None

@@ -61,6 +61,7 @@ class OneOf(Generic[T]):
     def __init__(self, *shapes: type[T]) -> None:
         # Any: a union made at run time, which only msgspec reads
         self._any: Any = Union[shapes]  # noqa: UP007
+        # by name: no type of a shape says that it is a struct
         configs = [getattr(shape, "__struct_config__") for shape in shapes]  # noqa: B009
         self._field = configs[0].tag_field
         self._shapes = {config.tag: shape for config, shape in zip(configs, shapes, strict=True)}

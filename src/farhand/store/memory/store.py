@@ -55,7 +55,7 @@ from farhand.store.memory.journals import Journals
 from farhand.store.memory.requests import Requests
 from farhand.store.memory.threads import ThreadKey, Threads
 from farhand.store.memory.undo import Undo
-from farhand.store.rules import ARRIVING_SEC, changed, claimed, parked, why_not_swap
+from farhand.store.rules import ARRIVING_SEC, changed, claimed, is_stray, moved_by, parked, why_not_swap
 from farhand.store.streams import Unshared
 
 Entries: TypeAlias = dict[str, list[Entry]]
@@ -97,7 +97,7 @@ class MemoryStore(Unshared):
                 return Stale(write, why)
         # a run may be gone again, deleted with its thread
         runs = {run_id: self._runs[run_id] for run_id in entries if run_id in self._runs}
-        moved = [call for write in writes if (call := _moved(write)) is not None]
+        moved = [call for write in writes if (call := moved_by(write)) is not None]
         tell_commit(self.hub, moved, entries, runs, self._told)
         return Committed(now, runs)
 
@@ -354,14 +354,8 @@ class MemoryStore(Unshared):
         self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
     ) -> list[Run]:
         now = self.now()
-        strays = [
-            run
-            for run in self._runs.values()
-            if run.run_id not in skip
-            and run.active
-            and (run.could_go_on if run.parked else run.lease_until <= now)
-        ]
-        return strays[:limit]
+        found = [run for run in self._runs.values() if run.run_id not in skip and is_stray(run, now)]
+        return found[:limit]
 
     async def purge(self, *, settled_before: float) -> int:
         old = [call for call in self._calls.values() if self._is_old(call, settled_before)]
@@ -399,10 +393,3 @@ class MemoryStore(Unshared):
 
     async def close(self) -> None:
         """Nothing to close; the names fit the protocol."""
-
-
-def _moved(write: Write) -> Call | None:
-    """The call that watchers have to hear of."""
-    if isinstance(write, SwapCall):
-        return write.after
-    return write.call if isinstance(write, InsertCall) and write.call.client_id is not None else None
