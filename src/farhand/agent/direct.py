@@ -118,6 +118,6 @@ async def _opening(kit: Kit, wish: Direct, tool: Tool) -> Opening:
 async def _settled(kit: Kit, call: Call) -> Call:
     """Waits for the call; a server tool is run right here once it may."""
     moved = await unblocked(kit.store, call.owner, call.call_id)
-    if moved is not None and await execute(kit, [moved]):
+    if moved is not None and await execute(kit, [moved], opened_here=True):
         moved = await kit.store.get_call(call.owner, call.call_id)
     return call if moved is None else moved

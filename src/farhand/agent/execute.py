@@ -24,18 +24,22 @@ UNKNOWN = Failure(
 CHANGED = Failure("The tool changed since it was approved and was not run; ask again.")
 
 
-async def execute(kit: Kit, calls: Iterable[Call], run: Run | None = None) -> bool:
+async def execute(
+    kit: Kit, calls: Iterable[Call], run: Run | None = None, *, opened_here: bool = False
+) -> bool:
     """Runs every call of this side that may run, all at once, to its end; False if there was none.
 
-    None is begun once another claim on the run exists.
+    None is begun once another claim on the run exists. A call that was not opened here, a moment ago, and is
+    taken all the same was begun by whoever took it: by a worker that took the run over, perhaps.
     """
-    own = _own(calls)
+    own = [call for call in _own(calls) if call.phase is Phase.READY or opened_here or _may_repeat(kit, call)]
     if not own:
         return False
     try:
         async with asyncio.TaskGroup() as group:
             for call in own:
-                group.create_task(_execute(kit, call, run))
+                begun = opened_here and call.phase is Phase.TAKEN
+                group.create_task(_execute(kit, call, run, begun=begun))
     except ExceptionGroup as several:
         # tools do not raise here: it is the store, or a fault of ours, and one of them says it
         raise several.exceptions[0] from several
@@ -49,9 +53,7 @@ async def recover(kit: Kit, run: Run) -> Run:
     run as it is then, with what this added to its journal.
     """
     for call in _own(await kit.store.calls_of(run.owner, run.run_id, run.step)):
-        declared = kit.toolbox.declared(call.tool)
-        again = declared is not None and declared.tool.idempotent
-        if call.phase is Phase.TAKEN and not again:
+        if call.phase is Phase.TAKEN and not _may_repeat(kit, call):
             await kit.desk.finish(call, UNKNOWN, when=When.ANY_TIME)
         elif call.phase is Phase.TAKEN:
             # begun afresh, so its time begins afresh
@@ -60,13 +62,18 @@ async def recover(kit: Kit, run: Run) -> Run:
     return replace(run, last_seq=now.last_seq) if now is not None else run
 
 
-async def _execute(kit: Kit, call: Call, run: Run | None) -> None:
+def _may_repeat(kit: Kit, call: Call) -> bool:
+    declared = kit.toolbox.declared(call.tool)
+    return declared is not None and declared.tool.idempotent
+
+
+async def _execute(kit: Kit, call: Call, run: Run | None, *, begun: bool) -> None:
     tool = kit.toolbox.get(call.tool)
     if tool is None or tool.version != call.tool_version or not _is_what_was_approved(call):
         await kit.desk.finish(call, CHANGED)
         return
     held = () if run is None else (WriteRun(run_id=run.run_id, fence=run.fence),)
-    taken = call if call.phase is Phase.TAKEN else await kit.desk.start(call, *held)
+    taken = call if begun else await kit.desk.start(call, *held)
     if taken is None:
         return
     within = call.timeout_sec or kit.settings.patience.server_tool

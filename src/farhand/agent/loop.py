@@ -49,6 +49,7 @@ class Work:
 class Step:
     message: AssistantMessage
     calls: list[Call]
+    opened_here: bool = False
 
 
 async def run(work: Work) -> None:
@@ -93,6 +94,7 @@ async def _ask(work: Work) -> Step | None:
             run.run_id, run.step + 1, listener.parts({each.call.call_id: each.input for each in opened})
         ),
         [each.call for each in opened],
+        opened_here=True,
     )
     return await _store(work, step, opened, stop)
 
@@ -159,7 +161,7 @@ async def _settle(work: Work, step: Step) -> bool:
     """True when every call of the step has its outcome; False when the run was parked."""
     kit, run = work.kit, work.log.run
     calls = step.calls
-    if await execute(kit, calls, run):
+    if await execute(kit, calls, run, opened_here=step.opened_here):
         calls = await _see(work, step)
     while not _has_all(step, calls):
         if any(call.blocks for call in calls):

@@ -11,7 +11,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from farhand.agent.execute import execute
 from farhand.core.call import Phase
 from farhand.core.event import (
     CallSettled,
@@ -325,3 +327,22 @@ async def _journalled(on: Stage, kind: type[TextAdded]) -> None:
         return any(isinstance(event, kind) for event in await on.journal(run))
 
     await comes_true(stored)
+
+
+@requirement("runs:recovery")
+async def test_a_tool_that_somebody_else_took_is_not_begun_by_whoever_reads_of_it(machine: Machine) -> None:
+    work, twice = Work(), Work("twice", idempotent=True)
+    on = await machine.boot(asking([Ask("work"), Ask("twice")]), work.tool, twice.tool)
+    run = await on.say("work")
+    await work.in_flight()
+    await twice.in_flight()
+    # as a worker reads it whose run was taken over, and who does not know yet
+    calls = [call for call in await on.calls(run) if call.phase is Phase.TAKEN]
+    assert len(calls) == 2
+    stale = replace(run, fence=run.fence - 1)
+    await execute(on.farhand.kit, calls, stale)
+    assert (work.begun, twice.begun) == (1, 1)
+    assert not await execute(on.farhand.kit, calls[:1], stale)
+    for each in (work, twice):
+        each.may_end.set()
+    await on.told(run)
