@@ -105,7 +105,9 @@ export class Server {
   /** Without the settings of whoever runs the tests. */
   #environment(): NodeJS.ProcessEnv {
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FARHAND_"));
-    return { ...Object.fromEntries(inherited), HOME: this.#room, TEST_ROOM: this.#room, NO_COLOR: "1" };
+    // all clients of a file are one sign-in, and some of them stay connected
+    const own = { FARHAND_LIMITS__STREAMS_PER_PRINCIPAL: "1000", HOME: this.#room, TEST_ROOM: this.#room, NO_COLOR: "1" };
+    return { ...Object.fromEntries(inherited), ...own };
   }
 
   #command(): string[] {

@@ -191,7 +191,8 @@ def test_a_body_is_read_once() -> None:
     body = b'{"content":[' + values + b"]}"
     plain = min(_seconds(lambda: read_json(body)) for _ in range(5))
     typed = min(_seconds(lambda: read_as(body, Box)) for _ in range(5))
-    assert typed < 1.3 * plain
+    # twice would be twice and more, on a noisy machine and with every line counted, too
+    assert typed < 1.9 * plain
 
 
 @requirement("guard:text")

@@ -23,6 +23,9 @@ const JOURNALLED_MS = 200;
 /** A line that was cut on purpose stays so for long enough to be seen. */
 const PULLED_MS = 1_500;
 
+/** The line is there; the place it should go on from is about to be. */
+class NotYet extends Cut {}
+
 export class LiveTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
   /** What `reconnectToStream` brings is the whole message. */
   readonly resumeStreamIsReplay = true;
@@ -107,7 +110,7 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
             // what was just said may not be in the journal yet: asked a moment later, the place is known
             const isNew = unknown !== position;
             unknown = position;
-            throw isNew ? new Cut(JOURNALLED_MS) : new Replay("The answer has to be read anew.");
+            throw isNew ? new NotYet(JOURNALLED_MS) : new Replay("The answer has to be read anew.");
           }
           position = frame.position ?? position;
           attempt = 0;
@@ -147,7 +150,7 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
       this.#connect({ state: "closed" });
       throw error;
     }
-    const delay = Math.max(this.#backOff(attempt), error.retryAfterMs);
+    const delay = error instanceof NotYet ? error.retryAfterMs : Math.max(this.#backOff(attempt), error.retryAfterMs);
     this.#connect({ state: "lost", retryAt: Date.now() + delay });
     await new Promise<void>((wake) => {
       this.#wake = wake;

@@ -23,6 +23,7 @@ const HANDLERS: Readonly<Record<string, string>> = {
   pick_color: "() => ({ hex: '#ffffff' })",
   get_location: "() => ({ place: 'Oslo' })",
   copy_to_clipboard: "() => true",
+  read_thermometer: "({ room }) => room.length",
   take_photo: "({ camera = 'front' }, { signal }) => ({ name: camera, type: String(signal.aborted), size: 1, ref: 'blob_1' })",
 };
 
