@@ -59,15 +59,14 @@ async def judge(played: Played, store: str, folder: Path, capsys: pytest.Capture
     await opened.close()
     all_found = violations(history)
     replays = [each for each in all_found if each.startswith("lost place")]
-    # a gap that the history cannot explain costs its reader a replay and nothing else: rare ones are told here,
-    # and a server that forgets places as a habit fails
+    # a gap that the history cannot explain costs its reader a replay and nothing else: rare ones are told
+    # here, and a server that forgets places as a habit fails
     is_rare = len(replays) * RARE <= len(history.talks)
     found = [each for each in all_found if each not in replays or not is_rare]
     with capsys.disabled():
         # what was tried is part of the proof, and the seed brings it back
-        print(
-            f"\n{_summary(store, history, played)}; unexplained replays: {len(replays)}; violations: {len(found)}"
-        )  # noqa: T201
+        counted = f"unexplained replays: {len(replays)}; violations: {len(found)}"
+        print(f"\n{_summary(store, history, played)}; {counted}")  # noqa: T201
     assert found == [], "\n".join(found[:50])
     assert len(history.kept) >= CALLS
     assert min(played.struck.values()) >= TIMES, played.struck
