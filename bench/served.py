@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.dialects import post_request
 from bench.machine import CACHE, ROOT, cores
 
 START_WITHIN_SEC = 60.0
@@ -99,17 +100,25 @@ def scratch() -> Iterator[Path]:
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> float:
+    """When it has answered a request: a socket that listens says nothing of the program behind it."""
     give_up = time.perf_counter() + START_WITHIN_SEC
-    while time.perf_counter() < give_up:
+    while (left := give_up - time.perf_counter()) > 0:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with {process.returncode} before it answered")
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1):
-                return time.perf_counter()
-        except OSError:
-            # a listening socket cannot be waited for from outside
-            time.sleep(0.002)
+        if _answers(port, left):
+            return time.perf_counter()
+        # a socket that is not there yet cannot be waited for from outside
+        time.sleep(0.002)
     raise TimeoutError("the server did not answer in time")
+
+
+def _answers(port: int, within: float) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=within) as line:
+            line.sendall(post_request("/api/plain", "answerer", {}))
+            return line.recv(5) == b"HTTP/"
+    except OSError:
+        return False
 
 
 def _free_port() -> int:
