@@ -72,7 +72,7 @@ async def _step_left_open(work: Work) -> Step | None:
     message = open_step(work.messages, run.run_id)
     if message is None:
         return None
-    return Step(message, await kit.store.calls_of(run.owner, run.run_id, message.step))
+    return Step(message, await _see(work, message.step))
 
 
 async def _ask(work: Work) -> Step | None:
@@ -162,7 +162,7 @@ async def _settle(work: Work, step: Step) -> bool:
     kit, run = work.kit, work.log.run
     calls = step.calls
     if await execute(kit, calls, run, opened_here=step.opened_here):
-        calls = await _see(work, step)
+        calls = await _see(work, step.message.step)
     while not _has_all(step, calls):
         if any(call.blocks for call in calls):
             answered = await wait_or_park(kit, work.log, work.hold, calls)
@@ -171,7 +171,7 @@ async def _settle(work: Work, step: Step) -> bool:
             calls = answered
         # what a person said yes to meanwhile, be it while a tool was running
         if await execute(kit, calls, run) or not _has_all(step, calls):
-            calls = await _see(work, step)
+            calls = await _see(work, step.message.step)
     if calls:
         work.unsaved = results_of(step.message, calls)
         work.messages.append(work.unsaved)
@@ -184,18 +184,21 @@ def _has_all(step: Step, calls: list[Call]) -> bool:
     return all(asked.call_id in settled for asked in step.message.asked)
 
 
-async def _see(work: Work, step: Step) -> list[Call]:
-    """Tools that ran here have appended to the journal: the next word follows on theirs.
+async def _see(work: Work, step: int) -> list[Call]:
+    """The calls of this step as they are, and the journal's end behind all that is told of them.
 
-    The calls as they are then.
+    The calls first: what is settled after this look is appended after the end that is seen, and the model is
+    not asked before a later look has found it. The other way round its next word would be told under the
+    number of an outcome that came in between.
     """
     store, run = work.kit.store, work.log.run
+    calls = await store.calls_of(run.owner, run.run_id, step)
     now = await store.get_run(run.owner, run.run_id)
     if now is None or now.fence != run.fence:
         # its tools were not begun here, and the model is not asked by two
         raise LostClaim(f"Run {run.run_id} was taken over.")
     work.log.seen(now)
-    return await store.calls_of(run.owner, run.run_id, step.message.step)
+    return calls
 
 
 async def _fail(work: Work, code: str, message: str) -> None:
