@@ -69,6 +69,7 @@ WIRES: dict[str, dict[str, object]] = {
         "ExecutedTool": client_tools.Executed,
         "ToolRequest": client_tools.ToolRequest,
         "ToolSettled": client_tools.ToolSettled,
+        "ToolUnregistered": client_tools.ToolUnregistered,
         "ClientToolResult": client_tools.ResultBody,
         "ClientToolProgress": client_tools.ProgressBody,
         "ClientToolRefusal": client_tools.Refusal,

@@ -173,12 +173,14 @@ class Client:
         """One connection, from registration to its loss. `Away` if it brought nothing: then wait a little."""
         await self._register(link)
         async with link.requests() as events, aclosing(events):
+            # a program that was this client before may have withdrawn the tools since they were registered
+            await self._offer_what_is_missing(link)
             self.connected.set()
             self._out_of_reach = False
             log.info("client %s is connected to %s", self.client_id, self.url)
             begun = anyio.current_time()
             try:
-                heard = await _hear(events, work)
+                heard = await self._hear(link, events, work)
             finally:
                 self.connected.clear()
         log.info("client %s lost its connection", self.client_id)
@@ -192,11 +194,34 @@ class Client:
 
     async def _tidy(self, link: Link) -> None:
         """A program that was this client before may have left tools that this one does not have."""
-        own = {tool_name(self.client_id, tool.name) for tool in self._toolbox}
+        own = self._own()
         left = [name for name in await link.registered() if name not in own]
         if left:
             await link.unregister(left)
         self._tidied = True
+
+    async def _hear(self, link: Link, events: AsyncIterator[Event], work: Work) -> bool:
+        """Until the stream ends, however it does; whether anything was heard on it."""
+        heard = False
+        try:
+            async for event in events:
+                heard = True
+                _react(event, work)
+                if event.event == "tool-unregistered":
+                    await self._offer_what_is_missing(link)
+        except Away as error:
+            log.info("%s", error)
+        return heard
+
+    async def _offer_what_is_missing(self, link: Link) -> None:
+        """A client offers its tools as long as it runs, whoever unregistered them."""
+        missing = self._own().difference(await link.registered())
+        if missing:
+            log.warning("somebody unregistered %s: it is offered again", ", ".join(sorted(missing)))
+            await self._register(link)
+
+    def _own(self) -> set[str]:
+        return {tool_name(self.client_id, tool.name) for tool in self._toolbox}
 
     async def _withdraw(self, link: Link) -> None:
         try:
@@ -213,18 +238,6 @@ def _offer(tool: Tool) -> dict[str, object]:
         "parameters": tool.input_schema,
     }
     return offer if tool.output_schema is None else {**offer, "output": tool.output_schema}
-
-
-async def _hear(events: AsyncIterator[Event], work: Work) -> bool:
-    """Until the stream ends, however it does; whether anything was heard on it."""
-    heard = False
-    try:
-        async for event in events:
-            heard = True
-            _react(event, work)
-    except Away as error:
-        log.info("%s", error)
-    return heard
 
 
 def _react(event: Event, work: Work) -> None:

@@ -114,7 +114,7 @@ class Attendance:
     async def listen(self, listener: Listener) -> AsyncIterator[Inbox]:
         """The stream of a client, registered or not yet; one that it had before ends."""
         key = (listener.owner, listener.client_id)
-        with Inbox(self._store, self._desk, listener) as inbox:
+        with Inbox(self._store, self._desk, listener, self.roster) as inbox:
             self.presence.arrive(key, inbox)
             try:
                 await self._sit(key, inbox)
@@ -222,6 +222,7 @@ class Attendance:
         else:
             self.roster.forget(client)
             self.presence.forget((client.owner, client.client_id))
+        self.presence.rouse(client.owner)
         log.info("%d tools of client %s left: %s", len(gone), client.client_id, why)
         return gone
 

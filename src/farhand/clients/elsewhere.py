@@ -92,6 +92,7 @@ class Elsewhere:
             names = set() if kept is None else {tool.name for tool in kept.tools}
             if any(tool.name not in names for tool in client.tools):
                 await self._fail_calls(client, names)
+        self._attendance.presence.rouse(owner)
 
     async def _fail_calls(self, client: Client, kept: set[str]) -> None:
         asked = await self._store.client_calls(client.owner, client.client_id)

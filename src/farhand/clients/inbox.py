@@ -14,6 +14,7 @@ from typing import Self, TypeAlias
 from msgspec import Struct
 
 from farhand.calls.desk import Desk
+from farhand.clients.roster import Roster
 from farhand.core.call import Call, Phase
 from farhand.core.principal import Owner
 from farhand.core.result import Accepted
@@ -37,11 +38,17 @@ class Ended(Struct, frozen=True):
     call: Call
 
 
+class Withdrawn(Struct, frozen=True):
+    """Tools of the client that are offered no more, whoever unregistered them: their full names."""
+
+    tools: tuple[str, ...]
+
+
 class Superseded(Struct, frozen=True):
     """Another stream of the same client has begun; this one ends."""
 
 
-Item: TypeAlias = Offered | Ended | Superseded
+Item: TypeAlias = Offered | Ended | Withdrawn | Superseded
 
 
 class Listener(Struct, frozen=True):
@@ -59,10 +66,13 @@ class Listener(Struct, frozen=True):
 class Inbox:
     """Use it as a context manager; `next()` gives what there is, oldest first."""
 
-    def __init__(self, store: Store, desk: Desk, listener: Listener) -> None:
+    def __init__(self, store: Store, desk: Desk, listener: Listener, roster: Roster) -> None:
+        """`roster` knows what the client offers."""
         self._store = store
         self._desk = desk
         self._listener = listener
+        self._roster = roster
+        self._client = roster.client(listener.owner, listener.client_id)
         self._watch = store.hub.watch(asked_of(listener.owner, listener.client_id), limit=1000)
         self._given: set[str] = set()
         self._behind = True
@@ -82,6 +92,10 @@ class Inbox:
         self._superseded = True
         self._watch.wake()
 
+    def rouse(self) -> None:
+        """The roster has changed."""
+        self._watch.wake()
+
     def leave(self) -> None:
         """Ends a `next()` that is under way; every later one ends at once."""
         self._over = True
@@ -95,7 +109,7 @@ class Inbox:
             if self._superseded:
                 self._over = True
                 return [Superseded()]
-            items = await self._catch_up() if self._behind else await self._hear()
+            items = self._withdrawn() or await (self._catch_up() if self._behind else self._hear())
             if items:
                 return items
             left = until - loop.time()
@@ -105,6 +119,17 @@ class Inbox:
                 # nothing was heard: perhaps it was lost, so the record is asked
                 self._behind = True
         return None
+
+    def _withdrawn(self) -> list[Item]:
+        """Asked of the roster each time: whichever way it heard of a change, none is missed."""
+        before = self._client
+        after = self._roster.client(self._listener.owner, self._listener.client_id)
+        if after is before:
+            return []
+        self._client = after
+        kept = {tool.name for tool in after.tools} if after is not None else set()
+        gone = [tool.name for tool in before.tools if tool.name not in kept] if before is not None else []
+        return [Withdrawn(tuple(gone))] if gone else []
 
     async def _catch_up(self) -> list[Item]:
         self._watch.lost = False

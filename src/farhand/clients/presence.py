@@ -63,6 +63,12 @@ class Presence:
         for key, since in list(self._absent_since.items()):
             yield key, moment - since
 
+    def rouse(self, owner: Owner) -> None:
+        """What this owner's clients offer has changed: those who listen here look whether it is theirs."""
+        for (whose, _), inbox in self._here.items():
+            if whose == owner:
+                inbox.rouse()
+
     def sit(self, seat: Seat, inbox: Inbox) -> None:
         """The stream's seat among those of all processes; in vain if it has ended, or a newer one is here."""
         key = (seat.owner, seat.client_id)

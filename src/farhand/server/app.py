@@ -29,7 +29,7 @@ from farhand.server.development import development_face
 from farhand.server.door import Authenticate, Door
 from farhand.server.faces import faces_of
 from farhand.server.guard import Guarded, GuardedSocket
-from farhand.server.pages import not_found, pages
+from farhand.server.pages import not_found, pages, unknown_paths
 from farhand.server.paths import by_path
 from farhand.server.recheck import Recheck
 from farhand.server.traffic import Traffic
@@ -113,7 +113,8 @@ class App:
             await farhand.open()
             self._attendance = attendance
             faces = self._faces(farhand, attendance)
-            routes = [*self._sockets(faces), *self._routes(faces), *self._pages(farhand)]
+            known = [*self._sockets(faces), *self._routes(faces), *self._pages(farhand)]
+            routes = [*known, *unknown_paths(self.door, faces)]
             router = Router(routes, default=not_found(self.door), redirect_slashes=False)
             self._router = self.door.wrap(by_path(routes, router))
             self._farhand = farhand

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -26,7 +26,7 @@ from farhand.errors import (
     TooMany,
     WrongMethod,
 )
-from farhand.faces.base import status_of
+from farhand.faces.base import Explain, Face, status_of
 from farhand.server.door import Door
 from farhand.server.landing import PAGE_HEADERS, Facts, example_for, landing
 from farhand.server.ui import CHAT, INSPECTOR, Ui, wants_page
@@ -50,22 +50,41 @@ def pages(farhand: Farhand, door: Door, ui: Ui, *, shows_inspector: bool) -> lis
     ]
 
 
-def not_found(door: Door) -> ASGIApp:
-    """What a path is answered that nobody has."""
+def unknown_paths(door: Door, faces: Sequence[Face]) -> list[BaseRoute]:
+    """Below a folder that one face has for itself, also what is not there is said in its words."""
+    owners: dict[str, dict[str, Explain]] = {}
+    for face in faces:
+        for route in face.routes:
+            owners.setdefault(route.path.split("/")[1], {})[face.name] = face.explain
+    return [
+        Route(path, not_found(door, *explains.values()))
+        for folder, explains in owners.items()
+        if len(explains) == 1
+        for path in (f"/{folder}", f"/{folder}/{{rest:path}}")
+    ]
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+
+def not_found(door: Door, explain: Explain | None = None) -> ASGIApp:
+    """What a path is answered that nobody has."""
+    return _Nothing(door, explain or _explain)
+
+
+class _Nothing:
+    def __init__(self, door: Door, explain: Explain) -> None:
+        self._door = door
+        self._explain = explain
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000, "reason": ""})
             return
         try:
             # a host that is not this server's is told of no path, be it there or not
-            door.check_place(scope)
+            self._door.check_place(scope)
         except FarhandError as error:
-            await _refuse(send, error)
+            await _refuse(send, error, self._explain)
             return
-        await _refuse(send, _nothing())
-
-    return answer
+        await _refuse(send, _nothing(), self._explain)
 
 
 class _Pages:
@@ -180,10 +199,13 @@ def _nothing() -> NotFound:
     return NotFound("There is nothing at this path.", hint="GET / says what there is.")
 
 
-async def _refuse(send: Send, error: FarhandError) -> None:
+def _explain(error: FarhandError, status: int) -> bytes:
+    return encode({"error": {"code": error.code, "message": str(error)}})
+
+
+async def _refuse(send: Send, error: FarhandError, explain: Explain = _explain) -> None:
     status = status_of(error)
-    body = {"error": {"code": error.code, "message": str(error)}}
-    await respond_json(send, status, encode(body), _refusal_headers(error, status))
+    await respond_json(send, status, explain(error, status), _refusal_headers(error, status))
 
 
 def _refusal_headers(error: FarhandError, status: int) -> tuple[Header, ...]:

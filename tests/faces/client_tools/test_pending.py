@@ -56,6 +56,16 @@ async def test_a_stream_for_nobody_is_an_invalid_request(server: Served, path: s
 
 
 @requirement("client-tools:errors")
+@pytest.mark.parametrize("path", ["/client-tools", "/client-tools/", "/client-tools/nothing/here"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+async def test_a_path_that_is_not_there_is_not_found_in_the_words_of_this_wire(
+    server: Served, method: str, path: str
+) -> None:
+    answer = await server.http.request(method, path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
+
+
+@requirement("client-tools:errors")
 @pytest.mark.parametrize("holder", ["other", "notesx", "notes.", "notes.a b", "mail.1"])
 async def test_nobody_listens_under_a_name_that_is_not_its_own(server: Served, holder: str) -> None:
     answer = await server.http.get("/client-tools/pending/notes", params={"holder": holder})
@@ -207,6 +217,41 @@ async def test_the_client_is_told_when_a_request_it_has_is_over(server: Served) 
             "outcome": "timed_out",
         }
         assert (await executed).status_code == 504
+
+
+@requirement("client-tools:told-of-withdrawal")
+async def test_a_client_is_told_on_its_stream_when_somebody_unregisters_its_tools(server: Served) -> None:
+    async with ready(Program(server.http), "read", "write") as notes, asyncio.TaskGroup() as group:
+        executed = group.create_task(notes.program.execute("read", {"text": "a"}))
+        await notes.stream.request()
+        await Program(server.http).unregister(toolIDs=["read"])
+        # in either order
+        told = {event.event: event.data for event in [await notes.stream.event() for _ in range(2)] if event}
+        assert set(told) == {"tool-unregistered", "tool-settled"}
+        assert json.loads(told["tool-unregistered"]) == {
+            "type": "client-tool-unregistered",
+            "toolIDs": ["client_notes_read"],
+        }
+        assert (await executed).json()["status"] == "error"
+        await Program(server.http).unregister()
+        last = await notes.stream.event()
+        assert last is not None
+        assert json.loads(last.data)["toolIDs"] == ["client_notes_write"]
+
+
+@requirement("client-tools:told-of-withdrawal")
+async def test_a_client_hears_nothing_of_what_others_withdraw(server: Served) -> None:
+    async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
+        other = Program(server.http, "mail")
+        await other.register("send")
+        await other.unregister()
+        # replaced is not gone
+        await notes.program.register("read")
+        group.create_task(notes.program.execute("read", {"text": "a"}))
+        event = await notes.stream.event()
+        assert event is not None
+        assert event.event == "tool-request"
+        await notes.program.result(json.loads(event.data)["requestID"], status="success", output=1)
 
 
 @requirement("client-tools:run-here")

@@ -8,10 +8,12 @@ from collections import Counter
 import pytest
 
 from farhand.client import Client, current
+from farhand.client.link import Link
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL
 from farhand.core.result import Result
 from tests.faces.client_tools.program import Program
+from tests.faces.served import Served
 from tests.requirement import requirement
 from tests.unit.client.house import call, eventually, house, port_of, running
 from tests.unit.client.relay import Relay, relayed
@@ -193,3 +195,54 @@ async def test_a_client_ends_though_its_server_is_gone(monkeypatch: pytest.Monke
             await relay.up()
             await Program(server.http).unregister()
             assert await outcome == Failure("the client unregistered this tool")
+
+
+@requirement("client:offers-again")
+async def test_tools_that_somebody_else_unregistered_are_offered_again_on_the_same_connection() -> None:
+    async with house() as server, relayed(port_of(server.url)) as relay:
+        client = _with_echo(relay, server)
+        async with running(client):
+            for _ in range(3):
+                before = relay.connections
+                assert (await Program(server.http).unregister()).json()["unregistered"]
+                await eventually(Program(server.http).tools)
+                assert await call(server, "echo", {"text": "still here"}) == Success("still here")
+                assert client.connected.is_set()
+                # its requests may take a connection of their own, its stream keeps the one it has
+                assert relay.connections <= before + 1
+
+
+@requirement("client:offers-again")
+async def test_tools_that_left_between_registration_and_stream_are_offered_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with house() as server, relayed(port_of(server.url)) as relay:
+        client = _with_echo(relay, server)
+        register, left = Link.register, asyncio.Event()
+
+        async def register_and_lose(link: Link, tools: list[dict[str, object]], grace: float | None) -> None:
+            await register(link, tools, grace)
+            if not left.is_set():
+                # as a program that was this client before does when it stops
+                await Program(server.http).unregister()
+                left.set()
+
+        monkeypatch.setattr(Link, "register", register_and_lose)
+        async with running(client):
+            assert left.is_set()
+            assert await call(server, "echo", {"text": "here"}) == Success("here")
+
+
+def _with_echo(relay: Relay, server: Served) -> Client:
+    client = Client(relay.url, "notes", token=server.token)
+
+    @client.tool
+    def echo(text: str) -> str:
+        """Say it again.
+
+        Args:
+            text: What to say.
+        """
+        return text
+
+    return client

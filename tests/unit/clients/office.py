@@ -51,7 +51,8 @@ class Office:
         return call
 
     def inbox(self, client_id: str = "notes", holder: str | None = None) -> Inbox:
-        return Inbox(self.store, self.desk, Listener(ANN, client_id, holder or client_id))
+        listener = Listener(ANN, client_id, holder or client_id)
+        return Inbox(self.store, self.desk, listener, self.roster)
 
     async def stored(self, call: Call) -> Call:
         found = await self.store.get_call(call.owner, call.call_id)

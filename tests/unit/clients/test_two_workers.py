@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
-from farhand.clients.inbox import Inbox, Item, Listener, Offered, Superseded
+from farhand.clients.inbox import Inbox, Item, Listener, Offered, Superseded, Withdrawn
 from farhand.core.outcome import Failure
 from farhand.core.settings import Patience, Settings
 from farhand.store.postgres import PostgresStore
@@ -86,6 +86,16 @@ async def test_a_stream_that_lost_its_seat_unheard_ends_with_the_next_renewal(op
         # as a worker would that dies before it can tell of its stream
         await one.store.streams.arrive(ANN, "notes", lease_sec=1.0)
         assert await _next(old) == [Superseded()]
+
+
+@requirement("client-tools:told-of-withdrawal")
+async def test_a_client_is_told_of_tools_that_were_unregistered_at_another_worker(open_office: Open) -> None:
+    one, other = await open_office(), await open_office()
+    await one.register("notes", "read", "write")
+    async with one.attendance.listen(NOTES) as inbox:
+        assert await inbox.next(0.0) == []
+        await other.attendance.unregister(ANN, "notes", ["read"])
+        assert await _next(inbox) == [Withdrawn(("client_notes_read",))]
 
 
 @requirement("workers:client-grace")

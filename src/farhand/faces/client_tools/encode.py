@@ -7,7 +7,7 @@ from typing import TypeAlias, assert_never
 
 from msgspec import UNSET
 
-from farhand.clients.inbox import Ended, Item, Offered, Superseded
+from farhand.clients.inbox import Ended, Item, Offered, Superseded, Withdrawn
 from farhand.core.call import Call
 from farhand.core.client import tool_id
 from farhand.core.outcome import Cancelled, Success, TimedOut, kind_of, told_to_people
@@ -22,6 +22,7 @@ from farhand.faces.client_tools.shapes import (
     ToolRequest,
     ToolSettled,
     ToolShape,
+    ToolUnregistered,
 )
 from farhand.wire.json_out import encode
 from farhand.wire.sse import frame
@@ -118,6 +119,9 @@ def _encode_item(item: Item) -> bytes:
             outcome = "" if call.outcome is None else kind_of(call.outcome)
             settled = ToolSettled("client-tool-settled", call.call_id, outcome)
             return frame(encode(settled), event="tool-settled")
+        case Withdrawn(tools=names):
+            gone = ToolUnregistered("client-tool-unregistered", list(names))
+            return frame(encode(gone), event="tool-unregistered")
         case Superseded():
             return frame(b"", event="superseded")
     assert_never(item)

@@ -101,6 +101,13 @@ class ToolSettled(Struct):
     outcome: str
 
 
+class ToolUnregistered(Struct):
+    """The data of a `tool-unregistered`, which is ours: the full ids of tools that are offered no more."""
+
+    type: str
+    tool_ids: list[str] = field(name="toolIDs")
+
+
 class Executed(Struct, omit_defaults=True):
     status: str
     title: str | UnsetType = UNSET

@@ -96,6 +96,12 @@ export type ToolSettled = {
   readonly outcome: string;
 };
 
+/** The data of a `tool-unregistered`, which is ours: the full ids of tools that are offered no more. */
+export type ToolUnregistered = {
+  readonly type: string;
+  readonly toolIDs: ReadonlyArray<string>;
+};
+
 /** `tool_ids` absent (or null) means all of them, an empty list none. */
 export type UnregisterTools = {
   readonly clientID: string;
