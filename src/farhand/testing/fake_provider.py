@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from farhand.errors import ModelFault
-from farhand.models.base import ModelEvent, Prompt
+from farhand.models.base import Prompt
 from farhand.models.scripted import ScriptedModel
 from farhand.models.scripted.model import Script
 from farhand.models.scripted.step import Step
 from farhand.testing.fake_server import served
+from farhand.testing.fake_stream import Cut, Inserted, Trouble, Writer, begun, frames_of
 
 # Any: what a client sends is JSON of any shape until a rule has looked at it
 Json: TypeAlias = dict[str, Any]
@@ -66,16 +68,6 @@ class Reply(Struct, frozen=True):
     media_type: str
 
 
-class Writer(Protocol):
-    """Spells what the script says as frames of the provider's stream."""
-
-    def begin(self) -> bytes: ...
-
-    def write(self, event: ModelEvent) -> bytes: ...
-
-    def fail(self, fault: ModelFault) -> bytes: ...
-
-
 class FakeProvider:
     """Use it as `async with FakeSomething(script) as fake:` and give its `url` to the model as `base_url`."""
 
@@ -88,8 +80,7 @@ class FakeProvider:
         self._model = ScriptedModel(script)
         self._key = key
         self._planned: deque[Refusal | Reply] = deque()
-        self._cut: _Cut | None = None
-        self._inserted: tuple[int, bytes] | None = None
+        self._trouble = Trouble()
         self._open = AsyncExitStack()
         self._news = asyncio.Event()
 
@@ -136,14 +127,14 @@ class FakeProvider:
 
     def insert(self, raw: bytes, *, after: int) -> None:
         """Puts these bytes into the next answer, after so many events of it."""
-        self._inserted = (after, raw)
+        self._trouble = replace(self._trouble, inserted=Inserted(after, raw))
 
     def cut(self, *, after: int, how: Literal["drop", "end"] = "drop") -> None:
         """Lets the next answer break off after so many events of it.
 
         The connection is dropped, or the response ends as if all had been said.
         """
-        self._cut = _Cut(after, how)
+        self._trouble = replace(self._trouble, cut=Cut(after, how))
 
     async def __aenter__(self) -> Self:
         address = await self._open.enter_async_context(served(Starlette(routes=self.routes())))
@@ -189,9 +180,8 @@ class FakeProvider:
             first = await anext(events)
         except ModelFault as fault:
             raise Refusal(500, str(fault)) from fault
-        cut, self._cut = self._cut, None
-        inserted, self._inserted = self._inserted, None
-        frames = _frames(_with(first, events), _Inserting(writer, inserted) if inserted else writer, cut)
+        trouble, self._trouble = self._trouble, Trouble()
+        frames = frames_of(begun(first, events), writer, trouble)
         return StreamingResponse(frames, media_type="text/event-stream")
 
     def _check_plan(self, seen: FakeRequest) -> Reply | None:
@@ -210,68 +200,6 @@ class FakeProvider:
 
 
 Answer: TypeAlias = Callable[[FakeRequest, Request], Awaitable[Response]]
-
-
-class _Cut(Struct, frozen=True):
-    after: int
-    how: Literal["drop", "end"]
-
-
-class _Inserting:
-    """A writer that puts bytes of its own between two events."""
-
-    def __init__(self, writer: Writer, inserted: tuple[int, bytes]) -> None:
-        self._writer = writer
-        self._after, self._raw = inserted
-
-    def begin(self) -> bytes:
-        return self._writer.begin()
-
-    def write(self, event: ModelEvent) -> bytes:
-        self._after -= 1
-        return (self._raw if self._after == -1 else b"") + self._writer.write(event)
-
-    def fail(self, fault: ModelFault) -> bytes:
-        return self._writer.fail(fault)
-
-
-class _Dropped(Exception):
-    """Raised in the middle of a response: the server can only drop the connection."""
-
-
-async def _with(
-    first: ModelEvent, rest: AsyncGenerator[ModelEvent, None]
-) -> AsyncGenerator[ModelEvent, None]:
-    async with aclosing(rest):
-        yield first
-        async for event in rest:
-            yield event
-
-
-async def _frames(
-    events: AsyncGenerator[ModelEvent, None], writer: Writer, cut: _Cut | None
-) -> AsyncIterator[bytes]:
-    yield writer.begin()
-    try:
-        async with aclosing(_up_to(cut, events)) as said:
-            async for event in said:
-                yield writer.write(event)
-    except ModelFault as fault:
-        yield writer.fail(fault)
-
-
-async def _up_to(
-    cut: _Cut | None, events: AsyncGenerator[ModelEvent, None]
-) -> AsyncGenerator[ModelEvent, None]:
-    said = 0
-    async with aclosing(events):
-        async for event in events:
-            if cut is not None and said == cut.after:
-                break
-            yield event
-            said += 1
-    if cut is not None and cut.how == "drop":
-        raise _Dropped
 
 
 async def _body(request: Request) -> Json:

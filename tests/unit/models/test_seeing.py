@@ -61,6 +61,16 @@ async def test_images_that_are_refused_are_left_out_then_and_later(status: int, 
     assert provider.asked == [{OLD}, set(), set()]
 
 
+@requirement("models:images-after-restart")
+async def test_after_a_restart_refused_images_are_tried_once_more_and_then_left_out_again() -> None:
+    provider = Provider(400, "no image please")
+    await said(Seeing(), provider, OLD)
+    after_restart = Seeing()
+    assert await said(after_restart, provider, OLD) == [Stop("end")]
+    assert await said(after_restart, provider, OLD) == [Stop("end")]
+    assert provider.asked == [{OLD}, set(), {OLD}, set(), set()]
+
+
 async def test_a_new_image_is_tried_once() -> None:
     seeing, provider = Seeing(), Provider(400, "no image please")
     await said(seeing, provider, OLD)

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from farhand.core.run import Usage
-from farhand.models.anthropic.request import PROVIDER
-from farhand.models.base import (
-    CallDone,
-    CallStart,
-    InputDelta,
-    ModelEvent,
-    ReasoningDelta,
-    ReasoningDone,
-    Stop,
-    StopReason,
-    TextDelta,
-)
+from farhand.models.anthropic.blocks import Block, Calling, Foreign, Thought, Words, echoed
+from farhand.models.base import ModelEvent, Stop, StopReason
 from farhand.models.calling import Names
-from farhand.models.telling import echo_by
 
 if TYPE_CHECKING:
-    from anthropic.types import (
-        MessageDeltaUsage,
-        RawContentBlockDelta,
-        RawContentBlockDeltaEvent,
-        RawContentBlockStartEvent,
-        RawMessageStreamEvent,
-    )
+    from anthropic.types import MessageDeltaUsage, RawContentBlockStartEvent, RawMessageStreamEvent
     from anthropic.types import Usage as MessageUsage
 
 _REASONS: dict[str, StopReason] = {
@@ -54,11 +36,9 @@ class Answer:
         self._names = names
         self._reason: StopReason | None = None
         self._counts: dict[str, int] = {}
-        self._calls: dict[int, int] = {}
-        self._block: dict[str, object] = {}
-        self._pieces: list[str] = []
-        self._has_words = False
-        self._last_text: dict[str, object] | None = None
+        self._calls = 0
+        self._block: Block | None = None
+        """The one that is open, or that was the last."""
 
     def hear(self, event: RawMessageStreamEvent) -> Iterator[ModelEvent]:
         match event.type:
@@ -66,10 +46,10 @@ class Answer:
                 self._count(event.message.usage)
             case "content_block_start":
                 yield from self._begin(event)
-            case "content_block_delta":
-                yield from self._go_on(event)
-            case "content_block_stop":
-                yield from self._end(event.index)
+            case "content_block_delta" if self._block is not None:
+                yield from self._block.hear(event.delta)
+            case "content_block_stop" if self._block is not None:
+                yield from self._block.end()
             case "message_delta":
                 self._reason = _REASONS.get(event.delta.stop_reason or "", "other")
                 self._count(event.usage)
@@ -85,80 +65,20 @@ class Answer:
         self._counts |= {name: count for name, count in told.items() if isinstance(count, int) and count}
 
     def _begin(self, event: RawContentBlockStartEvent) -> Iterator[ModelEvent]:
-        block = event.content_block
-        self._block = block.to_dict(mode="json")
-        self._pieces = []
-        self._has_words = False
+        last = self._block
+        self._block = self._read(event)
         # two texts in a row are two blocks, and go back as two
-        if block.type == "text" and self._last_text is not None:
-            yield ReasoningDone(echo_by(PROVIDER, self._last_text))
-        self._last_text = None
+        if isinstance(last, Words) and isinstance(self._block, Words) and last.plain is not None:
+            yield echoed(last.plain)
+        yield from self._block.begin()
+
+    def _read(self, event: RawContentBlockStartEvent) -> Block:
+        block = event.content_block
+        if block.type == "text":
+            return Words(block)
+        if block.type == "thinking":
+            return Thought(block)
         if block.type == "tool_use":
-            index = self._calls[event.index] = len(self._calls)
-            yield CallStart(index, self._names.name(block.name), block.id or None)
-        elif block.type == "text":
-            self._block["text"] = ""
-            yield from self._say(block.text)
-
-    def _go_on(self, event: RawContentBlockDeltaEvent) -> Iterator[ModelEvent]:
-        match event.delta.type:
-            case "text_delta":
-                yield from self._say(event.delta.text)
-            case "thinking_delta":
-                self._pieces.append(event.delta.thinking)
-                yield ReasoningDelta(event.delta.thinking)
-            case "input_json_delta":
-                self._pieces.append(event.delta.partial_json)
-                if event.index in self._calls:
-                    yield InputDelta(self._calls[event.index], event.delta.partial_json)
-            case "signature_delta" | "citations_delta":
-                self._complete(event.delta)
-
-    def _say(self, text: str) -> Iterator[ModelEvent]:
-        """Blanks wait for the first word: without one, it is as if the block had never been."""
-        self._pieces.append(text)
-        if self._has_words:
-            yield TextDelta(text)
-        elif text.strip():
-            self._has_words = True
-            yield TextDelta("".join(self._pieces))
-
-    def _complete(self, delta: RawContentBlockDelta) -> None:
-        if delta.type == "signature_delta":
-            self._block["signature"] = delta.signature
-        elif delta.type == "citations_delta":
-            known = self._block.get("citations")
-            self._block["citations"] = [
-                *(known if isinstance(known, list) else ()),
-                delta.citation.to_dict(mode="json"),
-            ]
-
-    def _end(self, index: int) -> Iterator[ModelEvent]:
-        said = "".join(self._pieces)
-        match self._block.get("type"):
-            case "tool_use":
-                yield CallDone(self._calls[index], said)
-            case "text" if not self._has_words:
-                pass
-            case "text":
-                self._block["text"] = said
-                if self._block.get("citations"):
-                    yield ReasoningDone(echo_by(PROVIDER, self._block))
-                else:
-                    self._last_text = self._block
-            case "thinking":
-                self._block["thinking"] = f"{self._block.get('thinking', '')}{said}"
-                # without its signature it was cut off, and would be refused
-                if self._block.get("signature"):
-                    yield ReasoningDone(echo_by(PROVIDER, self._block))
-            case _:
-                yield ReasoningDone(echo_by(PROVIDER, self._with_input(said)))
-
-    def _with_input(self, said: str) -> dict[str, object]:
-        """A block of the provider's own tools; the input of one comes in pieces, like a call's."""
-        if not said:
-            return self._block
-        try:
-            return {**self._block, "input": json.loads(said)}
-        except ValueError:
-            return self._block
+            self._calls += 1
+            return Calling(block, self._calls - 1, self._names.name(block.name))
+        return Foreign(block.to_dict(mode="json"))
