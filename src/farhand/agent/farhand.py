@@ -29,7 +29,7 @@ from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted, Receipt
 from farhand.core.run import Run
 from farhand.core.settings import Settings
-from farhand.core.thread import Message, Thread, UserMessage
+from farhand.core.thread import Message, Thread, Used, UserMessage
 from farhand.core.tool import Tool
 from farhand.errors import NotFound, ShuttingDown
 from farhand.models.base import Connected, Model
@@ -183,7 +183,8 @@ class Farhand:
     async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
         return await self.kit.store.get_thread(owner, thread_id)
 
-    async def threads(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Thread]:
+    async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[Thread]:
+        """The last used first."""
         return await self.kit.store.threads(owner, limit=limit, after=after)
 
     async def rename(self, owner: Owner, thread_id: str, title: str) -> None:

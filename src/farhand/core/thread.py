@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from farhand.core.outcome import Outcome
 from farhand.core.principal import Owner
+
+
+class Used(NamedTuple):
+    """When which thread was used: its place in a list, which stays where it was when the thread moves on."""
+
+    at: float
+    thread_id: str
 
 
 class Thread(Struct, frozen=True, gc=False, kw_only=True):
@@ -18,6 +25,10 @@ class Thread(Struct, frozen=True, gc=False, kw_only=True):
     updated_at: float
     allowed: tuple[str, ...] = ()
     """Tool versions a person allowed once for this whole thread."""
+
+    @property
+    def used(self) -> Used:
+        return Used(self.updated_at, self.thread_id)
 
 
 class Text(Struct, frozen=True, gc=False, tag_field="kind", tag="text"):

@@ -135,6 +135,12 @@ _AFTER = Parameter("after", _POSITION)
 _LAST_EVENT = Parameter("Last-Event-ID", _ANY_POSITION, "header")
 _FORMAT = Parameter("format", {"enum": ["xml", "raw"]})
 _HOLDER = Parameter("holder", {"type": "string"})
+_THREAD_PAGE = (
+    Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}),
+    Parameter(
+        "after", {"type": "string", "pattern": r"^[0-9]{1,12}(\.[0-9]{1,17})?:[A-Za-z0-9_.:-]{1,128}$"}
+    ),
+)
 _PAGE = (
     Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}),
     Parameter("after", {"type": "string", "pattern": "^[A-Za-z0-9_.:-]{1,128}$"}),
@@ -208,7 +214,7 @@ TOLD: Mapping[Key, Told] = {
         "list",
         None,
         {200: threads.ThreadPage},
-        _PAGE,
+        _THREAD_PAGE,
     ),
     ("GET", "/api/chat/{thread_id}"): Told("One chat.", "thread", None, {200: threads.ThreadShape}),
     ("PATCH", "/api/chat/{thread_id}"): Told("Give it a title.", "rename", threads.Rename, {200: Ok}),

@@ -22,7 +22,7 @@ from farhand.core.event import Entry, Event, Happening, News
 from farhand.core.file import Kept, StoredFile
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
-from farhand.core.thread import Message, Thread
+from farhand.core.thread import Message, Thread, Used
 from farhand.core.tool import Tool
 from farhand.store.hub import Hub
 from farhand.store.streams import Streams
@@ -298,8 +298,8 @@ class Store(Protocol):
 
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None: ...
 
-    async def threads(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Thread]:
-        """The last used first; `after` is the thread id that the page before ended with."""
+    async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[Thread]:
+        """The last used first; `after` is the place where the page before ended, whatever is there now."""
         ...
 
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:

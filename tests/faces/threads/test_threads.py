@@ -97,8 +97,36 @@ async def test_pages_of_the_list_follow_on_each_other(serve: Serve, store: str) 
 
 
 @requirement("threads:list")
+async def test_a_chat_that_is_used_while_one_scrolls_repeats_no_row(serve: Serve, store: str) -> None:
+    http = (await serve(Scene(lambda moment: "Hello.").agent, store=store)).http
+    chats = [Page(http, f"chat{number}") for number in range(5)]
+    for chat in chats:
+        await chat.say("hi")
+    first = await get(chats[0], "/api/chat?limit=2")
+    # the last row of the first page moves to the top, and a row that was not shown yet leaves
+    await chats[3].say("again")
+    assert (await http.delete("/api/chat/chat2")).status_code == 200
+    second = await get(chats[0], f"/api/chat?limit=10&after={first['next']}")
+    shown = [[each["id"] for each in page["threads"]] for page in (first, second)]
+    assert shown == [["chat4", "chat3"], ["chat1", "chat0"]]
+    assert "next" not in second
+
+
+@requirement("threads:list")
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=101", "limit=x", "limit=", "limit=٣", "after=a b", "after="]
+    "query",
+    [
+        *("limit=0", "limit=101", "limit=x", "limit=", "limit=٣"),
+        *(
+            "after=a b",
+            "after=",
+            "after=chat1",
+            "after=nan:chat1",
+            "after=1e9:chat1",
+            "after=-1:chat1",
+            "after=1:",
+        ),
+    ],
 )
 async def test_a_page_that_cannot_be_is_refused(serve: Serve, query: str) -> None:
     http = (await serve(Scene(["x"]).agent)).http

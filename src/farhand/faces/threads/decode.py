@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct
 
 from farhand.core.ids import is_chosen_id
 from farhand.core.settings import Limits
-from farhand.core.thread import printable
+from farhand.core.thread import Used, printable
 from farhand.errors import Malformed, TooLarge
 from farhand.faces.threads.shapes import Rename
 from farhand.wire.guard import read_as
 
 MOST_AT_ONCE = 100
 
+_TIME = re.compile(r"[0-9]{1,12}(\.[0-9]{1,17})?")
+
 
 class Page(Struct, frozen=True):
     limit: int
-    after: str | None
+    after: Used | None
 
 
 def decode_page(parameters: Mapping[str, str]) -> Page:
@@ -26,9 +29,14 @@ def decode_page(parameters: Mapping[str, str]) -> Page:
     if not text.isascii() or not text.isdigit() or len(text) > 3 or not 1 <= int(text) <= MOST_AT_ONCE:
         raise Malformed(f"limit must be a number from 1 to {MOST_AT_ONCE}.")
     after = parameters.get("after")
-    if after is not None and not is_chosen_id(after):
-        raise Malformed("after is not a thread id.", hint="Send the `next` of the page before.")
-    return Page(int(text), after)
+    return Page(int(text), None if after is None else _place(after))
+
+
+def _place(text: str) -> Used:
+    at, _, thread_id = text.partition(":")
+    if not _TIME.fullmatch(at) or not is_chosen_id(thread_id):
+        raise Malformed("after is no place in the list.", hint="Send the `next` of the page before.")
+    return Used(float(at), thread_id)
 
 
 def decode_title(body: bytes, limits: Limits) -> str:

@@ -33,6 +33,7 @@ from farhand.core.thread import (
     Resolved,
     Text,
     Thread,
+    Used,
     UserMessage,
 )
 from farhand.core.thread import Part as StoredPart
@@ -65,12 +66,15 @@ Results = Mapping[str, Resolved]
 Calls = Mapping[str, Call]
 
 
-def encode_page(rows: Sequence[tuple[Thread, Run | None, int]], following: str | None) -> bytes:
+def encode_page(rows: Sequence[tuple[Thread, Run | None, int]], following: Used | None) -> bytes:
     threads = [
         ThreadRow(thread.thread_id, thread.title, state_of(run), _time(thread.updated_at), open_calls)
         for thread, run, open_calls in rows
     ]
-    return encode(ThreadPage(threads, following if following is not None else UNSET))
+    # a place, not a thread: the thread may be used again, or deleted, before the next page is asked for
+    return encode(
+        ThreadPage(threads, UNSET if following is None else f"{following.at}:{following.thread_id}")
+    )
 
 
 def encode_thread(seen: Seen, messages: Sequence[Message], calls: Sequence[Call], *, root: str = "") -> bytes:

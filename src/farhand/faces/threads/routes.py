@@ -8,7 +8,7 @@ from farhand.agent.farhand import Farhand
 from farhand.core.event import Entry
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Thread
-from farhand.errors import Malformed, NotFound
+from farhand.errors import NotFound
 from farhand.faces.base import Face, Request, Route
 from farhand.faces.threads.decode import decode_page, decode_title
 from farhand.faces.threads.encode import (
@@ -49,8 +49,6 @@ class _Endpoints:
 
     async def threads(self, request: Request) -> None:
         page = decode_page(query(request.scope))
-        if page.after is not None and await self._farhand.thread(request.owner, page.after) is None:
-            raise Malformed("There is no such chat to go on after.", hint="Begin with the first page again.")
         found = await self._farhand.threads(request.owner, limit=page.limit + 1, after=page.after)
         shown = found[: page.limit]
         rows = [
@@ -61,7 +59,7 @@ class _Endpoints:
             )
             for thread in shown
         ]
-        await request.reply(200, encode_page(rows, shown[-1].thread_id if len(found) > len(shown) else None))
+        await request.reply(200, encode_page(rows, shown[-1].used if len(found) > len(shown) else None))
 
     async def thread(self, request: Request) -> None:
         thread = await self._load(request)

@@ -17,7 +17,7 @@ from farhand.core.client import Client
 from farhand.core.event import Entry, Event, News
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.thread import Message, Thread
+from farhand.core.thread import Message, Thread, Used
 from farhand.core.tool import Tool
 from farhand.store.base import (
     AllowTool,
@@ -277,7 +277,7 @@ class MemoryStore(Unshared):
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
         return self._threads.get((owner, thread_id))
 
-    async def threads(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Thread]:
+    async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[Thread]:
         return self._threads.page(owner, limit, after)
 
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:

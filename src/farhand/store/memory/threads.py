@@ -7,7 +7,7 @@ from typing import TypeAlias, assert_never
 from msgspec.structs import replace
 
 from farhand.core.principal import Owner
-from farhand.core.thread import Message, Thread
+from farhand.core.thread import Message, Thread, Used
 from farhand.store.base import AllowTool, CutThread, InsertMessage, InsertThread, RenameThread, Why
 from farhand.store.memory.undo import Undo
 
@@ -27,12 +27,10 @@ class Threads:
     def get(self, key: ThreadKey) -> Thread | None:
         return self._threads.get(key)
 
-    def page(self, owner: Owner, limit: int, after: str | None) -> list[Thread]:
+    def page(self, owner: Owner, limit: int, after: Used | None) -> list[Thread]:
         own = [thread for key, thread in self._threads.items() if key[0] == owner]
-        own.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
-        ids = [thread.thread_id for thread in own]
-        first = ids.index(after) + 1 if after in ids else 0
-        return own[first : first + limit]
+        rest = [thread for thread in own if after is None or thread.used < after]
+        return sorted(rest, key=lambda thread: thread.used, reverse=True)[:limit]
 
     def messages(self, key: ThreadKey) -> list[Message]:
         return list(self._messages.get(key, {}).values())

@@ -16,7 +16,7 @@ from farhand.core.client import Client
 from farhand.core.event import Entry, News
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.thread import Message, Thread
+from farhand.core.thread import Message, Thread, Used
 from farhand.core.tool import Tool
 from farhand.store.base import Commit, Due, Old, Write
 from farhand.store.hub import Hub
@@ -93,12 +93,10 @@ class PostgresStore:
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
         return await self._lines.one(sql.THREAD, (*_key(owner), thread_id), body_of_thread)
 
-    async def threads(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Thread]:
-        last = None if after is None else await self.get_thread(owner, after)
-        if last is None:
+    async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[Thread]:
+        if after is None:
             return await self._lines.many(sql.THREADS, (*_key(owner), limit), body_of_thread)
-        key = (*_key(owner), last.updated_at, last.thread_id, limit)
-        return await self._lines.many(sql.THREADS_AFTER, key, body_of_thread)
+        return await self._lines.many(sql.THREADS_AFTER, (*_key(owner), *after, limit), body_of_thread)
 
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
         return await self._lines.many(sql.MESSAGES, (*_key(owner), thread_id), body_of_message)

@@ -15,7 +15,7 @@ from farhand.core.client import Client
 from farhand.core.event import Entry, News
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.thread import Message, Thread
+from farhand.core.thread import Message, Thread, Used
 from farhand.core.tool import Tool
 from farhand.store.base import Commit, DeleteThread, DropFile, Due, Old, Write
 from farhand.store.hub import Hub
@@ -83,13 +83,11 @@ class SqliteStore(Unshared):
         sql = "SELECT body FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?"
         return self._reads.one(sql, (owner.tenant, owner.subject, thread_id), body_of_thread)
 
-    async def threads(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Thread]:
+    async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[Thread]:
         key = (owner.tenant, owner.subject)
-        last = None if after is None else await self.get_thread(owner, after)
-        if last is None:
+        if after is None:
             return await self._reads.many(THREADS, key, body_of_thread, limit=limit)
-        start = (last.updated_at, last.thread_id)
-        return await self._reads.many(THREADS_AFTER, (*key, *start), body_of_thread, limit=limit)
+        return await self._reads.many(THREADS_AFTER, (*key, *after), body_of_thread, limit=limit)
 
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
         return await self._reads.many(MESSAGES, (owner.tenant, owner.subject, thread_id), body_of_message)

@@ -18,7 +18,7 @@ from farhand.core.thread import (
     Text,
     UserMessage,
 )
-from farhand.store.base import AllowTool, Committed, InsertMessage, InsertThread, RenameThread
+from farhand.store.base import AllowTool, Committed, DeleteThread, InsertMessage, InsertThread, RenameThread
 from farhand.testing.store_laws.given import ANN, BOB, Laws, user_message
 
 EVERY_MESSAGE: tuple[Message, ...] = (
@@ -106,9 +106,25 @@ class ThreadLaws(Laws):
             assert (len(listed), listed[0].thread_id) == (100, "t050")
             assert key == sorted(key, reverse=True)
             first = await given.store.threads(ANN, limit=70)
-            rest = await given.store.threads(ANN, limit=70, after=first[-1].thread_id)
+            rest = await given.store.threads(ANN, limit=70, after=first[-1].used)
             assert first + rest == listed
-            assert await given.store.threads(ANN, limit=70, after=listed[-1].thread_id) == []
+            assert await given.store.threads(ANN, limit=70, after=listed[-1].used) == []
+
+    async def test_a_thread_that_is_used_or_deleted_while_one_pages_repeats_no_other(self) -> None:
+        async with self.given() as given:
+            for number in range(6):
+                await given.thread(f"t{number}")
+                given.clock.advance(1)
+            first = await given.store.threads(ANN, limit=2)
+            assert [thread.thread_id for thread in first] == ["t5", "t4"]
+            place = first[-1].used
+            # the very one that the page ended with moves to the top, another one leaves
+            await given.thread("t4")
+            await given.write(DeleteThread(ANN, "t3"))
+            rest = await given.store.threads(ANN, limit=10, after=place)
+            assert [thread.thread_id for thread in rest] == ["t2", "t1", "t0"]
+            await given.write(DeleteThread(ANN, "t4"))
+            assert await given.store.threads(ANN, limit=10, after=place) == rest
 
     async def test_a_tool_is_allowed_once_for_this_thread_and_no_other(self) -> None:
         async with self.given() as given:
