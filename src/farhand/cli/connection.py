@@ -1,4 +1,5 @@
-"""One connection: how large the head of a request may be and how long it may take; what may follow an answer.
+"""One connection: how large the head of a request may be and how long it may take; what may follow an answer;
+and whoever answers is told when the peer has left.
 
 The server below reads heads of any size for as long as they take; a few thousand slow ones would be its end.
 Must not know what is asked.
@@ -12,6 +13,8 @@ from typing import Any
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
+
+from farhand.wire.line import EXTENSION, Left
 
 HEAD_BYTES = 64 * 1024
 HEAD_WITHIN_SEC = 10.0
@@ -35,6 +38,9 @@ class Connection(HttpToolsProtocol):
         self._piece = 0
         self._seen = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._left: Left | None = None
+        self._is_lost = False
+        self._extensions: dict[str, object] = {EXTENSION: self._when_left}
 
     # the server below narrows the same argument
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -44,6 +50,11 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         super().connection_lost(exc)
+        self._is_lost = True
+        # it leads back here, and would keep this from being freed at once
+        self._extensions = {}
+        if self._left is not None:
+            self._left()
 
     def data_received(self, data: bytes) -> None:
         self._piece = len(data)
@@ -65,6 +76,8 @@ class Connection(HttpToolsProtocol):
         # the piece may begin with the end of another body, hence the room for a piece above
         self._seen = self._piece
         super().on_message_begin()
+        # the type of the server's own does not list it
+        self.scope["extensions"] = self._extensions  # type: ignore[typeddict-item]
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -72,6 +85,16 @@ class Connection(HttpToolsProtocol):
         if self._seen > HEAD_BYTES:
             self._check_size()
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        self._left = None
+        super().on_response_complete()
+
+    def _when_left(self, left: Left) -> None:
+        """`left` is called if the peer leaves before it has its answer."""
+        self._left = left
+        if self._is_lost:
+            left()
 
     def _check_size(self) -> None:
         """What was seen may be a small head with a body before or behind it."""

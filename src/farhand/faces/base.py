@@ -6,11 +6,11 @@ checked before an endpoint runs is checked in one place, for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Scope
 
 from farhand.agent.reader import Reader
 from farhand.calls.change import Reply
@@ -21,6 +21,7 @@ from farhand.core.principal import Owner, Principal
 from farhand.core.settings import Limits, Settings
 from farhand.errors import FarhandError, StoreDown, TooLarge, Unreadable
 from farhand.wire.http import Header, header, read_body, refuse_foreign, require_json, respond_json
+from farhand.wire.line import Line
 from farhand.wire.pull import End, Source, send_frames
 from farhand.wire.websocket import Socket
 
@@ -28,25 +29,21 @@ from farhand.wire.websocket import Socket
 class Request:
     """One HTTP request that passed the door."""
 
-    __slots__ = ("_limit", "_settings", "principal", "receive", "scope", "send")
+    __slots__ = ("_limit", "_settings", "line", "owner", "principal", "scope")
 
     def __init__(
-        self, scope: Scope, receive: Receive, send: Send, principal: Principal, limit: int, settings: Settings
+        self, scope: Scope, line: Line, principal: Principal, limit: int, settings: Settings
     ) -> None:
         self.scope = scope
-        self.receive = receive
-        self.send = send
+        self.line = line
         self.principal = principal
+        self.owner: Owner = principal.owner
         self._limit = limit
         self._settings = settings
 
     @property
     def keep_alive(self) -> float:
         return self._settings.patience.keep_alive
-
-    @property
-    def owner(self) -> Owner:
-        return self.principal.owner
 
     def parameter(self, name: str) -> str:
         """A part of the path."""
@@ -56,31 +53,32 @@ class Request:
     def header(self, name: bytes) -> bytes | None:
         return header(self.scope, name)
 
-    async def json(self) -> bytes:
+    def json(self) -> Coroutine[None, None, bytes]:
         """The body: declared as JSON, within the route's limit, not yet read."""
-        require_json(self.scope["headers"])
-        within = self._settings.limits.body_within_sec
-        return await read_body(self.receive, self.scope["headers"], self._limit, within)
+        headers = self.scope["headers"]
+        require_json(headers)
+        return read_body(self.line.receive, headers, self._limit, self._settings.limits.body_within_sec)
 
     def bodiless(self) -> None:
         """Nothing is read: a body may be there all the same, but only what a form can't send."""
         refuse_foreign(self.scope["headers"])
 
-    async def stream(
+    def stream(
         self, source: Source, *, headers: Sequence[Header], keep_alive: float | None = None
-    ) -> End:
+    ) -> Coroutine[None, None, End]:
         """Answers with what the source gives, until it ends or the reader does."""
-        return await send_frames(
-            self.receive,
-            self.send,
+        return send_frames(
+            self.line,
             source,
             headers=headers,
             keep_alive=self.keep_alive if keep_alive is None else keep_alive,
             stall_after=self._settings.limits.stalled_after_sec,
         )
 
-    async def reply(self, status: int, body: bytes, headers: tuple[Header, ...] = ()) -> None:
-        await respond_json(self.send, status, body, headers)
+    def reply(
+        self, status: int, body: bytes, headers: tuple[Header, ...] = ()
+    ) -> Coroutine[None, None, None]:
+        return respond_json(self.line.send, status, body, headers)
 
 
 class SocketRequest:
@@ -145,7 +143,7 @@ class Encoder(Protocol):
         """After the last frame."""
         ...
 
-    def encode_event(self, entry: Entry) -> bytes: ...
+    def encode_events(self, entries: Sequence[Entry]) -> bytes: ...
 
     def close(self, *, cut: bool) -> bytes:
         """The end of a response that no event ended. `cut`: the server stops, the rest can be resumed."""
@@ -155,53 +153,51 @@ class Encoder(Protocol):
 class _Following:
     """A run's journal as the source of a response."""
 
+    __slots__ = ("_encoder", "_reader", "_until")
+
     def __init__(self, reader: Reader, encoder: Encoder, until: int | None) -> None:
         self._reader = reader
         self._encoder = encoder
         self._until = until
 
+    @property
+    def ended(self) -> bool:
+        return self._encoder.ended
+
     async def next(self, seconds: float) -> bytes | None:
         if self._encoder.ended:
             return None
         try:
-            return await self._next(seconds)
+            while self._until is None or self._reader.at.seq < self._until:
+                entries = await self._reader.next(seconds)
+                if entries is None:
+                    break
+                frames = self._encoder.encode_events(entries)
+                # entries that this wire does not show are no reason to wait for more
+                if frames or not entries:
+                    return frames
         except (StoreDown, Unreadable):
             # also then a response has its own last word, and the rest can be resumed
             return self._encoder.close(cut=True)
-
-    async def _next(self, seconds: float) -> bytes:
-        while not self._is_at_end():
-            entries = await self._reader.next(seconds)
-            if entries is None:
-                break
-            frames = b"".join([self._encoder.encode_event(entry) for entry in entries])
-            # entries that this wire does not show are no reason to wait for more
-            if frames or not entries:
-                return frames
         return self._encoder.close(cut=self._reader.cut)
-
-    def _is_at_end(self) -> bool:
-        return self._until is not None and self._reader.at.seq >= self._until
 
     def leave(self) -> None:
         self._reader.leave()
 
 
-async def follow(
+def follow(
     request: Request,
     reader: Reader,
     encoder: Encoder,
     *,
     headers: Sequence[Header],
     until: int | None = None,
-) -> bool:
+) -> Coroutine[None, None, End]:
     """Answers with the run's events as they come, until the encoder says that it was the last one.
 
-    With `until`, what is stored up to there is all: the response ends without waiting for more. True if the
-    reader stayed to the end.
+    With `until`, what is stored up to there is all: the response ends without waiting for more.
     """
-    source = _Following(reader, encoder, until)
-    return await request.stream(source, headers=headers) is End.FINISHED
+    return request.stream(_Following(reader, encoder, until), headers=headers)
 
 
 def check_words(item: Brought, limits: Limits) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from farhand.core.principal import Principal
 from farhand.errors import Broken, FarhandError, Misuse, TooMany, WrongMethod
@@ -15,8 +15,8 @@ from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute,
 from farhand.server.door import Door
 from farhand.server.streams import Open
 from farhand.server.traffic import Traffic
-from farhand.wire.cut import Cuttable
 from farhand.wire.http import Header, respond_json
+from farhand.wire.line import Line
 from farhand.wire.websocket import INTERNAL, NO_CREDENTIAL, NOT_ALLOWED, TOO_MANY, Socket, refuse
 
 log = logging.getLogger("farhand.server")
@@ -34,48 +34,50 @@ class Guarded:
         self.routes[route.method] = route
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = _Answer(send)
+        line = Line(scope, receive, send)
         try:
-            await self._run(scope, receive, answer)
+            route = self.routes.get(scope["method"])
+            if route is None:
+                raise self._wrong_method(scope)
+            principal = await self._door.admit(scope, route.scope)
+            request = Request(scope, line, principal, route.limit, self._settings)
+            if route.rate is not None:
+                self._traffic.rates[route.rate].count(request.owner, self._traffic.now())
+            if route.streams:
+                await self._stay_open(route, request)
+            else:
+                await route.endpoint(request)
         except FarhandError as error:
-            await self._refuse(answer, error)
+            await self._refuse(line, error)
         except Exception:
             log.exception("%s %s broke", scope.get("method"), scope["path"])
             await self._refuse(
-                answer, Broken("Something broke inside the server.", hint="Its log has the details.")
+                line, Broken("Something broke inside the server.", hint="Its log has the details.")
             )
 
-    async def _run(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
-        route = self.routes.get(scope["method"])
-        if route is None:
-            self._door.check_place(scope)
-            raise WrongMethod(f"This path takes {', '.join(sorted(self.routes))}.")
-        principal = await self._door.admit(scope, route.scope)
-        if route.rate is not None:
-            self._traffic.rates[route.rate].count(principal.owner, self._traffic.now())
-        if route.streams:
-            await self._stay_open(route, scope, receive, answer, principal)
-            return
-        await route.endpoint(Request(scope, receive, answer, principal, route.limit, self._settings))
-
-    async def _stay_open(
-        self, route: Route, scope: Scope, receive: Receive, answer: _Answer, principal: Principal
-    ) -> None:
+    async def _stay_open(self, route: Route, request: Request) -> None:
         """When its sign-in ends, the connection is cut: a reader can tell that from an end."""
-        cuttable = Cuttable(receive)
-        opened = Open(scope, route.scope, principal, cuttable.cut)
-        with self._traffic.streams.place(opened, self._traffic.now()):
-            await route.endpoint(Request(scope, cuttable, answer, principal, route.limit, self._settings))
+        opened = Open(request.scope, route.scope, request.principal, request.line.cut)
+        streams = self._traffic.streams
+        streams.begin(opened, self._traffic.now())
+        try:
+            await route.endpoint(request)
+        finally:
+            streams.end(opened)
 
-    async def _refuse(self, answer: _Answer, error: FarhandError) -> None:
-        if answer.started:
+    def _wrong_method(self, scope: Scope) -> WrongMethod:
+        self._door.check_place(scope)
+        return WrongMethod(f"This path takes {', '.join(sorted(self.routes))}.")
+
+    async def _refuse(self, line: Line, error: FarhandError) -> None:
+        if line.has_answered:
             # the answer is under way and can't be taken back: the connection is cut, and the reader can tell
             raise error
         self._traffic.note(self.face.name, error)
         status = status_of(error)
         if isinstance(error, Broken | Misuse) and status == 500:
             log.error("%s: %s", error.code, error)
-        await respond_json(answer, status, self.face.explain(error, status), self._headers(error, status))
+        await respond_json(line.send, status, self.face.explain(error, status), self._headers(error, status))
 
     def _headers(self, error: FarhandError, status: int) -> tuple[Header, ...]:
         if status == 405:
@@ -140,17 +142,3 @@ def refusal_headers(error: FarhandError, status: int) -> tuple[Header, ...]:
     if status == 401:
         return ((b"www-authenticate", b"Bearer"),)
     return ((b"retry-after", b"1"),) if status == 503 else ()
-
-
-class _Answer:
-    """`send`, remembering whether the answer has begun."""
-
-    __slots__ = ("_send", "started")
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.started = False
-
-    async def __call__(self, message: Message) -> None:
-        self.started = True
-        await self._send(message)

@@ -48,15 +48,21 @@ class Streams:
     @contextmanager
     def place(self, opened: Open, now: float) -> Iterator[None]:
         """Keeps a place while the stream is open; `TooMany` if there is none."""
-        owner = opened.principal.owner
-        self._take(owner)
-        opened.due = now + self.again_after
-        self._waiting.append(opened)
+        self.begin(opened, now)
         try:
             yield
         finally:
-            opened.is_over = True
-            self._give_back(owner)
+            self.end(opened)
+
+    def begin(self, opened: Open, now: float) -> None:
+        """Takes a place, for whoever gives it back with `end`; `TooMany` if there is none."""
+        self._take(opened.principal.owner)
+        opened.due = now + self.again_after
+        self._waiting.append(opened)
+
+    def end(self, opened: Open) -> None:
+        opened.is_over = True
+        self._give_back(opened.principal.owner)
 
     def due(self, now: float) -> list[Open]:
         """Those to ask about again by now; each of them comes back in its turn."""

@@ -57,7 +57,7 @@ def _frames(encoder: Encoder, told: Told) -> list[Frame]:
     for entry in told.entries:
         if isinstance(entry.event, RunParked):
             continue
-        text = encoder.encode_event(entry)
+        text = encoder.encode_events((entry,))
         if text and _is_about(entry, told.call.call_id):
             frames.append(Frame(entry.seq, text))
     return frames

@@ -11,14 +11,20 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 
-from starlette.types import Message, Receive, Send
+from starlette.types import Message
 
 from farhand.wire.begun import Begun
 from farhand.wire.http import SECURITY, Header
+from farhand.wire.line import Line
 from farhand.wire.sse import KEEP_ALIVE
 
 
 class Source(Protocol):
+    @property
+    def ended(self) -> bool:
+        """Whether what `next()` gave last is all there is: then the body ends with it."""
+        ...
+
     async def next(self, seconds: float) -> bytes | None:
         """What waits, joined; empty when nothing came in time; None at the end."""
         ...
@@ -40,8 +46,7 @@ class End(Enum):
 
 
 async def send_frames(
-    receive: Receive,
-    send: Send,
+    line: Line,
     source: Source,
     *,
     headers: Sequence[Header],
@@ -52,10 +57,13 @@ async def send_frames(
 
     Whenever nothing came for `keep_alive` seconds, a comment is sent. A reader that was let go can resume.
     """
-    body = _Body(send, source, stall_after)
+    body = _Body(line, source, stall_after)
+    line.when_over(body.leave)
+    if line.is_told:
+        return await body.write(headers, keep_alive)
     try:
         async with asyncio.TaskGroup() as group:
-            listener = group.create_task(body.listen(receive))
+            listener = group.create_task(line.listen())
             end = await body.write(headers, keep_alive)
             listener.cancel()
     except ExceptionGroup as faults:
@@ -65,42 +73,38 @@ async def send_frames(
 
 
 class _Body:
-    def __init__(self, send: Send, source: Source, stall_after: float) -> None:
-        self._send = send
+    __slots__ = ("_line", "_lost", "_source", "_stall_after")
+
+    def __init__(self, line: Line, source: Source, stall_after: float) -> None:
+        self._line = line
         self._source = source
         self._stall_after = stall_after
         self._lost: End | None = None
         """Why nobody reads any more."""
 
-    async def listen(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+    def leave(self) -> None:
         self._lost = End.LEFT
         self._source.leave()
 
     async def write(self, headers: Sequence[Header], keep_alive: float) -> End:
-        head = [*headers, *SECURITY]
-        await self._pass_on({"type": "http.response.start", "status": 200, "headers": head})
-        # some servers keep the head back until a body follows, and whoever connected wants to know
-        await self._pass_on({"type": "http.response.body", "body": b"", "more_body": True})
-        while self._is_read():
-            frames = await self._source.next(keep_alive)
-            if frames is None:
-                await self._pass_on({"type": "http.response.body", "body": b"", "more_body": False})
-                break
-            await self._pass_on(
-                {"type": "http.response.body", "body": frames or KEEP_ALIVE, "more_body": True}
-            )
+        source = self._source
+        await self._pass_on({"type": "http.response.start", "status": 200, "headers": [*headers, *SECURITY]})
+        if not self._line.is_told:
+            # some servers keep the head back until a body follows, and whoever connected wants to know
+            await self._pass_on({"type": "http.response.body", "body": b"", "more_body": True})
+        is_last = False
+        while self._lost is None and not is_last:
+            frames = await source.next(keep_alive)
+            is_last = frames is None or source.ended
+            body = frames or (b"" if is_last else KEEP_ALIVE)
+            await self._pass_on({"type": "http.response.body", "body": body, "more_body": not is_last})
         return self._lost or End.FINISHED
-
-    def _is_read(self) -> bool:
-        return self._lost is None
 
     async def _pass_on(self, message: Message) -> None:
         if self._lost is not None:
             return
         try:
-            sending = Begun(self._send(message))
+            sending = Begun(self._line.send(message))
             if not sending.is_done:
                 async with asyncio.timeout(self._stall_after):
                     await sending

@@ -33,7 +33,7 @@ def encoder(
 
 
 def frames_of(encoder: Encoder, entries: Iterable[Entry]) -> list[sse.Event]:
-    return list(sse.parse(encoder.encode_event(entry) for entry in entries))
+    return list(sse.parse(encoder.encode_events((entry,)) for entry in entries))
 
 
 def datas_of(encoder: Encoder, entries: Iterable[Entry]) -> list[str]:

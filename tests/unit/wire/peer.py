@@ -50,6 +50,9 @@ class Frames:
     def __init__(self, *items: bytes | Exception | None) -> None:
         self.asked: list[float] = []
         self.was_left = False
+        self.last: bytes | None = None
+        """After this one the source has ended."""
+        self.ended = False
         self._items: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self.add(items)
 
@@ -62,6 +65,7 @@ class Frames:
         item = await self._items.get()
         if isinstance(item, Exception):
             raise item
+        self.ended = item is not None and item == self.last
         return item
 
     def leave(self) -> None:

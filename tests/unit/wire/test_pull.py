@@ -11,6 +11,7 @@ from starlette.types import Message
 
 from farhand.errors import StoreDown
 from farhand.wire.http import SECURITY
+from farhand.wire.line import EXTENSION, Left, Line
 from farhand.wire.pull import End, send_frames
 from farhand.wire.sse import KEEP_ALIVE
 from tests.requirement import requirement
@@ -24,14 +25,16 @@ def body(content: bytes, *, more: bool = True) -> Message:
     return {"type": "http.response.body", "body": content, "more_body": more}
 
 
+def line_to(peer: Peer) -> Line:
+    return Line({}, peer.receive, peer.send)
+
+
 @asynccontextmanager
 async def streaming(
     peer: Peer, source: Frames, *, stall_after: float = 60
 ) -> AsyncIterator[asyncio.Task[End]]:
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-        yield group.create_task(
-            send_frames(peer.receive, peer.send, source, headers=HEADERS, stall_after=stall_after)
-        )
+        yield group.create_task(send_frames(line_to(peer), source, headers=HEADERS, stall_after=stall_after))
 
 
 @requirement("stream:body-ends-once")
@@ -49,14 +52,14 @@ async def test_a_stream_starts_at_once_and_ends_its_body_once() -> None:
 @requirement("stream:joined")
 async def test_what_the_source_joined_leaves_in_one_write() -> None:
     peer = Peer()
-    await send_frames(peer.receive, peer.send, Frames(b"a\n\nb\n\n", None), headers=HEADERS)
+    await send_frames(line_to(peer), Frames(b"a\n\nb\n\n", None), headers=HEADERS)
     assert peer.bodies == [b"", b"a\n\nb\n\n", b""]
 
 
 @requirement("stream:keep-alive")
 async def test_a_comment_is_sent_whenever_nothing_came_in_time() -> None:
     peer, source = Peer(), Frames(b"", b"a", b"", b"", None)
-    await send_frames(peer.receive, peer.send, source, headers=HEADERS, keep_alive=7)
+    await send_frames(line_to(peer), source, headers=HEADERS, keep_alive=7)
     assert peer.bodies == [b"", KEEP_ALIVE, b"a", KEEP_ALIVE, KEEP_ALIVE, b""]
     assert source.asked == [7] * 5
 
@@ -94,7 +97,7 @@ async def test_a_send_that_fails_because_the_reader_left_is_no_error(failing: in
         if len(peer.sent) >= failing:
             raise OSError("closed")
 
-    assert await send_frames(peer.receive, refuse, source, headers=HEADERS) is End.LEFT
+    assert await send_frames(Line({}, peer.receive, refuse), source, headers=HEADERS) is End.LEFT
     assert len(peer.sent) == failing
 
 
@@ -133,7 +136,7 @@ async def test_a_slow_reader_is_waited_for_and_nothing_is_pulled_meanwhile() -> 
 async def test_a_fault_of_the_source_reaches_the_caller_as_it_was_raised(fault: Exception) -> None:
     peer, source = Peer(), Frames(b"a", fault)
     with pytest.raises(type(fault)) as caught:
-        await send_frames(peer.receive, peer.send, source, headers=HEADERS)
+        await send_frames(line_to(peer), source, headers=HEADERS)
     assert caught.value is fault
     assert peer.bodies == [b"", b"a"]
 
@@ -154,5 +157,30 @@ async def test_a_cancelled_stream_stays_cancelled(is_sending: bool) -> None:
 async def test_no_task_outlives_a_stream() -> None:
     before = asyncio.all_tasks()
     peer = Peer()
-    await send_frames(peer.receive, peer.send, Frames(None), headers=HEADERS)
+    await send_frames(line_to(peer), Frames(None), headers=HEADERS)
     assert asyncio.all_tasks() == before
+
+
+@requirement("stream:body-ends-once")
+async def test_what_a_source_says_last_leaves_with_the_end_of_the_body() -> None:
+    peer, source = Peer(), Frames(b"a", b"b")
+    source.last = b"b"
+    assert await send_frames(line_to(peer), source, headers=HEADERS) is End.FINISHED
+    assert peer.sent[2:] == [body(b"a"), body(b"b", more=False)]
+
+
+@requirement("stream:reader-leaves")
+async def test_a_server_that_tells_of_a_reader_that_left_is_not_listened_to() -> None:
+    peer, source, told = Peer(), Frames(), list[Left]()
+    before = len(asyncio.all_tasks())
+    line = Line({"extensions": {EXTENSION: told.append}}, peer.receive, peer.send)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        ended = group.create_task(send_frames(line, source, headers=HEADERS))
+        source.add([b"a"])
+        await peer.has_sent(2)
+        # such a server writes the head by itself
+        assert peer.sent == [START, body(b"a")]
+        assert len(asyncio.all_tasks()) == before + 1
+        told[0]()
+        assert await ended is End.LEFT
+    assert source.was_left

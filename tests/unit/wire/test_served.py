@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from farhand.errors import PeerFault
 from farhand.wire.http import read_body, require_json, respond, respond_json
+from farhand.wire.line import Line
 from farhand.wire.pull import End, Source, send_frames
 from farhand.wire.sse import DONE, Event, frame, parse
 from tests.requirement import requirement
@@ -22,6 +23,8 @@ HEADERS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cach
 
 class Flood:
     """More than the buffers of both ends can hold."""
+
+    ended = False
 
     async def next(self, seconds: float) -> bytes | None:
         return b"x" * 1_000_000
@@ -40,7 +43,7 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "GET":
-            end = await send_frames(receive, send, self.source, headers=HEADERS, stall_after=0.1)
+            end = await send_frames(Line(scope, receive, send), self.source, headers=HEADERS, stall_after=0.1)
             self.ended.set_result(end)
             return
         try:

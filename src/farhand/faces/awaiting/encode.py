@@ -6,7 +6,7 @@ moves the position on: a reader cut between them may be told of a stopped block 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -77,7 +77,10 @@ class Encoder:
         self._at = opening.after
         self._end_of_block = opening.after
 
-    def encode_event(self, entry: Entry) -> bytes:
+    def encode_events(self, entries: Iterable[Entry]) -> bytes:
+        return b"".join([self._encoded(entry) for entry in entries])
+
+    def _encoded(self, entry: Entry) -> bytes:
         if self.ended:
             return b""
         frames = self._begin()

@@ -132,6 +132,8 @@ class _Endpoints:
 class _Requests:
     """A client's inbox as the body of a response, with a ping every so many seconds."""
 
+    ended = False
+
     def __init__(self, inbox: Inbox, *, ping_every: float) -> None:
         self._inbox = inbox
         self._ping_every = ping_every

@@ -55,6 +55,8 @@ def _begin(sent: str | None, span: tuple[int, int]) -> tuple[Position, bytes]:
 class _News:
     """A feed as the body of a response."""
 
+    ended = False
+
     def __init__(self, farhand: Farhand, owner: Owner, reader: FeedReader, skip: int, first: bytes) -> None:
         self._farhand = farhand
         self._owner = owner

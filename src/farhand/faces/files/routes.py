@@ -39,7 +39,7 @@ class _Endpoints:
     async def upload(self, request: Request) -> None:
         label = decode_label(request.scope["headers"])
         pieces = read_pieces(
-            request.receive,
+            request.line.receive,
             piece=PIECE_BYTES,
             limit=self._files.rules.size,
             within=self._limits.body_within_sec,
@@ -62,10 +62,10 @@ class _Endpoints:
 
     async def _begin(self, request: Request) -> StoredFile:
         file = await self._files.find(request.owner, request.parameter("ref"))
-        await request.send({"type": "http.response.start", "status": 200, "headers": headers_of(file)})
+        await request.line.send({"type": "http.response.start", "status": 200, "headers": headers_of(file)})
         return file
 
     async def _send(self, request: Request, body: bytes, *, more: bool) -> None:
         # a reader that takes nothing must not hold a connection for ever
         async with asyncio.timeout(self._limits.stalled_after_sec):
-            await request.send({"type": "http.response.body", "body": body, "more_body": more})
+            await request.line.send({"type": "http.response.body", "body": body, "more_body": more})

@@ -6,8 +6,8 @@ content, so that there is never an empty one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import assert_never
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Raw
 
@@ -36,17 +36,28 @@ from farhand.core.event import (
     StepStarted,
     TextAdded,
 )
-from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut, told_to_people
 from farhand.core.run import RunState
 from farhand.core.tool import Executor
 from farhand.errors import FarhandError
+from farhand.faces.ui_stream.written import (
+    DONE,
+    FINISH_STEP,
+    START_STEP,
+    approval_request,
+    chunk,
+    input_available,
+    input_delta,
+    input_start,
+    outcome,
+)
 from farhand.wire.json_out import encode
 from farhand.wire.sse import frame
 
 OVER = "This answer has ended and takes no more results. Send a new message to go on."
 CUT = "The server cannot go on with this stream now. Nothing is lost: resume it in a moment."
 
-DONE = b"[DONE]"
+Told: TypeAlias = list[bytes]
+"""Chunks as JSON, in their order."""
 
 _FINISH_REASON = {"end": "stop", "calls": "tool-calls", "length": "length", "refusal": "content-filter"}
 
@@ -74,46 +85,52 @@ class Chunks:
         self._dead_end = dead_end
         self._message_id = message_id
         self._past = past
+        self._in_the_past = False
         self._known = known or {}
         self._begun = False
         self._step: int | None = None
         self._step_open = False
-        self._block: str | None = None
+        self._block: bytes | None = None
         self._shown: set[str] = set()
         self._written: set[str] = set()
         self._kept_back: Collection[str] = ()
 
-    def of_entry(self, entry: Entry) -> list[bytes]:
-        if self.ended:
-            return []
-        chunks = self._chunks(entry.event, in_the_past=entry.seq <= self._past)
-        return chunks if self._begun else [*self._begin(), *chunks]
+    def of_entries(self, entries: Iterable[Entry]) -> Told:
+        told: Told = []
+        for entry in entries:
+            if self.ended:
+                break
+            if not self._begun:
+                self._begin(told)
+            self._in_the_past = entry.seq <= self._past
+            self._TELLING[type(entry.event)](self, entry.event, told)
+        return told
 
-    def close(self, *, cut: bool) -> list[bytes]:
-        return [*self._begin(), *(self._fail(CUT) if cut else self._finish("tool-calls"))]
+    def close(self, *, cut: bool) -> Told:
+        told = self._begin([])
+        if cut:
+            self._fail(told, CUT)
+        else:
+            self._finish(told, "tool-calls")
+        return told
 
     def corrected(
         self, calls: Iterable[Call], *, dispatch: Collection[str], altered: Collection[str] = ()
-    ) -> list[bytes]:
+    ) -> Told:
         """The stored state of open calls, for a client that is mistaken about them.
 
         Who waits for a yes is asked about again, with the stored input if the client has `altered` it; of
         `dispatch`, what may run is handed out again.
         """
-        chunks = self._begin()
+        told = self._begin([])
         for call in calls:
             if call.phase is Phase.ASKING and call.approval is not None:
-                chunks += self._stored_input(call) if call.call_id in altered else []
-                chunks.append(_ask(call.approval.approval_id, call.call_id))
+                if call.call_id in altered:
+                    self._show_stored_input(told, call)
+                told.append(approval_request(call.approval.approval_id, call.call_id))
             elif call.call_id in dispatch and may_run(call):
-                chunks.append(_available(call.call_id, call.tool, call.input))
-        return chunks
-
-    def _stored_input(self, call: Call) -> list[bytes]:
-        """What the yes would be said to, whatever the client shows."""
-        if call.executor is Executor.SERVER:
-            return [_available(call.call_id, call.tool, call.input)]
-        return self._written_out(call.call_id, call.tool, call.input)
+                told.append(input_available(call.call_id, call.tool, call.input))
+        return told
 
     def keep_back(self, denied: Collection[str]) -> None:
         """Calls that this client denied and shows so, in a step that is not complete yet.
@@ -122,147 +139,160 @@ class Chunks:
         """
         self._kept_back = denied
 
-    def gap(self) -> list[bytes]:
+    def gap(self) -> Told:
         """Told to a reader whose position the journal does not know; the whole answer follows."""
-        return [*self._begin(), _chunk("data-gap", data={"replay": True}, transient=True)]
+        return [*self._begin([]), chunk("data-gap", data={"replay": True}, transient=True)]
 
-    def _finish(self, reason: str) -> list[bytes]:
+    def _begin(self, told: Told) -> Told:
+        if not self._begun:
+            self._begun = True
+            told.append(chunk("start", messageId=self._message_id))
+        return told
+
+    def _finish(self, told: Told, reason: str) -> None:
         self.ended = True
-        return [*self._close_step(), _chunk("finish", finishReason=reason), DONE]
+        self._close_step(told)
+        told += (chunk("finish", finishReason=reason), DONE)
 
-    def _fail(self, text: str) -> list[bytes]:
+    def _fail(self, told: Told, text: str) -> None:
         self.ended = True
-        return [*self._close_step(), _chunk("error", errorText=text), DONE]
+        self._close_step(told)
+        told += (chunk("error", errorText=text), DONE)
 
-    def _begin(self) -> list[bytes]:
-        if self._begun:
-            return []
-        self._begun = True
-        return [_chunk("start", messageId=self._message_id)]
+    def _tell_words(self, event: TextAdded | ReasoningAdded, told: Told) -> None:
+        kind = b"text" if type(event) is TextAdded else b"reasoning"
+        block = b"%b-%d-%d" % (kind, self._step or 0, event.part)
+        if self._block != block:
+            self._open_step(told)
+            self._close_block(told)
+            told.append(b'{"type":"%b-start","id":"%b"}' % (kind, block))
+            self._block = block
+        told.append(b'{"type":"%b-delta","id":"%b","delta":%b}' % (kind, block, encode(event.text)))
 
-    def _chunks(self, event: Event, *, in_the_past: bool) -> list[bytes]:
-        # the most frequent ones first
-        match event:
-            case TextAdded() | ReasoningAdded():
-                return self._words(event)
-            case StepStarted() | StepFinished() | StepDiscarded():
-                return self._turn(event)
-            case CallBegun() | InputAdded() | CallOpened() | CallRejected():
-                return self._wish(event)
-            case CallSettled() | ApprovalAnswered() | CallTaken() | CallReleased():
-                return self._move(event, in_the_past=in_the_past)
-            case ModelDelayed():
-                # the protocol has no word for a model that is late
-                return []
-            case RunStarted() | RunParked() | RunResumed() | RunFinished() | RunFailed() | AnswerHeard():
-                return [] if in_the_past and isinstance(event, RunParked) else self._course(event)
-        assert_never(event)
-
-    def _words(self, event: TextAdded | ReasoningAdded) -> list[bytes]:
-        kind = "text" if isinstance(event, TextAdded) else "reasoning"
-        block = f"{kind}-{self._step or 0}-{event.part}"
-        delta = _chunk(f"{kind}-delta", id=block, delta=event.text)
-        if self._block == block:
-            return [delta]
-        opened = [*self._open_step(), *self._close_block(), _chunk(f"{kind}-start", id=block)]
-        self._block = block
-        return [*opened, delta]
-
-    def _wish(self, event: CallBegun | InputAdded | CallOpened | CallRejected) -> list[bytes]:
-        begin = [*self._open_step(), *self._close_block()]
+    def _tell_wish(self, event: CallBegun | InputAdded | CallOpened | CallRejected, told: Told) -> None:
+        self._open_step(told)
+        self._close_block(told)
         match event:
             case CallBegun(call_id=call_id, tool=tool):
                 self._shown.add(call_id)
-                return [*begin, _chunk("tool-input-start", toolCallId=call_id, toolName=tool)]
+                told.append(input_start(call_id, tool))
             case InputAdded(call_id=call_id, text=text):
                 self._written.add(call_id)
-                return [*begin, _chunk("tool-input-delta", toolCallId=call_id, inputTextDelta=text)]
+                told.append(input_delta(call_id, text))
             case CallOpened():
-                return [*begin, *self._opened(event)]
+                self._show_opened(told, event)
             case CallRejected(call_id=call_id, tool=tool, input=input, error=error):
                 named = {"toolCallId": call_id, "toolName": tool}
-                return [*begin, _chunk("tool-input-error", **named, input=input, errorText=error)]
-        assert_never(event)
+                told.append(chunk("tool-input-error", **named, input=input, errorText=error))
 
-    def _opened(self, event: CallOpened) -> list[bytes]:
+    def _show_opened(self, told: Told, event: CallOpened) -> None:
         now = self._known.get(event.call_id)
         if now is not None and now.phase is Phase.SETTLED:
             # a client runs whatever becomes available, also in a replay
-            return self._written_out(event.call_id, event.tool, event.input)
-        if event.phase is not Phase.ASKING and event.executor is not Executor.CLIENT:
-            return [_available(event.call_id, event.tool, event.input)]
-        asks = now is None or now.phase is Phase.ASKING
-        ask = [_ask(event.approval_id, event.call_id)] if asks and event.approval_id else []
-        if event.executor is Executor.SERVER:
-            return [_available(event.call_id, event.tool, event.input), *ask]
+            self._write_out(told, event.call_id, event.tool, event.input)
+            return
+        is_asking = event.phase is Phase.ASKING
         # before the yes nobody gets `tool-input-available`, and no page what a registered client runs
-        return [*self._written_out(event.call_id, event.tool, event.input), *ask]
+        is_shown = event.executor is Executor.SERVER if is_asking else event.executor is not Executor.CLIENT
+        if is_shown:
+            told.append(input_available(event.call_id, event.tool, event.input))
+        else:
+            self._write_out(told, event.call_id, event.tool, event.input)
+        if is_asking and event.approval_id and (now is None or now.phase is Phase.ASKING):
+            told.append(approval_request(event.approval_id, event.call_id))
 
-    def _written_out(self, call_id: str, tool: str, input: object) -> list[bytes]:
+    def _show_stored_input(self, told: Told, call: Call) -> None:
+        """What the yes would be said to, whatever the client shows."""
+        if call.executor is Executor.SERVER:
+            told.append(input_available(call.call_id, call.tool, call.input))
+        else:
+            self._write_out(told, call.call_id, call.tool, call.input)
+
+    def _write_out(self, told: Told, call_id: str, tool: str, input: object) -> None:
         """The input to be shown and not executed: as if the model were still writing it."""
-        chunks = []
         if call_id not in self._shown:
-            chunks.append(_chunk("tool-input-start", toolCallId=call_id, toolName=tool))
+            told.append(input_start(call_id, tool))
         if call_id not in self._written:
-            chunks.append(
-                _chunk("tool-input-delta", toolCallId=call_id, inputTextDelta=encode(input).decode())
-            )
-        return chunks
+            told.append(input_delta(call_id, encode(input).decode()))
 
-    def _move(
-        self, event: ApprovalAnswered | CallSettled | CallTaken | CallReleased, *, in_the_past: bool
-    ) -> list[bytes]:
-        if isinstance(event, CallSettled):
-            told = [] if event.call_id in self._kept_back else [_settled(event.call_id, event.outcome)]
-            return [*self._close_block(), *told]
-        if isinstance(event, ApprovalAnswered) and event.approved and event.executor is Executor.FRONTEND:
-            now = self._known.get(event.call_id)
-            may_run = not in_the_past if now is None else now.phase is not Phase.SETTLED
-            return [_available(event.call_id, event.tool, event.input)] if may_run else []
-        return []
+    def _tell_settled(self, event: CallSettled, told: Told) -> None:
+        self._close_block(told)
+        if event.call_id not in self._kept_back:
+            told.append(outcome(event.call_id, event.outcome))
 
-    def _turn(self, event: StepStarted | StepFinished | StepDiscarded) -> list[bytes]:
-        closed = self._close_step()
-        self._step = event.step if isinstance(event, StepStarted) else None
-        return closed
+    def _tell_answered(self, event: ApprovalAnswered, told: Told) -> None:
+        if not event.approved or event.executor is not Executor.FRONTEND:
+            return
+        now = self._known.get(event.call_id)
+        may_run = not self._in_the_past if now is None else now.phase is not Phase.SETTLED
+        if may_run:
+            told.append(input_available(event.call_id, event.tool, event.input))
 
-    def _course(
-        self, event: RunStarted | RunParked | RunResumed | RunFinished | RunFailed | AnswerHeard
-    ) -> list[bytes]:
-        if isinstance(event, RunFinished | RunFailed):
-            self.ended_unheard = not event.heard
-        match event:
-            case RunStarted() | RunResumed() | AnswerHeard():
-                return []
-            case RunParked():
-                return self._finish("tool-calls")
-            case RunFinished() if self._dead_end:
-                return self._fail(OVER)
-            case RunFinished(state=state, reason=reason):
-                done = state is RunState.DONE
-                return self._finish(_FINISH_REASON.get(reason, "other") if done else "other")
-            case RunFailed(message=message):
-                return self._fail(message)
-        assert_never(event)
+    def _tell_step(self, event: StepStarted, told: Told) -> None:
+        self._close_step(told)
+        self._step = event.step
 
-    def _open_step(self) -> list[bytes]:
-        if self._step is None or self._step_open:
-            return []
-        self._step_open = True
-        return [_START_STEP]
+    def _tell_end_of_step(self, event: StepFinished | StepDiscarded, told: Told) -> None:
+        self._close_step(told)
+        self._step = None
 
-    def _close_step(self) -> list[bytes]:
-        closed = self._close_block()
+    def _tell_pause(self, event: RunParked, told: Told) -> None:
+        if not self._in_the_past:
+            self._finish(told, "tool-calls")
+
+    def _tell_end(self, event: RunFinished | RunFailed, told: Told) -> None:
+        self.ended_unheard = not event.heard
+        if isinstance(event, RunFailed):
+            self._fail(told, event.message)
+        elif self._dead_end:
+            self._fail(told, OVER)
+        else:
+            is_done = event.state is RunState.DONE
+            self._finish(told, _FINISH_REASON.get(event.reason, "other") if is_done else "other")
+
+    def _tell_nothing(self, event: Event, told: Told) -> None:
+        """The protocol has no word for it, or none is needed."""
+
+    def _open_step(self, told: Told) -> None:
+        if self._step is not None and not self._step_open:
+            self._step_open = True
+            told.append(START_STEP)
+
+    def _close_step(self, told: Told) -> None:
+        self._close_block(told)
         if self._step_open:
             self._step_open = False
-            closed.append(_FINISH_STEP)
-        return closed
+            told.append(FINISH_STEP)
 
-    def _close_block(self) -> list[bytes]:
-        if self._block is None:
-            return []
-        block, self._block = self._block, None
-        return [_chunk(f"{block.partition('-')[0]}-end", id=block)]
+    def _close_block(self, told: Told) -> None:
+        if self._block is not None:
+            block, self._block = self._block, None
+            told.append(b'{"type":"%b-end","id":"%b"}' % (block.partition(b"-")[0], block))
+
+    # Any: each of them takes its own kind of event, and the key says which
+    _TELLING: ClassVar[dict[type[Event], Callable[[Chunks, Any, Told], None]]] = {
+        TextAdded: _tell_words,
+        ReasoningAdded: _tell_words,
+        StepStarted: _tell_step,
+        StepFinished: _tell_end_of_step,
+        StepDiscarded: _tell_end_of_step,
+        CallBegun: _tell_wish,
+        InputAdded: _tell_wish,
+        CallOpened: _tell_wish,
+        CallRejected: _tell_wish,
+        CallSettled: _tell_settled,
+        ApprovalAnswered: _tell_answered,
+        RunParked: _tell_pause,
+        RunFinished: _tell_end,
+        RunFailed: _tell_end,
+        CallTaken: _tell_nothing,
+        CallReleased: _tell_nothing,
+        ModelDelayed: _tell_nothing,
+        RunStarted: _tell_nothing,
+        RunResumed: _tell_nothing,
+        AnswerHeard: _tell_nothing,
+    }
+    """What is told of each event. A test counts them."""
 
 
 def may_run(call: Call) -> bool:
@@ -273,6 +303,8 @@ def may_run(call: Call) -> bool:
 class Encoder:
     """The chunks as server-sent events. `with_ids` is for a reader that keeps its position."""
 
+    __slots__ = ("_chunks", "_first", "_with_ids")
+
     def __init__(self, chunks: Chunks, *, first: Sequence[bytes] = (), with_ids: bool = False) -> None:
         self._chunks = chunks
         self._first = list(first)
@@ -282,24 +314,30 @@ class Encoder:
     def ended(self) -> bool:
         return self._chunks.ended
 
-    def encode_event(self, entry: Entry) -> bytes:
-        chunks = self._chunks.of_entry(entry)
-        if self._first:
-            chunks = [*self._take_first(), *chunks]
-        if not chunks:
-            return b""
-        frames = [frame(chunk) for chunk in chunks]
+    def encode_events(self, entries: Sequence[Entry]) -> bytes:
         if self._with_ids:
-            # on the last frame, so that whoever has the id has all of the entry
-            frames[-1] = b"id: %b\n%b" % (str(entry.end).encode(), frames[-1])
-        return b"".join(frames)
+            return b"".join([self._with_id(entry) for entry in entries])
+        return _frames(self._with_first(self._chunks.of_entries(entries))) if entries else b""
 
     def close(self, *, cut: bool) -> bytes:
-        return b"".join(frame(chunk) for chunk in (*self._take_first(), *self._chunks.close(cut=cut)))
+        return _frames(self._with_first(self._chunks.close(cut=cut)))
 
-    def _take_first(self) -> list[bytes]:
-        first, self._first = self._first, []
-        return first
+    def _with_id(self, entry: Entry) -> bytes:
+        """On the last frame, so that whoever has the id has all of the entry."""
+        *before, last = self._with_first(self._chunks.of_entries((entry,))) or (b"",)
+        if not last:
+            return b""
+        return b"%bid: %b\ndata: %b\n\n" % (_frames(before), str(entry.end).encode(), last)
+
+    def _with_first(self, chunks: Told) -> Told:
+        if self._first:
+            chunks, self._first = [*self._first, *chunks], []
+        return chunks
+
+
+def _frames(chunks: Told) -> bytes:
+    # a chunk is JSON, which has no line breaks outside of its strings, and none unescaped inside
+    return b"data: %b\n\n" % b"\n\ndata: ".join(chunks) if chunks else b""
 
 
 def socket_frame(kind: str, request_id: str, error: str | None = None) -> bytes:
@@ -314,7 +352,7 @@ def socket_chunk(request_id: str, sequence: int, chunk: bytes) -> bytes:
 
 def live_error(text: str) -> bytes:
     """An error outside any exchange of the held socket."""
-    return frame(_chunk("error", errorText=text))
+    return frame(chunk("error", errorText=text))
 
 
 def live_pong(timestamp: object) -> bytes:
@@ -323,30 +361,3 @@ def live_pong(timestamp: object) -> bytes:
 
 def encode_error(error: FarhandError, status: int) -> bytes:
     return encode({"error": {"code": error.code, "message": str(error)}})
-
-
-def _ask(approval_id: str | None, call_id: str) -> bytes:
-    return _chunk("tool-approval-request", approvalId=approval_id, toolCallId=call_id)
-
-
-def _available(call_id: str, tool: str, input: object) -> bytes:
-    return _chunk("tool-input-available", toolCallId=call_id, toolName=tool, input=input)
-
-
-def _settled(call_id: str, outcome: Outcome) -> bytes:
-    match outcome:
-        case Success(output=output):
-            return _chunk("tool-output-available", toolCallId=call_id, output=output)
-        case Denied():
-            return _chunk("tool-output-denied", toolCallId=call_id)
-        case Failure() | TimedOut() | Cancelled():
-            return _chunk("tool-output-error", toolCallId=call_id, errorText=told_to_people(outcome))
-    assert_never(outcome)
-
-
-def _chunk(kind: str, **fields: object) -> bytes:
-    return encode({"type": kind, **fields})
-
-
-_START_STEP = _chunk("start-step")
-_FINISH_STEP = _chunk("finish-step")

@@ -84,9 +84,8 @@ async def resume(farhand: Farhand, owner: Owner, thread_id: str, after: Position
     exchange.with_ids = True
     if await farhand.knows(run, after):
         exchange.after = after
-        for entry in await farhand.told_until(run, after):
-            # it has these chunks: what follows must fit on them
-            exchange.chunks.of_entry(entry)
+        # it has these chunks: what follows must fit on them
+        exchange.chunks.of_entries(await farhand.told_until(run, after))
     else:
         exchange.first = exchange.chunks.gap()
     return exchange

@@ -15,6 +15,7 @@ from farhand.faces.ui_stream.sockets import LiveSocket, MultiplexedSocket
 from farhand.wire.address import query
 from farhand.wire.http import respond_empty
 from farhand.wire.json_out import encode
+from farhand.wire.pull import End
 
 HEADERS = (
     (b"content-type", b"text/event-stream"),
@@ -62,7 +63,7 @@ class _Endpoints:
         after = decode_position(query(request.scope).get("after"))
         exchange = await resume(self._farhand, request.owner, request.parameter("thread_id"), after)
         if exchange is None:
-            await respond_empty(request.send)
+            await respond_empty(request.line.send)
             return
         await self._show(request, exchange)
 
@@ -82,8 +83,8 @@ class _Endpoints:
     async def _show(self, request: Request, exchange: Exchange) -> None:
         encoder = Encoder(exchange.chunks, first=exchange.first, with_ids=exchange.with_ids)
         with self._farhand.read(exchange.run, exchange.after, is_new=exchange.is_new) as reader:
-            stayed = await follow(request, reader, encoder, headers=HEADERS, until=exchange.until)
-        if stayed and encoder.ended and exchange.unheard and exchange.chunks.ended_unheard:
+            end = await follow(request, reader, encoder, headers=HEADERS, until=exchange.until)
+        if end is End.FINISHED and encoder.ended and exchange.unheard and exchange.chunks.ended_unheard:
             await self._farhand.heard(exchange.run)
 
 

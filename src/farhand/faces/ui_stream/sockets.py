@@ -22,7 +22,7 @@ from farhand.faces.ui_stream.decode import (
     request_id_in,
     result_of,
 )
-from farhand.faces.ui_stream.encode import DONE, live_error, live_pong, socket_chunk, socket_frame
+from farhand.faces.ui_stream.encode import live_error, live_pong, socket_chunk, socket_frame
 from farhand.faces.ui_stream.exchange import Exchange, begin, bring_result, resume
 from farhand.faces.ui_stream.shapes import (
     AbortFrame,
@@ -33,6 +33,7 @@ from farhand.faces.ui_stream.shapes import (
     SendFrame,
     ToolResultFrame,
 )
+from farhand.faces.ui_stream.written import DONE
 from farhand.wire.sse import frame
 
 Tell = Callable[[bytes], Awaitable[None]]
@@ -235,7 +236,7 @@ async def show(farhand: Farhand, exchange: Exchange, tell: Tell, asker: Asker) -
             if entries is None:
                 chunks = exchange.chunks.close(cut=reader.cut)
             else:
-                chunks = [chunk for entry in entries for chunk in exchange.chunks.of_entry(entry)]
+                chunks = exchange.chunks.of_entries(entries)
             for chunk in chunks:
                 await tell(chunk)
     if exchange.unheard and exchange.chunks.ended_unheard and not asker.has_left():

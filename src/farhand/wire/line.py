@@ -1,0 +1,63 @@
+"""The connection behind one request: what comes, what goes, and that it ends. Must not know why.
+
+It ends when the peer leaves, or when it is cut from inside as if the peer had left. A server that knows our
+extension tells when the peer has left; with any other somebody has to listen, which costs a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from starlette.types import Message, Receive, Scope, Send
+
+EXTENSION = "farhand.left"
+"""A function that takes another, to call it when the peer has left. Its server writes a head at once."""
+
+Left: TypeAlias = Callable[[], None]
+
+
+class Line:
+    __slots__ = ("_left", "_send", "_tells", "has_answered", "is_over", "receive")
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.receive = receive
+        self.has_answered = False
+        """Whether the response has begun."""
+        self.is_over = False
+        self._send = send
+        extensions = scope.get("extensions")
+        self._tells: Callable[[Left], None] | None = extensions.get(EXTENSION) if extensions else None
+        self._left: Left | None = None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the server tells when the peer has left, so that nobody has to `listen`."""
+        return self._tells is not None
+
+    def send(self, message: Message) -> Awaitable[None]:
+        self.has_answered = True
+        return self._send(message)
+
+    def when_over(self, left: Left) -> None:
+        """`left` is called once the connection is over, at once if it is."""
+        self._left = left
+        if self.is_over:
+            left()
+        elif self._tells is not None:
+            self._tells(self._end)
+
+    async def listen(self) -> None:
+        """Until the peer has left."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+        self._end()
+
+    async def cut(self) -> None:
+        """For whoever writes a response that stays open: its reader has left."""
+        self._end()
+
+    def _end(self) -> None:
+        self.is_over = True
+        if self._left is not None:
+            self._left()

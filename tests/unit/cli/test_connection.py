@@ -1,0 +1,77 @@
+"""A connection tells whoever answers on it when the peer has left: nobody has to listen for that."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from farhand.cli.connection import Connection
+from farhand.wire.line import Line
+from farhand.wire.pull import End, send_frames
+from tests.requirement import requirement
+from tests.unit.wire.peer import Frames
+
+HEADERS = ((b"content-type", b"text/event-stream"),)
+ASK = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+
+class App:
+    """Each request streams the next of these sources."""
+
+    def __init__(self, *sources: Frames) -> None:
+        self.ends: asyncio.Queue[End] = asyncio.Queue()
+        self.lines: list[Line] = []
+        self._sources = list(sources)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        line = Line(scope, receive, send)
+        self.lines.append(line)
+        self.ends.put_nowait(await send_frames(line, self._sources.pop(0), headers=HEADERS))
+
+
+@asynccontextmanager
+async def connected(app: App) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    server = uvicorn.Server(uvicorn.Config(app, http=Connection, log_config=None, lifespan="off"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            group.create_task(server.serve(sockets=[listening]))
+            reader, writer = await asyncio.open_connection(*listening.getsockname())
+            try:
+                yield reader, writer
+            finally:
+                writer.close()
+                server.should_exit = True
+
+
+@requirement("stream:reader-leaves")
+async def test_a_reader_that_leaves_a_silent_stream_is_noticed_without_a_listener() -> None:
+    source = Frames()
+    app = App(source)
+    async with connected(app) as (reader, writer):
+        writer.write(ASK)
+        await reader.readuntil(b"\r\n\r\n")
+        assert app.lines[0].is_told
+        writer.close()
+        assert await app.ends.get() is End.LEFT
+    assert source.was_left
+
+
+@requirement("stream:reader-leaves")
+async def test_an_answer_that_has_ended_is_not_told_of_what_becomes_of_its_connection() -> None:
+    first, second = Frames(b"a", None), Frames()
+    app = App(first, second)
+    async with connected(app) as (reader, writer):
+        writer.write(ASK)
+        await reader.readuntil(b"0\r\n\r\n")
+        assert await app.ends.get() is End.FINISHED
+        writer.write(ASK)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        assert await app.ends.get() is End.LEFT
+    assert not first.was_left
+    assert second.was_left

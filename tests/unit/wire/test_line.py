@@ -1,0 +1,67 @@
+"""A connection that is cut from inside looks to whoever writes to it as if the peer had left."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from starlette.types import Message, Scope
+
+from farhand.wire.line import EXTENSION, Left, Line
+from tests.requirement import requirement
+from tests.unit.wire.peer import Peer
+
+
+def line(peer: Peer, scope: Scope | None = None) -> Line:
+    return Line(scope or {}, peer.receive, peer.send)
+
+
+@requirement("door:asked-again")
+async def test_whoever_writes_is_told_of_a_cut_also_of_one_before() -> None:
+    told: list[str] = []
+    cut = line(Peer())
+    cut.when_over(lambda: told.append("while writing"))
+    assert told == []
+    await cut.cut()
+    assert told == ["while writing"]
+    cut.when_over(lambda: told.append("too late"))
+    assert told == ["while writing", "too late"]
+    assert cut.is_over
+
+
+@requirement("stream:reader-leaves")
+async def test_whoever_listens_hears_that_the_peer_left_and_nothing_before() -> None:
+    left = asyncio.Event()
+    peer = Peer({"type": "http.request", "body": b"", "more_body": False})
+    heard = line(peer)
+    heard.when_over(left.set)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(heard.listen())
+        await asyncio.sleep(0)
+        assert not left.is_set()
+        peer.leave()
+        await left.wait()
+
+
+@requirement("stream:reader-leaves")
+@pytest.mark.parametrize("extensions", [None, {}, {"http.response.debug": {}}])
+async def test_only_a_server_with_the_extension_tells(extensions: dict[str, object] | None) -> None:
+    told: list[Left] = []
+    assert not line(Peer(), {"extensions": extensions}).is_told
+    knowing = line(Peer(), {"extensions": {EXTENSION: told.append}})
+    assert knowing.is_told
+    left = asyncio.Event()
+    knowing.when_over(left.set)
+    told[0]()
+    assert left.is_set()
+
+
+async def test_an_answer_has_begun_with_its_first_message() -> None:
+    peer = Peer()
+    answering = line(peer)
+    start: Message = {"type": "http.response.start", "status": 200, "headers": []}
+    begun = [answering.has_answered]
+    await answering.send(start)
+    begun.append(answering.has_answered)
+    assert begun == [False, True]
+    assert peer.sent == [start]
