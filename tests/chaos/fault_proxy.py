@@ -8,7 +8,8 @@
         line.delay(0.2)          # every piece comes so much later, until delay(0)
         line.drop_after(100)     # each open connection is cut when so many more bytes came from the server
 
-Each answers how many connections it hit: a fault that hit nobody has proved nothing.
+Each answers how many connections it hit: a fault that hit nobody has proved nothing. Cut and half-open may be
+for one connection alone: the one that reaches the server from this port.
 """
 
 from __future__ import annotations
@@ -55,8 +56,13 @@ class FaultProxy:
     def connections(self) -> int:
         return len(self._pairs)
 
-    def cut(self) -> int:
-        return self._hit(_Pair.cut)
+    @property
+    def ports(self) -> set[int]:
+        """From which the server is reached now."""
+        return {pair.port for pair in self._pairs if not pair.is_over}
+
+    def cut(self, port: int | None = None) -> int:
+        return self._hit(_Pair.cut, port)
 
     def hang(self) -> int:
         self._flowing.clear()
@@ -65,8 +71,8 @@ class FaultProxy:
     def flow(self) -> None:
         self._flowing.set()
 
-    def half_open(self) -> int:
-        return self._hit(_Pair.half_open)
+    def half_open(self, port: int | None = None) -> int:
+        return self._hit(_Pair.half_open, port)
 
     def delay(self, seconds: float) -> int:
         self._late = seconds
@@ -75,8 +81,8 @@ class FaultProxy:
     def drop_after(self, size: int) -> int:
         return self._hit(lambda pair: pair.drop_after(size))
 
-    def _hit(self, fault: _Fault) -> int:
-        hit = [pair for pair in self._pairs if not pair.is_over]
+    def _hit(self, fault: _Fault, port: int | None = None) -> int:
+        hit = [pair for pair in self._pairs if not pair.is_over and port in (None, pair.port)]
         for pair in hit:
             fault(pair)
         return len(hit)
@@ -109,6 +115,8 @@ class _Pair:
 
     def __init__(self, here: _End, there: _End) -> None:
         self.is_over = False
+        self.port: int = there[1].get_extra_info("sockname")[1]
+        """From which the server is reached."""
         self._here = here
         self._there = there
         self._left: int | None = None

@@ -1,7 +1,7 @@
 """An agent that writes down what it does: every request to its model, every execution of its tools.
 
 The room is a folder that TEST_ROOM names. What is written there outlives the process: a line is one
-write, so a kill leaves it whole or not at all.
+write, so a kill leaves it whole or not at all. It says when, by a clock that all share.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
@@ -113,10 +114,11 @@ async def script(moment: Moment) -> AsyncGenerator[Step, None]:
         yield [Ask("weather", {"city": subject}), Ask(tools[play], {named[play]: subject})]
 
 
-def note(book: str, line: object) -> None:
+def note(book: str, line: dict[str, object]) -> None:
+    written = json.dumps({**line, "at": time.monotonic()})
     descriptor = os.open(_room() / f"{book}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(descriptor, json.dumps(line).encode() + b"\n")
+        os.write(descriptor, written.encode() + b"\n")
     finally:
         os.close(descriptor)
 

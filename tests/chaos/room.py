@@ -33,6 +33,17 @@ class Room:
         """The results of each request to the model, oldest first."""
         return [each["results"] for each in self._read("requests")]
 
+    def asked_at(self, thread: str) -> list[float]:
+        """When the model was asked for this thread, by `time.monotonic()`, which all processes share."""
+        return [each["at"] for each in self._read("requests") if each["thread"] == thread]
+
+    def executed_at(self, tool: str, subject: str) -> list[float]:
+        return [
+            each["at"]
+            for each in self._read("executions")
+            if (each["tool"], each["subject"]) == (tool, subject)
+        ]
+
     def open_gate(self, name: str) -> None:
         (self.folder / name).touch()
 

@@ -138,6 +138,20 @@ async def test_half_open_takes_the_servers_end_and_leaves_the_client_in_the_dark
 
 
 @requirement("chaos:proxy")
+async def test_one_connection_of_several_is_hit_by_the_port_from_which_it_reaches_the_server() -> None:
+    async with line() as ends:
+        here, there = await ends.connect()
+        also_here, also_there = await ends.connect()
+        port = there.writer.get_extra_info("peername")[1]
+        assert port in ends.line.ports
+        assert ends.line.cut(port) == 1
+        assert await here.is_told_of_the_loss()
+        await also_there.send(b"hello")
+        assert await also_here.hear(5) == b"hello"
+        assert ends.line.half_open(port) == 0, "it was hit already"
+
+
+@requirement("chaos:proxy")
 async def test_a_delay_keeps_every_piece_for_so_long_and_in_order() -> None:
     async with line() as ends:
         here, there = await ends.connect()

@@ -24,6 +24,8 @@ from farhand.store.postgres.rows import Columns, entry_of, number_of
 
 log = logging.getLogger("farhand.store")
 
+LISTENER = "farhand-listener"
+"""How the connection is seen in the database: it does little by design, and should not be ended for it."""
 PAUSE_SEC = 0.5
 """Between two signs of life that are asked for."""
 SAID_SEC = 1.0
@@ -89,7 +91,7 @@ class Bell:
             await asyncio.sleep(LOOK_SEC)
 
     async def _hear_until_lost(self) -> None:
-        line = await connect(self._place)
+        line = await connect(self._place, settings={"application_name": LISTENER})
         try:
             await line.listen(self._place.channel, self._hear)
             # what was said before this moment is in the record alone

@@ -1,0 +1,144 @@
+"""Workers whose database restarts, or who hear nothing of it: whoever was answered goes on in time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from farhand.store.postgres.bell import LISTENER
+from farhand.store.postgres.line import connect
+from farhand.store.postgres.place import place_of
+from tests.chaos.fault_proxy import FaultProxy
+from tests.chaos.promise import kept, say
+from tests.chaos.room import Room
+from tests.chaos.workers import workers
+from tests.faces.ui_stream.page import Page
+from tests.postgres import Cluster, running_cluster
+from tests.requirement import requirement
+
+PARKED = 100
+AT_ONCE = 10
+WAKE_SEC = 2.0
+WITHIN_SEC = 40.0
+LISTENERS = "SELECT pid, client_port FROM pg_stat_activity WHERE application_name = $1"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as cluster:
+        yield cluster
+
+
+@requirement("workers:database-restarted")
+async def test_each_of_a_hundred_parked_runs_wakes_in_time_after_a_hard_restart_of_the_database(
+    tmp_path: Path,
+) -> None:
+    with running_cluster() as own:
+        async with workers(tmp_path, [own.address("restarted")] * 2) as [one, other]:
+
+            async def slowest(number: int) -> float:
+                chats = [f"chat-{number}-{each}" for each in range(PARKED)]
+                calls = await parked(one, chats)
+                await asyncio.to_thread(own.restart)
+                back_at = time.monotonic()
+                there = zip(cycle([one, other]), calls, strict=False)
+                answered_at = await asyncio.gather(*(accepted(worker, call) for worker, call in there))
+                woken_at = [await asked_again(one, chat) for chat in chats]
+                assert len(one.executions) == PARKED * (number + 1), "no tool twice"
+                longest = max(woken - at for woken, at in zip(woken_at, answered_at, strict=True))
+                say(f"from an accepted result to its run after a restart: {longest:.2f} s at most")
+                return max(woken_at) - back_at
+
+            await kept("the last run wakes after the return of the database", WAKE_SEC, slowest)
+
+
+async def parked(there: Room, chats: list[str]) -> list[str]:
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def park(chat: str) -> str:
+        async with turns:
+            turn = await Page(there.http, chat).say("open oslo")
+        return str(turn.of("tool-input-available")[-1]["toolCallId"])
+
+    return await asyncio.gather(*map(park, chats))
+
+
+async def accepted(there: Room, call: str) -> float:
+    """Sent until it is accepted, and when that was: a store that is away is told with 503."""
+    body = {"toolCallId": call, "status": "success", "output": {"viewKey": "v1"}}
+    async with asyncio.timeout(WITHIN_SEC):
+        while True:
+            response = await there.http.post("/api/tools/ack", json=body)
+            if response.status_code == 200:
+                return time.monotonic()
+            assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+            await asyncio.sleep(0.05)
+
+
+async def asked_again(there: Room, chat: str) -> float:
+    """When the model was asked with the result."""
+    async with asyncio.timeout(WITHIN_SEC):
+        # the notes are written by other processes: there is no event to wait for
+        while len(at := there.asked_at(chat)) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    return at[1]
+
+
+@requirement("workers:listen-lost")
+@pytest.mark.parametrize("fault", ["ended", "ended and kept away", "half-open"])
+async def test_a_held_run_is_woken_by_the_look_at_the_record_when_its_worker_hears_nothing(
+    cluster: Cluster, tmp_path: Path, fault: str
+) -> None:
+    schema = "listen_" + fault.replace(" ", "_").replace("-", "_")
+    async with FaultProxy(("127.0.0.1", cluster.port)) as line:
+        through, direct = cluster.address(schema, port=line.port), cluster.address(schema)
+        async with workers(tmp_path, [through, direct]) as [one, other]:
+            # both have the connections that they need
+            await asyncio.gather(parked(one, ["first"]), parked(other, ["second"]))
+
+            async def wake(number: int) -> float:
+                chat = f"chat-{number}"
+                return await woken_after(chat, one, other, deafened(cluster, line, fault))
+
+            await kept(f"with the listener {fault}, an ack on the other worker wakes after", WAKE_SEC, wake)
+
+
+async def woken_after(chat: str, one: Room, other: Room, deaf: AbstractAsyncContextManager[None]) -> float:
+    async with Page(one.http, chat, wait="hold").saying("open oslo") as live:
+        await live.until("tool-output-available")
+        call = live.turn.of("tool-input-available")[-1]["toolCallId"]
+        async with deaf:
+            answered_at = await accepted(other, call)
+            woken_at = await asked_again(one, chat)
+        turn = await live.rest()
+    assert turn.finish == "stop", "its own stream goes on: only the listener was hit"
+    return woken_at - answered_at
+
+
+@asynccontextmanager
+async def deafened(cluster: Cluster, line: FaultProxy, fault: str) -> AsyncIterator[None]:
+    """The connection that listens through this line is lost, and no other."""
+    base = cluster.address().partition("?")[0]
+    beside = await connect(place_of(base.replace("/postgres", "/template1")))
+    ports = line.ports
+    found = [row for row in await beside.fetch(LISTENERS, LISTENER) if row[1] in ports]
+    [(pid, port)] = found
+    assert isinstance(port, int)
+    try:
+        if fault == "half-open":
+            assert line.half_open(port) == 1
+        if fault == "ended and kept away":
+            # who is connected stays so: the worker can read, and cannot listen again
+            await beside.run("ALTER DATABASE postgres ALLOW_CONNECTIONS false")
+        if fault != "half-open":
+            await beside.fetch("SELECT pg_terminate_backend($1)", pid)
+        yield
+    finally:
+        await beside.run("ALTER DATABASE postgres ALLOW_CONNECTIONS true")
+        await beside.close()
