@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -130,6 +131,55 @@ async def test_a_message_that_is_sent_the_moment_an_answer_is_there_is_not_lost(
         await player.sees(f'send_report brought {{"sent": "{turn - 1}"}}.')
         await player.says(f'send_report {{"to": "{turn}", "copies": 1}}')
     await player.sees('send_report brought {"sent": "5"}.')
+
+
+async def test_a_message_that_is_sent_before_an_answer_is_over_goes_out_when_it_is(
+    player: Visitor, room: Path
+) -> None:
+    await player.asks('print_report {"name": "before-it-is-over"}')
+    await player.presses("Allow once")
+    await player.sees_state("Running")
+    await player.says('send_report {"to": "next", "copies": 1}')
+    await player.sees("Sent when this answer is complete")
+    (room / "gates/before-it-is-over").touch()
+    await expect(player.card("Send report?")).to_be_visible()
+    await player.sees('print_report brought {"printed": "before-it-is-over"}.')
+
+
+async def test_a_message_that_waits_for_its_turn_is_kept_and_not_sent_after_a_stop(
+    player: Visitor, room: Path
+) -> None:
+    await player.asks('print_report {"name": "stopped-before"}')
+    await player.presses("Allow once")
+    await player.sees_state("Running")
+    await player.says("print_report {}")
+    await player.presses("Stop")
+    await player.sees("Stopped. Nothing more happens in this answer.")
+    (room / "gates/stopped-before").touch()
+    await expect(player.page.get_by_role("textbox", name="Message")).to_have_value("print_report {}")
+
+
+async def test_a_message_said_while_the_record_of_the_last_answer_is_on_its_way_is_not_lost(
+    player: Visitor,
+) -> None:
+    """The page asks what the server keeps when an answer ends; the person may be faster than that."""
+    await player.asks('send_report {"to": "old", "copies": 1}')
+    await expect(player.card("Send report?")).to_be_visible()
+    go_on = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await go_on.wait()
+        await route.continue_()
+
+    await player.page.route(f"**/api/chat/{player.thread_id}", late)
+    await player.presses("Allow once")
+    await player.sees('send_report brought {"sent": "old"}.')
+    await player.says('send_report {"to": "new", "copies": 1}')
+    go_on.set()
+    await expect(player.card("Send report?")).to_be_visible()
+    await player.sees('send_report {"to": "new", "copies": 1}')
+    await player.presses("Allow once")
+    await player.sees('send_report brought {"sent": "new"}.')
 
 
 async def test_a_double_click_is_one_answer(guest: Visitor) -> None:

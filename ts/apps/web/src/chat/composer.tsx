@@ -5,10 +5,13 @@ import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, 
 import type { Conversation } from "./conversation.ts";
 import { PLAIN } from "./parts.tsx";
 
+const AT_REST: ReadonlySet<Conversation["state"]> = new Set(["New", "Done"]);
 const BUSY: ReadonlySet<Conversation["state"]> = new Set(["Thinking", "Running", "Waiting for you", "Parked"]);
 
 export function Composer({ talk }: { talk: Conversation }): ReactNode {
   const [text, setText] = useState("");
+  // Enter before the answer was over: it is sent by itself then, and can be changed until then
+  const [isDue, setDue] = useState(false);
   const box = useRef<HTMLTextAreaElement>(null);
   const needsAnswers = talk.state === "Waiting for you" || talk.state === "Parked";
   const isBusy = BUSY.has(talk.state) || talk.isStopping;
@@ -25,10 +28,22 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
   }, [needsAnswers, isBusy]);
   const send = (event?: FormEvent): void => {
     event?.preventDefault();
-    if (text.trim() !== "" && !isBusy) {
-      talk.send(text.trim());
-      setText("");
+    if (text.trim() === "" || isBusy) {
+      setDue(text.trim() !== "");
+      return;
     }
+    talk.send(text.trim());
+    setText("");
+    setDue(false);
+  };
+  useEffect(() => {
+    if (isDue && !isBusy) {
+      AT_REST.has(talk.state) ? send() : setDue(false); // after a failure or a stop the person decides anew
+    }
+  });
+  const write = (written: string): void => {
+    setText(written);
+    setDue(false);
   };
   const keyed = (event: KeyboardEvent): void => {
     if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
@@ -39,10 +54,11 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
   return (
     <form onSubmit={send} className={`flex items-end gap-2 rounded-2xl border border-line p-2 pl-4 ${needsAnswers ? "bg-sunken" : "bg-surface shadow-soft"} focus-within:border-accent/50`}>
       <textarea
-        ref={box} rows={1} value={text} disabled={needsAnswers} aria-label="Message" onChange={(event) => setText(event.target.value)} onKeyDown={keyed}
+        ref={box} rows={1} value={text} disabled={needsAnswers} aria-label="Message" onChange={(event) => write(event.target.value)} onKeyDown={keyed}
         placeholder={needsAnswers ? "Answer the cards above and I will go on" : "Ask for something"}
         className="field-sizing-content max-h-40 min-h-8 flex-1 resize-none bg-transparent py-1.5 outline-none placeholder:text-muted"
       />
+      {isDue && <span role="status" className="self-center text-xs text-muted">Sent when this answer is complete</span>}
       {isBusy ? (
         <button type="button" className={PLAIN} onClick={talk.stop} disabled={talk.isStopping}><Square size={12} aria-hidden="true" /> Stop</button>
       ) : (

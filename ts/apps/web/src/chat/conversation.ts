@@ -6,8 +6,9 @@ import { type CardHost, type CardView, isWaiting, useMemory, viewOf } from "@far
 import type { UIMessage } from "ai";
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
-import { askThread, HTTP } from "../server.ts";
+import { HTTP } from "../server.ts";
 import { callsOf, endsOf, factsOf } from "./calls.ts";
+import { type Chat, posting, type Posts, useRecord } from "./record.ts";
 import { useHands, useSite } from "./site.ts";
 import type { Tools } from "./tools.ts";
 
@@ -54,8 +55,9 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
       site.hands.onToolCall({ toolCall });
     }
   }, [site]);
-  const chat = useChat({ id, transport: line, onToolCall, onFinish: () => sync(), onError: () => sync(), throttle: 30 });
-  const { record, isLoaded, isUnknown, sync } = useRecord(id, chat, isDraft);
+  const chat = useChat({ id, transport: line, onToolCall, onFinish: () => ended(), onError: () => ended(), throttle: 30 });
+  const [posts] = useState<Posts>(() => ({ begun: 0, open: 0 }));
+  const { record, isBehind, isLoaded, isUnknown, sync, ended } = useRecord(id, chat, posts, isDraft);
 
   const isOpen = chat.status === "submitted" || chat.status === "streaming";
   const facts = useMemo(() => factsOf(record), [record]);
@@ -64,7 +66,9 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   known.current.shown = useMemo(() => hostsShown(chat.messages), [chat.messages]);
   useEffect(() => site.hands.watch(chat.messages), [site, chat.messages]);
   const memory = useMemory({ calls, facts });
-  const course: Course = { state: isParked(record, isOpen) ? "parked" : isOpen ? "running" : "idle" };
+  // once the stream is over, an older record must not say that it goes on
+  const current = isBehind ? undefined : record;
+  const course: Course = { state: isParked(current, isOpen) ? "parked" : isOpen ? "running" : "idle" };
   const views = new Map([...calls].map(([callId, call]) => [callId, viewOf({ facts, running, deliveries, course, tools, ends }, call, memory)]));
 
   const { isStopping, wasStopped, setStopped, ...wish } = useStop(id, sync);
@@ -72,7 +76,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   useLettingGo(isLate, chat, calls);
   const send = (text: string): void => {
     setStopped(false);
-    void chat.sendMessage({ text });
+    void posting(posts, chat.sendMessage({ text })).then(sync);
   };
   const host: CardHost = {
     http: HTTP,
@@ -101,21 +105,19 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     stopIsLate: isLate,
     runId: record?.runId ?? chat.messages.findLast(({ role }) => role === "assistant")?.id,
     isUnknown,
-    state: isStopping ? "Stopped" : stateOf(record, { isOpen, isEmpty: chat.messages.length === 0, isWaiting: waiting.length > 0, isParked: course.state === "parked", hasError: chat.error !== undefined, wasStopped, isRunning: host.cards.some(({ state }) => state.name === "running") }),
-    error: isOpen ? undefined : errorOf(record, chat.error),
-    until: waiting.length > 0 && record?.state === "waiting" ? firstDeadline(record) : undefined,
+    state: isStopping ? "Stopped" : stateOf(current, { isOpen, isEmpty: chat.messages.length === 0, isWaiting: waiting.length > 0, isParked: course.state === "parked", hasError: chat.error !== undefined, wasStopped, isRunning: host.cards.some(({ state }) => state.name === "running") }),
+    error: isOpen ? undefined : errorOf(current, chat.error),
+    until: waiting.length > 0 && current?.state === "waiting" ? firstDeadline(current) : undefined,
     isLoaded,
     send,
     stop: () => {
       setStopped(true);
       site.stops.wish(id);
     },
-    tryAgain: () => again(chat),
+    tryAgain: () => void posting(posts, again(chat)).then(sync),
     pullThePlug: connection.state === "open" ? () => line.pullThePlug() : undefined,
   };
 }
-
-type Chat = ReturnType<typeof useChat>;
 
 function errorOf(record: Thread | undefined, error: Error | undefined): Failure | undefined {
   // the record has the code, too
@@ -152,88 +154,6 @@ function useLettingGo(isLate: boolean, { stop, status }: Chat, calls: ReadonlyMa
     const ids = [...calls.values()].map((call) => (call.phase === "asking" ? call.approvalId : call.id));
     ids.filter((each) => deliveries.get(each)?.state === "undelivered").forEach((each) => hands.discard(each));
   }, [isLate, status, stop, calls, deliveries, hands]);
-}
-
-/** What the server keeps of this chat, asked for whenever something may have changed. */
-function useRecord(id: string, chat: Chat, isDraft: boolean): { record: Thread | undefined; isLoaded: boolean; isUnknown: boolean; sync: () => void } {
-  const site = useSite();
-  const [record, setRecord] = useState<Thread>();
-  const [isLoaded, setLoaded] = useState(isDraft);
-  const [isUnknown, setUnknown] = useState(false);
-  const latest = useRef(chat);
-  latest.current = chat;
-  const [asking] = useState(() => ({ isOn: false, again: false }));
-  const sync = useCallback(() => {
-    if (site.stops.has(id)) {
-      return; // nothing is read on; the end is looked at once the server has heard the wish
-    }
-    if (asking.isOn) {
-      asking.again = true;
-      return;
-    }
-    asking.isOn = true;
-    void follow(id, latest, setRecord).then((found) => {
-      const isStale = found === "stale";
-      setUnknown(found === "gone" && latest.current.messages.length === 0);
-      setLoaded(true);
-      asking.isOn = false;
-      if (asking.again || isStale) {
-        asking.again = false;
-        setTimeout(sync, isStale ? STALE_MS : 0);
-      }
-    });
-  }, [id, asking, site]);
-  const isUnsaid = isDraft && chat.messages.length === 0;
-  useEffect(() => {
-    if (isUnsaid) {
-      return undefined;
-    }
-    if (!isDraft) {
-      sync();
-    }
-    const ends = [
-      site.onReceipt(sync),
-      site.feed.listen(({ type, threadId }) => (threadId === id || type === "again") && sync()),
-    ];
-    return () => ends.forEach((end) => end());
-  }, [id, sync, site, isDraft, isUnsaid]);
-  return { record, isLoaded, isUnknown, sync };
-}
-
-const STALE_MS = 400;
-
-/** Brings the chat to where the server is. `stale`: that has to be looked at again soon. */
-async function follow(id: string, latest: { readonly current: Chat }, onRecord: (record: Thread) => void): Promise<"stale" | "gone" | "away" | "there"> {
-  const thread = await askThread(id);
-  if (typeof thread === "string") {
-    return thread;
-  }
-  onRecord(thread);
-  const { status, setMessages, resumeStream, clearError } = latest.current;
-  if (status === "submitted" || status === "streaming") {
-    return "there";
-  }
-  if (thread.state === "running" || thread.state === "waiting") {
-    clearError();
-  }
-  if (thread.state !== "running") {
-    setMessages((shown) => recorded(thread, shown));
-    return "there";
-  }
-  await resumeStream();
-  return latest.current.status === "ready" ? "stale" : "there";
-}
-
-/** What the server keeps, and behind it what was said of an answer that failed or was stopped before it was kept. */
-export function recorded({ messages, state, runId }: Thread, shown: readonly UIMessage[]): UIMessage[] {
-  const kept = messages as unknown as UIMessage[];
-  const cut = shown.findLast(({ id, role }) => role === "assistant" && id === runId);
-  const isLost = cut !== undefined && (state === "failed" || state === "stopped") && textOf(cut).length > textOf(kept.find(({ id }) => id === runId)).length;
-  return isLost ? [...kept.filter(({ id }) => id !== runId), cut] : kept;
-}
-
-function textOf(message: UIMessage | undefined): string {
-  return message?.parts.map((part) => (part.type === "text" ? part.text : "")).join("") ?? "";
 }
 
 /** A page of a host that this chat has shown before opens by itself; of others the person sees the host first. */
@@ -298,13 +218,12 @@ function titleOf(messages: readonly UIMessage[]): string {
 }
 
 /** The last answer once more; a message that never got one is said once more. */
-function again({ messages, setMessages, sendMessage, regenerate }: Chat): void {
+function again({ messages, setMessages, sendMessage, regenerate }: Chat): Promise<void> {
   const last = messages.at(-1);
   if (last?.role !== "user") {
-    void regenerate();
-    return;
+    return regenerate();
   }
   const text = last.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
   setMessages(messages.slice(0, -1));
-  void sendMessage({ text });
+  return sendMessage({ text });
 }
