@@ -43,11 +43,18 @@ class Ended(NamedTuple):
 class FarhandProcess:
     """One server; alive between `start()` and `stop()` or `kill()`."""
 
-    def __init__(self, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        arguments: tuple[str, ...],
+        folder: Path,
+        environment: Mapping[str, str],
+        within: tuple[str, ...] = (),
+    ) -> None:
         self.url = ""
         self.token = secrets.token_urlsafe(24)
         self._arguments = arguments
         self._folder = folder
+        self._within = within
         self._environment = {**environment, "FARHAND_TOKEN": self.token}
         self._process: asyncio.subprocess.Process | None = None
 
@@ -81,7 +88,7 @@ class FarhandProcess:
         port = ("--port", str(self.port) if self.url else "0")
         with self._out.open("w") as out, self._err.open("a") as err:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "farhand", *self._arguments, *port,
+                *self._within, sys.executable, "-m", "farhand", *self._arguments, *port,
                 cwd=ROOT, env=self._environment, stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=err,
             )  # fmt: skip
         self.url = await asyncio.wait_for(self._address(), READY_WITHIN_SEC)
@@ -132,16 +139,21 @@ class FarhandProcess:
 
 @asynccontextmanager
 async def farhand_process(
-    target: str, *arguments: str, store: str | None = None, env: Mapping[str, str] | None = None
+    target: str,
+    *arguments: str,
+    store: str | None = None,
+    env: Mapping[str, str] | None = None,
+    within: tuple[str, ...] = (),
 ) -> AsyncIterator[FarhandProcess]:
-    """A running `farhand run target …`, or `farhand demo …` for the target `demo`."""
+    """A running `farhand run target …`, or `farhand demo …` for the target `demo`; started by the command
+    `within`, which becomes it."""
     with tempfile.TemporaryDirectory(prefix="farhand-test-") as folder:
         place = Path(folder)
         address = store or f"sqlite:///{place / 'store.db'}"
         command = ("demo",) if target == "demo" else ("run", target)
         # an app of create_app brings its own store
         kept = () if target.endswith(":app") else ("--store", address)
-        process = FarhandProcess((*command, *kept, *arguments), place, environment(place, env))
+        process = FarhandProcess((*command, *kept, *arguments), place, environment(place, env), within)
         try:
             await process.start()
             yield process

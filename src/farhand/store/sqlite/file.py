@@ -5,9 +5,12 @@ Whatever is wrong with a path is one clear sentence at start. Must not know what
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import shutil
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
@@ -25,12 +28,19 @@ WAL_PAGES = 4000
 CACHE_KIB = 32 * 1024
 
 
+ROOM_BYTES = 1024 * 1024
+"""What the disk must have left for new work: a large result and what is told of it."""
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
 class StoreFile:
     """An opened file, held by this process alone until it is closed or the process ends."""
 
     def __init__(self, path: Path, lock: IO[bytes]) -> None:
         self._path = path
         self._lock = lock
+        self._trying = threading.Lock()
 
     def connect(self) -> sqlite3.Connection:
         """Each thread that uses a connection has it to itself; who closes it may be another."""
@@ -41,6 +51,23 @@ class StoreFile:
         db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
         return db
+
+    def has_room(self) -> bool:
+        """Tried out beside the store: a full disk, a quota and a limit of the process look different to
+        whoever asks for free space, and alike to whoever takes it. May wait for the disk."""
+        if not hasattr(os, "posix_fallocate"):
+            return shutil.disk_usage(self._path.parent).free >= ROOM_BYTES
+        with self._trying:
+            descriptor = self._lock.fileno()
+            size = os.fstat(descriptor).st_size
+            try:
+                os.posix_fallocate(descriptor, size, ROOM_BYTES)
+            except OSError as error:
+                # a disk that cannot reserve room is not one that has none
+                return error.errno not in _FULL
+            finally:
+                os.ftruncate(descriptor, size)
+        return True
 
     def close(self) -> None:
         self._lock.close()

@@ -17,6 +17,7 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.thread import Message, Thread, Used
 from farhand.core.tool import Tool
+from farhand.errors import StoreDown
 from farhand.store.base import Commit, DeleteThread, DropFile, Due, Old, Write
 from farhand.store.hub import Hub
 from farhand.store.rules import ARRIVING_SEC
@@ -77,6 +78,8 @@ class SqliteStore(Unshared):
 
     async def check(self) -> None:
         self._reads.one("SELECT 1", (), _number)
+        if not await asyncio.to_thread(self._file.has_room):
+            raise StoreDown("The store has no room left: the disk is full.", hint="Try again in a moment.")
         await self._writer.check()
 
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
