@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from farhand.core.file import FileRules
+from farhand.core.settings import Settings
 from farhand.models.scripted import Ask, Fail, Moment, Step, Think
 from farhand.store.address import open_store
 from farhand.testing import FakeClock
@@ -430,10 +432,11 @@ async def test_the_tools_are_those_a_run_would_see(serve: Serve) -> None:
 
 
 @requirement("threads:about")
-async def test_a_page_can_say_which_model_it_talks_to(serve: Serve) -> None:
+async def test_a_page_can_say_which_model_it_talks_to_and_how_large_a_file_may_be(serve: Serve) -> None:
     scene = Scene(["Hello."])
-    answer = await (await serve(scene.agent)).http.get("/api/about")
-    assert answer.json() == {"model": scene.agent.spec.model.name}
+    settings = Settings(files=FileRules(size=5_000))
+    answer = await (await serve(scene.agent, settings=settings)).http.get("/api/about")
+    assert answer.json() == {"model": scene.agent.spec.model.name, "largestFile": 5_000}
 
 
 @requirement("threads:outcome")

@@ -98,8 +98,8 @@ def encode_tools(tools: Iterable[Tool]) -> bytes:
     return encode({"tools": [_tool(tool) for tool in tools]})
 
 
-def encode_about(model: str) -> bytes:
-    return encode(AboutShape(model))
+def encode_about(model: str, largest_file: int) -> bytes:
+    return encode(AboutShape(model, largest_file))
 
 
 def encode_error(error: FarhandError, status: int) -> bytes:

@@ -100,7 +100,8 @@ class _Endpoints:
         await request.reply(200, encode_tools(self._farhand.kit.tools(request.owner)))
 
     async def about(self, request: Request) -> None:
-        await request.reply(200, encode_about(self._farhand.spec.model.name))
+        model, files = self._farhand.spec.model.name, self._farhand.settings.files
+        await request.reply(200, encode_about(model, files.size))
 
     async def _end_of(self, run: Run) -> Sequence[Entry]:
         """The end of a journal says why a run failed; that somebody has heard of it may stand behind."""

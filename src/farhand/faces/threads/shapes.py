@@ -72,9 +72,10 @@ class OpenCall(Struct, rename="camel", omit_defaults=True):
 
 
 class AboutShape(Struct, rename="camel"):
-    """What a page says about its server."""
+    """What a page says about its server. `largest_file` is in bytes."""
 
     model: str
+    largest_file: int
 
 
 class FailureShape(Struct):

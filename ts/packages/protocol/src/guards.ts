@@ -3,7 +3,7 @@
 import type { About, AckReply, AwaitedTool, Chunk, MetaInit, OpenCall, Thread, ThreadPage, Tool } from "./index.ts";
 
 export function isAbout(value: unknown): value is About {
-  return has(value, { model: "string" });
+  return has(value, { model: "string", largestFile: "number" });
 }
 
 export function isAckReply(value: unknown): value is AckReply {

@@ -1,7 +1,6 @@
 // A file on its way to the server, with its progress. The answer to a call holds the ref alone.
 import type { Http } from "@farhand/client";
-
-export const LARGEST_FILE = 10 * 1024 * 1024;
+import { limitWords } from "./words.ts";
 
 export interface UploadedFile {
   readonly name: string;
@@ -10,10 +9,36 @@ export interface UploadedFile {
   readonly ref: string;
 }
 
-export function upload(http: Http, file: File, onProgress: (share: number) => void): Promise<UploadedFile> {
-  if (file.size > LARGEST_FILE) {
-    return Promise.reject(new Error(`${file.name} is larger than 10 MB.`));
+const largest = new WeakMap<Http, Promise<number | undefined>>();
+
+/** How many bytes the server takes in one file; undefined while it does not say. Asked once. */
+export function largestFile(http: Http): Promise<number | undefined> {
+  const known = largest.get(http);
+  if (known !== undefined) {
+    return known;
   }
+  const asked = http.fetch(`${http.url}/api/about`, { headers: http.headers }).then(
+    async (response) => (response.ok ? sizeIn(await response.json()) : undefined),
+    () => {
+      // the next card asks again
+      largest.delete(http);
+      return undefined;
+    },
+  );
+  largest.set(http, asked);
+  return asked;
+}
+
+/** A file that is too large is not sent at all, if that is known; otherwise the server says so. */
+export async function upload(http: Http, file: File, onProgress: (share: number) => void): Promise<UploadedFile> {
+  const limit = await largestFile(http);
+  if (limit !== undefined && file.size > limit) {
+    throw new Error(`${file.name} is larger than ${limitWords(limit)}.`);
+  }
+  return send(http, file, onProgress);
+}
+
+function send(http: Http, file: File, onProgress: (share: number) => void): Promise<UploadedFile> {
   return new Promise((done, failed) => {
     // fetch does not tell how far an upload is
     const request = new XMLHttpRequest();
@@ -28,6 +53,11 @@ export function upload(http: Http, file: File, onProgress: (share: number) => vo
     request.onerror = () => failed(new Error("The file did not reach the server. Nothing is lost: try again."));
     request.send(file);
   });
+}
+
+function sizeIn(about: unknown): number | undefined {
+  const size = (about as { largestFile?: unknown } | null)?.largestFile;
+  return typeof size === "number" ? size : undefined;
 }
 
 function uploadedOf(text: string): UploadedFile | undefined {

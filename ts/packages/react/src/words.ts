@@ -48,6 +48,12 @@ export function sizeOf(bytes: number): string {
   return bytes < 1_000_000 ? `${Math.round(bytes / 1_000)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
+/** A limit in round words, and never more than it is: `10 MB` for 10 MiB. */
+export function limitWords(bytes: number): string {
+  const unit = bytes < 1_048_576 ? { bytes: 1_024, name: "KB" } : { bytes: 1_048_576, name: "MB" };
+  return bytes < 1_024 ? `${bytes} bytes` : `${Math.floor((bytes / unit.bytes) * 10) / 10} ${unit.name}`;
+}
+
 /** `84 ms`, `2.1 s`, `3 min`. */
 export function durationOf(ms: number): string {
   if (ms < 1_000) {

@@ -2,8 +2,8 @@
 import { type DragEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { useCardHost } from "../thread.tsx";
 import type { CardView } from "../view.ts";
-import { questionOf } from "../words.ts";
-import { upload } from "../upload.ts";
+import { limitWords, questionOf } from "../words.ts";
+import { largestFile, upload } from "../upload.ts";
 import { useAnswer } from "./answer.ts";
 import { Button, Frame, Note } from "./frame.tsx";
 
@@ -31,9 +31,18 @@ function useUpload(view: CardView): Sending {
   return { share, fault, send };
 }
 
+/** What the server takes, once it has said so. */
+function useLimit(): number | undefined {
+  const { http } = useCardHost();
+  const [limit, setLimit] = useState<number>();
+  useEffect(() => void largestFile(http).then(setLimit), [http]);
+  return limit;
+}
+
 export function FileCard({ view }: Card): ReactNode {
   const { isOff, skip } = useAnswer(view);
   const { share, fault, send } = useUpload(view);
+  const limit = useLimit();
   const isBusy = isOff || share !== undefined;
   const drop = (event: DragEvent): void => {
     event.preventDefault();
@@ -49,7 +58,7 @@ export function FileCard({ view }: Card): ReactNode {
     </>
   );
   return (
-    <Frame view={view} title={questionOf(view.call)} context="One file, up to 10 MB" actions={actions}>
+    <Frame view={view} title={questionOf(view.call)} context={limit === undefined ? "One file" : `One file, up to ${limitWords(limit)}`} actions={actions}>
       {fault !== undefined && <Note tone="red">{fault}</Note>}
       <div className="fh-drop" onDragOver={(event) => event.preventDefault()} onDrop={drop}>
         {share === undefined ? "Drop a file here" : <Progress share={share} />}

@@ -1,0 +1,58 @@
+// A file card says what the server takes, and sends nothing that it would not.
+import { type Call, type Http, httpOf } from "@farhand/client";
+import { cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { afterEach, expect, it } from "vitest";
+import { requirement } from "../../../tests/requirement.ts";
+import { type CardHost, CardHostProvider, ToolCard } from "../src/index.ts";
+import { limitWords } from "../src/words.ts";
+
+afterEach(cleanup);
+
+const nothing = (): void => undefined;
+const call: Call = { id: "call_1", tool: "pick_file", phase: "ready", input: {} };
+
+function show(http: Http): void {
+  const host: CardHost = {
+    http, cards: [], connection: { state: "open" },
+    answer: nothing, approve: nothing, retry: nothing, discard: nothing, retryNow: nothing, say: nothing,
+  };
+  const view = { call, kind: "file", state: { name: "open", deadline: undefined }, executor: "frontend" } as const;
+  render(<CardHostProvider host={host}><ToolCard view={view} /></CardHostProvider>);
+}
+
+function serverOf(about: () => Response): { http: Http; asked: string[] } {
+  const asked: string[] = [];
+  const fetch = (input: unknown): Promise<Response> => {
+    asked.push(String(input));
+    return Promise.resolve(about());
+  };
+  return { http: httpOf({ url: "http://127.0.0.1:9", fetch: fetch as typeof globalThis.fetch }), asked };
+}
+
+it("the limit of the server is shown and kept, and asked for once", async () => {
+  requirement("cards:file-limit");
+  const { http, asked } = serverOf(() => Response.json({ model: "scripted", largestFile: 2 * 1_048_576 }));
+  show(http);
+  await screen.findByText("One file, up to 2 MB");
+  const film = new File([new Uint8Array(2 * 1_048_576 + 1)], "film.zip");
+  fireEvent.change(screen.getByLabelText("File"), { target: { files: [film] } });
+  expect((await screen.findByRole("alert")).textContent?.trim()).toBe("film.zip is larger than 2 MB.");
+  expect(asked).toEqual(["http://127.0.0.1:9/api/about"]);
+});
+
+it("a server that does not say its limit leaves the card without one", async () => {
+  requirement("cards:file-limit");
+  show(serverOf(() => new Response("", { status: 403 })).http);
+  await screen.findByText("One file");
+});
+
+it.each([
+  [500, "500 bytes"],
+  [1_024, "1 KB"],
+  [300_000, "292.9 KB"],
+  [10 * 1_048_576, "10 MB"],
+  [1_600_000, "1.5 MB"],
+])("a limit of %i bytes is told as %s", (bytes, words) => {
+  requirement("cards:file-limit");
+  expect(limitWords(bytes)).toBe(words);
+});
