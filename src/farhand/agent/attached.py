@@ -52,11 +52,10 @@ def _newest_first(messages: Sequence[Message]) -> Iterator[str]:
     for message in reversed(messages):
         match message:
             case UserMessage(parts=parts):
-                yield from (part.ref for part in parts if isinstance(part, File))
+                yield from [part.ref for part in parts if isinstance(part, File)]
             case ResultsMessage(results=results):
-                outcomes = (resolved.outcome for resolved in results)
-                yield from (
-                    ref for each in outcomes if isinstance(each, Success) for ref in refs_in(each.output)
-                )
+                for resolved in results:
+                    if isinstance(resolved.outcome, Success):
+                        yield from refs_in(resolved.outcome.output)
             case _:
                 pass

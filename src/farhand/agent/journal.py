@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeGuard
 
 from msgspec.structs import replace
 
@@ -30,6 +29,8 @@ from farhand.errors import FarhandError, LostClaim, StoreDown
 from farhand.store.base import Commit, Stale, Store, Write, WriteRun
 
 JOIN_FOR_SEC = 0.05
+WORDS_SEC = 0.001
+"""So long words gather for readers that had some a moment ago."""
 
 Committer = Callable[..., Awaitable[Commit]]
 
@@ -57,6 +58,7 @@ class RunLog:
         self._told = 0
         """How many of them readers have been told, all but the last of these wholly."""
         self._telling: asyncio.Handle | None = None
+        self._words_told_at = 0.0
         self._next_seq = run.last_seq + 1
         self._flush_at: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
@@ -70,14 +72,19 @@ class RunLog:
         self._next_seq = run.last_seq + 1
 
     def say(self, event: Spoken) -> None:
-        """Tells readers as soon as this moment is over; the journal gets it with its neighbours."""
+        """Tells readers soon; the journal gets it with its neighbours.
+
+        The first word leaves as soon as this moment is over, the next ones together.
+        """
         if self._is_lost:
             raise LostClaim(f"Run {self.run.run_id} was taken over.")
         last = self._spoken[-1] if self._spoken else None
-        if isinstance(last, _Words) and last.takes(event):
+        if not isinstance(event, DELTAS):
+            self._spoken.append(event)
+        elif type(last) is _Words and is_same_block(last.first, event):
             last.pieces.append(event.text)
         else:
-            self._spoken.append(_Words(event) if isinstance(event, DELTAS) else event)
+            self._spoken.append(_Words(event))
         if self._telling is None:
             self._tell_soon()
 
@@ -103,7 +110,8 @@ class RunLog:
             said, self._spoken, self._told = self._spoken, [], 0
             self._next_seq += len(said) + len(events)
             write = change or WriteRun(run_id=self.run.run_id)
-            write = replace(write, fence=self.run.fence, events=(*map(_whole, said), *events))
+            whole = [each.whole() if type(each) is _Words else each for each in said]
+            write = replace(write, fence=self.run.fence, events=(*whole, *events))
             try:
                 commit = await (through or self._store.commit)(*beside, write)
             except StoreDown:
@@ -138,7 +146,8 @@ class RunLog:
 
     def _tell_soon(self) -> None:
         loop = asyncio.get_running_loop()
-        self._telling = loop.call_soon(self._tell)
+        at = self._words_told_at + WORDS_SEC
+        self._telling = loop.call_soon(self._tell) if at <= loop.time() else loop.call_at(at, self._tell)
         if self._flush_at is None:
             self._flush_at = loop.call_later(JOIN_FOR_SEC, self._flush)
 
@@ -154,6 +163,8 @@ class RunLog:
             if entry is not None:
                 entries.append(entry)
         self._told = len(self._spoken)
+        if type(self._spoken[-1]) is _Words:
+            self._words_told_at = asyncio.get_running_loop().time()
         if entries:
             self._store.hub.tell(self.run.run_id, entries)
 
@@ -182,19 +193,16 @@ class RunLog:
 class _Words:
     """A block as it is being said: put together only when it is stored, however many pieces it comes in."""
 
-    __slots__ = ("_first", "_told_chars", "_told_pieces", "pieces")
+    __slots__ = ("_told_chars", "_told_pieces", "first", "pieces")
 
     def __init__(self, first: Delta) -> None:
         self.pieces = [first.text]
-        self._first = first
+        self.first = first
         self._told_pieces = 0
         self._told_chars = 0
 
-    def takes(self, event: Spoken) -> TypeGuard[Delta]:
-        return isinstance(event, DELTAS) and is_same_block(self._first, event)
-
     def whole(self) -> Delta:
-        return replace(self._first, text="".join(self.pieces))
+        return replace(self.first, text="".join(self.pieces)) if len(self.pieces) > 1 else self.first
 
     def rest(self) -> tuple[Delta, int] | None:
         """What was added since the last time, and how many characters were there before it."""
@@ -203,11 +211,7 @@ class _Words:
         text, offset = "".join(self.pieces[self._told_pieces :]), self._told_chars
         self._told_pieces = len(self.pieces)
         self._told_chars += len(text)
-        return replace(self._first, text=text), offset
-
-
-def _whole(said: Spoken | _Words) -> Spoken:
-    return said.whole() if isinstance(said, _Words) else said
+        return replace(self.first, text=text), offset
 
 
 def _untold(seq: int, said: Spoken | _Words, at: float, *, is_new: bool) -> Entry | None:

@@ -40,13 +40,16 @@ class Kit:
     def tools(self, owner: Owner) -> Sequence[Tool]:
         """What a run of this owner is offered."""
         own = self.toolbox.tools()
-        names = {tool.name for tool in own}
-        foreign = (tool for source in self.sources for tool in source.tools(owner))
-        return [*own, *(tool for tool in foreign if tool.name not in names)]
+        for source in self.sources:
+            own += [tool for tool in source.tools(owner) if tool.name not in self.toolbox]
+        return own
 
     def tool(self, owner: Owner, name: str) -> Tool | None:
+        own = self.toolbox.get(name)
+        if own is not None:
+            return own
         found = (source.get(owner, name) for source in self.sources)
-        return self.toolbox.get(name) or next((tool for tool in found if tool is not None), None)
+        return next((tool for tool in found if tool is not None), None)
 
     def asks(self, owner: Owner, tool: Tool, input: dict[str, object]) -> bool:
         """Whether a person must say yes to this input first. In doubt: yes."""

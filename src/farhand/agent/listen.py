@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import assert_never
 
 from farhand.agent.journal import RunLog
@@ -22,7 +21,7 @@ from farhand.models.base import (
     Stop,
     TextDelta,
 )
-from farhand.models.delays import hearing_delays
+from farhand.models.delays import Hearing
 
 
 class Wish:
@@ -53,25 +52,36 @@ class Listener:
         self._log = log
         self._clock = clock
         self._blocks: list[_Block | Wish] = []
+        self._speaking: _Block | None = None
+        """What the next word belongs to, if it is of the same kind."""
         self._stop: Stop | None = None
 
     async def listen(self, model: Model, prompt: Prompt) -> Stop:
-        with hearing_delays(self._hear_delay):
-            async with aclosing(model.stream(prompt)) as stream:
+        with Hearing(self._hear_delay):
+            stream = model.stream(prompt)
+            try:
                 async for event in stream:
                     self._hear(event)
+            except BaseException:
+                # one that came to its end has nothing left to close
+                await stream.aclose()
+                raise
         if self._stop is None:
             raise ModelFault("The model's answer broke off.", hint="Send the message again.")
         return self._stop
 
     def parts(self, inputs: dict[str, object]) -> tuple[Part, ...]:
         """What was said, in its order; `inputs` has the calls' inputs as they were understood."""
-        return tuple(_part(block, inputs) for block in self._blocks)
+        return tuple([_part(block, inputs) for block in self._blocks])
 
     def _hear_delay(self, sentence: str) -> None:
         self._log.say(ModelDelayed(sentence))
 
     def _hear(self, event: ModelEvent) -> None:
+        # by far the most frequent
+        if type(event) is TextDelta:
+            self._add(event.text, reasoning=False)
+            return
         match event:
             case TextDelta(text=text):
                 self._add(text, reasoning=False)
@@ -79,6 +89,8 @@ class Listener:
                 self._add(text, reasoning=True)
             case ReasoningDone(echo=echo):
                 self._block(reasoning=True).echo = echo
+                # a finished reasoning item is closed: what follows it is another one
+                self._speaking = None
             case CallStart() | InputDelta() | CallDone():
                 self._hear_wish(event)
             case Stop():
@@ -91,6 +103,7 @@ class Listener:
             wish = Wish(self._clock.fresh("call"), event)
             self.wishes[event.index] = wish
             self._blocks.append(wish)
+            self._speaking = None
             self._log.say(CallBegun(wish.call_id, wish.tool))
             return
         wish = self.wishes[event.index]
@@ -102,18 +115,17 @@ class Listener:
     def _add(self, text: str, *, reasoning: bool) -> None:
         if not text:
             return
-        text = whole(text)
+        if not text.isascii():
+            text = whole(text)
         block = self._block(reasoning=reasoning)
         block.pieces.append(text)
         said = ReasoningAdded(block.number, text) if reasoning else TextAdded(block.number, text)
         self._log.say(said)
 
     def _block(self, *, reasoning: bool) -> _Block:
-        last = self._blocks[-1] if self._blocks else None
-        # a finished reasoning item is closed: what follows it is another one
-        if isinstance(last, _Block) and last.reasoning is reasoning and last.echo is None:
-            return last
-        block = _Block(len(self._blocks), reasoning=reasoning)
+        if self._speaking is not None and self._speaking.reasoning is reasoning:
+            return self._speaking
+        block = self._speaking = _Block(len(self._blocks), reasoning=reasoning)
         self._blocks.append(block)
         return block
 

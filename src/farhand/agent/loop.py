@@ -6,6 +6,7 @@ here changes anything any more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -26,8 +27,7 @@ from farhand.core.event import (
     StepStarted,
 )
 from farhand.core.run import Run, RunState
-from farhand.core.thread import AssistantMessage, Message, ResultsMessage
-from farhand.core.tool import Executor
+from farhand.core.thread import Asked, AssistantMessage, Message, ResultsMessage
 from farhand.errors import LostClaim, ModelFault
 from farhand.models.base import Prompt, Remembering, Stop
 from farhand.store.base import InsertMessage, Write, WriteRun
@@ -139,7 +139,7 @@ async def _store(work: Work, step: Step, opened: list[Opened], stop: Stop) -> St
     """The message, its calls and their events in one transaction: none of them exists without the others."""
     number = step.message.step
     finished = StepFinished(number, stop.reason, stop.usage)
-    told: tuple[Event, ...] = (*(each.event for each in opened), finished)
+    told: tuple[Event, ...] = (*[each.event for each in opened], finished)
     writes = (*_unsaved(work), *_insert(work, step.message))
     calls = [(each.call, each.tool) for each in opened]
     work.messages.append(step.message)
@@ -160,17 +160,17 @@ async def _store(work: Work, step: Step, opened: list[Opened], stop: Stop) -> St
 async def _settle(work: Work, step: Step) -> bool:
     """True when every call of the step has its outcome; False when the run was parked."""
     kit, run = work.kit, work.log.run
-    calls = step.calls
+    calls, asked = step.calls, step.message.asked
     if await execute(kit, calls, run, opened_here=step.opened_here):
         calls = await _see(work, step.message.step)
-    while not _has_all(step, calls):
+    while not _have_all(calls, asked):
         if any(call.blocks for call in calls):
             answered = await wait_or_park(kit, work.log, work.hold, calls)
             if answered is None:
                 return False
             calls = answered
         # what a person said yes to meanwhile, be it while a tool was running
-        if await execute(kit, calls, run) or not _has_all(step, calls):
+        if await execute(kit, calls, run) or not _have_all(calls, asked):
             calls = await _see(work, step.message.step)
     if calls:
         work.unsaved = results_of(step.message, calls)
@@ -178,10 +178,10 @@ async def _settle(work: Work, step: Step) -> bool:
     return True
 
 
-def _has_all(step: Step, calls: list[Call]) -> bool:
+def _have_all(calls: list[Call], asked: Sequence[Asked]) -> bool:
     """Whether every call that the model asked for has its outcome: it is never asked again without."""
     settled = {call.call_id for call in calls if call.outcome is not None}
-    return all(asked.call_id in settled for asked in step.message.asked)
+    return len(settled) >= len(asked) and settled.issuperset([each.call_id for each in asked])
 
 
 async def _see(work: Work, step: int) -> list[Call]:
@@ -215,7 +215,9 @@ def _trouble(work: Work) -> tuple[str, str] | None:
     limits, run = work.kit.settings.limits, work.log.run
     if run.step >= limits.max_steps:
         return "max_steps", f"The model was asked {limits.max_steps} times without coming to an answer."
-    stuck = stuck_on(work.messages, run.run_id, limits.same_failure)
+    # each failure took a step
+    enough = run.step >= limits.same_failure
+    stuck = stuck_on(work.messages, run.run_id, limits.same_failure) if enough else None
     if stuck is None:
         return None
     return (
@@ -226,8 +228,9 @@ def _trouble(work: Work) -> tuple[str, str] | None:
 
 def _state_with(calls: list[Call]) -> RunState:
     """Waiting, if only a person or a far hand can move the step on."""
-    own = any(call.executor is Executor.SERVER and call.outcome is None and not call.blocks for call in calls)
-    return RunState.WAITING if not own and any(call.blocks for call in calls) else RunState.RUNNING
+    open_calls = [call for call in calls if call.outcome is None]
+    waits = bool(open_calls) and all(call.blocks for call in open_calls)
+    return RunState.WAITING if waits else RunState.RUNNING
 
 
 def _unsaved(work: Work) -> tuple[Write, ...]:

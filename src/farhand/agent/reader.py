@@ -6,7 +6,6 @@ up the run or another reader.
 
 from __future__ import annotations
 
-import asyncio
 from types import TracebackType
 from typing import Self
 
@@ -30,7 +29,6 @@ from farhand.store.hub import Watch
 
 PAGE = 200
 SPOKEN_SOON_SEC = 0.5
-WORDS_SEC = 0.001
 
 
 class Reader:
@@ -48,7 +46,6 @@ class Reader:
         self._whole = after == START
         self._ahead = Ahead()
         self._believes = 0.0
-        self._heard_at = 0.0
 
     def __enter__(self) -> Self:
         self._watch.__enter__()
@@ -87,24 +84,17 @@ class Reader:
                 # what was written between the two looks is the last there is
                 stored, _ = await self._stored()
                 return stored or None
-        if self._store.hub.closed and not self._watch.news:
+        if self._watch.news:
+            return self._heard()
+        if self._store.hub.closed:
             self.cut = True
             return None
         recheck, self._believes = self._believes or self._store.hub.recheck, 0.0
-        if not await self._watch.wait(min(seconds, recheck)):
-            # nothing was heard: perhaps it was lost, so the record is asked
-            self._behind = True
-            return []
-        await self._let_words_gather()
-        return self._heard()
-
-    async def _let_words_gather(self) -> None:
-        """The first word leaves at once; who had one a moment ago gets the next ones together."""
-        now = asyncio.get_running_loop().time()
-        left = self._heard_at + WORDS_SEC - now
-        if left > 0 and _is_word(self._watch.news[-1]):
-            await asyncio.sleep(left)
-        self._heard_at = now
+        if await self._watch.wait(min(seconds, recheck)):
+            return self._heard()
+        # nothing was heard: perhaps it was lost, so the record is asked
+        self._behind = True
+        return []
 
     async def _stored(self) -> tuple[list[Entry], bool]:
         """The next page of the journal, and whether the reader has caught up with it."""
@@ -138,10 +128,30 @@ class Reader:
         if self._watch.lost or self._behind:
             self._watch.news.clear()
             self._behind = True
-        return joined(fresh) if len(fresh) > 1 else fresh
+        return joined(fresh)
 
     def _fresh(self, entries: list[Entry]) -> list[Entry]:
         """What of these is new. A hole means that something was not heard: the rest comes from the store."""
+        if entries and self._has_all_before(entries):
+            self.at = entries[-1].end
+            return entries
+        return self._sort_out(entries)
+
+    def _has_all_before(self, entries: list[Entry]) -> bool:
+        """Whether all of these are new and follow directly, in a run that was never taken over: as nearly
+        always."""
+        first, at = entries[0], self.at
+        is_next = first.seq == at.seq + 1 and first.offset == 0
+        goes_on = first.seq == at.seq and 0 < first.offset == at.offset
+        return (
+            (is_next or goes_on)
+            and entries[-1].seq - first.seq == len(entries) - 1
+            and not at.takeover
+            and self._ahead.first is None
+            and _TAKEOVERS.isdisjoint([type(entry.event) for entry in entries])
+        )
+
+    def _sort_out(self, entries: list[Entry]) -> list[Entry]:
         fresh: list[Entry] = []
         for entry in entries:
             end = entry.end
@@ -213,6 +223,9 @@ async def _last_takeover(store: Store, run: Run, position: Position) -> int:
     return max(map(_takeover_in, await told_until(store, run, position)), default=0)
 
 
+_TAKEOVERS = frozenset({RunResumed, StepDiscarded})
+
+
 def _takeover_in(entry: Entry) -> int:
     """Its number, if it is one: what was told under this number or a later one before it may be lost."""
     event = entry.event
@@ -239,13 +252,11 @@ def rest_of(entry: Entry, at: Position) -> Entry | None:
     return replace(entry, offset=at.offset, event=replace(event, text=event.text[at.offset - entry.offset :]))
 
 
-def _is_word(told: object) -> bool:
-    """Whether the last thing told is something that the model is saying."""
-    return isinstance(told, list) and isinstance(told[-1].event, DELTAS)
-
-
 def joined(entries: list[Entry]) -> list[Entry]:
     """Pieces of one entry as one piece: what has queued up leaves together."""
+    if not entries or entries[-1].seq - entries[0].seq == len(entries) - 1:
+        # each has a number of its own
+        return entries
     kept = [entries[0]]
     pieces: list[str] = []
     for entry in entries[1:]:

@@ -131,7 +131,7 @@ async def _begin(
 
 def _bound(place: Place, message: UserMessage) -> tuple[Write, ...]:
     """Files in the message go with the thread from now on."""
-    refs = tuple(part.ref for part in message.parts if isinstance(part, File))
+    refs = tuple([part.ref for part in message.parts if isinstance(part, File)])
     return (BindFiles(place.owner, place.thread_id, refs),) if refs else ()
 
 
@@ -191,6 +191,6 @@ def _new_run(kit: Kit, place: Place, hold_for: float) -> Run:
 
 def _thread(kit: Kit, place: Place, message: UserMessage) -> Thread:
     now = kit.store.now()
-    names = (part.name for part in message.parts if isinstance(part, File))
+    names = [part.name for part in message.parts if isinstance(part, File)]
     title = printable(text_of(message) or ", ".join(names))[:TITLE_CHARS]
     return Thread(owner=place.owner, thread_id=place.thread_id, title=title, created_at=now, updated_at=now)

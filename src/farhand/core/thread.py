@@ -79,7 +79,7 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
 
     @property
     def asked(self) -> tuple[Asked, ...]:
-        return tuple(part for part in self.parts if isinstance(part, Asked))
+        return tuple([part for part in self.parts if isinstance(part, Asked)])
 
 
 class Resolved(Struct, frozen=True, gc=False):
@@ -109,10 +109,11 @@ Message: TypeAlias = UserMessage | AssistantMessage | ResultsMessage
 
 def printable(text: str) -> str:
     """In one line, without characters that nobody sees and that may turn the rest around."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    shown = text if text.isprintable() else "".join([char if char.isprintable() else " " for char in text])
+    return " ".join(shown.split())
 
 
 def text_of(message: Message) -> str:
     if isinstance(message, ResultsMessage):
         return ""
-    return "".join(part.text for part in message.parts if isinstance(part, Text))
+    return "".join([part.text for part in message.parts if isinstance(part, Text)])

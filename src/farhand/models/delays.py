@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import email.utils
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextvars import ContextVar
+from types import TracebackType
 from typing import Any, Protocol, TypeAlias
 
 from farhand.clock import SystemClock
@@ -23,26 +23,29 @@ LONGEST_WAIT_SEC = 120.0
 Listening: TypeAlias = Callable[[str], None]
 
 
-class _Hearing:
-    """Who listens, and whether the last try got an answer: a connection that failed gives none."""
+class Hearing:
+    """Within this, `listening` is told of every delay, as a sentence.
+
+    Also keeps whether the last try got an answer: a connection that failed gives none.
+    """
+
+    __slots__ = ("_before", "answered", "listening")
 
     def __init__(self, listening: Listening) -> None:
         self.listening = listening
         self.answered = True
 
+    def __enter__(self) -> None:
+        self._before = _hearing.set(self)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _hearing.reset(self._before)
+
 
 _clock = SystemClock()
-_hearing: ContextVar[_Hearing | None] = ContextVar("farhand_delays", default=None)
-
-
-@contextmanager
-def hearing_delays(listening: Listening) -> Iterator[None]:
-    """Within this, `listening` is told of every delay, as a sentence."""
-    token = _hearing.set(_Hearing(listening))
-    try:
-        yield
-    finally:
-        _hearing.reset(token)
+_hearing: ContextVar[Hearing | None] = ContextVar("farhand_delays", default=None)
 
 
 def tell_delay(sentence: str) -> None:

@@ -85,7 +85,7 @@ class Door:
             raise ShuttingDown("The server is about to stop.", hint="Come back in a moment; nothing is lost.")
         heads = self._screen.check(scope)
         principal = self._local(scope, heads) if self._authenticate is None else await self._ask(scope, heads)
-        if not _may(principal, needs):
+        if needs not in principal.scopes and not _may(principal, needs):
             named = needs.replace("|", "' or '").replace("&", "' and '")
             raise NotAllowed(f"This sign-in has no scope '{named}'.", hint="Use one that has it.")
         return principal
@@ -176,7 +176,7 @@ class Door:
         assert self._authenticate is not None, "asked only where there is a hook"
         try:
             answer = self._authenticate(HTTPConnection(scope))
-            if isawaitable(answer):
+            if type(answer) is not Principal and isawaitable(answer):
                 async with asyncio.timeout(HOOK_WITHIN_SEC):
                     answer = await answer
         except HTTPException as error:
@@ -227,9 +227,9 @@ def _is_principal(answer: object) -> bool:
     if not isinstance(answer, Principal):
         return False
     # a struct takes whatever it is made with; a number as the subject would be nobody's space
-    names: list[object] = [answer.tenant, answer.subject]
     scopes: object = answer.scopes
-    return all(map(_can_be_stored, names)) and isinstance(scopes, frozenset | set)
+    is_named = _can_be_stored(answer.tenant) and _can_be_stored(answer.subject)
+    return is_named and isinstance(scopes, frozenset | set)
 
 
 def _can_be_stored(name: object) -> bool:

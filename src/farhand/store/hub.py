@@ -214,11 +214,12 @@ def tell_commit(
     """What every backend tells after a commit: new events, moved calls, runs that could go on, feeds that
     grew. A call that was opened is among `calls` only if a registered client is asked for it."""
     for run_id, run in runs.items():
+        if run.blockers == 0:
+            # first, so that what the run says next may leave together with what is told here
+            hub.tell(WAKE if run.parked else freed(run_id), run)
         added = entries[run_id]
         if added:
             hub.tell(run_id, added)
-        if run.blockers == 0:
-            hub.tell(WAKE if run.parked else freed(run_id), run)
     for call in calls:
         hub.tell(call.call_id, call)
         if call.client_id is not None:

@@ -25,6 +25,8 @@ from farhand.tools.wording import refusal
 
 log = logging.getLogger("farhand.tools")
 
+_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
+
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
@@ -82,7 +84,7 @@ class DeclaredTool(Generic[P, R_co]):
         if complaint is not None:
             return self._bad_input(complaint)
         try:
-            text = json.dumps(input, allow_nan=False, ensure_ascii=False).encode()
+            text = _encode(input).encode()
         except (ValueError, TypeError, RecursionError):
             return self._bad_input(why_not_json(input))
         if self._arguments is None:

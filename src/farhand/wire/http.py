@@ -33,7 +33,9 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 async def read_body(receive: Receive, headers: Iterable[Header], limit: int, within: float = 10.0) -> bytes:
     """The whole body: at most `limit` bytes, arrived within so many seconds."""
-    _check_length(_find(headers, b"content-length"), limit)
+    length = _find(headers, b"content-length")
+    if length is not None:
+        _check_length(length, limit)
     first = Begun(receive())
     # most bodies are here together with their head
     if first.is_done and not first.value.get("more_body", False):
@@ -106,9 +108,7 @@ def _find(headers: Iterable[Header], wanted: bytes) -> bytes | None:
     return None
 
 
-def _check_length(length: bytes | None, limit: int) -> None:
-    if length is None:
-        return
+def _check_length(length: bytes, limit: int) -> None:
     if not length.isdigit():
         raise Malformed("Content-Length is not a number.")
     # nineteen digits pass every limit, and a longer number would only cost time

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from farhand.models.delays import LONGEST_WAIT_SEC, hearing_delays, wait_asked_for, watch, watching
+from farhand.models.delays import LONGEST_WAIT_SEC, Hearing, wait_asked_for, watch, watching
 from tests.requirement import requirement
 
 pytestmark = requirement("models:retries")
@@ -24,7 +24,7 @@ class Answered:
 
 async def told(answered: Answered, max_retries: int = 2) -> list[str]:
     heard: list[str] = []
-    with hearing_delays(heard.append):
+    with Hearing(heard.append):
         await watch("Acme", max_retries)(answered)
     return heard
 
@@ -106,7 +106,7 @@ async def test_a_connection_that_failed_is_told_when_it_is_tried_again() -> None
     (asks,), (hears,) = hooks["request"], hooks["response"]
     heard: list[str] = []
     first, second, third = (Sent({"x-stainless-retry-count": str(tried)}) for tried in range(3))
-    with hearing_delays(heard.append):
+    with Hearing(heard.append):
         await asks(first)
         assert heard == []
         await asks(second)
