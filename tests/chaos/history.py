@@ -14,9 +14,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
-UNDER_WAY_SEC = 0.5
-"""For so long after its time an entry may be on its way into the record, over a line that hangs."""
-
 
 class Told(StrEnum):
     """What a sender was answered; `NOTHING` if the line broke first."""
@@ -83,8 +80,6 @@ class Line:
     is_optional: bool = False
     is_discarded: bool = False
     is_takeover: bool = False
-    at: float = 0.0
-    """When it was stored."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +87,9 @@ class Gap:
     """A reader showed a position that the server had given, and was told that it is not known there."""
 
     seq: int
+    offset: int
     takeover: int
     """The last one that the reader had heard of."""
-    asked_at: float
 
 
 @dataclass(frozen=True)
@@ -269,18 +264,13 @@ def _faults_of_line(line: Line, heard: str | None) -> Iterator[str]:
 
 
 def _lost_places(history: History) -> Iterator[str]:
-    """A place is lost where words were: behind a takeover that the reader has not heard of, or, for whoever
-    is back at once at another worker, where they are not stored yet."""
+    """A place is lost where words were: behind a takeover that the reader has not heard of."""
     for talk in history.talks:
         for gap in talk.gaps:
-            if not any(_excuses(line, gap) for line in talk.journal):
-                yield f"lost place: {talk.thread_id} was at {gap.seq} and was told that it is unknown"
-
-
-def _excuses(line: Line, gap: Gap) -> bool:
-    if line.is_takeover:
-        return gap.takeover < line.seq <= gap.seq
-    return line.seq == gap.seq and line.at > gap.asked_at - UNDER_WAY_SEC
+            if not any(line.is_takeover and gap.takeover < line.seq <= gap.seq for line in talk.journal):
+                there = next((line.text for line in talk.journal if line.seq == gap.seq), None)
+                place = f"{gap.seq}.{gap.offset}.{gap.takeover}, where the journal has {there!r}"
+                yield f"lost place: {talk.thread_id} was at {place}, and was told that it is unknown"
 
 
 def _wrong_endings(history: History) -> Iterator[str]:

@@ -58,8 +58,8 @@ def good() -> History:
                 is_finished=True,
                 journal=[
                     Line(1, "", is_silent=True),
-                    Line(2, "cut sho", is_discarded=True, at=8.0),
-                    Line(3, "", is_silent=True, is_takeover=True, at=9.0),
+                    Line(2, "cut sho", is_discarded=True),
+                    Line(3, "", is_silent=True, is_takeover=True),
                     Line(4, "Hello there."),
                     Line(5, "output c1"),
                 ],
@@ -69,7 +69,7 @@ def good() -> History:
                     Heard(4, 12, " there."),
                     Heard(5, 0, "output c1"),
                 ],
-                gaps=[Gap(3, 0, asked_at=10.0), Gap(2, 0, asked_at=0.0)],
+                gaps=[Gap(3, 0, takeover=0), Gap(4, 2, takeover=0)],
                 endings=[Ending(0, 0, is_whole=False), Ending(1, 0, is_whole=True)],
             ),
             Talk("t2", is_finished=True),
@@ -175,11 +175,11 @@ def _look_up_what_is_known(history: History) -> None:
 
 
 def _lose_a_place(history: History) -> None:
-    history.talks[0].gaps.append(Gap(4, 3, asked_at=10.0))
+    history.talks[0].gaps.append(Gap(4, 0, takeover=3))
 
 
 def _lose_a_place_before_the_takeover(history: History) -> None:
-    history.talks[0].gaps.append(Gap(2, 0, asked_at=8.6))
+    history.talks[0].gaps.append(Gap(2, 3, takeover=0))
 
 
 def _say_over_what_was_answered(history: History) -> None:

@@ -40,6 +40,8 @@ from farhand.tools.toolbox import Toolbox, ToolSource
 log = logging.getLogger("farhand.runs")
 
 JUST_ENDED_SEC = 60.0
+TAKEN_OVER_SEC = 5.0
+"""So long after its lease a dead worker's run goes on elsewhere, at the latest."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +268,8 @@ class Farhand:
 
     async def knows(self, run: Run, position: Position) -> bool:
         """Whether the journal has this position, so that exactly the rest of it can be told."""
-        return await knows(self.kit.store, run, position)
+        within = self.settings.patience.lease + TAKEN_OVER_SEC
+        return await knows(self.kit.store, run, position, within=within)
 
     async def told_until(self, run: Run, position: Position) -> list[Entry]:
         """What a reader at this position has been told."""

@@ -27,7 +27,7 @@ from farhand.core.event import (
 )
 from farhand.core.run import Run, RunState
 from farhand.errors import LostClaim
-from farhand.store.base import ClaimRun, Committed, ParkRun, Stale, WriteRun
+from farhand.store.base import ClaimRun, Commit, Committed, ParkRun, Stale, WriteRun
 from farhand.store.hub import freed
 
 
@@ -109,15 +109,31 @@ async def park(kit: Kit, log: RunLog) -> bool:
 async def resume(kit: Kit, stray: Run, *, held_here: bool = False) -> Run | None:
     """Claims a run that nobody advances; None if somebody was faster or it has ended.
 
-    A step that a crash cut in mid-word is closed with the claim, for those who saw it, and asked again.
     `held_here` says that the claim on the run is this process's own, from before.
     """
-    cut = not stray.parked and isinstance(await _last_word(kit, stray), _SPOKEN)
-    resumed = RunResumed(taken_over=not stray.parked)
-    told = (StepDiscarded(stray.step + 1), resumed) if cut else (resumed,)
-    claim = ClaimRun(stray.run_id, kit.lease_sec, by_force=held_here)
-    commit = await kit.store.commit(claim, WriteRun(run_id=stray.run_id, events=told))
-    return commit.runs[stray.run_id] if isinstance(commit, Committed) else None
+    run: Run | None = stray
+    while run is not None and run.fence == stray.fence:
+        commit = await _claim(kit, run, by_force=held_here)
+        if isinstance(commit, Committed):
+            return commit.runs[stray.run_id]
+        if commit.why != "grown":
+            return None
+        # an answer came in between: the claim is for what is there now
+        run = await kit.store.get_run(stray.owner, stray.run_id)
+    return None
+
+
+async def _claim(kit: Kit, run: Run, *, by_force: bool) -> Commit:
+    """A step that a crash cut in mid-word is closed with the claim, for those who saw it, and asked again.
+
+    Only the run as it was looked at is claimed: one that another worker has advanced since may be cut where
+    it was whole, and what that worker said and did not store is marked by nothing but the takeover.
+    """
+    cut = not run.parked and isinstance(await _last_word(kit, run), _SPOKEN)
+    resumed = RunResumed(taken_over=not run.parked)
+    told = (StepDiscarded(run.step + 1), resumed) if cut else (resumed,)
+    claim = ClaimRun(run.run_id, kit.lease_sec, by_force=by_force, seen=run)
+    return await kit.store.commit(claim, WriteRun(run_id=run.run_id, events=told))
 
 
 async def _last_word(kit: Kit, run: Run) -> Event | None:

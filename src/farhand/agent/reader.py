@@ -11,7 +11,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from farhand.agent.ahead import Ahead
+from farhand.agent.ahead import AT_MOST, Ahead
 from farhand.core.event import (
     DELTAS,
     START,
@@ -24,6 +24,7 @@ from farhand.core.event import (
 )
 from farhand.core.principal import Owner
 from farhand.core.run import Run
+from farhand.errors import ShuttingDown
 from farhand.store.base import Store
 from farhand.store.hub import Watch
 
@@ -177,13 +178,14 @@ class Reader:
 
 async def step_end(store: Store, run: Run, step: int) -> Position:
     """The position right after this step of the run; the journal's end if it is not there."""
-    after = 0
+    after = takeover = 0
     while page := await store.events(run.owner, run.run_id, after=after, limit=PAGE):
         for entry in page:
+            takeover = _takeover_in(entry) or takeover
             if isinstance(entry.event, StepFinished) and entry.event.step == step:
-                return Position(entry.seq)
+                return Position(entry.seq, 0, takeover)
         after = page[-1].seq
-    return Position(after)
+    return Position(after, 0, takeover)
 
 
 async def told_until(store: Store, run: Run, position: Position) -> list[Entry]:
@@ -199,28 +201,38 @@ async def told_until(store: Store, run: Run, position: Position) -> list[Entry]:
     return told
 
 
-async def knows(store: Store, run: Run, position: Position) -> bool:
+async def knows(store: Store, run: Run, position: Position, *, within: float = SPOKEN_SOON_SEC) -> bool:
     """False for a position that no reader of this journal can have reached.
 
-    One just behind its end may be of words that are told and not stored yet: those are stored in a moment.
+    One behind its end may be of words that are told and not stored yet. Whoever says them stores them in a
+    moment, or later if the store is slow, or never: then another takes the run over. The journal is asked
+    until it says which, or for so many seconds.
     """
-    if position == START:
-        return True
+    now: Run | None = run
+    until = _now() + within
     with store.hub.watch(run.run_id) as watch:
-        for _ in range(2):
-            found = await store.events(run.owner, run.run_id, after=position.seq - 1, limit=1)
-            if found:
-                return (
-                    _has(found[0], position)
-                    and await _last_takeover(store, run, position) == position.takeover
-                )
-            await watch.wait(SPOKEN_SOON_SEC)
-    return False
+        while True:
+            told = await told_until(store, run, position)
+            if max(map(_takeover_in, told), default=0) != position.takeover:
+                return False
+            end = told[-1].end if told else START
+            if end.seq == position.seq:
+                return end.offset == position.offset
+            left = until - _now()
+            if now is None or not _may_be_said(now, position) or left <= 0:
+                return False
+            if store.hub.closed:
+                raise ShuttingDown("The server is about to stop.", hint="Resume the stream in a moment.")
+            # what is heard here may be told and not stored, too
+            watch.news.clear()
+            await watch.wait(min(left, SPOKEN_SOON_SEC))
+            now = await store.get_run(run.owner, run.run_id)
 
 
-async def _last_takeover(store: Store, run: Run, position: Position) -> int:
-    """Its number, up to this position; 0 if there was none."""
-    return max(map(_takeover_in, await told_until(store, run, position)), default=0)
+def _may_be_said(run: Run, position: Position) -> bool:
+    """Whether the model may be speaking, and so much ahead of the journal: while the run waits, all that was
+    told is stored."""
+    return run.active and run.blockers == 0 and not run.parked and position.seq <= run.last_seq + AT_MOST
 
 
 _TAKEOVERS = frozenset({RunResumed, StepDiscarded})
@@ -232,12 +244,6 @@ def _takeover_in(entry: Entry) -> int:
     if isinstance(event, RunResumed):
         return entry.seq if event.taken_over else 0
     return entry.seq if isinstance(event, StepDiscarded) else 0
-
-
-def _has(entry: Entry, position: Position) -> bool:
-    event = entry.event
-    length = len(event.text) if isinstance(event, DELTAS) else 0
-    return entry.seq == position.seq and position.offset <= length
 
 
 def rest_of(entry: Entry, at: Position) -> Entry | None:
@@ -302,3 +308,7 @@ def _ends_in_step(page: list[Entry]) -> bool:
         if isinstance(entry.event, StepStarted | StepFinished | StepDiscarded):
             return isinstance(entry.event, StepStarted)
     return False
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

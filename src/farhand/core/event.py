@@ -277,6 +277,36 @@ def parse_position(text: str) -> Position | None:
     return None if found is None else Position(int(found[1]), int(found[2] or 0), int(found[3] or 0))
 
 
+class Bookmark(Struct, frozen=True, gc=False):
+    """A position, and which run it is in: in another run of the thread the same numbers mean other events.
+
+    `mark` is empty where a reader does not say; then it means the current run.
+    """
+
+    position: Position
+    mark: str = ""
+
+    def is_in(self, run_id: str) -> bool:
+        return self.mark in ("", mark_of(run_id))
+
+
+def mark_of(run_id: str) -> str:
+    """Enough of a run's id to tell the runs of one thread apart."""
+    return run_id.removeprefix("run_")[:8]
+
+
+def parse_bookmark(text: str) -> Bookmark | None:
+    """None for anything but a position, or a position with `~` and a mark behind it."""
+    place, tilde, mark = text.partition("~")
+    position = parse_position(place)
+    if position is None or (tilde and _MARK.fullmatch(mark) is None):
+        return None
+    return Bookmark(position, mark)
+
+
+_MARK = re.compile(r"[A-Za-z0-9_-]{1,8}")
+
+
 def join(first: Delta, second: Delta) -> Delta | None:
     """Both as one, or None if they belong to different blocks."""
     if not is_same_block(first, second):

@@ -128,7 +128,10 @@ _REFUSALS: Mapping[str, object] = {
     },
 }
 
-_POSITION: Schema = {"type": "string", "pattern": r"^[0-9]{1,18}(\.[0-9]{1,18})?$"}
+_POSITION: Schema = {
+    "type": "string",
+    "pattern": r"^[0-9]{1,15}(\.[0-9]{1,15}(\.[1-9][0-9]{0,14})?)?(~[A-Za-z0-9_-]{1,8})?$",
+}
 # one that is not known is answered with a gap, and everything
 _ANY_POSITION: Schema = {"type": "string"}
 _AFTER = Parameter("after", _POSITION)

@@ -106,12 +106,13 @@ class SwapCall(Struct, frozen=True, gc=False):
 
 
 class ClaimRun(Struct, frozen=True, gc=False):
-    """Takes the run: a new fence, a new lease, no longer parked. Guard: `active`, and, unless `by_force`,
-    parked or with a lapsed lease."""
+    """Takes the run: a new fence, a new lease, no longer parked. Guard: `active`; where it is given, as it
+    was `seen`, by its fence and its last number; and, unless `by_force`, parked or with a lapsed lease."""
 
     run_id: str
     lease_sec: float
     by_force: bool = False
+    seen: Run | None = None
 
 
 class WriteRun(Struct, frozen=True, gc=False, kw_only=True):
@@ -220,8 +221,9 @@ Write: TypeAlias = (
 )
 
 Why: TypeAlias = Literal[
-    "exists", "active", "missing", "version", "overdue", "in_time", "fence", "held", "ended", "nothing_open"
-]
+    "exists", "active", "missing", "version", "overdue", "in_time",
+    "fence", "grown", "held", "ended", "nothing_open",
+]  # fmt: skip
 
 
 class Stale(Struct, frozen=True, gc=False):

@@ -30,6 +30,10 @@ def why_not_swap(write: SwapCall, *, version: int, deadline: float | None, now: 
 def claimed(run: Run, write: ClaimRun, now: float) -> Run | Why:
     if not run.active:
         return "ended"
+    if write.seen is not None and write.seen.fence != run.fence:
+        return "fence"
+    if write.seen is not None and write.seen.last_seq != run.last_seq:
+        return "grown"
     if not write.by_force and not run.parked and run.lease_until > now:
         return "held"
     lease_until = now + write.lease_sec

@@ -198,7 +198,9 @@ def _list(names: Iterable[str]) -> str:
 
 Fields: TypeAlias = Mapping[str, type]
 
-_EVENT = re.compile(r"(?:id: (?P<id>[0-9]+\.[0-9]+(?:\.[1-9][0-9]*)?)\n)?data: (?P<data>[^\r\n]*)")
+_EVENT = re.compile(
+    r"(?:id: (?P<id>[0-9]+\.[0-9]+(?:\.[1-9][0-9]*)?(?:~[A-Za-z0-9_-]+)?)\n)?data: (?P<data>[^\r\n]*)"
+)
 _WORDS = re.compile(r"(?P<kind>text|reasoning)-(?P<move>start|delta|end)")
 _COURSE = frozenset({"start", "start-step", "finish-step", "finish", "error", "abort", "message-metadata"})
 _FINISH_REASONS = frozenset({"stop", "length", "content-filter", "tool-calls", "error", "other"})

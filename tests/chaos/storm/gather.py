@@ -86,7 +86,7 @@ def journal_of(entries: Iterable[Entry]) -> list[Line]:
         is_takeover = isinstance(entry.event, StepDiscarded) or (
             isinstance(entry.event, RunResumed) and entry.event.taken_over
         )
-        lines.append(replace(_line(entry), is_takeover=is_takeover, at=entry.at))
+        lines.append(replace(_line(entry), is_takeover=is_takeover))
     return lines
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from typing import Any
 import httpx2
 
 from farhand.core.approval import Answer
+from farhand.core.event import Position, parse_bookmark
 from farhand.core.outcome import Failure, Outcome, Success, digest
 from farhand.testing.ui_stream import DONE, read_sse
 from tests.chaos.history import Ending, Gap, Heard, Sending, Told
@@ -66,7 +66,6 @@ class Person:
         self._is_held = dice.random() < 0.7
         self._is_posted = False
         self._position = "0.0"
-        self._asked_at = 0.0
         self._pending: list[Json] = []
         self._known: set[str] = set()
         self._group: asyncio.TaskGroup | None = None
@@ -91,7 +90,6 @@ class Person:
         client = self._client()
         if self._is_posted and self._position != "0.0":
             address = f"/api/chat/{self.chat}/stream?after={self._position}"
-            self._asked_at = time.time()
             async with client.stream("GET", address) as response:
                 yield response
             return
@@ -126,8 +124,8 @@ class Person:
         chunk: Json = {"type": DONE} if data == DONE else json.loads(data)
         if chunk["type"] == "data-gap":
             # our place is unknown there: all is told again from the start
-            at, _, takeover = (int(part) for part in f"{self._position}.0".split(".")[:3])
-            self.gaps.append(Gap(at, takeover, self._asked_at))
+            at = _place(self._position)
+            self.gaps.append(Gap(at.seq, at.offset, at.takeover))
             self.heard.clear()
             self._pending.clear()
             return
@@ -135,8 +133,8 @@ class Person:
         if position is None:
             return
         chunks, self._pending = self._pending, []
-        seq, offset = position.split(".")[:2]
-        self.heard.append(Heard(int(seq), int(offset), "".join(map(described, chunks))))
+        at = _place(position)
+        self.heard.append(Heard(at.seq, at.offset, "".join(map(described, chunks))))
         self._position = position
         for each in chunks:
             self._react(each)
@@ -230,6 +228,12 @@ def described(chunk: Json) -> str:
             return f"finish {chunk['finishReason']};"
         case _:
             return ""
+
+
+def _place(position: str) -> Position:
+    bookmark = parse_bookmark(position)
+    assert bookmark is not None, position
+    return bookmark.position
 
 
 def _ack(call_id: str, outcome: Outcome) -> Json:

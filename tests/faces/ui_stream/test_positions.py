@@ -12,6 +12,8 @@ import pytest
 from farhand.core.event import StepStarted
 from farhand.core.principal import LOCAL
 from farhand.models.scripted import Ask, Moment, Step, Think
+from farhand.store.address import open_store
+from farhand.testing import FakeClock
 from farhand.testing.ui_stream import Chunk, SseFrame, StreamChecker, read_sse
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
@@ -86,7 +88,8 @@ async def test_a_stored_answer_cut_at_every_position_is_completed_exactly(serve:
     whole = joined(uncut)
     positions = [(index, frame.id) for index, frame in enumerate(uncut) if frame.id is not None]
     assert len(positions) > 20
-    for index, position in positions:
+    # with the last one a reader has all of it
+    for index, position in positions[:-1]:
         rest = await frames_after(page.http, page.id, position)
         assert joined([*uncut[: index + 1], *rest]) == whole, f"cut at {position}"
 
@@ -127,7 +130,7 @@ async def test_words_heard_live_and_cut_at_every_delta_are_completed_from_the_st
     whole = joined(uncut)
     words = [frame.id for frame in uncut if "text-delta" in frame.data and frame.id is not None]
     assert len({position.partition(".")[0] for position in words}) < len(words), "several deltas of one event"
-    for index, frame in enumerate(uncut):
+    for index, frame in enumerate(uncut[:-1]):
         if frame.id is not None:
             rest = await frames_after(page.http, page.id, frame.id)
             assert joined([*uncut[: index + 1], *rest]) == whole, f"cut at {frame.id}"
@@ -188,7 +191,23 @@ async def test_a_position_that_nobody_can_have_is_told_so_and_gets_all(serve: Se
 
 
 @requirement("ui-stream:gap")
-@pytest.mark.parametrize("position", ["", "abc", "1.", "-1.0", "1.0.0", "1.0&after=2.0", "%ff", "1e3", "٣.0"])
+@pytest.mark.parametrize(
+    "position",
+    [
+        "",
+        "abc",
+        "1.",
+        "-1.0",
+        "1.0.0",
+        "1.0&after=2.0",
+        "%ff",
+        "1e3",
+        "٣.0",
+        "3.0~",
+        "3.0~a/b",
+        "3.0~123456789",
+    ],
+)
 async def test_what_is_no_position_is_refused(serve: Serve, position: str) -> None:
     page = Page((await serve(Scene(["Hello."]).agent)).http)
     await page.say("hi")
@@ -201,6 +220,69 @@ async def test_a_reader_without_a_position_gets_no_ids(serve: Serve) -> None:
     page = Page((await serve(Scene(["Hello."]).agent)).http)
     assert set((await page.say("hi")).ids) == {None}
     assert set((await page.resume()).ids) == {None}
+
+
+@requirement("ui-stream:late-rest")
+@pytest.mark.parametrize("address", ["memory:", "sqlite"])
+async def test_who_was_cut_gets_the_rest_however_late_and_who_was_not_gets_nothing(
+    serve: Serve, tmp_path: Path, address: str
+) -> None:
+    clock = FakeClock()
+    kept = await open_store(f"sqlite:///{tmp_path}/f.db" if address == "sqlite" else address, clock)
+    scene = rich()
+    page = Page((await serve(scene.agent, store=kept)).http)
+    await answered(page)
+    scene.gate("end").set()
+    await page.send()
+    uncut = await frames_after(page.http, page.id, "0.0")
+    clock.advance(3_600)
+    ids = [(index, frame.id) for index, frame in enumerate(uncut) if frame.id is not None]
+    for index, position in ids[:-1]:
+        rest = await frames_after(page.http, page.id, position)
+        assert joined([*uncut[: index + 1], *rest]) == joined(uncut), f"cut at {position}"
+    for query in ("", "?after=0.0", f"?after={ids[-1][1]}"):
+        response = await page.http.get(f"/api/chat/{page.id}/stream{query}")
+        assert (response.status_code, response.content) == (204, b""), query
+
+
+@requirement("ui-stream:late-rest")
+async def test_who_had_the_end_is_told_at_once_that_there_is_no_more(serve: Serve) -> None:
+    page = Page((await serve(Scene(["Hello."]).agent)).http)
+    await page.say("hi")
+    [last] = [frame.id for frame in await frames_after(page.http, page.id, "0.0") if frame.data == "[DONE]"]
+    response = await page.http.get(f"/api/chat/{page.id}/stream?after={last}")
+    assert (response.status_code, response.content) == (204, b"")
+
+
+@requirement("ui-stream:late-rest")
+@pytest.mark.parametrize("position", ["3.0", "999.0"])
+async def test_of_an_answer_that_was_removed_there_is_no_rest(serve: Serve, position: str) -> None:
+    clock = FakeClock()
+    kept = await open_store("memory:", clock)
+    page = Page((await serve(Scene(["Hello."]).agent, store=kept)).http)
+    await page.say("hi")
+    clock.advance(3_600)
+    await kept.purge(settled_before=clock.now())
+    response = await page.http.get(f"/api/chat/{page.id}/stream?after={position}")
+    assert (response.status_code, response.content) == (204, b"")
+
+
+@requirement("ui-stream:marks")
+async def test_a_position_in_an_older_answer_is_none_in_the_current_one(serve: Serve) -> None:
+    page = Page((await serve(Scene(["Hello there.", "Hello again."]).agent)).http)
+    await page.say("hi")
+    older = await frames_after(page.http, page.id, "0.0")
+    await page.say("once more")
+    current = await frames_after(page.http, page.id, "0.0")
+    for frame in older:
+        if frame.id is None:
+            continue
+        whole = joined(await frames_after(page.http, page.id, frame.id))
+        assert whole[1]["type"] == "data-gap", f"{frame.id} is in another answer"
+        assert [whole[0], *whole[2:]] == joined(current)
+    marks = [{str(frame.id).partition("~")[2] for frame in each if frame.id} for each in (older, current)]
+    assert [len(each) for each in marks] == [1, 1]
+    assert marks[0] != marks[1]
 
 
 async def _until_words(response: httpx2.Response) -> list[SseFrame]:

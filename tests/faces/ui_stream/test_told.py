@@ -20,7 +20,7 @@ def test_an_id_stands_on_the_last_frame_of_its_event_whatever_the_text_looks_lik
     encoder = Encoder(Chunks("run_1"), with_ids=True)
     entries = [Entry(1, StepStarted(1), 0.0), Entry(2, TextAdded(0, "data: {}\n\ndata: x"), 0.0)]
     events = list(parse([encoder.encode_events(entries)]))
-    assert [each.id for each in events] == ["1.0", "1.0", "1.0", "2.17"]
+    assert [each.id for each in events] == ["1.0~1", "1.0~1", "1.0~1", "2.17~1"]
     assert '"delta":"data: {}\\n\\ndata: x"' in events[-1].data
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from random import Random
 
 import pytest
@@ -31,6 +31,7 @@ from farhand.core.event import (
 from farhand.core.principal import LOCAL
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Thread
+from farhand.errors import ShuttingDown
 from farhand.models.scripted import Ask, Moment, Say, Step, Think
 from farhand.store.base import Committed, InsertRun, InsertThread, Store, WriteRun
 from farhand.store.memory import MemoryStore
@@ -348,6 +349,61 @@ async def test_a_position_in_words_that_are_stored_in_a_moment_is_known(store: S
     assert asked.result()
 
 
+@requirement("streams:position")
+async def test_a_position_in_words_that_a_slow_store_takes_late_is_known(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "SPOKEN_SOON_SEC", 0.001)
+    run = await _journal(store, StepStarted(1), state=RunState.RUNNING)
+    looks = 0
+
+    async def events(*values: object, **named: object) -> list[Entry]:
+        nonlocal looks
+        looks += 1
+        # the model goes on speaking, and what is heard of it is not stored either
+        store.hub.tell(run.run_id, [Entry(2, TextAdded(0, "o"), 0.0, looks)])
+        if looks == 10:
+            await _append(store, TextAdded(0, "hello"))
+        return await look(*values, **named)
+
+    look: Callable[..., Awaitable[list[Entry]]] = store.events
+    monkeypatch.setattr(store, "events", events)
+    assert await knows(store, run, Position(2, 3), within=PATIENCE_SEC)
+    assert looks >= 10
+
+
+@requirement("streams:takeover")
+async def test_a_place_in_words_that_may_still_be_stored_is_lost_with_the_takeover(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "SPOKEN_SOON_SEC", 0.001)
+    run = await _journal(store, StepStarted(1), state=RunState.RUNNING)
+    async with asyncio.timeout(PATIENCE_SEC), asyncio.TaskGroup() as group:
+        asked = group.create_task(knows(store, run, Position(5, 3), within=PATIENCE_SEC * 2))
+        await asyncio.sleep(0.01)
+        assert not asked.done(), "whoever speaks may store it yet"
+        await _append(store, StepDiscarded(1), RunResumed(taken_over=True))
+    assert not asked.result()
+
+
+@requirement("streams:position")
+async def test_a_place_ahead_of_a_run_that_says_nothing_is_not_waited_for(store: Store) -> None:
+    run = await _journal(store, StepStarted(1), state=RunState.RUNNING)
+    waiting = replace(run, blockers=1)
+    async with asyncio.timeout(PATIENCE_SEC):
+        for still in (waiting, replace(run, parked=True), replace(run, state=RunState.DONE)):
+            assert not await knows(store, still, Position(2, 3), within=PATIENCE_SEC * 2)
+        assert not await knows(store, run, Position(10_000, 3), within=PATIENCE_SEC * 2)
+
+
+@requirement("streams:cut")
+async def test_whoever_waits_to_be_known_is_sent_away_when_the_server_stops(store: Store) -> None:
+    run = await _journal(store, StepStarted(1), state=RunState.RUNNING)
+    store.hub.close()
+    with pytest.raises(ShuttingDown):
+        await knows(store, run, Position(2, 3), within=PATIENCE_SEC)
+
+
 @requirement("streams:takeover")
 async def test_a_place_in_words_that_were_lost_is_not_known_however_the_journal_goes_on(store: Store) -> None:
     # told live as 3 and 4 before the crash and never stored: "hello", and that a call was begun
@@ -393,6 +449,15 @@ async def test_the_end_of_a_step_is_found(store: Store, monkeypatch: pytest.Monk
     assert await step_end(store, run, 1) == Position(2)
     assert await step_end(store, run, 2) == Position(4)
     assert await step_end(store, run, 3) == Position(4)
+
+
+@requirement("streams:takeover")
+async def test_the_end_of_a_step_names_the_last_takeover_before_it(store: Store) -> None:
+    first: list[Event] = [StepStarted(1), StepDiscarded(1), RunResumed(taken_over=True), StepStarted(1)]
+    run = await _journal(store, *first, StepFinished(1, "calls"), state=RunState.RUNNING)
+    for end in (await step_end(store, run, 1), await step_end(store, run, 2)):
+        assert str(end) == "5.0.3"
+        assert await knows(store, run, end)
 
 
 @requirement("runs:journal")

@@ -14,9 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from farhand.agent.execute import execute
+from farhand.agent.park import resume
 from farhand.core.call import Phase
 from farhand.core.event import (
     CallSettled,
+    CallTaken,
     RunFinished,
     RunParked,
     RunResumed,
@@ -27,12 +29,13 @@ from farhand.core.event import (
 )
 from farhand.core.outcome import Cancelled, Failure, Success, TimedOut
 from farhand.core.principal import LOCAL
-from farhand.core.run import RunState
+from farhand.core.run import Run, RunState
 from farhand.core.settings import Patience, Settings
+from farhand.core.thread import Thread
 from farhand.models.scripted import Ask, Moment, Say, Step
 from farhand.models.scripted.model import Script
 from farhand.store.address import open_store
-from farhand.store.base import ClaimRun, WriteRun
+from farhand.store.base import ClaimRun, Committed, InsertRun, InsertThread, Store, WriteRun
 from farhand.testing import FakeClock
 from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import tool
@@ -346,3 +349,41 @@ async def test_a_tool_that_somebody_else_took_is_not_begun_by_whoever_reads_of_i
     for each in (work, twice):
         each.may_end.set()
     await on.told(run)
+
+
+@requirement("streams:takeover")
+async def test_a_run_that_went_on_since_it_was_found_parked_is_not_claimed_as_it_was(
+    store: Store, clock: FakeClock
+) -> None:
+    kit = Stage(store, clock, ["never"]).farhand.kit
+    found = await _stray(store, parked=True)
+    # another worker goes on with it, says something and is gone
+    said = (RunResumed(), StepStarted(1), TextAdded(0, "Half an ans"))
+    await store.commit(ClaimRun(found.run_id, 0.0), WriteRun(run_id=found.run_id, events=said))
+    assert await resume(kit, found) is None, "its step is cut, and this worker does not know it"
+    now = await store.get_run(LOCAL, found.run_id)
+    assert now is not None
+    assert await resume(kit, now) is not None
+    told = [entry.event for entry in await store.events(LOCAL, found.run_id)]
+    assert told == [*said, StepDiscarded(1), RunResumed(taken_over=True)]
+
+
+@requirement("streams:takeover")
+@pytest.mark.parametrize("held_here", [False, True])
+async def test_a_run_that_an_answer_came_to_since_it_was_found_is_claimed_as_it_is_now(
+    store: Store, clock: FakeClock, held_here: bool
+) -> None:
+    kit = Stage(store, clock, ["never"]).farhand.kit
+    found = await _stray(store, parked=False)
+    await store.commit(WriteRun(run_id=found.run_id, events=(CallTaken("c", "tab"),)))
+    claimed = await resume(kit, found, held_here=held_here)
+    assert claimed is not None
+    assert (claimed.fence, claimed.last_seq) == (found.fence + 1, 2)
+
+
+async def _stray(store: Store, *, parked: bool) -> Run:
+    """Nobody advances it, though it could go on."""
+    thread = Thread(owner=LOCAL, thread_id=THREAD, created_at=0.0, updated_at=0.0)
+    run = Run(run_id="run_1", owner=LOCAL, thread_id=THREAD, started_at=0.0, parked=parked)
+    assert isinstance(await store.commit(InsertThread(thread), InsertRun(run)), Committed)
+    return run

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from farhand.core.event import (
     START,
+    Bookmark,
     CallTaken,
     Delta,
     Entry,
@@ -20,6 +21,8 @@ from farhand.core.event import (
     StepFinished,
     TextAdded,
     join,
+    mark_of,
+    parse_bookmark,
     parse_position,
 )
 from farhand.core.run import RunState, Usage
@@ -72,6 +75,30 @@ def test_anything_else_is_no_position(text: str) -> None:
 def test_no_text_breaks_the_reading_of_a_position(text: str) -> None:
     found = parse_position(text)
     assert found is None or found >= START
+
+
+@requirement("ui-stream:marks")
+def test_a_bookmark_is_in_the_run_that_it_names() -> None:
+    run_id = "run_" + "5f0c2a9e" * 4
+    marked = parse_bookmark(f"31.12.26~{mark_of(run_id)}")
+    assert marked == Bookmark(Position(31, 12, 26), "5f0c2a9e")
+    assert marked.is_in(run_id)
+    assert not marked.is_in("run_" + "0" * 32)
+
+
+@requirement("ui-stream:marks")
+def test_a_bookmark_without_a_mark_is_in_any_run() -> None:
+    plain = parse_bookmark("31.12")
+    assert plain == Bookmark(Position(31, 12))
+    assert plain.is_in("run_" + "0" * 32)
+
+
+@requirement("ui-stream:marks")
+@pytest.mark.parametrize(
+    "text", ["~", "~5f0c2a9e", "3~", "3.0~a~b", "3.0~123456789", "3.0~a b", "x~5f0c2a9e"]
+)
+def test_what_is_no_bookmark_is_not_taken_for_one(text: str) -> None:
+    assert parse_bookmark(text) is None
 
 
 def test_a_reader_that_has_an_event_stands_behind_it() -> None:

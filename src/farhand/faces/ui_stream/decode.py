@@ -13,7 +13,7 @@ from msgspec import Struct
 from farhand.calls.change import Reply
 from farhand.calls.desk import Brought
 from farhand.core.approval import Answer
-from farhand.core.event import Position, parse_position
+from farhand.core.event import Bookmark, parse_bookmark
 from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Failure, Outcome, Success
 from farhand.core.result import Result
@@ -80,14 +80,14 @@ def chat_of(request: ChatRequest) -> Chat:
     return Chat(request.id, request.wait == "hold", _wish(request))
 
 
-def decode_position(text: str | None) -> Position | None:
+def decode_position(text: str | None) -> Bookmark | None:
     """Where a reader of our own stopped; a stock client has no position."""
     if text is None:
         return None
-    position = parse_position(text)
-    if position is None:
+    bookmark = parse_bookmark(text)
+    if bookmark is None:
         raise Malformed("after is not a position.", hint="Send the last id of the stream, such as 12.0.")
-    return position
+    return bookmark
 
 
 def _wish(request: ChatRequest) -> Wish:

@@ -35,6 +35,7 @@ from farhand.core.event import (
     StepFinished,
     StepStarted,
     TextAdded,
+    mark_of,
 )
 from farhand.core.run import RunState
 from farhand.core.tool import Executor
@@ -94,6 +95,11 @@ class Chunks:
         self._shown: set[str] = set()
         self._written: set[str] = set()
         self._kept_back: Collection[str] = ()
+
+    @property
+    def mark(self) -> str:
+        """Tells this answer's positions from another's."""
+        return mark_of(self._message_id)
 
     def of_entries(self, entries: Iterable[Entry]) -> Told:
         told: Told = []
@@ -303,12 +309,13 @@ def may_run(call: Call) -> bool:
 class Encoder:
     """The chunks as server-sent events. `with_ids` is for a reader that keeps its position."""
 
-    __slots__ = ("_chunks", "_first", "_with_ids")
+    __slots__ = ("_chunks", "_first", "_mark", "_with_ids")
 
     def __init__(self, chunks: Chunks, *, first: Sequence[bytes] = (), with_ids: bool = False) -> None:
         self._chunks = chunks
         self._first = list(first)
         self._with_ids = with_ids
+        self._mark = chunks.mark.encode()
 
     @property
     def ended(self) -> bool:
@@ -327,7 +334,7 @@ class Encoder:
         *before, last = self._with_first(self._chunks.of_entries((entry,))) or (b"",)
         if not last:
             return b""
-        return b"%bid: %b\ndata: %b\n\n" % (_frames(before), str(entry.end).encode(), last)
+        return b"%bid: %b~%b\ndata: %b\n\n" % (_frames(before), str(entry.end).encode(), self._mark, last)
 
     def _with_first(self, chunks: Told) -> Told:
         if self._first:

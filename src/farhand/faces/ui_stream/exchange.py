@@ -15,7 +15,7 @@ from farhand.agent.farhand import Farhand
 from farhand.calls.change import Reply
 from farhand.calls.desk import Brought
 from farhand.core.call import Call, Phase
-from farhand.core.event import START, Position
+from farhand.core.event import START, Bookmark, Position
 from farhand.core.outcome import Denied, canonical
 from farhand.core.principal import Owner, Principal
 from farhand.core.result import Accepted, Receipt, Result
@@ -73,22 +73,39 @@ async def begin(farhand: Farhand, principal: Principal, chat: Chat, *, split: bo
     assert_never(chat.wish)
 
 
-async def resume(farhand: Farhand, owner: Owner, thread_id: str, after: Position | None) -> Exchange | None:
-    """The current answer, whole or after a position, then live; None if there is nothing to hear."""
+async def resume(farhand: Farhand, owner: Owner, thread_id: str, after: Bookmark | None) -> Exchange | None:
+    """The current answer, whole or after a position, then live; None if there is nothing to hear.
+
+    Whoever has a position was cut: it gets the rest however late it comes, for as long as that is kept.
+    """
     run = await farhand.find_run(owner, thread_id)
-    if run is None or not await farhand.is_to_be_heard(run):
+    if run is None:
         return None
-    exchange = await _replay(farhand, run)
-    if after is None:
-        return exchange
-    exchange.with_ids = True
-    if await farhand.knows(run, after):
-        exchange.after = after
-        # it has these chunks: what follows must fit on them
-        exchange.chunks.of_entries(await farhand.told_until(run, after))
+    if after is None or after.position == START:
+        exchange = await _replay(farhand, run) if await farhand.is_to_be_heard(run) else None
     else:
-        exchange.first = exchange.chunks.gap()
+        exchange = await _rest(farhand, run, after)
+    if exchange is not None:
+        exchange.with_ids = after is not None
     return exchange
+
+
+async def _rest(farhand: Farhand, run: Run, after: Bookmark) -> Exchange | None:
+    exchange = await _replay(farhand, run)
+    if after.is_in(run.run_id) and await farhand.knows(run, after.position):
+        exchange.after = after.position
+        # it has these chunks: what follows must fit on them
+        exchange.chunks.of_entries(await farhand.told_until(run, after.position))
+        # with the last one it had the end
+        return None if exchange.chunks.ended else exchange
+    if not run.active and not await farhand.told_until(run, FIRST):
+        # its journal was removed long ago: there is nothing to replay
+        return None
+    exchange.first = exchange.chunks.gap()
+    return exchange
+
+
+FIRST = Position(1)
 
 
 def _fresh(run: Run) -> Exchange:

@@ -38,6 +38,17 @@ class LeaseLaws(Laws):
             await given.write(ClaimRun(run.run_id, 15.0, by_force=True))
             assert (await given.stored_run(run)).fence == 2
 
+    async def test_a_run_that_has_moved_on_since_it_was_seen_cannot_be_claimed(self) -> None:
+        async with self.given() as given:
+            seen = await given.run()
+            await given.write(WriteRun(run_id=seen.run_id, events=(TextAdded(0, "more"),)))
+            assert await given.refuse(ClaimRun(seen.run_id, 15.0, by_force=True, seen=seen)) == "grown"
+            now = await given.stored_run(seen)
+            assert await given.refuse(ClaimRun(seen.run_id, 15.0, seen=now)) == "held"
+            claimed = await given.write(ClaimRun(seen.run_id, 15.0, by_force=True, seen=now))
+            assert claimed.runs[seen.run_id].fence == now.fence + 1
+            assert await given.refuse(ClaimRun(seen.run_id, 15.0, by_force=True, seen=now)) == "fence"
+
     async def test_a_parked_run_can_be_claimed_at_once_and_is_no_longer_parked(self) -> None:
         async with self.given() as given:
             run = await self._parked(given)
