@@ -82,7 +82,7 @@ check-ts: $(ts_ready)
 
 tests: $(ready_to_develop) $(ui_built)
 	@echo "tests: $(JOBS) at a time"
-	@$(bin)/python -m pytest --ignore=tests/walk -n $(JOBS) --dist worksteal -m 'not storm' --cov --cov-report= </dev/null
+	@$(bin)/python scripts/run_tests.py --ignore=tests/walk -n $(JOBS) --dist worksteal -m 'not storm' --cov --cov-report= </dev/null
 	@$(bin)/coverage report --include='$(covered)' --fail-under=100 --format=text >$(VENV)/.coverage-report || \
 	    { cat $(VENV)/.coverage-report; echo "tests: core, calls and tools must be covered in every branch" >&2; exit 1; }
 	@echo "tests: core, calls and tools are covered in every branch"
