@@ -6,6 +6,7 @@ up the run or another reader.
 
 from __future__ import annotations
 
+import asyncio
 from types import TracebackType
 from typing import Self
 
