@@ -22,7 +22,7 @@ def test_fails_once():
 """
 
 
-def tested(folder: Path, text: str) -> tuple[int, str]:
+def outcome_of(folder: Path, text: str) -> tuple[int, str]:
     (folder / "test_it.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
     done = subprocess.run(
@@ -36,13 +36,13 @@ def tested(folder: Path, text: str) -> tuple[int, str]:
 
 
 def test_a_steady_run_is_run_once(tmp_path: Path) -> None:
-    code, output = tested(tmp_path, STEADY)
+    code, output = outcome_of(tmp_path, STEADY)
     assert code == 0
     assert "once more" not in output
 
 
 def test_what_fails_once_is_named_as_unsteady(tmp_path: Path) -> None:
-    code, output = tested(tmp_path, STEADY + UNSTEADY)
+    code, output = outcome_of(tmp_path, STEADY + UNSTEADY)
     assert code == 0
     assert "UNSTEADY" in output
     assert "test_it.py::test_fails_once" in output
@@ -50,17 +50,17 @@ def test_what_fails_once_is_named_as_unsteady(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [BROKEN, STEADY + BROKEN], ids=["alone", "among others"])
 def test_what_fails_twice_fails_the_run(tmp_path: Path, text: str) -> None:
-    code, output = tested(tmp_path, text)
+    code, output = outcome_of(tmp_path, text)
     assert code == 1
     assert "once more" in output
 
 
 def test_many_failures_are_not_run_again(tmp_path: Path) -> None:
-    code, output = tested(tmp_path, "".join(f"def test_fails_{n}(): assert False\n" for n in range(4)))
+    code, output = outcome_of(tmp_path, "".join(f"def test_fails_{n}(): assert False\n" for n in range(4)))
     assert code == 1
     assert "once more" not in output
 
 
 def test_a_run_that_cannot_begin_fails(tmp_path: Path) -> None:
-    code, _ = tested(tmp_path, "import nowhere_to_be_found\n")
+    code, _ = outcome_of(tmp_path, "import nowhere_to_be_found\n")
     assert code != 0
