@@ -182,6 +182,19 @@ async def test_a_message_said_while_the_record_of_the_last_answer_is_on_its_way_
     await player.sees('send_report brought {"sent": "new"}.')
 
 
+async def test_a_message_that_never_reached_the_server_is_given_back_when_it_is_stopped(
+    guest: Visitor,
+) -> None:
+    guest.expects_to_be_cut_off()
+    await guest.new_chat()
+    await guest.page.context.set_offline(True)
+    await guest.says("A long thought")
+    await guest.presses("Stop")
+    await guest.sees("Stopped here. The server does not answer")
+    await expect(guest.page.get_by_role("textbox", name="Message")).to_have_value("A long thought")
+    await expect(guest.main.locator("p", has_text="A long thought")).to_have_count(0)
+
+
 async def test_a_double_click_is_one_answer(guest: Visitor) -> None:
     answers: list[object] = []
     guest.page.on(

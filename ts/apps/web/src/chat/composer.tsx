@@ -41,6 +41,7 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
       AT_REST.has(talk.state) ? send() : setDue(false); // after a failure or a stop the person decides anew
     }
   });
+  useEffect(() => setText((written) => (written === "" ? talk.returned : written)), [talk.returned]);
   const write = (written: string): void => {
     setText(written);
     setDue(false);

@@ -8,7 +8,7 @@ import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore
 import { BASE } from "../base.ts";
 import { HTTP } from "../server.ts";
 import { callsOf, endsOf, factsOf } from "./calls.ts";
-import { type Chat, posting, type Posts, useRecord } from "./record.ts";
+import { type Chat, posting, type Posts, textOf, useRecord } from "./record.ts";
 import { useHands, useSite } from "./site.ts";
 import type { Tools } from "./tools.ts";
 
@@ -25,6 +25,8 @@ export interface Conversation {
   /** Stop was said, and the server has yet to hear it; late: it does not answer. */
   readonly isStopping: boolean;
   readonly stopIsLate: boolean;
+  /** What was said, never reached the server, and was stopped: the person has it back. */
+  readonly returned: string;
   readonly runId: string | undefined;
   /** The address names a chat that the server does not have. */
   readonly isUnknown: boolean;
@@ -73,7 +75,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
 
   const { isStopping, wasStopped, setStopped, ...wish } = useStop(id, sync);
   const isLate = wish.isLate || (isStopping && connection.state === "lost");
-  useLettingGo(isLate, chat, calls);
+  const returned = useLettingGo(isLate, chat, calls);
   const send = (text: string): void => {
     setStopped(false);
     void posting(posts, chat.sendMessage({ text })).then(sync);
@@ -103,6 +105,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     host,
     isStopping,
     stopIsLate: isLate,
+    returned,
     runId: record?.runId ?? chat.messages.findLast(({ role }) => role === "assistant")?.id,
     isUnknown,
     state: isStopping ? "Stopped" : stateOf(current, { isOpen, isEmpty: chat.messages.length === 0, isWaiting: waiting.length > 0, isParked: course.state === "parked", hasError: chat.error !== undefined, wasStopped, isRunning: host.cards.some(({ state }) => state.name === "running") }),
@@ -141,9 +144,10 @@ function useStop(id: string, sync: () => void): { isStopping: boolean; isLate: b
 }
 
 /** With the server away, nothing of a stopped answer is sent any more: not the message, and not the answers to its cards. */
-function useLettingGo(isLate: boolean, { stop, status }: Chat, calls: ReadonlyMap<string, Call>): void {
+function useLettingGo(isLate: boolean, { stop, status, messages, setMessages }: Chat, calls: ReadonlyMap<string, Call>): string {
   const { hands } = useSite();
   const { deliveries } = useHands();
+  const [returned, setReturned] = useState("");
   useEffect(() => {
     if (!isLate) {
       return;
@@ -151,9 +155,15 @@ function useLettingGo(isLate: boolean, { stop, status }: Chat, calls: ReadonlyMa
     if (status === "submitted" || status === "streaming") {
       void stop();
     }
+    const last = messages.at(-1);
+    if (status === "submitted" && last?.role === "user") {
+      setReturned(textOf(last));
+      setMessages((shown) => shown.filter(({ id }) => id !== last.id));
+    }
     const ids = [...calls.values()].map((call) => (call.phase === "asking" ? call.approvalId : call.id));
     ids.filter((each) => deliveries.get(each)?.state === "undelivered").forEach((each) => hands.discard(each));
-  }, [isLate, status, stop, calls, deliveries, hands]);
+  }, [isLate, status, stop, messages, setMessages, calls, deliveries, hands]);
+  return returned;
 }
 
 /** A page of a host that this chat has shown before opens by itself; of others the person sees the host first. */

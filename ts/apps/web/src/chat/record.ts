@@ -116,6 +116,6 @@ export function recorded({ messages, state, runId }: Thread, shown: readonly UIM
   return isLost ? [...kept.filter(({ id }) => id !== runId), cut] : kept;
 }
 
-function textOf(message: UIMessage | undefined): string {
+export function textOf(message: UIMessage | undefined): string {
   return message?.parts.map((part) => (part.type === "text" ? part.text : "")).join("") ?? "";
 }
