@@ -119,7 +119,7 @@ it("what was said before an answer failed stays on the page, though the server d
 });
 
 function talkOf(state: Conversation["state"], send = vi.fn(), stop = vi.fn()): Conversation {
-  return { state, id: "t", send, stop, host: { cards: [] } } as unknown as Conversation;
+  return { state, id: "t", send, stop, returned: "", host: { cards: [] } } as unknown as Conversation;
 }
 
 it("the box is off while answers are needed, and Stop always works", () => {
@@ -144,6 +144,31 @@ it("Enter sends once, Shift and Enter and half-written words do not", () => {
   fireEvent.keyDown(box, { key: "Enter" });
   fireEvent.keyDown(box, { key: "Enter" });
   expect(send.mock.calls).toEqual([["hello"]]);
+});
+
+it("what is entered before an answer is over is sent when it is, unless it is changed or stopped", () => {
+  requirement("chat:composer");
+  const send = vi.fn();
+  const { getByRole, queryByText, rerender } = render(<Composer talk={talkOf("Thinking", send)} />);
+  const box = getByRole("textbox", { name: "Message" });
+  const enter = (text: string): void => {
+    fireEvent.change(box, { target: { value: text } });
+    fireEvent.keyDown(box, { key: "Enter" });
+  };
+  enter("stopped");
+  rerender(<Composer talk={talkOf("Stopped", send)} />);
+  rerender(<Composer talk={talkOf("Thinking", send)} />);
+  enter("changed");
+  fireEvent.change(box, { target: { value: "changed my mind" } });
+  rerender(<Composer talk={talkOf("Done", send)} />);
+  expect(send).not.toHaveBeenCalled();
+  rerender(<Composer talk={talkOf("Running", send)} />);
+  enter("next");
+  expect(queryByText("Sent when this answer is complete")).not.toBeNull();
+  rerender(<Composer talk={talkOf("Done", send)} />);
+  rerender(<Composer talk={talkOf("Thinking", send)} />);
+  rerender(<Composer talk={talkOf("Done", send)} />);
+  expect(send.mock.calls).toEqual([["next"]]);
 });
 
 it("times are told as people tell them", () => {
