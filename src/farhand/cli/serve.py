@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import resource
 import socket
@@ -71,6 +72,13 @@ def serve(app: App, sockets: list[socket.socket], *, ready: Callable[[], None]) 
         runner.run(_serve(app, server, sockets))
 
 
+def spare_collections() -> None:
+    """For a process that is ready to serve: what is loaded by now stays, and is not looked through again by
+    every full collection, which would stop everybody for as long as that takes."""
+    gc.collect()
+    gc.freeze()
+
+
 class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, app: App, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -79,6 +87,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        spare_collections()
         self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from farhand.core.call import Call
-from farhand.core.event import Entry
 from farhand.core.principal import Owner
-from farhand.core.run import Run
+from farhand.store.told import Told
 
 WAKE = "wake"
 """Topic of runs that are parked with nothing left to wait for."""
@@ -91,27 +89,30 @@ class Watch:
             self._alarm = None
 
     def tell(self, item: object) -> None:
-        if len(self.news) >= self._limit:
-            self.news.clear()
+        news = self.news
+        if len(news) >= self._limit:
+            news.clear()
             self.lost = True
-        self.news.append(item)
-        self.wake()
+        news.append(item)
+        if self._sleeper is not None:
+            self.wake()
 
     def wake(self) -> None:
-        if self._sleeper is not None and not self._sleeper.done():
-            self._sleeper.set_result(None)
+        sleeper, self._sleeper = self._sleeper, None
+        if sleeper is not None and not sleeper.done():
+            sleeper.set_result(None)
 
     async def wait(self, seconds: float) -> bool:
         """True as soon as there is news; False when the time is up, which means: look at the record."""
         if self.news:
             return True
         loop = asyncio.get_running_loop()
-        self._sleeper = loop.create_future()
+        sleeper = self._sleeper = loop.create_future()
         self._until = loop.time() + seconds
         if self._alarm is None or self._alarm_at > self._until:
             self._set_alarm(loop)
         try:
-            await self._sleeper
+            await sleeper
         finally:
             self._sleeper = None
         return bool(self.news)
@@ -204,26 +205,19 @@ class Hub:
             del self._watches[topic]
 
 
-def tell_commit(
-    hub: Hub,
-    calls: Iterable[Call],
-    entries: Mapping[str, list[Entry]],
-    runs: Mapping[str, Run],
-    feeds: Iterable[Owner] = (),
-) -> None:
+def tell_commit(hub: Hub, told: Told) -> None:
     """What every backend tells after a commit: new events, moved calls, runs that could go on, feeds that
-    grew. A call that was opened is among `calls` only if a registered client is asked for it."""
-    for run_id, run in runs.items():
+    grew."""
+    for run_id, run in told.runs.items():
         if run.blockers == 0:
             # first, so that what the run says next may leave together with what is told here
             hub.tell(WAKE if run.parked else freed(run_id), run)
-        added = entries[run_id]
-        if added:
-            hub.tell(run_id, added)
-    for call in calls:
+    for run_id, entries in told.entries.items():
+        hub.tell(run_id, entries)
+    for call in told.calls:
         hub.tell(call.call_id, call)
         if call.client_id is not None:
             hub.tell(asked_of(call.owner, call.client_id), call)
             hub.tell(CLIENT_CALLS, call)
-    for owner in feeds:
+    for owner in told.feeds:
         hub.tell(feed_of(owner), None)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from farhand.core.call import Call
 from farhand.core.run import ENDED, Run, RunState
-from farhand.store.base import ClaimRun, InsertCall, ParkRun, SwapCall, When, Why, Write, WriteRun
+from farhand.store.base import ClaimRun, ParkRun, SwapCall, When, Why, WriteRun
 
 ARRIVING_SEC = 3600.0
 """A file that is not complete though its last piece is older than this never will be: its sender is gone."""
@@ -41,11 +40,13 @@ def claimed(run: Run, write: ClaimRun, now: float) -> Run | Why:
 
 
 def changed(run: Run, write: WriteRun, now: float) -> Run | Why:
-    """Without its events: numbering them is the store's."""
-    if write.fence != run.fence and not (write.fence is None and write.only_appends):
+    """With its events counted: writing them is the store's."""
+    only_appends = write.only_appends
+    if write.fence != run.fence and not (write.fence is None and only_appends):
         return "fence"
-    if write.only_appends:
-        return run
+    last_seq = run.last_seq + len(write.events)
+    if only_appends:
+        return replace(run, last_seq=last_seq)
     state = write.state or run.state
     ended = state in ENDED
     lease_until = run.lease_until if write.lease_sec is None else now + write.lease_sec
@@ -56,6 +57,7 @@ def changed(run: Run, write: WriteRun, now: float) -> Run | Why:
         error=write.error or run.error,
         ended_at=now if ended and run.ended_at is None else run.ended_at,
         lease_until=0.0 if ended else lease_until,
+        last_seq=last_seq,
     )
 
 
@@ -64,16 +66,9 @@ def parked(run: Run, write: ParkRun) -> Run | Why:
         return "fence"
     if run.blockers == 0:
         return "nothing_open"
-    return replace(run, state=RunState.WAITING, parked=True, lease_until=0.0)
+    return replace(run, state=RunState.WAITING, parked=True, lease_until=0.0, last_seq=run.last_seq + 1)
 
 
 def is_stray(run: Run, now: float) -> bool:
     """Nobody advances it, though it could go on."""
     return run.active and (run.could_go_on if run.parked else run.lease_until <= now)
-
-
-def moved_by(write: Write) -> Call | None:
-    """The call that watchers have to hear of."""
-    if isinstance(write, SwapCall):
-        return write.after
-    return write.call if isinstance(write, InsertCall) and write.call.client_id is not None else None

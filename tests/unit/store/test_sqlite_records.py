@@ -14,8 +14,8 @@ import pytest
 from farhand.core.thread import Thread
 from farhand.errors import Unreadable
 from farhand.store.base import AllowTool, InsertThread, SwapCall
-from farhand.store.sqlite import SqliteStore, files, purge, rows
-from farhand.store.sqlite import store as reads
+from farhand.store.draft import records
+from farhand.store.sqlite import SqliteStore, files, purge, sql
 from farhand.store.sqlite.file import open_file
 from farhand.testing import FakeClock
 from farhand.testing.store_laws.given import ANN, Given
@@ -24,10 +24,10 @@ from tests.requirement import requirement
 NEWER = {"shape": {"of": "a newer farhand"}, "number": 1.0}
 
 READS = {
-    name: sql
-    for name, sql in (vars(reads) | vars(files)).items()
-    if name.isupper() and name != "RUN" and isinstance(sql, str) and "WHERE" in sql
-} | {"RUN_BY_ID": rows.RUN_BY_ID}
+    name: statement
+    for name, statement in (vars(sql) | vars(files)).items()
+    if name.isupper() and name != "RUN" and isinstance(statement, str) and "WHERE" in statement
+}
 
 
 @requirement("store:unknown-fields")
@@ -113,9 +113,9 @@ async def test_strays_that_cannot_be_read_or_are_skipped_hide_no_others(
 
 def test_an_unknown_field_is_not_lost_when_there_is_none() -> None:
     thread = Thread(owner=ANN, thread_id="t1", created_at=1.0, updated_at=2.0)
-    body = rows.encode(thread)
-    assert rows.unknown_in(body, Thread) == {}
-    assert rows.encode_with({}, thread) == body
+    body = records.encode(thread)
+    assert records.unknown_in(body, Thread) == {}
+    assert records.encode_with({}, thread) == body
 
 
 def _walks(db: sqlite3.Connection, sql: str) -> list[str]:

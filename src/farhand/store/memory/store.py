@@ -7,7 +7,7 @@ await in it, so nobody sees a half.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, TypeAlias, assert_never
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
@@ -55,11 +55,9 @@ from farhand.store.memory.journals import Journals
 from farhand.store.memory.requests import Requests
 from farhand.store.memory.threads import ThreadKey, Threads
 from farhand.store.memory.undo import Undo
-from farhand.store.rules import ARRIVING_SEC, changed, claimed, is_stray, moved_by, parked, why_not_swap
+from farhand.store.rules import ARRIVING_SEC, changed, claimed, is_stray, parked, why_not_swap
 from farhand.store.streams import Unshared
-
-Entries: TypeAlias = dict[str, list[Entry]]
-"""What a commit appends, by run; a run that is only touched is there with nothing."""
+from farhand.store.told import Told
 
 
 class MemoryStore(Unshared):
@@ -80,72 +78,64 @@ class MemoryStore(Unshared):
         self._feeds = Feeds(self._undo)
         self._clients = Clients(self._undo)
         self.files = MemoryFiles(self._undo, self._threads)
-        self._told: set[Owner] = set()
 
     def now(self) -> float:
         return self._clock.now()
 
     async def commit(self, *writes: Write) -> Commit:
-        now = self.now()
+        told = Told(self.now())
         self._undo.begin()
-        self._told = set()
-        entries: Entries = {}
         for write in writes:
-            why = self._apply(write, now, entries)
+            why = self._apply(write, told)
             if why is not None:
                 self._undo.take_back()
                 return Stale(write, why)
-        # a run may be gone again, deleted with its thread
-        runs = {run_id: self._runs[run_id] for run_id in entries if run_id in self._runs}
-        moved = [call for write in writes if (call := moved_by(write)) is not None]
-        tell_commit(self.hub, moved, entries, runs, self._told)
-        return Committed(now, runs)
+        tell_commit(self.hub, told)
+        return Committed(told.at, told.runs)
 
-    def _apply(self, write: Write, now: float, entries: Entries) -> Why | None:
+    def _apply(self, write: Write, told: Told) -> Why | None:
         # the most frequent ones first
         match write:
             case WriteRun():
-                return self._write_run(write, now, entries)
+                return self._write_run(write, told)
             case InsertMessage() | InsertThread() | AllowTool() | RenameThread() | CutThread():
                 return self._threads.apply(write)
             case SwapCall():
-                return self._swap_call(write, now, entries)
+                return self._swap_call(write, told)
             case InsertCall():
-                return self._insert_call(write, entries)
+                return self._insert_call(write, told)
             case InsertRun() | ClaimRun() | ParkRun():
-                return self._apply_to_run(write, now, entries)
+                return self._apply_to_run(write, told)
             case _:
-                return self._apply_beside(write, now)
+                return self._apply_beside(write, told)
 
     def _apply_beside(
-        self, write: DeleteThread | Tell | PutClient | DropClient | FileWrite, now: float
+        self, write: DeleteThread | Tell | PutClient | DropClient | FileWrite, told: Told
     ) -> Why | None:
         match write:
             case InsertFile() | PutPiece() | DropFile() | BindFiles():
-                return self.files.apply(write, now)
+                return self.files.apply(write, told.at)
             case DeleteThread():
-                return self._delete_thread(write)
+                return self._delete_thread(write, told)
             case PutClient() | DropClient():
                 return self._clients.apply(write)
             case Tell():
-                self._feeds.tell(write.owner, write.events, now, write.thread_id)
-                self._told.add(write.owner)
+                self._feeds.tell(write.owner, write.events, told.at, write.thread_id)
+                told.feeds.add(write.owner)
                 return None
         assert_never(write)
 
-    def _apply_to_run(
-        self, write: InsertRun | ClaimRun | ParkRun, now: float, entries: Entries
-    ) -> Why | None:
+    def _apply_to_run(self, write: InsertRun | ClaimRun | ParkRun, told: Told) -> Why | None:
         match write:
             case InsertRun():
-                return self._insert_run(write, entries)
+                return self._insert_run(write, told)
             case ClaimRun():
-                return self._claim_run(write, now, entries)
+                return self._claim_run(write, told)
             case ParkRun():
-                return self._park_run(write, now, entries)
+                return self._park_run(write, told)
         assert_never(write)
 
-    def _delete_thread(self, write: DeleteThread) -> Why | None:
+    def _delete_thread(self, write: DeleteThread, told: Told) -> Why | None:
         key = (write.owner, write.thread_id)
         if key not in self._threads:
             return "missing"
@@ -169,12 +159,13 @@ class MemoryStore(Unshared):
             self._requests.drop(call)
         for run in runs:
             self._journals.drop(run.run_id)
+            told.forget_run(run.run_id)
         self._threads.drop(key)
         self._feeds.forget(*key)
         self.files.forget(*key)
         return None
 
-    def _insert_run(self, write: InsertRun, entries: Entries) -> Why | None:
+    def _insert_run(self, write: InsertRun, told: Told) -> Why | None:
         run = write.run
         key = (run.owner, run.thread_id)
         if run.run_id in self._runs:
@@ -186,10 +177,10 @@ class MemoryStore(Unshared):
             return "active"
         self._undo.set(self._runs, run.run_id, run)
         self._undo.set(self._last_run, key, run.run_id)
-        entries.setdefault(run.run_id, [])
+        told.runs[run.run_id] = run
         return None
 
-    def _insert_call(self, write: InsertCall, entries: Entries) -> Why | None:
+    def _insert_call(self, write: InsertCall, told: Told) -> Why | None:
         call = write.call
         if call.call_id in self._calls:
             return "exists"
@@ -206,70 +197,78 @@ class MemoryStore(Unshared):
         if call.run_id is not None:
             listed = self._calls_of.setdefault(call.run_id, [])
             self._undo.extend(listed, [call.call_id])
-        self._block(call.run_id, int(call.blocks), entries)
+        self._block(call.run_id, int(call.blocks), told)
+        if call.client_id is not None:
+            told.calls.append(call)
         return None
 
-    def _swap_call(self, write: SwapCall, now: float, entries: Entries) -> Why | None:
+    def _swap_call(self, write: SwapCall, told: Told) -> Why | None:
         stored = self._calls.get(write.before.call_id)
         if stored is None:
             return "missing"
-        why = why_not_swap(write, version=stored.version, deadline=stored.deadline, now=now)
+        why = why_not_swap(write, version=stored.version, deadline=stored.deadline, now=told.at)
         if why is not None:
             return why
         self._undo.set(self._calls, stored.call_id, write.after)
         self._count(stored, -int(write.after.phase is Phase.SETTLED))
-        self._block(stored.run_id, int(write.after.blocks) - int(write.before.blocks), entries)
+        self._block(stored.run_id, int(write.after.blocks) - int(write.before.blocks), told)
+        told.calls.append(write.after)
         return None
 
-    def _claim_run(self, write: ClaimRun, now: float, entries: Entries) -> Why | None:
+    def _claim_run(self, write: ClaimRun, told: Told) -> Why | None:
         run = self._runs.get(write.run_id)
         if run is None:
             return "missing"
-        after = claimed(run, write, now)
+        after = claimed(run, write, told.at)
         if isinstance(after, str):
             return after
-        self._undo.set(self._runs, run.run_id, after)
-        entries.setdefault(run.run_id, [])
+        self._put_run(after, told)
         return None
 
-    def _write_run(self, write: WriteRun, now: float, entries: Entries) -> Why | None:
+    def _write_run(self, write: WriteRun, told: Told) -> Why | None:
         run = self._runs.get(write.run_id)
         if run is None:
             return "missing"
-        after = changed(run, write, now)
+        after = changed(run, write, told.at)
         if isinstance(after, str):
             return after
-        self._append(after, write.events, now, entries)
+        self._append(run, write.events, told)
+        self._put_run(after, told)
         return None
 
-    def _park_run(self, write: ParkRun, now: float, entries: Entries) -> Why | None:
+    def _park_run(self, write: ParkRun, told: Told) -> Why | None:
         run = self._runs.get(write.run_id)
         if run is None:
             return "missing"
         after = parked(run, write)
         if isinstance(after, str):
             return after
-        self._append(after, (write.event,), now, entries)
+        self._append(run, (write.event,), told)
+        self._put_run(after, told)
         return None
 
-    def _append(self, run: Run, events: tuple[Event, ...], now: float, entries: Entries) -> None:
-        added = self._journals.append(run, events, now)
-        if self._feeds.tell_run(run, events, now):
-            self._told.add(run.owner)
-        self._undo.set(self._runs, run.run_id, replace(run, last_seq=run.last_seq + len(events)))
-        entries.setdefault(run.run_id, []).extend(added)
+    def _append(self, run: Run, events: tuple[Event, ...], told: Told) -> None:
+        if not events:
+            return
+        added = self._journals.append(run, events, told.at)
+        if self._feeds.tell_run(run, events, told.at):
+            told.feeds.add(run.owner)
+        told.entries.setdefault(run.run_id, []).extend(added)
+
+    def _put_run(self, run: Run, told: Told) -> None:
+        self._undo.set(self._runs, run.run_id, run)
+        told.runs[run.run_id] = run
 
     def _count(self, call: Call, by: int) -> None:
         key = (call.owner, call.thread_id)
         if by:
             self._undo.set(self._open_in, key, self._open_in.get(key, 0) + by)
 
-    def _block(self, run_id: str | None, by: int, entries: Entries) -> None:
+    def _block(self, run_id: str | None, by: int, told: Told) -> None:
         if run_id is None:
             return
         run = self._runs[run_id]
-        self._undo.set(self._runs, run_id, replace(run, blockers=run.blockers + by))
-        entries.setdefault(run_id, [])
+        self._put_run(replace(run, blockers=run.blockers + by) if by else run, told)
 
     async def check(self) -> None:
         """It is always there."""

@@ -14,13 +14,13 @@ from contextlib import suppress
 from farhand.core.event import Entry
 from farhand.core.principal import Owner
 from farhand.errors import Broken
+from farhand.store.draft.records import Columns, entry_of, number_of
 from farhand.store.hub import CLIENTS_CHANGED, RUN_TAKEN, Hub
 from farhand.store.postgres import hints
 from farhand.store.postgres.hints import Hint, is_from, notifications, read_note
 from farhand.store.postgres.line import Declined, Line, Lost, Raced, connect
 from farhand.store.postgres.lines import Lines
 from farhand.store.postgres.place import Place
-from farhand.store.postgres.rows import Columns, entry_of, number_of
 
 log = logging.getLogger("farhand.store")
 

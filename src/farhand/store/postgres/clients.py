@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from farhand.core.client import Client
 from farhand.store.base import DropClient, PutClient, Why, Write
+from farhand.store.draft.records import Columns, client_of, encode_with, unknown_in
 from farhand.store.postgres.line import Line
-from farhand.store.postgres.rows import Columns, client_of, encode_with, unknown_in
-from farhand.store.postgres.told import Told
+from farhand.store.told import Told
 
 
 async def lock_clients(line: Line, writes: Sequence[Write]) -> None:

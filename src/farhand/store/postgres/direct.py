@@ -23,15 +23,15 @@ from farhand.store.base import (
     Why,
     Write,
 )
+from farhand.store.draft.commit import DIRECT, Direct, draft_write
+from farhand.store.draft.draft import Draft
 from farhand.store.postgres.clients import drop_client, lock_clients, put_client
-from farhand.store.postgres.commit import DIRECT, Direct, draft_write
-from farhand.store.postgres.draft import Draft
 from farhand.store.postgres.files import bind_files, drop_file, insert_file, put_piece
 from farhand.store.postgres.flush import flush
 from farhand.store.postgres.gather import Wanted, gather
 from farhand.store.postgres.line import Line
 from farhand.store.postgres.removals import cut_thread, delete_thread
-from farhand.store.postgres.told import Told
+from farhand.store.told import Told
 
 
 async def commit_directly(
@@ -39,13 +39,13 @@ async def commit_directly(
 ) -> tuple[Commit, Told, str]:
     """Inside a transaction, which the caller ends as the answer says; and the transaction's own id."""
     await lock_clients(line, writes)
-    draft, transaction = await gather(line, Wanted(writes), careful=True, told_time=told_time)
-    told = Told(draft.at)
+    gathered = await gather(line, Wanted(writes), careful=True, told_time=told_time)
+    draft, transaction, told = gathered.draft, gathered.transaction, Told(gathered.at)
     for number, write in enumerate(writes):
         if isinstance(write, DIRECT):
             await flush(line, draft)
             why = await _write(line, draft, told, write)
-            draft, _ = await gather(line, Wanted(writes[number:]), careful=True, told_time=told.at)
+            draft = (await gather(line, Wanted(writes[number:]), careful=True, told_time=told.at)).draft
         else:
             why = draft_write(draft, told, write)
         if why is not None:

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from farhand.core.file import Kept, StoredFile
 from farhand.core.principal import Owner
 from farhand.store.base import BindFiles, DropFile, PutPiece, Why
-from farhand.store.postgres.draft import Draft
+from farhand.store.draft.draft import Draft
+from farhand.store.draft.records import Columns, encode, file_of
 from farhand.store.postgres.line import Line
 from farhand.store.postgres.lines import Lines
-from farhand.store.postgres.rows import Columns, encode, file_of
 
 PURGED = 16
 """Files removed in one transaction, so that commits get their turn in between: each may be large."""

@@ -8,10 +8,11 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from farhand.core.call import Call, Phase
+from farhand.core.call import Call
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.store.postgres.draft import CallRow, Draft, Mention, RunRow
+from farhand.store.draft.draft import CallRow, Draft, Mention, RunRow
+from farhand.store.draft.records import stray_at
 from farhand.store.postgres.line import Line
 
 Value: TypeAlias = str | bytes | float | None
@@ -39,8 +40,7 @@ async def flush(line: Line, draft: Draft, said: Announcement = NOTHING) -> None:
         await _many(line, UPDATE_RUNS, updated)
         await _many(line, INSERT_RUNS, added)
         updated = []
-    opened = [_whole_call(row, row.call) for _, row in draft.calls.added() if row.call is not None]
-    await _many(line, INSERT_CALLS, opened)
+    await _many(line, INSERT_CALLS, [_whole_call(*each) for each in draft.opened])
     await _many(line, INSERT_TOOLS, sorted(draft.tools.added()))
     await _flush_moves(line, draft, updated, said)
 
@@ -53,14 +53,15 @@ async def _flush_threads(line: Line, draft: Draft) -> None:
         for (owner, thread_id), row in draft.threads.added()
     )
     await _many(line, INSERT_THREADS, added)
-    messages = [(*key, body) for key, body in draft.messages.added()]
-    await _many(line, INSERT_MESSAGES, messages)
+    await _many(line, INSERT_MESSAGES, draft.said)
 
 
 async def _flush_moves(line: Line, draft: Draft, runs: Rows, said: Announcement) -> None:
     """What nearly every batch has to write, in one round trip; it comes last, since an owner's other writers
     wait from the numbering of its feed to the end of the transaction."""
-    calls = [_moved(row, row.call) for _, row in draft.calls.updated() if row.call is not None]
+    # of several moves of one call the last one is written
+    moved = {call.call_id: _moved(row, call, body) for _, row, call, body in draft.moved}
+    calls = list(moved.values())
     counts = Counter(mention.owner for mention in draft.mentions)
     if not (runs or calls or draft.events or counts or said.notes or said.batch):
         return
@@ -105,29 +106,19 @@ def _changing(run: Run) -> tuple[Value, ...]:
     )
 
 
-def stray_at(run: Run) -> float | None:
-    """From when on nobody advances the run though somebody could."""
-    if run.ended_at is not None:
-        return None
-    if run.parked:
-        return 0.0 if run.could_go_on else None
-    return run.lease_until
-
-
 def _whole_run(row: RunRow) -> tuple[Value, ...]:
     run = row.run
     owner = (run.owner.tenant, run.owner.subject)
     return row.run_no, *_changing(run), run.run_id, *owner, run.thread_id, run.started_at, run.hold_for
 
 
-def _moved(row: CallRow, call: Call) -> tuple[Value, ...]:
-    is_open = call.phase is not Phase.SETTLED
-    return call.call_id, row.version, row.body, is_open, row.deadline, call.settled_at
+def _moved(row: CallRow, call: Call, body: bytes) -> tuple[Value, ...]:
+    return call.call_id, row.version, body, row.is_open, row.deadline, call.settled_at
 
 
-def _whole_call(row: CallRow, call: Call) -> tuple[Value, ...]:
+def _whole_call(row: CallRow, call: Call, body: bytes) -> tuple[Value, ...]:
     return (
-        *_moved(row, call),
+        *_moved(row, call, body),
         row.run_no,
         call.owner.tenant,
         call.owner.subject,

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
 from farhand.core.call import Call
 from farhand.core.thread import Thread, UserMessage
 from farhand.store.base import (
@@ -29,9 +31,10 @@ from farhand.store.base import (
     Write,
     WriteRun,
 )
-from farhand.store.postgres.draft import CallRow, Draft, MessageKey, RunRow, ThreadKey, ThreadRow
+from farhand.store.draft.draft import CallRow, Draft, Find, MessageKey, RunRow, ThreadKey, ThreadRow
+from farhand.store.draft.records import Columns, run_of, thread_of, unknown_in
 from farhand.store.postgres.line import Line
-from farhand.store.postgres.rows import RUN, Columns, run_of, thread_of, unknown_in
+from farhand.store.postgres.sql import ANY_RUN
 
 
 class Wanted:
@@ -82,9 +85,17 @@ class Wanted:
             self.runs.add(call.run_id)
 
 
-async def gather(line: Line, wanted: Wanted, *, careful: bool, told_time: float | None) -> tuple[Draft, str]:
-    """The draft, and the transaction's own id, by which it can be asked for later."""
-    draft = Draft()
+class Gathered(Struct, frozen=True):
+    """The draft; the database's time, read after every row was locked; and the transaction's own id, by which
+    it can be asked for later."""
+
+    draft: Draft
+    at: float
+    transaction: str
+
+
+async def gather(line: Line, wanted: Wanted, *, careful: bool, told_time: float | None) -> Gathered:
+    draft = Draft(Find(), careful=careful)
     if wanted.threads:
         await _gather_threads(line, draft, wanted, careful=careful)
     if wanted.runs or (careful and wanted.new_runs):
@@ -95,14 +106,10 @@ async def gather(line: Line, wanted: Wanted, *, careful: bool, told_time: float 
         await _gather_calls(line, draft, wanted, careful=careful)
     if careful and wanted.new_calls:
         await _gather_requests(line, draft, wanted)
-    [row] = await line.fetch(MOMENT, told_time, wanted.new_threads, len(wanted.new_runs))
-    return _at_moment(draft, row)
-
-
-def _at_moment(draft: Draft, row: Columns) -> tuple[Draft, str]:
-    # the first number is given out first
-    draft.at, draft.thread_numbers, draft.run_numbers = row[1], row[2][::-1], row[3][::-1]
-    return draft, row[0]
+    moment: Columns = await line.fetch(MOMENT, told_time, wanted.new_threads, len(wanted.new_runs))
+    [(transaction, at, thread_numbers, run_numbers)] = moment
+    draft.thread_numbers, draft.run_numbers = iter(thread_numbers), iter(run_numbers)
+    return Gathered(draft, at, transaction)
 
 
 async def _gather_threads(line: Line, draft: Draft, wanted: Wanted, *, careful: bool) -> None:
@@ -111,7 +118,7 @@ async def _gather_threads(line: Line, draft: Draft, wanted: Wanted, *, careful: 
         thread_no, body = _two(row)
         thread = thread_of(body)
         found = ThreadRow(thread_no, thread, unknown_in(body, Thread))
-        draft.threads.stored[thread.owner, thread.thread_id] = found
+        draft.threads[thread.owner, thread.thread_id] = found
     # a user's message is named by its sender, who may send it twice; the others have names of ours
     said = [each for each in wanted.messages if careful or isinstance(each.message, UserMessage)]
     known = [(draft.threads.get((each.owner, each.thread_id)), each.message.message_id) for each in said]
@@ -119,14 +126,14 @@ async def _gather_threads(line: Line, draft: Draft, wanted: Wanted, *, careful: 
     if looked:
         for row in await line.fetch(MESSAGES, *_columns(looked)):
             key: MessageKey = _two(row)
-            draft.messages.stored[key] = b"?"
+            draft.messages[key] = True
 
 
 async def _gather_runs(line: Line, draft: Draft, wanted: Wanted, *, careful: bool) -> None:
     run_ids = wanted.runs | {each.run.run_id for each in wanted.new_runs} if careful else wanted.runs
     for row in await line.fetch(RUNS, sorted(run_ids)):
         found = _run_row(row)
-        draft.runs.stored[found.run.run_id] = found
+        draft.runs[found.run.run_id] = found
 
 
 async def _gather_active(line: Line, draft: Draft, wanted: Wanted) -> None:
@@ -137,8 +144,8 @@ async def _gather_active(line: Line, draft: Draft, wanted: Wanted) -> None:
         return
     found = await line.fetch(ACTIVE, *_columns(sorted(keys)))
     for run, row in ((run_of(row), row) for row in found):
-        draft.active.stored[run.owner, run.thread_id] = run.run_id
-        draft.runs.stored.setdefault(run.run_id, _run_row(row))
+        draft.active[run.owner, run.thread_id] = run.run_id
+        draft.runs.setdefault(run.run_id, _run_row(row))
 
 
 def _run_row(row: Columns) -> RunRow:
@@ -148,8 +155,8 @@ def _run_row(row: Columns) -> RunRow:
 async def _gather_calls(line: Line, draft: Draft, wanted: Wanted, *, careful: bool) -> None:
     call_ids = wanted.calls | {call.call_id for call in wanted.new_calls} if careful else wanted.calls
     found: Sequence[Columns] = await line.fetch(CALLS, sorted(call_ids))
-    for call_id, run_no, version, deadline, body in found:
-        draft.calls.stored[call_id] = CallRow(run_no, version, deadline, unknown_in(body, Call))
+    for call_id, run_no, version, deadline, is_open, body in found:
+        draft.calls[call_id] = CallRow(0, run_no, version, deadline, is_open, unknown_in(body, Call))
 
 
 async def _gather_requests(line: Line, draft: Draft, wanted: Wanted) -> None:
@@ -160,7 +167,7 @@ async def _gather_requests(line: Line, draft: Draft, wanted: Wanted) -> None:
     }
     for (owner, request_id), call in asked.items():
         if await line.fetch(REQUESTED, owner.tenant, owner.subject, request_id):
-            draft.requests.stored[owner, request_id or ""] = call.call_id
+            draft.requests[owner, request_id or ""] = call.call_id
 
 
 def _owner(key: ThreadKey) -> tuple[str, str]:
@@ -195,14 +202,14 @@ MESSAGES = """
     WHERE (thread_no, message_id) IN (SELECT * FROM unnest($1::bigint[], $2::text[]))
 """
 
-RUNS = RUN + " WHERE run_id = ANY($1::text[]) ORDER BY run_id FOR UPDATE"
+RUNS = ANY_RUN + " WHERE run_id = ANY($1::text[]) ORDER BY run_id FOR UPDATE"
 
 _PLACES = "(SELECT * FROM unnest($1::text[], $2::text[], $3::text[]))"
 
-ACTIVE = RUN + f" WHERE (tenant, subject, thread_id) IN {_PLACES} AND ended_at IS NULL"
+ACTIVE = ANY_RUN + f" WHERE (tenant, subject, thread_id) IN {_PLACES} AND ended_at IS NULL"
 
 CALLS = """
-    SELECT call_id, run_no, version, deadline, body FROM calls
+    SELECT call_id, run_no, version, deadline, is_open, body FROM calls
     WHERE call_id = ANY($1::text[]) ORDER BY call_id FOR UPDATE
 """
 

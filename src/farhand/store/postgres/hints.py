@@ -13,7 +13,7 @@ import msgspec
 
 from farhand.core.call import Call
 from farhand.store.hub import asked_of, feed_of, freed
-from farhand.store.postgres.told import Told
+from farhand.store.told import Told
 
 BYTES = 7800
 
@@ -42,8 +42,7 @@ _decode = msgspec.json.Decoder(tuple[str, list[list[str | int]]]).decode
 def hints_of(told: Told) -> Iterator[Hint]:
     """What other processes may want to hear of one commit."""
     for run_id, entries in told.entries.items():
-        if entries:
-            yield GREW, run_id, entries[0].seq
+        yield GREW, run_id, entries[0].seq
     for call in told.calls:
         yield from _hints_of_call(call, told)
     for run_id in told.claimed:

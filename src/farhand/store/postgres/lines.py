@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from farhand.errors import StoreDown, Unreadable
+from farhand.store.draft.records import Columns
 from farhand.store.postgres.line import Declined, Line, Lost, Raced, connect
 from farhand.store.postgres.place import Place
-from farhand.store.postgres.rows import Columns
 
 log = logging.getLogger("farhand.store")
 

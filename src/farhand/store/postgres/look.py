@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from farhand.clock import Clock
+from farhand.store.draft.records import Columns
 from farhand.store.facts import StoreFacts
 from farhand.store.postgres.line import Declined, Line, Lost, connect
 from farhand.store.postgres.migrate import OLDEST, latest_version, stored_version
 from farhand.store.postgres.place import Place, place_of
-from farhand.store.postgres.rows import Columns
 
 
 async def look(address: str, clock: Clock) -> StoreFacts:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from farhand.errors import BadSetting
+from farhand.store.draft.records import Columns
 from farhand.store.postgres.line import Declined, Line, Lost, connect
 from farhand.store.postgres.place import Place
-from farhand.store.postgres.rows import Columns
 
 OLDEST = 130_000
 """PostgreSQL 13: older ones cannot say what became of a transaction by its id."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from farhand.store.base import CutThread, DeleteThread, Why
-from farhand.store.postgres.draft import Draft
+from farhand.store.draft.draft import Draft
+from farhand.store.draft.records import Columns
 from farhand.store.postgres.files import drop_files_of
 from farhand.store.postgres.line import Line
-from farhand.store.postgres.rows import Columns
-from farhand.store.postgres.told import Told
+from farhand.store.told import Told
 
 
 async def cut_thread(line: Line, draft: Draft, write: CutThread) -> Why | None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from farhand.store.postgres.rows import RUN as _RUN
+ANY_RUN = """
+    SELECT run_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until, last_seq,
+        blockers, started_at, hold_for, ended_at, error
+    FROM runs
+"""
 
 _OWN = " WHERE tenant = $1 AND subject = $2"
 
@@ -23,19 +27,19 @@ MESSAGES = """
     WHERE tenant = $1 AND subject = $2 AND thread_id = $3 ORDER BY message_no
 """
 
-RUN = _RUN + _OWN + " AND run_id = $3"
+RUN = ANY_RUN + _OWN + " AND run_id = $3"
 
-LAST_RUN = _RUN + _OWN + " AND thread_id = $3 ORDER BY run_no DESC LIMIT 1"
+LAST_RUN = ANY_RUN + _OWN + " AND thread_id = $3 ORDER BY run_no DESC LIMIT 1"
 
 _BEFORE = "SELECT run_no FROM runs WHERE tenant = $1 AND subject = $2 AND run_id = $3"
 
-RUNS = _RUN + _OWN + f" AND run_no < coalesce(({_BEFORE}), {2**63 - 1}) ORDER BY run_no DESC LIMIT $4"
+RUNS = ANY_RUN + _OWN + f" AND run_no < coalesce(({_BEFORE}), {2**63 - 1}) ORDER BY run_no DESC LIMIT $4"
 
 _NOW = "coalesce($1::float8, extract(epoch FROM clock_timestamp())::float8)"
 
 _STRAY = f" WHERE stray_at <= {_NOW} AND run_id <> ALL($2::text[]) ORDER BY stray_at LIMIT $3"
 
-STRAY_RUNS = _RUN + _STRAY
+STRAY_RUNS = ANY_RUN + _STRAY
 
 # what another worker has in hand at this moment is left to it, and what is found here is found nowhere else
 # for a while; whether a run is claimed is another matter, and does not ask for this time
@@ -43,7 +47,7 @@ RESERVE_STRAYS = (
     # of parts of ours alone
     f"WITH found AS (SELECT run_no FROM runs {_STRAY} FOR UPDATE SKIP LOCKED), reserved AS ("  # noqa: S608
     f" UPDATE runs SET stray_at = {_NOW} + $4::float8 FROM found WHERE runs.run_no = found.run_no"
-    f" RETURNING runs.run_no) {_RUN} WHERE run_no IN (SELECT run_no FROM reserved)"
+    f" RETURNING runs.run_no) {ANY_RUN} WHERE run_no IN (SELECT run_no FROM reserved)"
 )
 
 CALL = "SELECT body FROM calls WHERE tenant = $1 AND subject = $2 AND call_id = $3"

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection
-from typing import TypeVar
+from collections.abc import Collection
 
 from farhand.clock import Clock
 from farhand.core.call import Call
@@ -19,6 +18,20 @@ from farhand.core.run import Run
 from farhand.core.thread import Message, Thread, Used
 from farhand.core.tool import Tool
 from farhand.store.base import Commit, Due, Old, Write
+from farhand.store.draft.records import (
+    body_of_call,
+    body_of_message,
+    body_of_thread,
+    body_of_tool,
+    client_if_readable,
+    due_of,
+    entry_of,
+    named_run_of,
+    news_of,
+    number_of,
+    run_of,
+    span_of,
+)
 from farhand.store.hub import Hub
 from farhand.store.postgres import sql
 from farhand.store.postgres.bell import Bell
@@ -29,26 +42,11 @@ from farhand.store.postgres.lines import Lines
 from farhand.store.postgres.migrate import prepare
 from farhand.store.postgres.place import Place, place_of
 from farhand.store.postgres.purge import COUNT_OLD, purge
-from farhand.store.postgres.rows import (
-    Columns,
-    body_of_call,
-    body_of_client,
-    body_of_message,
-    body_of_thread,
-    body_of_tool,
-    due_of,
-    entry_of,
-    news_of,
-    number_of,
-    run_of,
-    span_of,
-)
 from farhand.store.postgres.streams import PostgresStreams
 from farhand.store.postgres.writer import Writer
 from farhand.store.rules import ARRIVING_SEC
 
 TOOLS_AT_HAND = 256
-R = TypeVar("R")
 
 
 class PostgresStore:
@@ -136,7 +134,7 @@ class PostgresStore:
 
     async def clients(self, owner: Owner | None = None) -> list[Client]:
         key = (None, None) if owner is None else _key(owner)
-        found = await self._lines.many(sql.CLIENTS, key, _if_readable(body_of_client))
+        found = await self._lines.many(sql.CLIENTS, key, client_if_readable)
         return [client for client in found if client is not None]
 
     async def get_tool(self, version: str) -> Tool | None:
@@ -167,9 +165,9 @@ class PostgresStore:
         while True:
             if reserve_sec:
                 key: tuple[object, ...] = (self._hours.told, left, limit, reserve_sec)
-                found = await self._lines.many(sql.RESERVE_STRAYS, key, _named_run)
+                found = await self._lines.many(sql.RESERVE_STRAYS, key, named_run_of)
             else:
-                found = await self._lines.many(sql.STRAY_RUNS, (self._hours.told, left, limit), _named_run)
+                found = await self._lines.many(sql.STRAY_RUNS, (self._hours.told, left, limit), named_run_of)
             readable = [run for _, run in found if run is not None]
             if readable or not found:
                 return readable
@@ -200,19 +198,3 @@ class PostgresStore:
 
 def _key(owner: Owner) -> tuple[str, str]:
     return owner.tenant, owner.subject
-
-
-def _named_run(row: Columns) -> tuple[str, Run | None]:
-    return row[1], _if_readable(run_of)(row)
-
-
-def _if_readable(of: Callable[[Columns], R]) -> Callable[[Columns], R | None]:
-    """For scans over everybody's records: one that this version cannot read must not hide the others."""
-
-    def read(row: Columns) -> R | None:
-        try:
-            return of(row)
-        except ValueError:
-            return None
-
-    return read

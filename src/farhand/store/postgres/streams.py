@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from farhand.core.principal import Owner
+from farhand.store.draft.records import Columns, number_of
 from farhand.store.postgres.hours import Hours
 from farhand.store.postgres.lines import Lines
-from farhand.store.postgres.rows import Columns, number_of
 from farhand.store.streams import Absence, Seat
 
 

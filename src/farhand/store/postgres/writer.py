@@ -16,20 +16,21 @@ from collections import deque
 from contextlib import suppress
 
 import msgspec
+from msgspec import Struct
 
 from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import Commit, Committed, Write
+from farhand.store.draft.commit import draft_commit, is_direct
+from farhand.store.draft.draft import Draft, Find
 from farhand.store.hub import Hub, tell_commit
-from farhand.store.postgres.commit import DIRECT, draft_commit
 from farhand.store.postgres.direct import commit_directly
-from farhand.store.postgres.draft import Draft
 from farhand.store.postgres.flush import Announcement, flush
 from farhand.store.postgres.gather import Wanted, gather
 from farhand.store.postgres.hints import hints_of, notifications
 from farhand.store.postgres.hours import Hours
 from farhand.store.postgres.line import Declined, Line, Lost, Raced, connect
 from farhand.store.postgres.place import Place
-from farhand.store.postgres.told import Told
+from farhand.store.told import Told
 
 AT_MOST = 256
 """Orders in one transaction: a flood must not make the first one wait for the last."""
@@ -59,20 +60,14 @@ class Untold(Lost):
     """Nobody can wait any longer for what became of a transaction."""
 
 
-class Order:
+class Order(Struct):
     """What is to be written, who waits for it, and what came of it."""
 
-    __slots__ = ("answer", "told", "waiter", "writes")
-
-    def __init__(self, writes: tuple[Write, ...], waiter: asyncio.Future[Commit]) -> None:
-        self.writes = writes
-        self.waiter = waiter
-        self.answer: Commit | Exception | None = None
-        self.told: Told | None = None
-
-    @property
-    def is_direct(self) -> bool:
-        return any(isinstance(write, DIRECT) for write in self.writes)
+    writes: tuple[Write, ...]
+    waiter: asyncio.Future[Commit]
+    is_direct: bool
+    answer: Commit | Exception | None = None
+    told: Told | None = None
 
 
 class Writer:
@@ -99,7 +94,7 @@ class Writer:
         if self._doubt is not None:
             raise self._doubt
         waiter: asyncio.Future[Commit] = asyncio.get_running_loop().create_future()
-        self._queue.append(Order(writes, waiter))
+        self._queue.append(Order(writes, waiter, is_direct(writes)))
         self._more.set()
         return await waiter
 
@@ -213,10 +208,11 @@ class Writer:
     async def _draft_all(self, transaction: _Transaction, orders: list[Order], *, careful: bool) -> None:
         line = transaction.line
         wanted = Wanted(write for order in orders for write in order.writes)
-        draft, transaction.id = await gather(line, wanted, careful=careful, told_time=self._hours.told)
-        self._hours.seen(draft.at)
+        gathered = await gather(line, wanted, careful=careful, told_time=self._hours.told)
+        draft, transaction.id = gathered.draft, gathered.transaction
+        self._hours.seen(gathered.at)
         for order in orders:
-            told = Told(draft.at)
+            told = Told(gathered.at)
             try:
                 order.answer = draft_commit(draft, told, order.writes)
                 order.told = told if isinstance(order.answer, Committed) else None
@@ -229,7 +225,7 @@ class Writer:
             transaction.line, order.writes, told_time=self._hours.told
         )
         order.answer, order.told = answer, told if isinstance(answer, Committed) else None
-        await flush(transaction.line, Draft(), self._announcement([order]))
+        await flush(transaction.line, Draft(Find()), self._announcement([order]))
 
     def _announcement(self, orders: list[Order]) -> Announcement:
         hints = (hint for order in orders if order.told is not None for hint in hints_of(order.told))
@@ -307,8 +303,7 @@ class Writer:
         """In the order of the commits. Who was cancelled while waiting is not waited for."""
         for order in orders:
             if order.told is not None:
-                told = order.told
-                tell_commit(self._hub, told.calls, told.entries, told.runs, told.feeds)
+                tell_commit(self._hub, order.told)
             _set(order.waiter, order.answer)
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from farhand.core.client import Client
 from farhand.store.base import DropClient, PutClient, Why
-from farhand.store.sqlite.draft import Draft
-from farhand.store.sqlite.rows import client_of, encode_with, unknown_in
+from farhand.store.draft.records import client_of, encode_with, unknown_in
+from farhand.store.sqlite.draft import SqliteDraft
 
 
-def put_client(draft: Draft, write: PutClient) -> Why | None:
+def put_client(draft: SqliteDraft, write: PutClient) -> Why | None:
     client = write.client
     stored = _stored(draft, client)
     if (0 if stored is None else stored[0]) != client.version - 1:
@@ -26,7 +26,7 @@ def put_client(draft: Draft, write: PutClient) -> Why | None:
     return None
 
 
-def drop_client(draft: Draft, write: DropClient) -> Why | None:
+def drop_client(draft: SqliteDraft, write: DropClient) -> Why | None:
     stored = _stored(draft, write.client)
     if stored is None:
         return "missing"
@@ -38,14 +38,14 @@ def drop_client(draft: Draft, write: DropClient) -> Why | None:
     return None
 
 
-def _stored(draft: Draft, client: Client) -> tuple[int, bytes] | None:
+def _stored(draft: SqliteDraft, client: Client) -> tuple[int, bytes] | None:
     found: tuple[int, bytes] | None = draft.db.execute(
         "SELECT version, body FROM clients WHERE tenant = ? AND subject = ? AND client_id = ?", _key(client)
     ).fetchone()
     return found
 
 
-def _has_name_of_another(draft: Draft, client: Client) -> bool:
+def _has_name_of_another(draft: SqliteDraft, client: Client) -> bool:
     names = {tool.name for tool in client.tools}
     others = draft.db.execute(
         "SELECT body FROM clients WHERE tenant = ? AND subject = ? AND client_id <> ?", _key(client)

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from farhand.core.file import Kept, StoredFile
 from farhand.core.principal import Owner
 from farhand.store.base import BindFiles, DropFile, InsertFile, PutPiece, Why
-from farhand.store.sqlite.draft import Draft
+from farhand.store.draft.records import encode, file_of
+from farhand.store.sqlite.draft import SqliteDraft
 from farhand.store.sqlite.reads import Reads
-from farhand.store.sqlite.rows import encode, file_of
 
 FileWrite: TypeAlias = InsertFile | PutPiece | DropFile | BindFiles
 
@@ -24,7 +24,7 @@ SWEPT = 64
 """Files, and pieces, that are removed in one transaction: others get their turn in between."""
 
 
-def write_file(draft: Draft, write: FileWrite, now: float) -> Why | None:
+def write_file(draft: SqliteDraft, write: FileWrite, now: float) -> Why | None:
     match write:
         case InsertFile(file=file):
             return _insert(draft.db, file, now)
@@ -133,8 +133,8 @@ def _drop(db: sqlite3.Connection, write: DropFile) -> Why | None:
     return None if found else "missing"
 
 
-def _bind(draft: Draft, write: BindFiles) -> None:
-    thread = draft.threads.get((write.owner, write.thread_id))
+def _bind(draft: SqliteDraft, write: BindFiles) -> None:
+    thread = draft.threads[write.owner, write.thread_id]
     if thread is None:
         return
     for ref in write.refs:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from farhand.errors import StoreDown, Unreadable
+from farhand.errors import Broken, StoreDown, Unreadable
 from farhand.store.sqlite.file import StoreFile
 
 SHORT = 64
@@ -32,8 +32,11 @@ class Reads:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="farhand-store-reader")
 
     def one(self, sql: str, key: tuple[object, ...], of: Callable[[Row], R]) -> R | None:
-        found = _fetch(self._near, sql, key, of)
-        return found[0] if found else None
+        try:
+            row = self._near.execute(sql, key).fetchone()
+            return None if row is None else of(row)
+        except (sqlite3.Error, ValueError) as error:
+            raise _fault(error) from error
 
     async def many(
         self, sql: str, key: tuple[object, ...], of: Callable[[Row], R], *, limit: int = ALL
@@ -58,11 +61,13 @@ class Reads:
 
 def _fetch(db: sqlite3.Connection, sql: str, values: tuple[object, ...], of: Callable[[Row], R]) -> list[R]:
     try:
-        found = db.execute(sql, values).fetchall()
-    except sqlite3.Error as error:
-        raise StoreDown("The store could not be read.", hint="Try again in a moment.") from error
-    try:
-        return [of(row) for row in found]
-    except ValueError as error:
-        # no JSON, not of its shape, or with a word that this version lacks
-        raise Unreadable(f"A stored record cannot be read by this version of farhand: {error}.") from error
+        return [of(row) for row in db.execute(sql, values).fetchall()]
+    except (sqlite3.Error, ValueError) as error:
+        raise _fault(error) from error
+
+
+def _fault(error: sqlite3.Error | ValueError) -> Broken:
+    if isinstance(error, sqlite3.Error):
+        return StoreDown("The store could not be read.", hint="Try again in a moment.")
+    # no JSON, not of its shape, or with a word that this version lacks
+    return Unreadable(f"A stored record cannot be read by this version of farhand: {error}.")

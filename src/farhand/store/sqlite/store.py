@@ -6,7 +6,7 @@ A read sees every commit that was answered. What belongs to another owner is nev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TypeVar
 
 from farhand.clock import Clock
@@ -19,34 +19,32 @@ from farhand.core.thread import Message, Thread, Used
 from farhand.core.tool import Tool
 from farhand.errors import StoreDown
 from farhand.store.base import Commit, DeleteThread, DropFile, Due, Old, Write
+from farhand.store.draft.records import (
+    body_of_call,
+    body_of_message,
+    body_of_thread,
+    body_of_tool,
+    client_if_readable,
+    due_of,
+    entry_of,
+    named_run_of,
+    news_of,
+    number_of,
+    run_of,
+    span_of,
+)
 from farhand.store.hub import Hub
 from farhand.store.rules import ARRIVING_SEC
-from farhand.store.sqlite.feed import FEED, FEED_SPAN
+from farhand.store.sqlite import sql
 from farhand.store.sqlite.file import StoreFile, open_file
 from farhand.store.sqlite.files import SqliteFiles, purge_files, sweep_pieces
 from farhand.store.sqlite.purge import count_old, purge_calls, purge_feed, purge_journals
 from farhand.store.sqlite.reads import Reads
-from farhand.store.sqlite.rows import (
-    RUN,
-    RUN_BY_ID,
-    RunColumns,
-    body_of_call,
-    body_of_client,
-    body_of_message,
-    body_of_thread,
-    body_of_tool,
-    due_of,
-    entry_of,
-    news_of,
-    run_of,
-)
 from farhand.store.sqlite.writer import Writer
 from farhand.store.streams import Unshared
 
 TOOLS_AT_HAND = 256
 Owned = TypeVar("Owned", Call, Run)
-R = TypeVar("R")
-Row = TypeVar("Row")
 
 
 class SqliteStore(Unshared):
@@ -77,99 +75,99 @@ class SqliteStore(Unshared):
         return commit
 
     async def check(self) -> None:
-        self._reads.one("SELECT 1", (), _number)
+        self._reads.one("SELECT 1", (), number_of)
         if not await asyncio.to_thread(self._file.has_room):
             raise StoreDown("The store has no room left: the disk is full.", hint="Try again in a moment.")
         await self._writer.check()
 
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
-        sql = "SELECT body FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?"
-        return self._reads.one(sql, (owner.tenant, owner.subject, thread_id), body_of_thread)
+        return self._reads.one(sql.THREAD, (owner.tenant, owner.subject, thread_id), body_of_thread)
 
     async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[Thread]:
         key = (owner.tenant, owner.subject)
         if after is None:
-            return await self._reads.many(THREADS, key, body_of_thread, limit=limit)
-        return await self._reads.many(THREADS_AFTER, (*key, *after), body_of_thread, limit=limit)
+            return await self._reads.many(sql.THREADS, key, body_of_thread, limit=limit)
+        return await self._reads.many(sql.THREADS_AFTER, (*key, *after), body_of_thread, limit=limit)
 
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
-        return await self._reads.many(MESSAGES, (owner.tenant, owner.subject, thread_id), body_of_message)
+        return await self._reads.many(sql.MESSAGES, (owner.tenant, owner.subject, thread_id), body_of_message)
 
     async def get_run(self, owner: Owner, run_id: str) -> Run | None:
-        return _owned(owner, self._reads.one(RUN_BY_ID, (run_id,), run_of))
+        return _owned(owner, self._reads.one(sql.RUN_BY_ID, (run_id,), run_of))
 
     async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
-        return self._reads.one(LAST_RUN, (owner.tenant, owner.subject, thread_id), run_of)
+        return self._reads.one(sql.LAST_RUN, (owner.tenant, owner.subject, thread_id), run_of)
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
         known = None if after is None else await self.get_run(owner, after)
         key = (owner.tenant, owner.subject, known.run_id if known else None)
-        return await self._reads.many(RUNS, key, run_of, limit=limit)
+        return await self._reads.many(sql.RUNS, key, run_of, limit=limit)
 
     async def get_call(self, owner: Owner, call_id: str) -> Call | None:
-        sql = "SELECT body FROM calls WHERE call_id = ?"
-        return _owned(owner, self._reads.one(sql, (call_id,), body_of_call))
+        return _owned(owner, self._reads.one(sql.CALL, (call_id,), body_of_call))
 
     async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
-        sql = "SELECT body FROM calls WHERE approval_id = ?"
-        return _owned(owner, self._reads.one(sql, (approval_id,), body_of_call))
+        return _owned(owner, self._reads.one(sql.ASKING, (approval_id,), body_of_call))
 
     async def calls_of(self, owner: Owner, run_id: str, step: int | None = None) -> list[Call]:
         key = (run_id, owner.tenant, owner.subject, step, step)
-        return await self._reads.many(CALLS_OF_RUN, key, body_of_call)
+        return await self._reads.many(sql.CALLS_OF_RUN, key, body_of_call)
 
     async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
         key = (owner.tenant, owner.subject)
         if thread_id is None:
-            return await self._reads.many(OPEN_CALLS, key, body_of_call)
-        return await self._reads.many(OPEN_CALLS_OF_THREAD, (*key, thread_id), body_of_call)
+            return await self._reads.many(sql.OPEN_CALLS, key, body_of_call)
+        return await self._reads.many(sql.OPEN_CALLS_OF_THREAD, (*key, thread_id), body_of_call)
 
     async def count_open(self, owner: Owner, thread_id: str) -> int:
-        return self._reads.one(COUNT_OPEN, (owner.tenant, owner.subject, thread_id), _number) or 0
+        return self._reads.one(sql.COUNT_OPEN, (owner.tenant, owner.subject, thread_id), number_of) or 0
 
     async def count_open_of_tenant(self, tenant: str) -> int:
-        return self._reads.one(COUNT_OPEN_OF_TENANT, (tenant,), _number) or 0
+        return self._reads.one(sql.COUNT_OPEN_OF_TENANT, (tenant,), number_of) or 0
 
     async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
-        sql = "SELECT body FROM calls WHERE tenant = ? AND subject = ? AND request_id = ?"
-        return self._reads.one(sql, (owner.tenant, owner.subject, request_id), body_of_call)
+        return self._reads.one(sql.REQUESTED, (owner.tenant, owner.subject, request_id), body_of_call)
 
     async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
-        return await self._reads.many(CLIENT_CALLS, (owner.tenant, owner.subject, client_id), body_of_call)
+        return await self._reads.many(
+            sql.CLIENT_CALLS, (owner.tenant, owner.subject, client_id), body_of_call
+        )
 
     async def clients(self, owner: Owner | None = None) -> list[Client]:
-        found = await self._reads.many("SELECT body FROM clients LIMIT ?", (), _if_readable(body_of_client))
+        found = await self._reads.many(sql.CLIENTS, (), client_if_readable)
         return [client for client in found if client is not None and owner in (None, client.owner)]
 
     async def get_tool(self, version: str) -> Tool | None:
         # a version never changes, so a copy at hand is as good as the record
         tool = self._tools.get(version)
         if tool is None:
-            tool = self._reads.one("SELECT body FROM tools WHERE version = ?", (version,), body_of_tool)
+            tool = self._reads.one(sql.TOOL, (version,), body_of_tool)
             self._keep_at_hand(version, tool)
         return tool
 
     async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]:
         key = (after, run_id, owner.tenant, owner.subject)
-        return await self._reads.many(EVENTS, key, entry_of, limit=limit)
+        return await self._reads.many(sql.EVENTS, key, entry_of, limit=limit)
 
     async def feed(self, owner: Owner, *, after: int = 0, limit: int = 500) -> list[News]:
-        return await self._reads.many(FEED, (owner.tenant, owner.subject, after), news_of, limit=limit)
+        return await self._reads.many(sql.FEED, (owner.tenant, owner.subject, after), news_of, limit=limit)
 
     async def feed_span(self, owner: Owner) -> tuple[int, int]:
-        span = self._reads.one(FEED_SPAN, (owner.tenant, owner.subject), _span)
+        span = self._reads.one(sql.FEED_SPAN, (owner.tenant, owner.subject), span_of)
         assert span is not None, "a minimum and a maximum are always answered"
         return span
 
     async def due(self, *, before: float, limit: int) -> list[Due]:
-        return await self._reads.many(DUE, (before,), due_of, limit=limit)
+        return await self._reads.many(sql.DUE, (before,), due_of, limit=limit)
 
     async def stray_runs(
         self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
     ) -> list[Run]:
         left = set(skip)
         while True:
-            found = await self._reads.many(STRAY_RUNS, (self.now(),), _named_run, limit=limit + len(left))
+            found = await self._reads.many(
+                sql.STRAY_RUNS, (self.now(),), named_run_of, limit=limit + len(left)
+            )
             unknown = [(run_id, run) for run_id, run in found if run_id not in left]
             readable = [run for _, run in unknown if run is not None]
             if readable or not unknown:
@@ -221,94 +219,3 @@ _REMOVING = frozenset({DeleteThread, DropFile})
 
 def _owned(owner: Owner, record: Owned | None) -> Owned | None:
     return record if record is not None and record.owner == owner else None
-
-
-def _if_readable(of: Callable[[Row], R]) -> Callable[[Row], R | None]:
-    """For scans over everybody's records: one that this version cannot read must not hide the others."""
-
-    def read(row: Row) -> R | None:
-        try:
-            return of(row)
-        except ValueError:
-            return None
-
-    return read
-
-
-def _named_run(row: RunColumns) -> tuple[str, Run | None]:
-    return row[2], _if_readable(run_of)(row)
-
-
-def _number(row: tuple[int]) -> int:
-    return row[0]
-
-
-def _span(row: tuple[int, int]) -> tuple[int, int]:
-    return row
-
-
-LAST_RUN = RUN + " WHERE tenant = ? AND subject = ? AND thread_id = ? ORDER BY run_no DESC LIMIT 1"
-
-# the last number that SQLite has stands for a page that is the first one
-_before = "run_no < coalesce((SELECT run_no FROM runs WHERE run_id = ?), 9223372036854775807)"
-
-RUNS = RUN + " WHERE tenant = ? AND subject = ? AND " + _before + " ORDER BY run_no DESC LIMIT ?"
-
-STRAY_RUNS = RUN + " WHERE stray_at <= ? ORDER BY stray_at LIMIT ?"
-
-THREADS = """
-    SELECT body FROM threads WHERE tenant = ? AND subject = ?
-    ORDER BY updated_at DESC, thread_id DESC LIMIT ?
-"""
-
-THREADS_AFTER = """
-    SELECT body FROM threads WHERE tenant = ? AND subject = ? AND (updated_at, thread_id) < (?, ?)
-    ORDER BY updated_at DESC, thread_id DESC LIMIT ?
-"""
-
-MESSAGES = """
-    SELECT body FROM messages
-    WHERE thread_no = (SELECT thread_no FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?)
-    ORDER BY message_no LIMIT ?
-"""
-
-CALLS_OF_RUN = """
-    SELECT body FROM calls
-    WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?)
-        AND tenant = ? AND subject = ? AND (? IS NULL OR step = ?)
-    ORDER BY call_no LIMIT ?
-"""
-
-OPEN_CALLS = """
-    SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? ORDER BY call_no LIMIT ?
-"""
-
-OPEN_CALLS_OF_THREAD = """
-    SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND thread_id = ?
-    ORDER BY call_no LIMIT ?
-"""
-
-COUNT_OPEN = """
-    SELECT count(*) FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND thread_id = ?
-"""
-
-COUNT_OPEN_OF_TENANT = "SELECT count(*) FROM calls WHERE is_open = 1 AND tenant = ?"
-
-CLIENT_CALLS = """
-    SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND client_id = ?
-    ORDER BY call_no LIMIT ?
-"""
-
-
-EVENTS = """
-    SELECT seq, body, at FROM events
-    WHERE seq > ? AND run_no = (
-        SELECT run_no FROM runs JOIN threads USING (thread_no) WHERE run_id = ? AND tenant = ? AND subject = ?
-    )
-    ORDER BY seq LIMIT ?
-"""
-
-DUE = """
-    SELECT deadline, tenant, subject, call_id FROM calls
-    WHERE is_open = 1 AND deadline < ? ORDER BY deadline LIMIT ?
-"""

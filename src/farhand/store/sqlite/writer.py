@@ -19,15 +19,16 @@ from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from farhand.clock import Clock
 from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import Commit, Committed, Write
 from farhand.store.hub import Hub, tell_commit
-from farhand.store.sqlite.commit import draft_commit
-from farhand.store.sqlite.draft import Draft
+from farhand.store.sqlite.commit import commit
+from farhand.store.sqlite.draft import SqliteDraft
 from farhand.store.sqlite.flush import flush
-from farhand.store.sqlite.told import Told
+from farhand.store.told import Told
 
 AT_MOST = 512
 """Orders in one transaction: a flood must not make the first one wait for the last."""
@@ -41,16 +42,16 @@ Chore: TypeAlias = Callable[[sqlite3.Connection], int]
 log = logging.getLogger("farhand.store")
 
 
-class Order:
-    """What is to be written, who waits for it, and what came of it."""
+class Order(Struct):
+    """Writes of one commit, or a chore; who waits for it, and what came of it."""
 
-    __slots__ = ("answer", "told", "waiter", "work")
-
-    def __init__(self, work: tuple[Write, ...] | Chore, waiter: asyncio.Future[Commit | int]) -> None:
-        self.work = work
-        self.waiter = waiter
-        self.answer: Commit | int | Exception | None = None
-        self.told: Told | None = None
+    writes: tuple[Write, ...]
+    waiter: asyncio.Future[Commit]
+    chore: Chore | None = None
+    answer: Commit | Exception | None = None
+    told: Told | None = None
+    removed: int = 0
+    """Rows, by a chore."""
 
 
 class Writer:
@@ -59,7 +60,7 @@ class Writer:
         self._db = db
         self._clock = clock
         self._hub = hub
-        self._draft = Draft(db)
+        self._draft = SqliteDraft(db)
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[list[Order] | None] = SimpleQueue()
         self._ordered: list[Order] = []
@@ -71,15 +72,14 @@ class Writer:
         # a daemon: a program that ends without closing the store has lost nothing, and must not hang
         threading.Thread(target=self._run, name="farhand-store", daemon=True).start()
 
-    async def commit(self, writes: tuple[Write, ...]) -> Commit:
-        answer = await self._order(writes)
-        assert not isinstance(answer, int), "writes are answered with a commit"
-        return answer
+    def commit(self, writes: tuple[Write, ...]) -> asyncio.Future[Commit]:
+        """Answered once it is durable."""
+        return self._order(Order(writes, self._loop.create_future()))
 
     async def do(self, chore: Chore) -> int:
-        answer = await self._order(chore)
-        assert isinstance(answer, int), "a chore is answered with a number"
-        return answer
+        order = Order((), self._loop.create_future(), chore)
+        await self._order(order)
+        return order.removed
 
     async def check(self) -> None:
         """Raises `StoreDown` while the disk refuses; if it did last, it is tried again."""
@@ -94,14 +94,13 @@ class Writer:
             self._queue.put(None)
         await asyncio.shield(self._ended)
 
-    async def _order(self, work: tuple[Write, ...] | Chore) -> Commit | int:
+    def _order(self, order: Order) -> asyncio.Future[Commit]:
         if self._closed:
             raise StoreDown("The store is closed.")
-        waiter: asyncio.Future[Commit | int] = self._loop.create_future()
         if not self._ordered:
             self._loop.call_soon(self._hand_over)
-        self._ordered.append(Order(work, waiter))
-        return await waiter
+        self._ordered.append(order)
+        return order.waiter
 
     def _hand_over(self) -> None:
         ordered, self._ordered = self._ordered, []
@@ -146,20 +145,21 @@ class Writer:
             self._after_fault(orders, error)
 
     def _fill(self, orders: list[Order]) -> None:
+        now = self._clock.now()
         for order in orders:
-            if not callable(order.work):
-                self._draft_order(order, order.work)
+            self._draft_order(order, Told(now))
         flush(self._draft)
         for order in orders:
-            if callable(order.work):
-                order.answer = order.work(self._db)
+            if order.chore is not None:
+                order.removed = order.chore(self._db)
                 self._draft.forget()
 
-    def _draft_order(self, order: Order, writes: tuple[Write, ...]) -> None:
-        told = Told(self._clock.now())
+    def _draft_order(self, order: Order, told: Told) -> None:
+        order.told = None
         try:
-            order.answer = draft_commit(self._draft, told, writes)
-            order.told = told if isinstance(order.answer, Committed) else None
+            order.answer = commit(self._draft, told, order.writes)
+            if type(order.answer) is Committed:
+                order.told = told
         except msgspec.DecodeError as error:
             # of a row that a guard had to look at
             order.answer = Unreadable(f"A stored record cannot be read by this version of farhand: {error}.")
@@ -200,8 +200,7 @@ class Writer:
         """On the loop, in the order of the commits. Who was cancelled while waiting is not waited for."""
         for order in orders:
             if order.told is not None:
-                told = order.told
-                tell_commit(self._hub, told.calls, told.entries, told.runs, told.feeds)
+                tell_commit(self._hub, order.told)
             _set(order.waiter, order.answer)
 
     def _end(self, orders: list[Order]) -> None:
@@ -216,7 +215,7 @@ class Writer:
             self._ended.set_result(None)
 
 
-def _set(waiter: asyncio.Future[Commit | int], answer: Commit | int | Exception | None) -> None:
+def _set(waiter: asyncio.Future[Commit], answer: Commit | Exception | None) -> None:
     if waiter.done():
         return
     if isinstance(answer, Exception):

@@ -1,4 +1,4 @@
-"""Records as rows: JSON in `body`, a run in columns. Knows the columns; knows no connection and no rule."""
+"""Records as they are stored: JSON in a `body`, a run in columns. Knows no connection and no rule."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ from farhand.core.thread import Message, Thread
 from farhand.core.tool import Tool
 from farhand.store.base import Due
 
-RUN = """
-    SELECT run_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until, last_seq,
-        blockers, started_at, hold_for, ended_at, error
-    FROM runs
-"""
-
-# a row of the driver: what is in it follows from the columns that were asked for
+# a row of a driver: what is in it follows from the columns that were asked for
 Columns: TypeAlias = Any
 Unknown: TypeAlias = dict[str, msgspec.Raw]
 
@@ -81,12 +75,14 @@ def span_of(row: Columns) -> tuple[int, int]:
 
 
 def run_of(row: Columns) -> Run:
+    """Of the columns run_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until,
+    last_seq, blockers, started_at, hold_for, ended_at, error."""
     return Run(
         run_id=row[1],
         owner=Owner(row[2], row[3]),
         thread_id=row[4],
         state=RunState(row[5]),
-        parked=row[6],
+        parked=bool(row[6]),
         step=row[7],
         fence=row[8],
         lease_until=row[9],
@@ -97,6 +93,30 @@ def run_of(row: Columns) -> Run:
         ended_at=row[14],
         error=row[15],
     )
+
+
+def named_run_of(row: Columns) -> tuple[str, Run | None]:
+    """For scans over everybody's runs: one that this version cannot read must not hide the others."""
+    try:
+        return row[1], run_of(row)
+    except ValueError:
+        return row[1], None
+
+
+def client_if_readable(row: Columns) -> Client | None:
+    try:
+        return body_of_client(row)
+    except ValueError:
+        return None
+
+
+def stray_at(run: Run) -> float | None:
+    """From when on nobody advances the run though somebody could."""
+    if run.ended_at is not None:
+        return None
+    if run.parked:
+        return 0.0 if run.could_go_on else None
+    return run.lease_until
 
 
 def unknown_in(body: bytes, known: type[Struct]) -> Unknown:

@@ -1,4 +1,4 @@
-"""One commit as watchers hear of it, once it is durable: those of this process and those of the others."""
+"""One commit as watchers hear of it, once it is durable: those of this process and those of others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from farhand.core.run import Run
 
 
 class Told(Struct):
-    """`at` is the store's time of the commit. A run that was only touched has no entries."""
+    """`at` is the store's time of the commit. `runs` has every run that was touched; only one that said
+    something has entries. A call that was opened is among `calls` only if a registered client is asked."""
 
     at: float
     calls: list[Call] = field(default_factory=list)
@@ -19,12 +20,9 @@ class Told(Struct):
     runs: dict[str, Run] = field(default_factory=dict)
     feeds: set[Owner] = field(default_factory=set)
     claimed: list[str] = field(default_factory=list)
+    """Runs that somebody held, and may still believe so."""
     clients: set[Owner] = field(default_factory=set)
     """Owners whose registrations changed."""
-
-    def touch_run(self, run: Run) -> None:
-        self.runs[run.run_id] = run
-        self.entries.setdefault(run.run_id, [])
 
     def forget_run(self, run_id: str) -> None:
         self.runs.pop(run_id, None)

@@ -1,0 +1,1 @@
+"""What a transaction is about to write, and what each write means: the same for every store with tables."""

@@ -1,0 +1,152 @@
+"""The statements of a SQLite store: how records are looked up, and how a draft is written."""
+
+from __future__ import annotations
+
+# an event more does not write the run again: the journal itself tells how long it is
+RUN = """
+    SELECT run_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until,
+           max(last_seq, coalesce((SELECT max(seq) FROM events WHERE events.run_no = runs.run_no), 0)),
+           blockers, started_at, hold_for, ended_at, error
+    FROM runs JOIN threads USING (thread_no)
+"""
+
+RUN_BY_ID = RUN + " WHERE run_id = ?"
+
+LAST_RUN = RUN + " WHERE tenant = ? AND subject = ? AND thread_id = ? ORDER BY run_no DESC LIMIT 1"
+
+# the last number that SQLite has stands for a page that is the first one
+_before = "run_no < coalesce((SELECT run_no FROM runs WHERE run_id = ?), 9223372036854775807)"
+
+RUNS = RUN + " WHERE tenant = ? AND subject = ? AND " + _before + " ORDER BY run_no DESC LIMIT ?"
+
+STRAY_RUNS = RUN + " WHERE stray_at <= ? ORDER BY stray_at LIMIT ?"
+
+THREADS = """
+    SELECT body FROM threads WHERE tenant = ? AND subject = ?
+    ORDER BY updated_at DESC, thread_id DESC LIMIT ?
+"""
+
+THREADS_AFTER = """
+    SELECT body FROM threads WHERE tenant = ? AND subject = ? AND (updated_at, thread_id) < (?, ?)
+    ORDER BY updated_at DESC, thread_id DESC LIMIT ?
+"""
+
+MESSAGES = """
+    SELECT body FROM messages
+    WHERE thread_no = (SELECT thread_no FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?)
+    ORDER BY message_no LIMIT ?
+"""
+
+CALLS_OF_RUN = """
+    SELECT body FROM calls
+    WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?)
+        AND tenant = ? AND subject = ? AND (? IS NULL OR step = ?)
+    ORDER BY call_no LIMIT ?
+"""
+
+OPEN_CALLS = """
+    SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? ORDER BY call_no LIMIT ?
+"""
+
+OPEN_CALLS_OF_THREAD = """
+    SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND thread_id = ?
+    ORDER BY call_no LIMIT ?
+"""
+
+COUNT_OPEN = """
+    SELECT count(*) FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND thread_id = ?
+"""
+
+COUNT_OPEN_OF_TENANT = "SELECT count(*) FROM calls WHERE is_open = 1 AND tenant = ?"
+
+CLIENT_CALLS = """
+    SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND client_id = ?
+    ORDER BY call_no LIMIT ?
+"""
+
+EVENTS = """
+    SELECT seq, body, at FROM events
+    WHERE seq > ? AND run_no = (
+        SELECT run_no FROM runs JOIN threads USING (thread_no) WHERE run_id = ? AND tenant = ? AND subject = ?
+    )
+    ORDER BY seq LIMIT ?
+"""
+
+DUE = """
+    SELECT deadline, tenant, subject, call_id FROM calls
+    WHERE is_open = 1 AND deadline < ? ORDER BY deadline LIMIT ?
+"""
+
+FEED = """
+    SELECT feed_no, feed.at, coalesce(events.body, feed.body) AS told,
+           coalesce(threads.thread_id, feed.thread_id), run_id
+    FROM feed
+        LEFT JOIN events USING (run_no, seq)
+        LEFT JOIN runs USING (run_no)
+        LEFT JOIN threads USING (thread_no)
+    WHERE feed.tenant = ? AND feed.subject = ? AND feed_no > ? AND told IS NOT NULL
+    ORDER BY feed_no LIMIT ?
+"""
+
+FEED_SPAN = """
+    SELECT coalesce((SELECT min(feed_no) FROM feed WHERE tenant = ?1 AND subject = ?2), 1),
+           coalesce((SELECT max(feed_no) FROM feed WHERE tenant = ?1 AND subject = ?2), 0)
+"""
+
+THREAD = "SELECT body FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?"
+
+CALL = "SELECT body FROM calls WHERE call_id = ?"
+
+ASKING = "SELECT body FROM calls WHERE approval_id = ?"
+
+REQUESTED = "SELECT body FROM calls WHERE tenant = ? AND subject = ? AND request_id = ?"
+
+CLIENTS = "SELECT body FROM clients LIMIT ?"
+
+TOOL = "SELECT body FROM tools WHERE version = ?"
+
+UPDATE_THREAD = "UPDATE threads SET updated_at = ?, body = ? WHERE thread_no = ?"
+
+INSERT_THREAD = """
+    INSERT INTO threads (thread_no, tenant, subject, thread_id, updated_at, body) VALUES (?, ?, ?, ?, ?, ?)
+"""
+
+INSERT_MESSAGE = "INSERT INTO messages (thread_no, message_id, body) VALUES (?, ?, ?)"
+
+UPDATE_RUN = """
+    UPDATE runs SET last_seq = ?, state = ?, parked = ?, step = ?, fence = ?, lease_until = ?, blockers = ?
+    WHERE run_no = ?
+"""
+
+UPDATE_RUN_WATCHED = """
+    UPDATE runs SET stray_at = nullif(?, ''), ended_at = nullif(?, ''), error = nullif(?, '')
+    WHERE run_no = ?
+"""
+
+INSERT_RUN = """
+    INSERT INTO runs (last_seq, state, parked, step, fence, lease_until, blockers, stray_at, ended_at, error,
+        run_no, run_id, thread_no, started_at, hold_for)
+    VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, ''), nullif(?, ''), ?, ?, ?, ?, ?)
+"""
+
+UPDATE_CALL = "UPDATE calls SET version = ?, body = ? WHERE call_no = ?"
+
+MOVE_CALL = """
+    UPDATE calls SET version = ?, body = ?, is_open = ?, deadline = nullif(?, ''), settled_at = nullif(?, '')
+    WHERE call_no = ?
+"""
+
+INSERT_CALL = """
+    INSERT INTO calls (version, body, is_open, deadline, settled_at, call_no, run_no, call_id, tenant,
+        subject, thread_id, step, approval_id, client_id, request_id)
+    VALUES (?, ?, ?, nullif(?, ''), nullif(?, ''), ?, nullif(?, ''), ?, ?, ?, ?, ?,
+        nullif(?, ''), nullif(?, ''), nullif(?, ''))
+"""
+
+INSERT_TOOL = "INSERT INTO tools (version, body) VALUES (?, ?)"
+
+INSERT_EVENT = "INSERT INTO events (run_no, seq, at, body) VALUES (?, ?, ?, ?)"
+
+INSERT_POINTER = "INSERT INTO feed (tenant, subject, feed_no, at, run_no, seq) VALUES (?, ?, ?, ?, ?, ?)"
+
+INSERT_NEWS = "INSERT INTO feed (tenant, subject, feed_no, at, thread_id, body) VALUES (?, ?, ?, ?, ?, ?)"
