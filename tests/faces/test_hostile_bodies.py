@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from farhand.core.settings import Limits
 from farhand.errors import Malformed
 from farhand.faces.base import Face, Route, SocketRoute
 from farhand.models.scripted import Ask
@@ -257,7 +258,7 @@ async def test_a_hostile_frame_gets_an_error_or_closes_the_socket_for_its_size(
             assert '"type":"error"' in told, f"{route.path}: {told[:200]}"
             await socket.send(b"\xff")
             assert '"type":"error"' in await read(socket)
-            await socket.send(b"x" * (1024 * 1024 + 1))
+            await socket.send(b"x" * (Limits().socket_frame + 1))
             assert await closed_with(socket) == 1009
     await completes(waiting)
 

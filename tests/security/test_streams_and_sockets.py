@@ -160,7 +160,7 @@ async def test_a_socket_whose_sign_in_may_do_less_is_closed(face: str) -> None:
 @attack(*SOCKETS)
 async def test_a_frame_that_is_too_large_closes_the_socket(siege: Siege, face: str) -> None:
     async with siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
-        await socket.send("x" * (1024 * 1024 + 1))
+        await socket.send("x" * (Limits().socket_frame + 1))
         assert await closed_with(socket) == 1009
 
 

@@ -128,6 +128,8 @@ def _config(app: App) -> uvicorn.Config:
         # counted by address, and a header that anybody may write would give each guess another
         proxy_headers=app.door.has_hook and not app.door.needs_peer and PROXIES in os.environ,
         ws_max_size=app.settings.limits.socket_frame,
+        # a frame is one word or two: unpacking each costs its reader more than the bytes would
+        ws_per_message_deflate=False,
         limit_concurrency=CONNECTIONS,
         timeout_keep_alive=20,
         timeout_graceful_shutdown=1,

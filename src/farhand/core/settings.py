@@ -48,7 +48,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_steps: int = 50
     same_failure: int = 3
     """The same call with the same input failing this often in a row ends the run."""
-    socket_frame: int = 1024 * 1024
+    socket_frame: int = 4 * 1024 * 1024
+    """As much as a post: a client sends the same chat either way."""
     socket_frames_per_sec: int = 50
     socket_idle_sec: float = 60.0
     streams_per_principal: int = 64

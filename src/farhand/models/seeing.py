@@ -1,7 +1,8 @@
 """Images that a provider would not take: the request is sent again without them, and so is every later one.
 
 Some models have no eyes, and some images have faults that only the provider sees. Neither may spoil a thread,
-whose history has them for ever. It must not know how any provider spells a request.
+whose history has them for ever. What was refused is not stored: it belongs to the model that was asked, and a
+restart is how people change to one that sees. It must not know how any provider spells a request.
 """
 
 from __future__ import annotations

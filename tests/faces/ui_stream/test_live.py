@@ -12,6 +12,7 @@ import pytest
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL
 from farhand.core.run import Run
+from farhand.core.settings import Limits
 from farhand.models.scripted import Ask, Fail, Moment, Step
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
@@ -323,7 +324,7 @@ async def test_what_waits_is_answered_on_another_socket_or_by_http(serve: Serve)
 async def test_a_frame_too_large_and_too_many_frames_close_the_socket(serve: Serve) -> None:
     served = await serve(Scene(["Hello."]).agent)
     async with live(served) as held:
-        await held.socket.send("x" * (1024 * 1024 + 1))
+        await held.socket.send("x" * (Limits().socket_frame + 1))
         assert await closed_with(held.socket) == 1009
     async with live(served) as held:
         for _ in range(200):

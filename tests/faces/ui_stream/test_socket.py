@@ -269,11 +269,24 @@ async def test_a_drain_ends_every_request_resumably(serve: Serve) -> None:
         assert await shared.frame(request) == {"type": "end", "requestId": request}
 
 
+@requirement("socket:as-large-as-a-post")
+async def test_a_history_that_a_post_may_have_comes_through_the_socket_too(serve: Serve) -> None:
+    served = await serve(Scene(["Hello."]).agent)
+    page = said(served, "hi")
+    # what the client claims to be history is not believed, but it is sent with every message
+    page.messages = [user_message("x" * 1_000_000), user_message("y" * 2_500_000), *page.messages]
+    async with wire(served, PATH) as socket:
+        shared = Shared(socket)
+        turn = await shared.turn(await shared.send(page), page)
+    assert turn.finish == "stop"
+    assert Limits().socket_frame == Limits().chat_body
+
+
 @requirement("socket:limits")
 async def test_a_frame_that_is_too_large_closes_the_socket(serve: Serve) -> None:
     served = await serve(Scene(["Hello."]).agent)
     async with wire(served, PATH) as socket:
-        await socket.send("x" * (1024 * 1024 + 1))
+        await socket.send("x" * (Limits().socket_frame + 1))
         assert await closed_with(socket) == 1009
 
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
+from websockets.asyncio.client import connect
 
 from farhand import Agent, ScriptedModel, create_app
 from farhand.cli import connection as connection_module
@@ -88,6 +89,12 @@ async def count(scope: Scope, receive: Receive, send: Send) -> None:
 @asynccontextmanager
 async def listening(app: ASGIApp = count) -> AsyncIterator[int]:
     config = uvicorn.Config(app, http=Connection, lifespan="off", log_config=None)
+    async with serving(config) as port:
+        yield port
+
+
+@asynccontextmanager
+async def serving(config: uvicorn.Config) -> AsyncIterator[int]:
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
@@ -288,3 +295,16 @@ async def test_who_forwards_is_believed_only_when_proxies_are_named(monkeypatch:
     assert _config(app).proxy_headers
     alone = create_app(Agent(ScriptedModel(["Hello."])), store="memory:")
     assert not _config(alone).proxy_headers
+
+
+@requirement("serve:plain-frames")
+async def test_frames_of_a_socket_are_not_compressed_and_may_be_as_large_as_the_limit() -> None:
+    app = create_app(Agent(ScriptedModel(["Hello."])), store="memory:")
+    app.door.open = True
+    async with app.lifespan(), serving(_config(app)) as port:
+        address = f"ws://127.0.0.1:{port}/api/chat/ws"
+        async with connect(address, compression="deflate", proxy=None) as socket:
+            assert socket.protocol.extensions == []
+            frame = '{"type":"send","requestId":"r","id":"t1","padding":"' + "x" * 3_500_000 + '"}'
+            await socket.send(frame)
+            assert '"requestId":"r"' in str(await socket.recv())

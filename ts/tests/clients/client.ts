@@ -174,7 +174,9 @@ export class Page {
 
   #trouble(): string {
     const { status, error } = this.hands.chat();
-    return `status ${status}, error ${error?.message ?? "none"}, posts ${this.wire.posts.length}`;
+    const last = this.wire.exchanges.at(-1);
+    const heard = `${last?.chunks.length ?? 0} chunks, the last ${last?.chunks.at(-1)?.type ?? "none"}, ${last?.end ?? "open"}`;
+    return `status ${status}, error ${error?.message ?? "none"}, posts ${this.wire.posts.length}; on the wire: ${heard}`;
   }
 }
 
