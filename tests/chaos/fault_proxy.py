@@ -7,6 +7,7 @@
         line.half_open()         # the server's end is gone, the client's end stands and stays silent
         line.delay(0.2)          # every piece comes so much later, until delay(0)
         line.drop_after(100)     # each open connection is cut when so many more bytes came from the server
+        line.drop_each_after(9)  # the same for each connection to come, from its first byte on, until None
 
 Each answers how many connections it hit: a fault that hit nobody has proved nothing. Cut and half-open may be
 for one connection alone: the one that reaches the server from this port.
@@ -35,6 +36,7 @@ class FaultProxy:
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._late = 0.0
+        self._each: int | None = None
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
@@ -81,6 +83,9 @@ class FaultProxy:
     def drop_after(self, size: int) -> int:
         return self._hit(lambda pair: pair.drop_after(size))
 
+    def drop_each_after(self, size: int | None) -> None:
+        self._each = size
+
     def _hit(self, fault: _Fault, port: int | None = None) -> int:
         hit = [pair for pair in self._pairs if not pair.is_over and port in (None, pair.port)]
         for pair in hit:
@@ -94,6 +99,8 @@ class FaultProxy:
             _reset(writer)
             return
         pair = _Pair((reader, writer), there)
+        if self._each is not None:
+            pair.drop_after(self._each)
         self._pairs.add(pair)
         try:
             await pair.carry(self)

@@ -21,6 +21,9 @@ from farhand.core.thread import ResultsMessage
 from farhand.models.base import ModelEvent, Prompt
 from farhand.models.scripted import Ask, Moment, Step
 
+WORDS = 60
+VERSE = ("Grüße", "世界", "🌍🌊", "naïve façade", "Ελλάδα", "plain", "👩‍🚀", "שלום")
+
 
 class RecordingModel(ScriptedModel):
     """Notes the results it is asked with, as it is given them."""
@@ -104,6 +107,10 @@ async def script(moment: Moment) -> AsyncGenerator[Step, None]:
         yield "Once upon "
         await gate(subject)
         yield "a time."
+    elif play == "recite":
+        async with aclosing(recital(moment, subject)) as steps:
+            async for step in steps:
+                yield step
     elif moment.steps:
         yield f"It is done: {json.dumps([result.output or result.error for result in moment.results])}"
     elif play == "open":
@@ -112,6 +119,16 @@ async def script(moment: Moment) -> AsyncGenerator[Step, None]:
         named = {"delete": "path", "charge": "account", "look": "name"}
         tools = {"delete": "delete_file", "charge": "charge", "look": "look_up"}
         yield [Ask("weather", {"city": subject}), Ask(tools[play], {named[play]: subject})]
+
+
+async def recital(moment: Moment, subject: str) -> AsyncGenerator[Step, None]:
+    """Words of many bytes a letter, one after the other, before and behind calls."""
+    for number in range(WORDS):
+        yield f"{number} {VERSE[number % len(VERSE)]} "
+        # slower than a reader comes back, so that it is cut while there is more to say
+        await asyncio.sleep(0.01)
+    if not moment.steps:
+        yield [Ask("weather", {"city": subject}), Ask("open_page", {"address": subject})]
 
 
 def note(book: str, line: dict[str, object]) -> None:

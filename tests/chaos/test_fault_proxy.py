@@ -179,6 +179,20 @@ async def test_a_drop_lets_exactly_so_many_bytes_through(size: int) -> None:
 
 
 @requirement("chaos:proxy")
+async def test_each_connection_to_come_can_be_dropped_after_so_many_bytes() -> None:
+    async with line() as ends:
+        ends.line.drop_each_after(3)
+        for _ in range(2):
+            here, there = await ends.connect()
+            await there.send(b"hello")
+            assert await here.rest() == b"hel"
+        ends.line.drop_each_after(None)
+        here, there = await ends.connect()
+        await there.send(b"hello")
+        assert await here.hear(5) == b"hello"
+
+
+@requirement("chaos:proxy")
 async def test_a_line_to_nowhere_refuses_and_a_fault_without_connections_hits_nobody() -> None:
     async with FaultProxy(("127.0.0.1", 1)) as proxy:
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
