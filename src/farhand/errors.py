@@ -23,7 +23,7 @@
     │   └── BadSetting              a setting, address or module that cannot be used
     └── Broken                      farhand, its store or its model
         ├── ShuttingDown            the server is about to stop; come back in a moment
-        ├── StoreDown               the store does not answer; nothing was accepted
+        ├── StoreDown               the store does not answer; nothing is known to be accepted
         ├── StoreLocked             another process has the store's file
         ├── Unreadable              a stored record makes no sense to this version; the others do
         ├── ModelFault              the provider failed; the history is intact

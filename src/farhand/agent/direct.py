@@ -20,6 +20,7 @@ from farhand.core.thread import Thread
 from farhand.core.tool import Tool
 from farhand.errors import Malformed, NameTaken, NotFound, PeerFault
 from farhand.store.base import InsertThread, Stale
+from farhand.store.soon import soon
 from farhand.tools.gate import complaint_about
 from farhand.tools.timeouts import chosen_timeout
 
@@ -93,7 +94,7 @@ async def _open(kit: Kit, wish: Direct) -> Call | None:
     # only what has to wait takes room
     room = kit.room.place(wish.owner, wish.thread_id) if call.blocks else nullcontext()
     async with room:
-        commit = await kit.desk.open([(call, tool)], InsertThread(place))
+        commit = await soon(kit.store, kit.desk.open([(call, tool)], InsertThread(place)))
     return None if isinstance(commit, Stale) else call
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from farhand.agent.answers import Pause, pause_of
 from farhand.agent.direct import Direct, call_directly, fault_in
@@ -34,10 +35,13 @@ from farhand.core.tool import Tool
 from farhand.errors import NotFound, ShuttingDown
 from farhand.models.base import Connected, Model
 from farhand.store.base import DeleteThread, RenameThread, Stale, Store, WriteRun
+from farhand.store.soon import soon
 from farhand.tools.timeouts import asked_timeout
 from farhand.tools.toolbox import Toolbox, ToolSource
 
 log = logging.getLogger("farhand.runs")
+
+T = TypeVar("T")
 
 JUST_ENDED_SEC = 60.0
 TAKEN_OVER_SEC = 5.0
@@ -124,8 +128,8 @@ class Farhand:
     ) -> Started:
         """A run that answers this message; `hold_for` 0 parks it as soon as it waits for a far hand."""
         place = Place(owner, thread_id)
-        return await start_run(
-            self.kit, self.worker, place, message, instead_of=instead_of, hold_for=hold_for
+        return await self._soon(
+            start_run(self.kit, self.worker, place, message, instead_of=instead_of, hold_for=hold_for)
         )
 
     async def start_again(
@@ -133,12 +137,14 @@ class Farhand:
     ) -> Started:
         """Another answer to the message before this one."""
         place = Place(owner, thread_id)
-        return await answer_again(self.kit, self.worker, place, instead_of=instead_of, hold_for=hold_for)
+        return await self._soon(
+            answer_again(self.kit, self.worker, place, instead_of=instead_of, hold_for=hold_for)
+        )
 
     async def stop(self, owner: Owner, thread_id: str, reason: str) -> bool:
         """True if a run was stopped, False if none was active; an unknown thread is not found."""
         run = await self.last_run(owner, thread_id)
-        return run.active and await stop_run(self.kit, self.worker, run, reason)
+        return run.active and await self._soon(stop_run(self.kit, self.worker, run, reason))
 
     async def last_run(self, owner: Owner, thread_id: str) -> Run:
         run = await self.kit.store.last_run(owner, thread_id)
@@ -190,15 +196,15 @@ class Farhand:
         return await self.kit.store.threads(owner, limit=limit, after=after)
 
     async def rename(self, owner: Owner, thread_id: str, title: str) -> None:
-        await self.kit.store.commit(RenameThread(owner, thread_id, title))
+        await self._soon(self.kit.store.commit(RenameThread(owner, thread_id, title)))
 
     async def delete(self, owner: Owner, thread_id: str) -> None:
         """Stops the thread's run and removes all of it."""
         while True:
             run = await self.find_run(owner, thread_id)
             if run is not None and run.active:
-                await stop_run(self.kit, self.worker, run, DELETED)
-            commit = await self.kit.store.commit(DeleteThread(owner, thread_id))
+                await self._soon(stop_run(self.kit, self.worker, run, DELETED))
+            commit = await self._soon(self.kit.store.commit(DeleteThread(owner, thread_id)))
             if not (isinstance(commit, Stale) and commit.why == "active"):
                 return
 
@@ -318,6 +324,9 @@ class Farhand:
     def feed(self, owner: Owner, after: int) -> FeedReader:
         """What happens to this owner's runs, calls and clients, after this number."""
         return FeedReader(self.kit.store, owner, after)
+
+    async def _soon(self, work: Awaitable[T]) -> T:
+        return await soon(self.kit.store, work)
 
     def _check_that_it_works(self) -> None:
         if self._serving is not None and self._serving.done():

@@ -21,6 +21,7 @@ from farhand.core.principal import Owner
 from farhand.core.thread import File
 from farhand.errors import NotFound, StoreDown, TooLarge, TooMany, TooSlow, WrongType
 from farhand.store.base import DropFile, InsertFile, PutPiece, Stale, Store, Write
+from farhand.store.soon import soon
 
 
 class Label(Struct, frozen=True):
@@ -56,7 +57,7 @@ class Files:
         if known is not None:
             return known
         await self._check_room(owner, len(data))
-        await self._store.commit(InsertFile(file), *_pieces_of(file, data))
+        await soon(self._store, self._store.commit(InsertFile(file), *_pieces_of(file, data)))
         return await self.find(owner, file.ref)
 
     def check(self, label: Label) -> None:
@@ -120,13 +121,14 @@ class Files:
         return await self.find(file.owner, file.ref)
 
     async def _put(self, *writes: Write) -> None:
-        if isinstance(await self._store.commit(*writes), Stale):
+        if isinstance(await soon(self._store, self._store.commit(*writes)), Stale):
             raise TooSlow("The file took so long that it was given up.", hint="Send it again.")
 
     async def _forget(self, file: StoredFile) -> None:
         """Also when whoever waited is gone: a half must not stay. The store removes what this can't."""
         with suppress(StoreDown):
-            await asyncio.shield(self._store.commit(DropFile(file.owner, file.ref)))
+            dropped = self._store.commit(DropFile(file.owner, file.ref))
+            await asyncio.shield(soon(self._store, dropped))
 
     async def _check_room(self, owner: Owner, more: int, *, is_counted: bool = False) -> None:
         rules = self.rules

@@ -93,7 +93,14 @@ class Worker:
     def launch_if_stored(self, run: Run) -> None:
         """For a run whose beginning nobody waited for: stored or not, it is not left half begun."""
         assert self._group is not None, "a worker launches runs while it serves"
-        self._group.create_task(self._unless_store_is_down(self._launch_if_stored(run)))
+        self._group.create_task(self._launch_once_known(run))
+
+    async def _launch_once_known(self, run: Run) -> None:
+        """Asks until the store says it: nobody looks for a run before its lease is over."""
+        while not await self._unless_store_is_down(self._launch_if_stored(run)):
+            if self.stopped:
+                return
+            await asyncio.sleep(SWEEP_SEC)
 
     async def _launch_if_stored(self, run: Run) -> None:
         # behind the beginning in the store's queue, so it is known by now

@@ -37,6 +37,7 @@ from farhand.store.base import (
     When,
     Write,
 )
+from farhand.store.soon import soon
 from farhand.tools.gate import complaint_about, complaint_about_output
 
 SERVER = "server"
@@ -93,7 +94,7 @@ class Desk:
             planned: Known = {}
             verdicts = [await self._plan(owner, item, planned) for item in brought]
             changes = [verdict for verdict in verdicts if isinstance(verdict, Change)]
-            if await self._done(changes):
+            if await soon(self._store, self._done(changes)):
                 return [Accepted() if isinstance(verdict, Change) else verdict for verdict in verdicts]
 
     async def take(
@@ -116,7 +117,7 @@ class Desk:
                 return Refused("not_approved" if call.phase is Phase.ASKING else "taken")
             renewed = held_by == holder
             events = () if renewed else (CallTaken(call_id, holder),)
-            if await self._done([Change(call, after, events)]):
+            if await soon(self._store, self._done([Change(call, after, events)])):
                 return Accepted()
 
     async def release(self, owner: Owner, call_id: str, holder: str) -> Receipt:
@@ -130,7 +131,7 @@ class Desk:
             after = table.release(call)
             if after is None or call.take is None or call.take.holder != holder:
                 return Refused("taken")
-            if await self._done([Change(call, after, (CallReleased(call_id),))]):
+            if await soon(self._store, self._done([Change(call, after, (CallReleased(call_id),))])):
                 return Accepted()
 
     async def start(self, call: Call, *beside: Write) -> Call | None:

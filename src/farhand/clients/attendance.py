@@ -27,6 +27,7 @@ from farhand.core.tool import Tool
 from farhand.errors import Malformed, NameTaken, TooMany
 from farhand.store.base import Commit, Committed, DropClient, PutClient, Store, Tell
 from farhand.store.hub import STREAM_BEGUN
+from farhand.store.soon import soon
 from farhand.tools.toolbox import Toolbox
 
 log = logging.getLogger("farhand.clients")
@@ -150,7 +151,7 @@ class Attendance:
         while True:
             here = await self._is_elsewhere((owner, registration.client_id))
             client = self._registered(owner, registration, tools, here=here)
-            commit = await self._store.commit(PutClient(client), Tell(owner, (came,)))
+            commit = await soon(self._store, self._store.commit(PutClient(client), Tell(owner, (came,))))
             if isinstance(commit, Committed):
                 self.roster.keep(client)
                 return

@@ -12,6 +12,7 @@ from farhand.clients.inbox import Listener
 from farhand.core.event import CallProgressed
 from farhand.core.result import Accepted, Receipt
 from farhand.store.base import Store, Tell
+from farhand.store.soon import soon
 
 
 class Report(Struct, frozen=True):
@@ -41,4 +42,5 @@ class Progress:
             return
         request_id = None if call.request is None else call.request.request_id
         said = CallProgressed(call.call_id, call.tool, report.text, request_id)
-        await self._store.commit(Tell(call.owner, (said,), thread_id=call.thread_id))
+        told = self._store.commit(Tell(call.owner, (said,), thread_id=call.thread_id))
+        await soon(self._store, told)

@@ -118,7 +118,7 @@ def _pages(chat: str, letters: str) -> list[Ask]:
 
 
 def _began(name: str, subject: str, *, idempotent: bool = False) -> None:
-    note(NOTES, {"began": name, "subject": subject, "idempotent": idempotent, "at": time.time()})
+    note(NOTES, {"began": name, "subject": subject, "idempotent": idempotent, "began_at": time.time()})
 
 
 agent = Agent(

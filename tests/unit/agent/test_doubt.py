@@ -1,0 +1,94 @@
+"""While a database does not say whether it kept a commit, whoever asks hears so in time and may ask again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import TypeAlias
+
+import pytest
+
+from farhand.clock import SystemClock
+from farhand.core.event import RunFinished
+from farhand.core.outcome import Success
+from farhand.core.principal import LOCAL
+from farhand.core.result import Receipt, Repeated, Result
+from farhand.errors import StoreDown
+from farhand.models.scripted import Ask
+from farhand.store import soon
+from farhand.store.postgres import PostgresStore
+from farhand.store.postgres.line import connect
+from farhand.store.postgres.place import place_of
+from tests.postgres import running_cluster
+from tests.requirement import requirement
+from tests.unit.agent.hands import open_url
+from tests.unit.agent.stage import Stage, comes_true, text_in
+
+OPEN = Ask("open_url", {"url": "https://example.org"})
+Replica: TypeAlias = Callable[[str], Coroutine[None, None, None]]
+
+
+@pytest.fixture
+async def doubtful() -> AsyncIterator[tuple[Stage, Replica]]:
+    """A stage on a database of its own, and how to make it wait for a replica of this name, or for none."""
+    with running_cluster() as cluster:
+        address = cluster.address("doubt")
+        on = Stage(await PostgresStore.open(address), SystemClock(), [OPEN, "Thanks."], open_url)
+        await on.farhand.open()
+
+        async def wait_for_replica(name: str) -> None:
+            line = await connect(place_of(address))
+            await line.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
+            await line.run("SELECT pg_reload_conf()")
+            await line.close()
+
+        yield on, wait_for_replica
+        await on.farhand.close()
+
+
+@requirement("postgres:doubt-in-time")
+async def test_whoever_brings_a_result_is_told_in_time_and_the_same_again_is_repeated(
+    doubtful: tuple[Stage, Replica], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on, wait_for_replica = doubtful
+    run = await on.say("go")
+    await on.told(run)
+    result = Result(call_id=(await on.open_call()).call_id, outcome=Success({"viewKey": "v"}))
+    monkeypatch.setattr(soon, "SOON_SEC", 0.3)
+    await wait_for_replica("ghost")
+    with pytest.raises(StoreDown, match="not said yet whether this was kept"):
+        await on.farhand.desk.settle(LOCAL, result)
+    await wait_for_replica("")
+    receipts: list[Receipt] = []
+
+    async def is_told() -> bool:
+        try:
+            receipts.append(await on.farhand.desk.settle(LOCAL, result))
+        except StoreDown:
+            return False
+        return True
+
+    await comes_true(is_told)
+    assert receipts == [Repeated()], "it was kept, though nobody could say so"
+    assert text_in(await on.told(run, RunFinished)) == "Thanks."
+
+
+@requirement("postgres:doubt-in-time")
+async def test_a_message_whose_beginning_is_in_doubt_is_answered_once(
+    doubtful: tuple[Stage, Replica], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on, wait_for_replica = doubtful
+    monkeypatch.setattr(soon, "SOON_SEC", 0.3)
+    await wait_for_replica("ghost")
+    with pytest.raises(StoreDown, match="not said yet whether this was kept"):
+        await on.say("go", message_id="m1", hold_for=30.0)
+    await wait_for_replica("")
+
+    async def is_asked() -> bool:
+        """By itself, and long before its lease is over."""
+        return len(on.model.prompts) == 1
+
+    await comes_true(is_asked)
+    again = await on.say("go", message_id="m1", hold_for=30.0)
+    assert again == await on.farhand.last_run(LOCAL, again.thread_id)
+    assert len(await on.store.runs(LOCAL, limit=10)) == 1
+    assert len(on.model.prompts) == 1
