@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError, SchemaError
 
 from farhand.core.tool import Schema
 from farhand.errors import BadTool
-from farhand.tools.check import checker
+from farhand.tools.check import checker, complaint
 from farhand.tools.docstring import Doc, doc_of
 from farhand.tools.plain import NotJson, plain, shortened
 
@@ -44,6 +44,7 @@ def shape_of(function: Callable[..., object], name: str) -> Shape:
     doc = doc_of(function, name)
     hints = _hints(function, name)
     arguments = Arguments(_fields(function, name, hints, doc))
+    _check_defaults(arguments.schema, name)
     output_schema = _output_schema(hints, name)
     return Shape(
         description=doc.description,
@@ -158,6 +159,23 @@ def _field_info(parameter: Parameter, description: str) -> Any:
     return Field(
         default, alias=name, validation_alias=name, serialization_alias=name, description=description
     )
+
+
+def _check_defaults(schema: Schema, name: str) -> None:
+    """A model that sends the default it was told of must not be refused for it."""
+    members = schema.get("properties")
+    alone = {key: rule for key, rule in schema.items() if key != "required"}
+    for member, rule in (members if isinstance(members, dict) else {}).items():
+        if "default" not in rule:
+            continue
+        wrong = complaint(alone, {member: rule["default"]})
+        if wrong is not None:
+            shown = shortened(repr(rule["default"]))
+            raise BadTool(
+                f"Parameter `{member}` of tool `{name}` has the default {shown}, which its own type refuses: "
+                f"{wrong}.",
+                hint=f"Change one of them; `{member}: <type> | None = None` if it may be missing.",
+            )
 
 
 def _output_schema(hints: Hints, name: str) -> Schema | None:

@@ -380,6 +380,48 @@ def _hidden_default(x: Annotated[int, Field(default=3)]) -> None:
     """
 
 
+@requirement("tools:fitting-default")
+@pytest.mark.parametrize(
+    ("hint", "default", "words"),
+    [
+        (int, "a", "the default 'a', which its own type refuses: `x` must be an integer, got a string."),
+        (str, None, "the default None, which its own type refuses: `x` must be a string, got null."),
+        (
+            Annotated[int, Field(gt=0)],
+            0,
+            "the default 0, which its own type refuses: `x` must be more than 0.",
+        ),
+        (list[int], [1, "b"], "the default [1, 'b'], which its own type refuses: `x[1]` must be an integer"),
+        (Literal["a", "b"], "c", "the default 'c', which its own type refuses: `x` must be one of"),
+    ],
+)
+def test_a_default_that_its_own_type_refuses_is_refused_in_words(
+    hint: object, default: object, words: str
+) -> None:
+    with pytest.raises(BadTool) as told:
+        with_hint(hint, default)
+    assert str(told.value).startswith(f"Parameter `x` of tool `f` has {words}")
+
+
+@requirement("tools:fitting-default")
+@pytest.mark.parametrize(
+    ("hint", "default"),
+    [
+        (float, 1),
+        (str | None, None),
+        (Decimal, Decimal("1.5")),
+        (date, date(2026, 11, 16)),
+        (set[int], {1, 2}),
+        (tuple[int, str], (1, "a")),
+        (bytes, b"ab"),
+        (Unit, Unit.C),
+    ],
+    ids=str,
+)
+def test_a_default_of_the_type_itself_is_taken_however_json_spells_it(hint: object, default: object) -> None:
+    assert "default" in with_hint(hint, default).arguments.schema["properties"]["x"]  # type: ignore[index]
+
+
 @requirement("tools:bad-declaration")
 @pytest.mark.parametrize(
     ("function", "sentence"),
