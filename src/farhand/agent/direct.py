@@ -5,8 +5,12 @@ They stand on the desk like any other: the same checks, approvals, deadlines and
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Callable
 from contextlib import nullcontext
 
+import anyio
 from msgspec import Struct
 
 from farhand.agent.execute import execute
@@ -18,11 +22,16 @@ from farhand.core.outcome import canonical
 from farhand.core.principal import Owner
 from farhand.core.thread import Thread
 from farhand.core.tool import Tool
-from farhand.errors import Malformed, NameTaken, NotFound, PeerFault
-from farhand.store.base import InsertThread, Stale
+from farhand.errors import Broken, Malformed, NameTaken, NotFound, PeerFault
+from farhand.store.base import Committed, InsertThread, Stale
 from farhand.store.soon import soon
 from farhand.tools.gate import complaint_about
 from farhand.tools.timeouts import chosen_timeout
+
+log = logging.getLogger("farhand.calls")
+
+CALLER_GONE = "whoever asked for it has gone"
+CANCEL_WITHIN_SEC = 5.0
 
 
 class Direct(Struct, frozen=True, kw_only=True):
@@ -52,10 +61,25 @@ def fault_in(kit: Kit, wish: Direct) -> PeerFault | None:
     return None if wrong is None else Malformed(wrong)
 
 
-async def call_directly(kit: Kit, wish: Direct) -> Call:
+async def call_for_caller(kit: Kit, wish: Direct) -> Call:
+    """As `call_directly`, for a caller in this process who alone is told the outcome: if it is cancelled, so
+    is the call, and nobody is asked for what nobody wants any more."""
+    opened: list[Call] = []
+    try:
+        return await call_directly(kit, wish, opened.append)
+    except asyncio.CancelledError:
+        # also where whoever cancels does so again at each await
+        with anyio.move_on_after(CANCEL_WITHIN_SEC, shield=True):
+            for call in opened:
+                await _cancel(kit, call)
+        raise
+
+
+async def call_directly(kit: Kit, wish: Direct, note: Callable[[Call], object] = lambda call: None) -> Call:
     """The call once it has its outcome, or without one if it was deleted meanwhile. A bad wish is raised.
 
     A request id that was used before opens nothing: its call is answered if it is settled, else `NameTaken`.
+    `note` is told of each call that is about to be opened.
     """
     while True:
         known = await _known(kit, wish)
@@ -64,7 +88,7 @@ async def call_directly(kit: Kit, wish: Direct) -> Call:
         fault = fault_in(kit, wish)
         if fault is not None:
             raise fault
-        call = await _open(kit, wish)
+        call = await _open(kit, wish, note)
         if call is not None:
             return await _settled(kit, call)
 
@@ -82,7 +106,7 @@ async def _known(kit: Kit, wish: Direct) -> Call | None:
     return call
 
 
-async def _open(kit: Kit, wish: Direct) -> Call | None:
+async def _open(kit: Kit, wish: Direct, note: Callable[[Call], object]) -> Call | None:
     """None if the same request came in this very moment."""
     tool = kit.tool(wish.owner, wish.tool)
     assert tool is not None, "it was found a moment ago"
@@ -94,6 +118,8 @@ async def _open(kit: Kit, wish: Direct) -> Call | None:
     # only what has to wait takes room
     room = kit.room.place(wish.owner, wish.thread_id) if call.blocks else nullcontext()
     async with room:
+        # before it is stored: a caller may be cancelled while the store has it half written
+        note(call)
         commit = await soon(kit.store, kit.desk.open([(call, tool)], InsertThread(place)))
     return None if isinstance(commit, Stale) else call
 
@@ -114,6 +140,17 @@ async def _opening(kit: Kit, wish: Direct, tool: Tool) -> Opening:
         allowed_before=known is not None and tool.version in known.allowed,
         request=wish.request,
     )
+
+
+async def _cancel(kit: Kit, call: Call) -> None:
+    current: Call | None = call
+    try:
+        while current is not None and current.phase is not Phase.SETTLED:
+            if isinstance(await kit.desk.cancel([current], CALLER_GONE), Committed):
+                return
+            current = await kit.store.get_call(call.owner, call.call_id)
+    except Broken as error:
+        log.warning("call %s is left to its deadline: %s", call.call_id, error)
 
 
 async def _settled(kit: Kit, call: Call) -> Call:

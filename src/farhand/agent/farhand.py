@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from farhand.agent.answers import Pause, pause_of
-from farhand.agent.direct import Direct, call_directly, fault_in
+from farhand.agent.direct import Direct, call_directly, call_for_caller, fault_in
 from farhand.agent.endings import DELETED
 from farhand.agent.feed import FeedReader
 from farhand.agent.files import Files
@@ -304,14 +304,15 @@ class Farhand:
     ) -> Outcome:
         """One call on the desk, from anyone's own loop; returns its outcome when it has one.
 
-        `timeout_sec` is from 1 to 86 400; anything else is `Misuse`.
+        If the caller is cancelled, so is the call. `timeout_sec` is from 1 to 86 400; anything else is
+        `Misuse`.
         """
         seconds = asked_timeout(timeout_sec)
         wish = Direct(owner=owner, thread_id=thread, tool=tool, input=input, timeout_sec=seconds)
         fault = fault_in(self.kit, wish)
         if fault is not None:
             return Failure(fault.message)
-        return (await self.execute(wish)).outcome or Cancelled("the call is gone")
+        return (await call_for_caller(self.kit, wish)).outcome or Cancelled("the call is gone")
 
     async def execute(self, wish: Direct) -> Call:
         """The same for a program elsewhere: the call, once it is settled. A bad wish is raised."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import anyio
 import pytest
 
+from farhand.agent.direct import CALLER_GONE
 from farhand.core.approval import Answer
 from farhand.core.call import Call, Phase
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted, Result
-from farhand.errors import Misuse
-from farhand.store.base import Committed
+from farhand.errors import Misuse, StoreDown
+from farhand.store.base import Commit, Committed
 from farhand.testing import FakeClock
 from farhand.tools.decorate import tool
 from tests.requirement import requirement
@@ -175,15 +177,86 @@ async def test_a_call_belongs_to_its_owner(stage: MakeStage) -> None:
     assert outcome.result() == VIEW
 
 
-@requirement("api:call")
-async def test_whoever_gives_up_waiting_leaves_the_call_to_its_deadline(stage: MakeStage) -> None:
+@requirement("api:call-cancelled")
+@pytest.mark.parametrize("name", ["open_url", "take_photo"], ids=["ready", "asking"])
+async def test_a_call_whose_caller_is_cancelled_is_cancelled(stage: MakeStage, name: str) -> None:
+    on = await _on(stage)
+    input: dict[str, object] = URL if name == "open_url" else {"camera": "front"}
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(on.farhand.call(name, input, thread=THREAD))
+        call = await _opened(on)
+        waiting.cancel()
+    assert waiting.cancelled()
+    assert (await _stored(on, call)).outcome == Cancelled(CALLER_GONE)
+
+
+@requirement("api:call-cancelled")
+async def test_a_call_that_somebody_works_on_is_cancelled_with_its_caller_too(stage: MakeStage) -> None:
     on = await _on(stage)
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(on.farhand.call("open_url", URL, thread=THREAD))
         call = await _opened(on)
+        assert await on.farhand.desk.take(LOCAL, call.call_id, "tab") == Accepted()
         waiting.cancel()
-    assert (await on.open_call()).phase is Phase.READY
-    await on.answer(call, VIEW)
+    assert (await _stored(on, call)).outcome == Cancelled(CALLER_GONE)
+
+
+@requirement("api:call-cancelled")
+async def test_a_scope_that_cancels_again_and_again_leaves_no_call_behind(stage: MakeStage) -> None:
+    on = await _on(stage)
+    calls: list[Call] = []
+
+    async def leave(scope: anyio.CancelScope) -> None:
+        calls.append(await _opened(on))
+        scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        with anyio.CancelScope() as scope:
+            group.start_soon(leave, scope)
+            await on.farhand.call("open_url", URL, thread=THREAD)
+    assert (await _stored(on, calls[0])).outcome == Cancelled(CALLER_GONE)
+
+
+@requirement("api:call-cancelled")
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_caller_that_is_cancelled_while_the_call_is_opened_leaves_none_open(
+    stage: MakeStage, turns: int
+) -> None:
+    on = await _on(stage)
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(on.farhand.call("open_url", URL, thread=THREAD))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        waiting.cancel()
+    # whatever was written before it is written now
+    assert await on.farhand.call("add", {"a": 1, "b": 2}, thread=THREAD) == Success(3)
+    assert await on.store.open_calls(LOCAL) == []
+
+
+@requirement("api:call-cancelled")
+async def test_a_caller_leaves_also_while_the_store_is_away(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    on = await _on(stage)
+
+    async def away(*writes: object) -> Commit:
+        raise StoreDown("The store is away.")
+
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(on.farhand.call("open_url", URL, thread=THREAD))
+        call = await _opened(on)
+        monkeypatch.setattr(on.store, "commit", away)
+        waiting.cancel()
+    assert waiting.cancelled()
+    assert "is left to its deadline" in caplog.text
+    monkeypatch.undo()
+    assert (await _stored(on, call)).phase is Phase.READY
+
+
+async def _stored(on: Stage, call: Call) -> Call:
+    found = await on.store.get_call(LOCAL, call.call_id)
+    assert found is not None
+    return found
 
 
 @requirement("api:call-timeout")
