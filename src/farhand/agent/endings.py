@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from farhand.agent.history import cut_step, open_step, results_of
 from farhand.agent.kit import Kit
 from farhand.core.call import Call, Phase
-from farhand.core.event import Event, RunFailed, RunFinished, StepFinished
+from farhand.core.event import Event, RunFailed, RunFinished, RunResumed, StepFinished
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Message
 from farhand.errors import Unreadable
-from farhand.store.base import ClaimRun, Committed, InsertMessage, Stale, WriteRun
+from farhand.store.base import ClaimRun, Commit, Committed, InsertMessage, Stale, WriteRun
 
 log = logging.getLogger("farhand.runs")
 
@@ -31,9 +31,10 @@ ABORTED = "aborted by the user"
 DELETED = "the chat was deleted"
 
 
-async def end(kit: Kit, run: Run, reason: str) -> bool:
-    """True if this ended the run; False if it had ended already."""
-    claim = await kit.store.commit(ClaimRun(run.run_id, kit.lease_sec, by_force=True))
+async def end(kit: Kit, run: Run, reason: str, *, is_whole: bool = True) -> bool:
+    """True if this ended the run; False if it had ended already. One is not `is_whole` if its holder may have
+    told words that were never stored: whoever heard them stands nowhere."""
+    claim = await _take_away(kit, run, is_whole=is_whole)
     if isinstance(claim, Stale):
         return False
     last = RunFinished(RunState.STOPPED, reason, heard=True)
@@ -47,8 +48,13 @@ async def break_off(kit: Kit, run: Run, failed: RunFailed) -> bool:
 
 async def break_off_by_force(kit: Kit, run: Run, failed: RunFailed) -> bool:
     """The same for a run that nobody could begin to advance."""
-    claim = await kit.store.commit(ClaimRun(run.run_id, kit.lease_sec, by_force=True))
+    claim = await _take_away(kit, run, is_whole=run.parked)
     return isinstance(claim, Committed) and await break_off(kit, claim.runs[run.run_id], failed)
+
+
+async def _take_away(kit: Kit, run: Run, *, is_whole: bool) -> Commit:
+    lost = () if is_whole else (WriteRun(run_id=run.run_id, events=(RunResumed(taken_over=True),)),)
+    return await kit.store.commit(ClaimRun(run.run_id, kit.lease_sec, by_force=True), *lost)
 
 
 async def _end(kit: Kit, run: Run, reason: str, last: RunFinished | RunFailed) -> bool:

@@ -17,19 +17,24 @@ from farhand.store.hub import LET_GO, RUN_TAKEN, Watch, freed
 LET_GO_SEC = 1.0
 
 
-async def ask_holder(store: Store, run: Run) -> None:
-    """Returns when the worker that holds the run has stopped, or need not, or does not answer."""
+async def ask_holder(store: Store, run: Run) -> bool:
+    """Returns when the worker that holds the run has stopped, or need not, or does not answer. True if what
+    it said is stored: it has said so, or it was not speaking."""
     now = await store.get_run(run.owner, run.run_id)
-    if not store.is_shared or now is None or not _is_held(now, store.now()):
-        return
+    if now is None or not now.active or now.parked:
+        return True
+    is_silent = now.blockers > 0
+    if not store.is_shared or now.lease_until <= store.now():
+        return is_silent
     with store.hub.watch(freed(run.run_id)) as watch:
         store.hub.tell_others(LET_GO, run.run_id)
         until = _now() + LET_GO_SEC
         while not store.hub.closed and (left := until - _now()) > 0:
             await watch.wait(left)
             if run.run_id in watch.news:
-                return
+                return True
             watch.news.clear()
+    return is_silent
 
 
 async def hear_others(
@@ -54,10 +59,6 @@ async def _each(store: Store, watch: Watch, act: Callable[[str], Awaitable[None]
             except StoreDown:
                 # whoever took the run has it by its fence, heard or not
                 continue
-
-
-def _is_held(run: Run, now: float) -> bool:
-    return run.active and not run.parked and run.lease_until > now
 
 
 def _now() -> float:

@@ -66,6 +66,11 @@ class RunLog:
         self._is_sure = is_sure
         self._is_lost = False
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether the journal has all that was said."""
+        return not self._spoken and not self._pen.locked()
+
     def seen(self, run: Run) -> None:
         """The run as it is now: others may have appended while it waited."""
         self.run = run

@@ -103,8 +103,8 @@ async def stop_run(kit: Kit, worker: Worker, run: Run, reason: str) -> bool:
 
 
 async def _end(kit: Kit, worker: Worker, run: Run, reason: str) -> bool:
-    await worker.let_go(run)
-    return await end(kit, run, reason)
+    is_whole = await worker.let_go(run)
+    return await end(kit, run, reason, is_whole=is_whole)
 
 
 async def _begin(

@@ -126,21 +126,25 @@ class Worker:
         """Nothing brought the run back after all."""
         self._preferred.pop(run_id, None)
 
-    async def let_go(self, run: Run) -> None:
-        """Ends the work on the run, here or in whichever process it is, with what was said stored."""
+    async def let_go(self, run: Run) -> bool:
+        """Ends the work on the run, here or in whichever process it is. True if all that was said is stored
+        then; False if readers may have heard what never will be."""
         self._preferred.pop(run.run_id, None)
+        orphan = self._orphans.get(run.run_id)
+        if orphan is not None and await orphan.saved():
+            return True
         if run.run_id in self._tasks:
-            await self._let_go(run.run_id)
-        else:
-            await ask_holder(self._kit.store, run)
+            return await self._let_go(run.run_id)
+        return await ask_holder(self._kit.store, run)
 
-    async def _let_go(self, run_id: str) -> None:
-        task = self._tasks.get(run_id)
+    async def _let_go(self, run_id: str) -> bool:
+        task, pen = self._tasks.get(run_id), self._pens.get(run_id)
         if task is None:
-            return
+            return True
         task.cancel()
         # a tool that will not be cancelled must not hold up whoever wants its run to end
         await asyncio.wait([task], timeout=LET_GO_SEC)
+        return pen is None or pen.is_stored
 
     async def drain(self, seconds: float) -> None:
         """Parks what is held and lets what works come to its end, for so long."""
@@ -263,8 +267,7 @@ class Worker:
         await hear_others(self._kit.store, let_go=self._let_go_for_another, check=self._check_claim)
 
     async def _let_go_for_another(self, run_id: str) -> None:
-        if run_id in self._tasks:
-            await self._let_go(run_id)
+        if run_id in self._tasks and await self._let_go(run_id):
             self._kit.store.hub.tell_others(freed(run_id), run_id)
 
     async def _check_claim(self, run_id: str) -> None:
@@ -318,12 +321,19 @@ class Worker:
             if not pen.run.active:
                 # of a parked run, this may be the wish of an answer that is just coming in
                 self.forget(run.run_id)
-            await pen.close()
-            if self._tasks.get(run.run_id) is asyncio.current_task():
-                del self._tasks[run.run_id], self._holds[run.run_id], self._pens[run.run_id]
-            self._leases.drop(run)
-            if self.stopped and pen.run.active and self._kit.store.is_shared:
-                self._unfinished.append(pen.run)
+            try:
+                await pen.close()
+            finally:
+                # whoever wants the run may ask again while the last words are being stored
+                self._drop(run, pen)
+
+    def _drop(self, run: Run, pen: RunLog) -> None:
+        """Nobody works on the run here any more."""
+        if self._tasks.get(run.run_id) is asyncio.current_task():
+            del self._tasks[run.run_id], self._holds[run.run_id], self._pens[run.run_id]
+        self._leases.drop(run)
+        if self.stopped and pen.run.active and self._kit.store.is_shared:
+            self._unfinished.append(pen.run)
 
     async def _give_up(self, run: Run, ending: Awaitable[bool]) -> None:
         """For a run that broke: it ends. One that cannot even end is said once and never looked at again."""

@@ -14,17 +14,26 @@ import pytest
 
 from farhand.agent.endings import STOPPED_BY_USER
 from farhand.clock import SystemClock
-from farhand.core.event import CallOpened, RunFinished, RunResumed, StepDiscarded, TextAdded
+from farhand.core.event import (
+    CallOpened,
+    Position,
+    RunFinished,
+    RunResumed,
+    StepDiscarded,
+    StepStarted,
+    TextAdded,
+)
 from farhand.core.outcome import Cancelled, Outcome, Success
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted, Conflict, Receipt, Repeated, Result
 from farhand.core.run import RunState
 from farhand.core.settings import Limits, Patience, Settings
-from farhand.errors import TooMany
+from farhand.errors import StoreDown, TooMany
 from farhand.models.scripted import Ask, Say
 from farhand.models.scripted.model import Script
 from farhand.models.scripted.moment import Moment
 from farhand.models.scripted.step import Step
+from farhand.store.base import Commit
 from farhand.store.postgres import PostgresStore
 from farhand.tools.decorate import tool
 from tests.postgres import Cluster
@@ -167,6 +176,42 @@ async def test_what_readers_heard_of_a_run_that_is_stopped_elsewhere_is_in_its_r
                 heard += [entry.event for entry in await reader.next(5.0) or ()]
     text = "".join(each.text for each in heard if isinstance(each, TextAdded))
     assert text_in(await other.journal(run)) == text
+
+
+@requirement("streams:takeover")
+async def test_who_heard_words_that_were_lost_with_a_stopped_run_is_told_of_the_gap(hire: Hire) -> None:
+    speak, thaw = asyncio.Event(), asyncio.Event()
+
+    async def halting(moment: Moment) -> AsyncIterator[Step]:
+        await speak.wait()
+        yield "lost"
+        await asyncio.Event().wait()
+
+    async def frozen(*writes: object) -> Commit:
+        await thaw.wait()
+        raise StoreDown("It was frozen.")
+
+    one, other = await hire(halting), await hire(["never"])
+    run = await one.say("hi")
+    stored = await one.heard(run, StepStarted)
+
+    async def is_stored() -> bool:
+        return (await other.stored(run)).last_seq == stored[-1].seq
+
+    await comes_true(is_stored)
+    commit, one.store.commit = one.store.commit, frozen  # type: ignore[method-assign]
+    with one.farhand.read(run, stored[-1].end) as reader:
+        speak.set()
+        heard = await reader.next(20.0)
+    assert heard is not None
+    assert await other.farhand.stop(LOCAL, THREAD, STOPPED_BY_USER)
+    assert await other.farhand.knows(run, stored[-1].end), "this much was stored"
+    for lost in (heard[-1].end, Position(heard[-1].seq)):
+        assert not await other.farhand.knows(run, lost)
+    one.store.commit = commit  # type: ignore[method-assign]
+    thaw.set()
+    await one.idle()
+    assert text_in(await other.journal(run)) == ""
 
 
 @requirement("workers:takeover")
