@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from farhand.models.scripted import ScriptedModel
     from farhand.server.app import create_app
     from farhand.tools.decorate import tool
+    from farhand.tools.execute import ToolFailed
     from farhand.tools.toolbox import Toolbox
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Settings",
     "Success",
     "TimedOut",
+    "ToolFailed",
     "Toolbox",
     "create_app",
     "tool",
@@ -56,6 +58,7 @@ _HOMES = {
     "farhand.models.scripted": ("ScriptedModel",),
     "farhand.server.app": ("create_app",),
     "farhand.tools.decorate": ("tool",),
+    "farhand.tools.execute": ("ToolFailed",),
     "farhand.tools.toolbox": ("Toolbox",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -9,6 +9,8 @@ import tempfile
 import threading
 from pathlib import Path
 
+from farhand.tools.execute import ToolFailed
+
 FOLDER_VARIABLE = "FARHAND_DEMO_FOLDER"
 
 SAMPLES = {
@@ -18,15 +20,14 @@ SAMPLES = {
 }
 
 
-class CannotDelete(Exception):
+class CannotDelete(ToolFailed):
     """Nothing was deleted. The message says why, in the words of the caller: no place outside is named.
 
     It ends without a full stop, as what it is told in has one.
     """
 
-
-# what a tool raises is told with the name of its class: of this one in words, as people read it
-CannotDelete.__name__ = "Not deleted"
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Not deleted: {why}")
 
 
 class Scratch:

@@ -27,6 +27,11 @@ log = logging.getLogger("farhand.tools")
 T = TypeVar("T")
 
 
+class ToolFailed(Exception):
+    """Raised by a tool to fail in its own words: model and people are told the message, without the name of a
+    class before it."""
+
+
 class Raised(Struct, frozen=True):
     """What a foreign function raised, as a value."""
 
@@ -62,7 +67,9 @@ def failure_of(error: BaseException) -> Failure:
     log.debug("a tool raised", exc_info=error)
     message = attempt(partial(str, error))
     kind = type(error).__name__
-    text = f"{kind}: {message}" if isinstance(message, str) and message else kind
+    told = message if isinstance(message, str) else ""
+    own_words = told if isinstance(error, ToolFailed) else ""
+    text = own_words or (f"{kind}: {told}" if told else kind)
     return Failure(text.encode(errors="replace")[:_ERROR_BYTES].decode(errors="ignore"))
 
 

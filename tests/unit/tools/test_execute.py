@@ -18,7 +18,7 @@ from pydantic import BaseModel, model_serializer
 
 from farhand.core.outcome import Failure, Success
 from farhand.tools import execute, threads
-from farhand.tools.execute import Raised, attempt, executed, failure_of
+from farhand.tools.execute import Raised, ToolFailed, attempt, executed, failure_of
 from tests.requirement import requirement
 
 ENOUGH = 30.0
@@ -95,6 +95,21 @@ def raising_later(error: BaseException) -> Callable[[], Awaitable[object]]:
     ],
 )
 async def test_whatever_is_raised_is_a_failure_with_class_and_message(
+    make: Callable[[BaseException], Callable[[], object]], error: BaseException, told: str
+) -> None:
+    assert await run(make(error)) == Failure(told)
+
+
+@requirement("tools:own-words")
+@pytest.mark.parametrize("make", [raising, raising_later])
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ToolFailed("The shop is closed on Sundays."), "The shop is closed on Sundays."),
+        (ToolFailed(), "ToolFailed"),
+    ],
+)
+async def test_a_tool_may_fail_in_its_own_words(
     make: Callable[[BaseException], Callable[[], object]], error: BaseException, told: str
 ) -> None:
     assert await run(make(error)) == Failure(told)
