@@ -12,11 +12,18 @@ from types import TracebackType
 from typing import NoReturn, Self
 from urllib.parse import quote, urlsplit
 
-import httpx2
 import msgspec
 
 from farhand.errors import BadSetting, FarhandError, Rejected, TooLarge
 from farhand.wire.sse import Event, Parser
+
+try:
+    import httpx2
+except ModuleNotFoundError as error:
+    raise BadSetting(
+        "Outside programs need a library that is not installed.",
+        hint="Install it: pip install 'farhand[client]'.",
+    ) from error
 
 ANSWER_WITHIN_SEC = 30.0
 SILENCE_SEC = 90.0

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import stamina
-
 from farhand.client.link import Away
+from farhand.errors import BadSetting
+
+try:
+    import stamina
+except ModuleNotFoundError as error:
+    raise BadSetting(
+        "Outside programs need a library that is not installed.",
+        hint="Install it: pip install 'farhand[client]'.",
+    ) from error
 
 T = TypeVar("T")
 

@@ -414,3 +414,13 @@ async def test_tools_that_a_program_before_had_and_this_one_has_not_are_withdraw
         await Program(server.http).register("old", "echo")
         async with running(with_echo(notes(server))):
             assert [tool["id"] for tool in await Program(server.http).tools()] == ["client_notes_echo"]
+
+
+@requirement("client:missing-library")
+@pytest.mark.parametrize("library", ["httpx2", "stamina"])
+def test_a_missing_library_is_one_line_that_says_what_to_install(library: str) -> None:
+    program = f"import sys; sys.modules[{library!r}] = None; import farhand.client"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    last = ran.stderr.strip().splitlines()[-1]
+    assert last.endswith("is not installed. Install it: pip install 'farhand[client]'.")
