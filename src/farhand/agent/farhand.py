@@ -44,6 +44,8 @@ log = logging.getLogger("farhand.runs")
 T = TypeVar("T")
 
 JUST_ENDED_SEC = 60.0
+STORED_SEC = 3.0
+"""So long after they were told, words are stored, at the latest."""
 TAKEN_OVER_SEC = 5.0
 """So long after its lease a dead worker's run goes on elsewhere, at the latest."""
 
@@ -274,8 +276,10 @@ class Farhand:
 
     async def knows(self, run: Run, position: Position) -> bool:
         """Whether the journal has this position, so that exactly the rest of it can be told."""
-        within = self.settings.patience.lease + TAKEN_OVER_SEC
-        return await knows(self.kit.store, run, position, within=within)
+        store = self.kit.store
+        # where nobody else can take the run over, only a slow disk is waited for
+        within = self.settings.patience.lease + TAKEN_OVER_SEC if store.is_shared else STORED_SEC
+        return await knows(store, run, position, within=within)
 
     async def told_until(self, run: Run, position: Position) -> list[Entry]:
         """What a reader at this position has been told."""

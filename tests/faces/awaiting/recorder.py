@@ -17,6 +17,7 @@ Line = dict[str, Json]
 _IDS = re.compile(
     r"(?P<kind>call|run|apr|msg)_[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
 )
+_MARKS = re.compile(r"~[0-9a-f]{8}\b")
 
 
 class Recorder:
@@ -46,7 +47,7 @@ class Recorder:
         return turn
 
     def _write(self, **line: object) -> None:
-        self.lines.append(json.loads(_IDS.sub(self._name, json.dumps(line))))
+        self.lines.append(json.loads(_MARKS.sub("~00000000", _IDS.sub(self._name, json.dumps(line)))))
 
     def _name(self, found: re.Match[str]) -> str:
         kind = found["kind"]

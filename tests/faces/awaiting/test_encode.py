@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from farhand.core.event import (
     ApprovalAnswered,
+    Bookmark,
     CallBegun,
     CallRejected,
     Entry,
@@ -27,7 +28,7 @@ from farhand.core.event import (
     StepFinished,
     StepStarted,
     TextAdded,
-    parse_position,
+    parse_bookmark,
 )
 from farhand.core.outcome import Denied, Failure, Outcome, Success, TimedOut
 from farhand.core.run import RunState
@@ -357,7 +358,7 @@ def test_a_response_that_the_server_cuts_says_how_to_go_on_and_keeps_its_positio
     [error, done] = _parse(writer.close(cut=True))
     assert attributes_of(error.data)["data"]["code"] == "shutting_down"
     assert "Last-Event-ID" in attributes_of(error.data)["data"]["message"]
-    assert error.id == before[-1].id == "2.4"
+    assert error.id == before[-1].id == "2.4~1"
     assert done.data == "[DONE]"
 
 
@@ -400,9 +401,9 @@ def test_from_every_position_a_reader_gets_exactly_the_rest(style: Format) -> No
     """Whatever frame was the last to arrive, what was read before and after it is the whole."""
     told = frames_of(encoder(style), _in_pieces(TALK))[1:]
     for index, last in enumerate(told[:-1]):
-        position = parse_position(last.id)
-        assert position is not None
-        rest = frames_of(encoder(style, after=position, past=0), TALK)[1:]
+        place = parse_bookmark(last.id)
+        assert place is not None
+        rest = frames_of(encoder(style, after=place.position, past=0), TALK)[1:]
         assert _joined(style, [*told[: index + 1], *rest]) == _joined(style, told)
 
 
@@ -422,8 +423,8 @@ def test_no_character_is_lost_or_told_twice_however_text_is_cut(pieces: list[str
     told = frames_of(encoder(), live)
     whole = "".join(each.data for each in told[1:])
     for index, last in enumerate(told):
-        position = parse_position(last.id) or Position()
-        rest = frames_of(encoder(after=position), stored)[1:]
+        place = parse_bookmark(last.id) or Bookmark(Position())
+        rest = frames_of(encoder(after=place.position), stored)[1:]
         assert "".join(each.data for each in [*told[1 : index + 1], *rest]) == whole
 
 

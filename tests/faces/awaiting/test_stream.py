@@ -159,6 +159,17 @@ async def test_a_position_that_is_not_known_is_said_and_answered_with_a_replay(
 
 
 @requirement("awaiting:gap")
+async def test_a_position_in_an_older_run_is_not_known_in_the_current_one(serve: Serve) -> None:
+    page = Page((await serve(agent_with(["Hi there.", "Hi again."]))).http)
+    older = await page.run("hi")
+    current = await page.run("once more")
+    for last in dict.fromkeys(frame.id for frame in older.frames):
+        again = await page.stream(last)
+        assert again.control("stream_gap") == [{"last_event_id": last}]
+        assert again.text == current.text
+
+
+@requirement("awaiting:gap")
 async def test_an_unknown_position_of_a_working_run_is_said_too(serve: Serve) -> None:
     go_on = asyncio.Event()
 

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from farhand.agent.agent import Agent
-from farhand.core.event import parse_position
+from farhand.core.event import parse_bookmark
 from farhand.faces.awaiting.decode import decode_message, decode_results
 from farhand.models.scripted import Ask, Fail, Say, Step, Think
 from tests.faces.awaiting.agents import agent_with
@@ -169,8 +169,8 @@ def _check_frames(frames: list[Line]) -> None:
     datas = [frame["data"] for frame in frames]
     assert datas[0].startswith("<meta_init ")
     assert datas.index("[DONE]") == len(datas) - 1
-    positions = [parse_position(frame["id"]) for frame in frames]
-    known = [position for position in positions if position is not None]
+    places = [parse_bookmark(frame["id"]) for frame in frames]
+    known = [place.position for place in places if place is not None]
     assert known == sorted(known)
     assert len(known) == len(frames)
     for data in datas:

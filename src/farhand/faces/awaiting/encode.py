@@ -29,6 +29,7 @@ from farhand.core.event import (
     RunResumed,
     StepStarted,
     TextAdded,
+    mark_of,
 )
 from farhand.core.tool import Executor
 from farhand.faces.awaiting.formats import Block, Raw, Style, Xml
@@ -68,6 +69,7 @@ class Encoder:
     def __init__(self, opening: Opening) -> None:
         self.ended = False
         self._opening = opening
+        self._mark = mark_of(opening.run_id)
         self._style: Style = (
             Xml() if opening.meta.format == "xml" else Raw(opening.run_id, opening.meta.model)
         )
@@ -174,7 +176,7 @@ class Encoder:
         return self._frame(data)
 
     def _frame(self, data: str) -> bytes:
-        return frame(data, id=str(self._at)) if data else b""
+        return frame(data, id=f"{self._at}~{self._mark}") if data else b""
 
 
 class _Waiting:

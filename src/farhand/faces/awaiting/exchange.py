@@ -13,7 +13,7 @@ from farhand.agent.answers import Pause, Reaction, answer_pause
 from farhand.agent.farhand import Farhand
 from farhand.calls.change import Reply
 from farhand.core.call import Call
-from farhand.core.event import START, Position, RunParked, parse_position
+from farhand.core.event import START, Position, RunParked, parse_bookmark
 from farhand.core.principal import Owner, Principal
 from farhand.core.result import Accepted, Receipt, Refused, Result
 from farhand.core.run import Run
@@ -95,9 +95,11 @@ async def resume(
     opening = Opening(run_id=run.run_id, meta=meta, past=run.last_seq)
     if last_event_id is None:
         return Exchange(run, opening)
-    position = parse_position(last_event_id)
-    if position is None or not await farhand.knows(run, position):
+    bookmark = parse_bookmark(last_event_id)
+    is_here = bookmark is not None and bookmark.is_in(run.run_id)
+    if bookmark is None or not is_here or not await farhand.knows(run, bookmark.position):
         return Exchange(run, replace(opening, gap=last_event_id[:_SHOWN]))
+    position = bookmark.position
     return Exchange(run, replace(opening, after=position), START if position == START else EVERYTHING)
 
 
