@@ -13,7 +13,7 @@ export interface Sample {
 export const FIRST: readonly Sample[] = [
   { title: "Where am I?", about: "Shares your place, once", prompt: "Where am I?", Icon: MapPin, tools: ["get_location"] },
   { title: "Take a photo", about: "Uses your camera, after your yes", prompt: "Take a photo", Icon: Camera, tools: ["take_photo"] },
-  { title: "Pick a file", about: "From this device, up to 10 MB", prompt: "Let me pick a file", Icon: FileUp, tools: ["pick_file"] },
+  { title: "Pick a file", about: "From this device", prompt: "Let me pick a file", Icon: FileUp, tools: ["pick_file"] },
   { title: "Copy a greeting", about: "Puts words on your clipboard", prompt: 'Copy "Hello from far away"', Icon: ClipboardCopy, tools: ["copy_to_clipboard"] },
   { title: "Open a page", about: "Beside this chat", prompt: "Open https://example.com", Icon: ExternalLink, tools: ["open_url"] },
   { title: "Delete an old draft", about: "On the server, after your yes", prompt: "Delete the file old-draft.txt", Icon: ShieldCheck, tools: ["delete_file"] },
