@@ -52,7 +52,7 @@ async def _each(store: Store, watch: Watch, act: Callable[[str], Awaitable[None]
     while not store.hub.closed:
         await watch.wait(store.hub.recheck)
         while watch.news:
-            run_id = watch.news.popleft()
+            run_id = watch.news.pop(0)
             assert isinstance(run_id, str), "the topic tells ids"
             try:
                 await act(run_id)

@@ -120,15 +120,17 @@ class Reader:
     def _heard(self) -> list[Entry]:
         fresh: list[Entry] = []
         self._whole = False
-        while self._watch.news and not self._behind:
-            entries = self._watch.news.popleft()
+        news = self._watch.news
+        for entries in news:
             assert isinstance(entries, list)
             fresh += self._fresh(entries)
+            if self._behind:
+                break
+        news.clear()
         if self._store.is_shared:
             for entry in fresh:
                 self._ahead.hear(entry)
-        if self._watch.lost or self._behind:
-            self._watch.news.clear()
+        if self._watch.lost:
             self._behind = True
         return joined(fresh)
 

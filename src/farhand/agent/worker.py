@@ -233,7 +233,8 @@ class Worker:
                 await watch.wait(hub.recheck)
                 while watch.news:
                     # together, so that their claims share a transaction; in slices, so that others get a turn
-                    woken = [watch.news.popleft() for _ in range(min(AT_ONCE, len(watch.news)))]
+                    woken = watch.news[:AT_ONCE]
+                    del watch.news[:AT_ONCE]
                     back = (self._bring_back(run) for run in woken if isinstance(run, Run))
                     await self._unless_store_is_down(asyncio.gather(*back))
 

@@ -105,7 +105,7 @@ class Elsewhere:
             while True:
                 await watch.wait(self._store.hub.recheck)
                 while watch.news:
-                    told = watch.news.popleft()
+                    told = watch.news.pop(0)
                     assert isinstance(told, str), "the topic tells texts"
                     self._attendance.presence.outnumber(told)
 

@@ -145,7 +145,7 @@ class Inbox:
     async def _hear(self) -> list[Item]:
         heard: dict[str, Call] = {}
         while self._watch.news:
-            call = self._watch.news.popleft()
+            call = self._watch.news.pop(0)
             assert isinstance(call, Call), "the topic tells calls"
             heard[call.call_id] = call
         if self._watch.lost:

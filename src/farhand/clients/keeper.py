@@ -80,7 +80,7 @@ class Keeper:
             while True:
                 await watch.wait(self._store.hub.recheck)
                 while watch.news:
-                    call = watch.news.popleft()
+                    call = watch.news.pop(0)
                     assert isinstance(call, Call), "the topic tells calls"
                     await self._fail_if_nobody_is_there(call)
 

@@ -35,6 +35,7 @@ class Guarded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         line = Line(scope, receive, send)
+        opened: Open | None = None
         try:
             route = self.routes.get(scope["method"])
             if route is None:
@@ -44,9 +45,11 @@ class Guarded:
             if route.rate is not None:
                 self._traffic.rates[route.rate].count(request.owner, self._traffic.now())
             if route.streams:
-                await self._stay_open(route, request)
-            else:
-                await route.endpoint(request)
+                # when its sign-in ends, the connection is cut: a reader can tell that from an end
+                opened = self._traffic.streams.begin(
+                    Open(scope, route.scope, principal, line.cut), self._traffic.now()
+                )
+            await route.endpoint(request)
         except FarhandError as error:
             await self._refuse(line, error)
         except Exception:
@@ -54,16 +57,9 @@ class Guarded:
             await self._refuse(
                 line, Broken("Something broke inside the server.", hint="Its log has the details.")
             )
-
-    async def _stay_open(self, route: Route, request: Request) -> None:
-        """When its sign-in ends, the connection is cut: a reader can tell that from an end."""
-        opened = Open(request.scope, route.scope, request.principal, request.line.cut)
-        streams = self._traffic.streams
-        streams.begin(opened, self._traffic.now())
-        try:
-            await route.endpoint(request)
         finally:
-            streams.end(opened)
+            if opened is not None:
+                self._traffic.streams.end(opened)
 
     def _wrong_method(self, scope: Scope) -> WrongMethod:
         self._door.check_place(scope)

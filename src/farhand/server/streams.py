@@ -54,14 +54,17 @@ class Streams:
         finally:
             self.end(opened)
 
-    def begin(self, opened: Open, now: float) -> None:
+    def begin(self, opened: Open, now: float) -> Open:
         """Takes a place, for whoever gives it back with `end`; `TooMany` if there is none."""
         self._take(opened.principal.owner)
         opened.due = now + self.again_after
         self._waiting.append(opened)
+        return opened
 
     def end(self, opened: Open) -> None:
         opened.is_over = True
+        # it stays in line for a while, but nothing of its request does
+        opened.scope, opened.cut = {}, _cut_already
         self._give_back(opened.principal.owner)
 
     def due(self, now: float) -> list[Open]:
@@ -99,6 +102,10 @@ class Streams:
             self._of[owner] = here
         else:
             del self._of[owner]
+
+
+async def _cut_already() -> None:
+    """For what is over."""
 
 
 def _too_many(message: str) -> TooMany:

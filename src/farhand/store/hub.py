@@ -7,12 +7,12 @@ that cannot keep up loses news, never truth: it is told so (`lost`) and reads th
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 from farhand.core.principal import Owner
+from farhand.store.alarms import SLOT_SEC, Alarms
 from farhand.store.told import Told
 
 WAKE = "wake"
@@ -40,9 +40,6 @@ CLIENTS_CHANGED = "clients-changed"
 STREAM_BEGUN = "stream-begun"
 """Topic of streams of registered clients that began in another process."""
 
-CLOCK_STEP_SEC = 0.002
-"""Timers of an event loop may come early by as much as it rounds."""
-
 ELSEWHERE_SEC = 6.0
 """For how long it is believed that another process has a watcher: it says so again every two seconds."""
 
@@ -63,16 +60,18 @@ def feed_of(owner: Owner) -> str:
 class Watch:
     """News of some topics, for one watcher. Use it as a context manager."""
 
+    __slots__ = ("_hub", "_limit", "_sleeper", "_slot", "_topics", "_until", "lost", "news")
+
     def __init__(self, hub: Hub, topics: tuple[str, ...], limit: int) -> None:
-        self.news: deque[object] = deque()
+        self.news: list[object] = []
         self.lost = False
         self._hub = hub
         self._topics = topics
         self._limit = limit
         self._sleeper: asyncio.Future[None] | None = None
         self._until = 0.0
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_at = 0.0
+        self._slot: int | None = None
+        """Where its alarm is set, for this sleep or an earlier one."""
 
     def __enter__(self) -> Self:
         for topic in self._topics:
@@ -84,9 +83,9 @@ class Watch:
     ) -> None:
         for topic in self._topics:
             self._hub.remove(topic, self)
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        if self._slot is not None:
+            self._hub.alarms.drop(self, self._slot)
+            self._slot = None
 
     def tell(self, item: object) -> None:
         news = self.news
@@ -109,30 +108,30 @@ class Watch:
         loop = asyncio.get_running_loop()
         sleeper = self._sleeper = loop.create_future()
         self._until = loop.time() + seconds
-        if self._alarm is None or self._alarm_at > self._until:
-            self._set_alarm(loop)
+        # one for many sleeps: news mostly come first
+        if self._slot is None or self._slot * SLOT_SEC > self._until + SLOT_SEC:
+            self._set_alarm()
         try:
             await sleeper
         finally:
             self._sleeper = None
         return bool(self.news)
 
-    def _set_alarm(self, loop: asyncio.AbstractEventLoop) -> None:
-        """One for many sleeps: news mostly come first, and a timer for each would cost more than they do."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm_at = self._until
-        self._alarm = loop.call_at(self._until, self._ring, loop)
-
-    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._alarm = None
+    def ring(self, now: float) -> None:
+        """The time has come for which an alarm was set."""
+        self._slot = None
         if self._sleeper is None:
             return
-        if loop.time() + CLOCK_STEP_SEC < self._until:
+        if now < self._until:
             # it was set for an earlier sleep
-            self._set_alarm(loop)
+            self._set_alarm()
         else:
             self.wake()
+
+    def _set_alarm(self) -> None:
+        if self._slot is not None:
+            self._hub.alarms.drop(self, self._slot)
+        self._slot = self._hub.alarms.set(self, self._until)
 
 
 class Hub:
@@ -144,7 +143,8 @@ class Hub:
         self.recheck = recheck
         self.closed = False
         self.tell_others = aside or (lambda topic, item: None)
-        self._watches: dict[str, list[Watch]] = {}
+        self.alarms = Alarms()
+        self._watches: dict[str, tuple[Watch, ...]] = {}
         self._elsewhere: dict[str, float] = {}
 
     def watch(self, *topics: str, limit: int = 256) -> Watch:
@@ -196,12 +196,13 @@ class Hub:
         return until is not None and until > asyncio.get_running_loop().time()
 
     def add(self, topic: str, watch: Watch) -> None:
-        self._watches.setdefault(topic, []).append(watch)
+        self._watches[topic] = (*self._watches.get(topic, ()), watch)
 
     def remove(self, topic: str, watch: Watch) -> None:
-        watches = self._watches[topic]
-        watches.remove(watch)
-        if not watches:
+        left = tuple([each for each in self._watches[topic] if each is not watch])
+        if left:
+            self._watches[topic] = left
+        else:
             del self._watches[topic]
 
 

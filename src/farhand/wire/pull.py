@@ -7,7 +7,7 @@ slows its own pulling: the source holds nothing for it. Must not know what the f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -45,26 +45,29 @@ class End(Enum):
     """The socket took nothing for too long."""
 
 
-async def send_frames(
+def send_frames(
     line: Line,
     source: Source,
     *,
     headers: Sequence[Header],
     keep_alive: float = 15.0,
     stall_after: float = 30.0,
-) -> End:
+) -> Coroutine[None, None, End]:
     """Writes the source as the body of a 200 response, until it ends or the reader does; says which.
 
     Whenever nothing came for `keep_alive` seconds, a comment is sent. A reader that was let go can resume.
     """
     body = _Body(line, source, stall_after)
     line.when_over(body.leave)
-    if line.is_told:
-        return await body.write(headers, keep_alive)
+    writing = body.write(headers, keep_alive)
+    return writing if line.is_told else _listening(line, writing)
+
+
+async def _listening(line: Line, writing: Coroutine[None, None, End]) -> End:
     try:
         async with asyncio.TaskGroup() as group:
             listener = group.create_task(line.listen())
-            end = await body.write(headers, keep_alive)
+            end = await writing
             listener.cancel()
     except ExceptionGroup as faults:
         # the caller knows nothing of two tasks: a fault of the source reaches it as it was raised
@@ -98,6 +101,8 @@ class _Body:
             is_last = frames is None or source.ended
             body = frames or (b"" if is_last else KEEP_ALIVE)
             await self._pass_on({"type": "http.response.body", "body": body, "more_body": not is_last})
+            # a stream that waits for hours keeps nothing of what it has sent
+            del frames, body
         return self._lost or End.FINISHED
 
     async def _pass_on(self, message: Message) -> None:

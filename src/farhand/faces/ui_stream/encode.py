@@ -92,8 +92,8 @@ class Chunks:
         self._step: int | None = None
         self._step_open = False
         self._block: bytes | None = None
-        self._shown: set[str] = set()
-        self._written: set[str] = set()
+        self._shown: Collection[str] = ()
+        self._written: Collection[str] = ()
         self._kept_back: Collection[str] = ()
 
     @property
@@ -180,10 +180,11 @@ class Chunks:
         self._close_block(told)
         match event:
             case CallBegun(call_id=call_id, tool=tool):
-                self._shown.add(call_id)
+                self._shown = (*self._shown, call_id)
                 told.append(input_start(call_id, tool))
             case InputAdded(call_id=call_id, text=text):
-                self._written.add(call_id)
+                if call_id not in self._written:
+                    self._written = (*self._written, call_id)
                 told.append(input_delta(call_id, text))
             case CallOpened():
                 self._show_opened(told, event)

@@ -53,8 +53,7 @@ class _Endpoints:
         self._farhand = farhand
 
     async def chat(self, request: Request) -> None:
-        chat = decode_message(await _body(request))
-        exchange = await begin(self._farhand, request.principal, chat)
+        exchange = await begin(self._farhand, request.principal, decode_message(await _body(request)))
         # a client that will come back after a cut wants to know where it stands from the first event on
         exchange.with_ids = "after" in query(request.scope)
         await self._show(request, exchange)
