@@ -14,6 +14,8 @@ AT_MOST = 256
 
 
 class Ahead:
+    __slots__ = ("_heard",)
+
     def __init__(self) -> None:
         self._heard: dict[int, Event] = {}
 

@@ -105,12 +105,12 @@ class RunLog:
         `through` is the desk's door when calls are opened in it.
         """
         async with self._pen:
-            self._cancel_timer()
             first = self._next_seq
             if self._telling is not None and not events:
                 # the model goes on speaking, and its next word must find readers at the end of this one
                 self._tell()
             self._cancel_telling()
+            self._cancel_timer()
             # when it has ended, readers are told its last words with the commit
             said, self._spoken, self._told = self._spoken, [], 0
             self._next_seq += len(said) + len(events)
@@ -153,13 +153,15 @@ class RunLog:
         loop = asyncio.get_running_loop()
         at = self._words_told_at + WORDS_SEC
         self._telling = loop.call_soon(self._tell) if at <= loop.time() else loop.call_at(at, self._tell)
-        if self._flush_at is None:
-            self._flush_at = loop.call_later(JOIN_FOR_SEC, self._flush)
 
     def _tell(self) -> None:
         """Together what was said together."""
         self._cancel_telling()
-        if not self._spoken or not self._is_sure():
+        if not self._spoken:
+            return
+        if self._flush_at is None:
+            self._flush_at = asyncio.get_running_loop().call_later(JOIN_FOR_SEC, self._flush)
+        if not self._is_sure():
             return
         first, at = max(0, self._told - 1), self._store.now()
         entries: list[Entry] = []

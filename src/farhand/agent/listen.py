@@ -78,25 +78,21 @@ class Listener:
         self._log.say(ModelDelayed(sentence))
 
     def _hear(self, event: ModelEvent) -> None:
-        # by far the most frequent
-        if type(event) is TextDelta:
+        # the most frequent ones first
+        if isinstance(event, TextDelta):
             self._add(event.text, reasoning=False)
-            return
-        match event:
-            case TextDelta(text=text):
-                self._add(text, reasoning=False)
-            case ReasoningDelta(text=text):
-                self._add(text, reasoning=True)
-            case ReasoningDone(echo=echo):
-                self._block(reasoning=True).echo = echo
-                # a finished reasoning item is closed: what follows it is another one
-                self._speaking = None
-            case CallStart() | InputDelta() | CallDone():
-                self._hear_wish(event)
-            case Stop():
-                self._stop = event
-            case _:
-                assert_never(event)
+        elif isinstance(event, _WISH):
+            self._hear_wish(event)
+        elif isinstance(event, Stop):
+            self._stop = event
+        elif isinstance(event, ReasoningDelta):
+            self._add(event.text, reasoning=True)
+        elif isinstance(event, ReasoningDone):
+            self._block(reasoning=True).echo = event.echo
+            # a finished reasoning item is closed: what follows it is another one
+            self._speaking = None
+        else:
+            assert_never(event)
 
     def _hear_wish(self, event: CallStart | InputDelta | CallDone) -> None:
         if isinstance(event, CallStart):
@@ -128,6 +124,9 @@ class Listener:
         block = self._speaking = _Block(len(self._blocks), reasoning=reasoning)
         self._blocks.append(block)
         return block
+
+
+_WISH = (InputDelta, CallStart, CallDone)
 
 
 def whole(text: str) -> str:

@@ -33,7 +33,7 @@ from farhand.models.base import Prompt, Remembering, Stop
 from farhand.store.base import InsertMessage, Write, WriteRun
 
 
-@dataclass
+@dataclass(slots=True)
 class Work:
     """One claim on one run: what it writes with, and what the model has been told so far."""
 
@@ -45,7 +45,7 @@ class Work:
     """Outcomes of the last step: stored with the next one, and until then the calls have them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     message: AssistantMessage
     calls: list[Call]

@@ -34,6 +34,8 @@ from farhand.store.hub import freed
 class Hold:
     """How long to wait with the coroutine kept: not at all, or for a while as long as somebody reads."""
 
+    __slots__ = ("_given_up", "_kit", "_now", "_read_at", "_run_id", "_until", "seconds")
+
     def __init__(self, kit: Kit, run_id: str, *, seconds: float) -> None:
         self.seconds = seconds
         self._given_up = False

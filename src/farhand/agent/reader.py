@@ -36,6 +36,20 @@ SPOKEN_SOON_SEC = 0.5
 class Reader:
     """Use it as a context manager; `next()` gives what there is, in order."""
 
+    __slots__ = (
+        "_ahead",
+        "_behind",
+        "_believes",
+        "_left",
+        "_owner",
+        "_run_id",
+        "_store",
+        "_watch",
+        "_whole",
+        "at",
+        "cut",
+    )
+
     def __init__(self, store: Store, owner: Owner, run_id: str, after: Position = START) -> None:
         self.at = after
         self.cut = False

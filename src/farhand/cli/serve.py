@@ -117,7 +117,7 @@ async def _serve(app: App, server: Server, sockets: list[socket.socket]) -> None
 
 def _config(app: App) -> uvicorn.Config:
     return uvicorn.Config(
-        app,
+        app.handle,
         http=Connection,
         lifespan="off",
         interface="asgi3",

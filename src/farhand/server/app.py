@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
@@ -148,6 +148,13 @@ class App:
         finally:
             await self.drain()
             await self.stop()
+
+    def handle(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """What calling the app does, without a layer of its own: for servers that need not be told that an
+        app is a coroutine function."""
+        if self._router is None or scope["type"] == "lifespan":
+            return self(scope, receive, send)
+        return self._router(scope, receive, send)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

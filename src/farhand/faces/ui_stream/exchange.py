@@ -35,7 +35,7 @@ SPLIT_HOLD_SEC = 0.3
 Told: TypeAlias = Sequence[tuple[Brought, Receipt]]
 
 
-@dataclass
+@dataclass(slots=True)
 class Exchange:
     run: Run
     after: Position

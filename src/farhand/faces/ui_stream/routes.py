@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 
 from farhand.agent.endings import STOPPED_BY_USER
 from farhand.agent.farhand import Farhand
@@ -52,19 +53,11 @@ class _Endpoints:
     def __init__(self, farhand: Farhand) -> None:
         self._farhand = farhand
 
-    async def chat(self, request: Request) -> None:
-        exchange = await begin(self._farhand, request.principal, decode_message(await _body(request)))
-        # a client that will come back after a cut wants to know where it stands from the first event on
-        exchange.with_ids = "after" in query(request.scope)
-        await self._show(request, exchange)
+    def chat(self, request: Request) -> Awaitable[None]:
+        return self._show(request, self._begun(request))
 
-    async def stream(self, request: Request) -> None:
-        after = decode_position(query(request.scope).get("after"))
-        exchange = await resume(self._farhand, request.owner, request.parameter("thread_id"), after)
-        if exchange is None:
-            await respond_empty(request.line.send)
-            return
-        await self._show(request, exchange)
+    def stream(self, request: Request) -> Awaitable[None]:
+        return self._show(request, self._resumed(request))
 
     async def stop(self, request: Request) -> None:
         request.bodiless()
@@ -79,7 +72,23 @@ class _Endpoints:
         async with asyncio.TaskGroup() as group:
             await LiveSocket(self._farhand, request, group).serve()
 
-    async def _show(self, request: Request, exchange: Exchange) -> None:
+    async def _begun(self, request: Request) -> Exchange:
+        exchange = await begin(self._farhand, request.principal, decode_message(await _body(request)))
+        # a client that will come back after a cut wants to know where it stands from the first event on
+        exchange.with_ids = "after" in query(request.scope)
+        return exchange
+
+    async def _resumed(self, request: Request) -> Exchange | None:
+        after = decode_position(query(request.scope).get("after"))
+        return await resume(self._farhand, request.owner, request.parameter("thread_id"), after)
+
+    async def _show(self, request: Request, found: Awaitable[Exchange | None]) -> None:
+        """One layer for all that is held: each of them would be kept for as long as a stream is open."""
+        exchange = await found
+        del found
+        if exchange is None:
+            await respond_empty(request.line.send)
+            return
         encoder = Encoder(exchange.chunks, first=exchange.first, with_ids=exchange.with_ids)
         with self._farhand.read(exchange.run, exchange.after, is_new=exchange.is_new) as reader:
             end = await follow(request, reader, encoder, headers=HEADERS, until=exchange.until)
