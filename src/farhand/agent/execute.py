@@ -32,7 +32,9 @@ async def execute(
     None is begun once another claim on the run exists. A call that was not opened here, a moment ago, and is
     taken all the same was begun by whoever took it: by a worker that took the run over, perhaps.
     """
-    own = [call for call in _own(calls) if call.phase is Phase.READY or opened_here or _may_repeat(kit, call)]
+    own = _own(calls)
+    if not opened_here:
+        own = [call for call in own if call.phase is Phase.READY or _may_repeat(kit, call)]
     if not own:
         return False
     try:

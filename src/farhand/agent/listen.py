@@ -106,7 +106,8 @@ class Listener:
         if isinstance(event, CallDone):
             wish.input = event.input
         elif event.text:
-            self._log.say(InputAdded(wish.call_id, whole(event.text)))
+            text = event.text if event.text.isascii() else whole(event.text)
+            self._log.say(InputAdded(wish.call_id, text))
 
     def _add(self, text: str, *, reasoning: bool) -> None:
         if not text:

@@ -165,8 +165,6 @@ class _Following:
         return self._encoder.ended
 
     async def next(self, seconds: float) -> bytes | None:
-        if self._encoder.ended:
-            return None
         try:
             while self._until is None or self._reader.at.seq < self._until:
                 entries = await self._reader.next(seconds)

@@ -169,15 +169,13 @@ class Chunks:
         kind = b"text" if type(event) is TextAdded else b"reasoning"
         block = b"%b-%d-%d" % (kind, self._step or 0, event.part)
         if self._block != block:
-            self._open_step(told)
-            self._close_block(told)
+            self._begin_content(told)
             told.append(b'{"type":"%b-start","id":"%b"}' % (kind, block))
             self._block = block
         told.append(b'{"type":"%b-delta","id":"%b","delta":%b}' % (kind, block, encode(event.text)))
 
     def _tell_wish(self, event: CallBegun | InputAdded | CallOpened | CallRejected, told: Told) -> None:
-        self._open_step(told)
-        self._close_block(told)
+        self._begin_content(told)
         match event:
             case CallBegun(call_id=call_id, tool=tool):
                 self._shown = (*self._shown, call_id)
@@ -223,7 +221,8 @@ class Chunks:
             told.append(input_delta(call_id, encode(input).decode()))
 
     def _tell_settled(self, event: CallSettled, told: Told) -> None:
-        self._close_block(told)
+        if self._block is not None:
+            self._close_block(told)
         if event.call_id not in self._kept_back:
             told.append(outcome(event.call_id, event.outcome))
 
@@ -260,21 +259,25 @@ class Chunks:
     def _tell_nothing(self, event: Event, told: Told) -> None:
         """The protocol has no word for it, or none is needed."""
 
-    def _open_step(self, told: Told) -> None:
+    def _begin_content(self, told: Told) -> None:
+        """A step is opened with its first content, and what was being said has ended."""
         if self._step is not None and not self._step_open:
             self._step_open = True
             told.append(START_STEP)
+        if self._block is not None:
+            self._close_block(told)
 
     def _close_step(self, told: Told) -> None:
-        self._close_block(told)
+        if self._block is not None:
+            self._close_block(told)
         if self._step_open:
             self._step_open = False
             told.append(FINISH_STEP)
 
     def _close_block(self, told: Told) -> None:
-        if self._block is not None:
-            block, self._block = self._block, None
-            told.append(b'{"type":"%b-end","id":"%b"}' % (block.partition(b"-")[0], block))
+        assert self._block is not None, "only what was opened is closed"
+        block, self._block = self._block, None
+        told.append(b'{"type":"%b-end","id":"%b"}' % (block.partition(b"-")[0], block))
 
     # Any: each of them takes its own kind of event, and the key says which
     _TELLING: ClassVar[dict[type[Event], Callable[[Chunks, Any, Told], None]]] = {
