@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -66,18 +67,14 @@ async def _flush_moves(line: Line, draft: Draft, runs: Rows, said: Announcement)
     if not (runs or calls or draft.events or counts or said.notes or said.batch):
         return
     owners = [(owner.tenant, owner.subject, count) for owner, count in sorted(counts.items())]
-    await line.fetch(
-        MOVE,
+    columns = [
         *_columns(runs, 11),
         *_columns(calls, 6),
         *_columns(draft.events, 4),
         *_columns(owners, 3),
         *_columns(_numbered_from_the_end(draft.mentions, counts), 8),
-        said.channel,
-        list(said.notes),
-        said.writer,
-        said.batch,
-    )
+    ]
+    await _send(line, MOVE, columns, said.channel, list(said.notes), said.writer, said.batch)
 
 
 def _numbered_from_the_end(mentions: Sequence[Mention], counts: Mapping[Owner, int]) -> Rows:
@@ -132,13 +129,23 @@ def _whole_call(row: CallRow, call: Call, body: bytes) -> tuple[Value, ...]:
 
 async def _many(line: Line, sql: str, rows: Rows) -> None:
     if rows:
-        await line.fetch(sql, *_columns(rows, len(rows[0])))
+        await _send(line, sql, _columns(rows, len(rows[0])))
 
 
-def _columns(rows: Rows, count: int) -> list[list[Value]]:
-    if not rows:
-        return [[] for _ in range(count)]
-    return [list(column) for column in zip(*rows, strict=True)]
+def _columns(rows: Rows, count: int) -> list[Sequence[Value]]:
+    return list(zip(*rows, strict=True)) if rows else [()] * count
+
+
+async def _send(line: Line, sql: str, columns: list[Sequence[Value]], *others: object) -> None:
+    """Numbers go as one text for each column: of an array, the driver asks every element whether it is an
+    array, which costs more than to read a number."""
+    statement, numbers = _SENT[sql]
+    sent = [_literal(each) if place in numbers else list(each) for place, each in enumerate(columns, 1)]
+    await line.fetch(statement, *sent, *others)
+
+
+def _literal(column: Sequence[Value]) -> str:
+    return "{" + ",".join(["NULL" if each is None else repr(each) for each in column]) + "}"
 
 
 UPDATE_THREADS = """
@@ -225,3 +232,19 @@ SELECT pg_notify($33, note) FROM unnest($34::text[]) AS note
 """
 
 MOVE = "WITH runs_moved AS (" + UPDATE_RUNS + "), " + _ALSO_MOVED
+
+_NUMBERS = re.compile(r"\$(\d+)::(?=(?:bigint|float8|bool)\[)")
+_SENT = {
+    sql: (_NUMBERS.sub(r"$\1::text::", sql), frozenset(map(int, _NUMBERS.findall(sql))))
+    for sql in (
+        UPDATE_THREADS,
+        INSERT_THREADS,
+        INSERT_MESSAGES,
+        UPDATE_RUNS,
+        INSERT_RUNS,
+        INSERT_CALLS,
+        INSERT_TOOLS,
+        MOVE,
+    )
+}
+"""Each statement as it reads numbers from a text, and where it has them."""

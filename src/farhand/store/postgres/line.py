@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 # it comes without types; this is its only importer, and what leaves this module is typed
 import asyncpg  # type: ignore[import-untyped]
@@ -20,6 +19,7 @@ from farhand.store.postgres.place import Place
 log = logging.getLogger("farhand.store")
 
 Row: TypeAlias = Sequence[object]
+R = TypeVar("R")
 
 CONNECT_SEC = 5.0
 COMMAND_SEC = 8.0
@@ -60,31 +60,35 @@ class Line:
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
-        self._used_at = _now()
+        self._used_at = asyncio.get_running_loop().time()
+        self._is_late = False
 
     @property
     def is_closed(self) -> bool:
         return bool(self._connection.is_closed())
 
+    @property
+    def was_used_lately(self) -> bool:
+        return asyncio.get_running_loop().time() - self._used_at < IDLE_SEC
+
     async def fetch(self, sql: str, *values: object) -> list[Row]:
-        async with self._in_time():
-            found: list[Row] = await self._connection.fetch(sql, *values)
-            return found
+        found: list[Row] = await self._in_time(self._connection.fetch(sql, *values))
+        return found
 
     async def run(self, sql: str) -> None:
         """One or several statements, without values."""
-        async with self._in_time():
-            await self._connection.execute(sql)
+        await self._in_time(self._connection.execute(sql))
 
     async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
-        async with self._in_time():
-            await self._connection.add_listener(channel, lambda _line, _pid, _channel, text: heard(text))
+        await self._in_time(
+            self._connection.add_listener(channel, lambda _line, _pid, _channel, text: heard(text))
+        )
 
     async def is_alive(self) -> bool:
         """Asks, if it was silent for long: one that a firewall forgot looks like any other."""
         if self.is_closed:
             return False
-        if _now() - self._used_at < IDLE_SEC:
+        if self.was_used_lately:
             return True
         try:
             await self.ask()
@@ -95,8 +99,7 @@ class Line:
 
     async def ask(self) -> None:
         """For a sign of life, and soon."""
-        async with self._in_time(ALIVE_SEC):
-            await self._connection.fetchval("SELECT 1")
+        await self._in_time(self._connection.fetchval("SELECT 1"), ALIVE_SEC)
 
     def cut(self) -> None:
         """At once, without a farewell."""
@@ -108,23 +111,31 @@ class Line:
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
             self.cut()
 
-    @asynccontextmanager
-    async def _in_time(self, seconds: float = COMMAND_SEC) -> AsyncIterator[None]:
+    async def _in_time(self, work: Awaitable[R], seconds: float = COMMAND_SEC) -> R:
+        loop = asyncio.get_running_loop()
+        # no `asyncio.timeout`: it costs as much as the rest of a short command
+        late = loop.call_later(seconds, self._cut_late)
         try:
-            async with asyncio.timeout(seconds):
-                yield
-            self._used_at = _now()
-        except TimeoutError as error:
-            self.cut()
-            raise Lost("the database did not answer in time") from error
+            answer = await work
         except asyncio.CancelledError:
             # the answer is still to come, and nobody is left to read it
             self.cut()
             raise
         except _ALL as error:
             raise self._plain(error) from error
+        finally:
+            late.cancel()
+        self._used_at = loop.time()
+        return answer
+
+    def _cut_late(self) -> None:
+        """Whoever waits is told that the connection is closed."""
+        self._is_late = True
+        self.cut()
 
     def _plain(self, error: Exception) -> Exception:
+        if self._is_late:
+            return Lost("the database did not answer in time")
         if isinstance(error, _UNFIT):
             return ValueError(f"the database cannot hold this: {error}")
         if isinstance(error, _RACED):
@@ -149,10 +160,6 @@ async def connect(place: Place, *, settings: Mapping[str, str] | None = None) ->
     except (TimeoutError, *_ALL) as error:
         raise Lost(str(error) or "the database did not answer in time") from error
     return Line(connection)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 _ALL = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from farhand.errors import StoreDown, Unreadable
@@ -55,8 +54,11 @@ class Lines:
 
     async def do(self, work: Callable[[Line], Awaitable[R]]) -> R:
         """Work that may be done twice: a read, or a statement that changes nothing the second time."""
-        async with self._in_turn():
+        await self._get_turn()
+        try:
             return await self._try(work)
+        finally:
+            self._turn.release()
 
     async def transact(self, work: Callable[[Line], Awaitable[R]]) -> R:
         """The same for several statements that belong together."""
@@ -101,19 +103,17 @@ class Lines:
                 self._keep(line)
         raise StoreDown("The store is too busy.", hint="Try again in a moment.")
 
-    @asynccontextmanager
-    async def _in_turn(self) -> AsyncIterator[None]:
+    async def _get_turn(self) -> None:
         if self._closed:
             raise StoreDown("The store is closed.")
+        if not self._turn.locked():
+            await self._turn.acquire()
+            return
         try:
             async with asyncio.timeout(TURN_SEC):
                 await self._turn.acquire()
         except TimeoutError as error:
             raise StoreDown("The store is too busy to be read.", hint="Try again in a moment.") from error
-        try:
-            yield
-        finally:
-            self._turn.release()
 
     async def _idle_one(self) -> Line | None:
         """The one that was used last, if it is still there: else none of them may be."""
