@@ -7,6 +7,7 @@ load.py       the load, in another process on the other core
 apps/         farhand as it is served, and the references written by hand
 peers/        other libraries on the same work, each in an environment of its own
 table.py      the table; picture.py draws it
+costs.py      what a few things cost with PostgreSQL; simulate_scale.py plays up to a million calls with that
 
 Every figure is a ratio to a reference measured in the same run: machines differ, and one machine differs from
 hour to hour.

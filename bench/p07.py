@@ -6,20 +6,23 @@ import asyncio
 import gc
 import json
 import os
+import random
 import sys
 import time
 from pathlib import Path
+from statistics import median
 
 from bench.apps.whole import make_app, open_url
 from bench.machine import memory_of
 from bench.pending import AT_ONCE, OWNER, Pending
-from bench.served import run_alone, scratch
+from bench.served import app, run_alone, scratch
 from bench.table import Effort, Line, us
 from farhand.core.outcome import Success
 from farhand.core.result import Accepted, Result
+from farhand.server.app import App
 
 FEW, MANY = 1_000, 100_000
-SETTLED = 960
+ROUNDS, SETTLED, ANSWERED, USERS = 3, 160, 480, 16
 
 
 def measure(effort: Effort) -> list[Line]:
@@ -29,6 +32,9 @@ def measure(effort: Effort) -> list[Line]:
             file = folder / f"{count}.db"
             run_alone("bench.p07", "fill", str(file), str(count))
             results[count] = run_alone("bench.p07", "settle", str(file), str(count))
+            with app("whole", f"sqlite:///{file}") as ours:
+                served = ours.load("posts", users=USERS, ids=f"{file}.answered")
+            results[count] |= {name: served[name] for name in ("rate", "client", "seconds")}
     few, *_, many = results.values()
     ratio = many["each"] / few["each"]
     counts = list(results)
@@ -40,7 +46,8 @@ def measure(effort: Effort) -> list[Line]:
             "≤ 2x",
             f"{ratio:.2f}x",
             ratio <= 2,
-            f"{us(many['each'])} against {us(few['each'])} of processor time",
+            f"{us(many['each'])} against {us(few['each'])} of processor time; the server takes"
+            f" {many['rate']:.0f} results/s against {few['rate']:.0f}",
             {str(count): result for count, result in results.items()},
         ),
         Line(
@@ -56,29 +63,38 @@ def measure(effort: Effort) -> list[Line]:
 
 async def fill(file: str, count: int) -> dict[str, float]:
     """A store with so many parked calls."""
-    app = make_app(f"sqlite:///{file}")
-    await app.start()
-    ids = await Pending(app.farhand, open_url.tool).open(count)
-    Path(file + ".ids").write_text("\n".join(ids))
-    await app.stop()
+    program = make_app(f"sqlite:///{file}")
+    await program.start()
+    ids = await Pending(program.farhand, open_url.tool).open(count)
+    # of any age, as answers come
+    chosen = random.Random(1).sample(ids, ROUNDS * SETTLED + min(ANSWERED, count // 3))
+    Path(file + ".settled").write_text("\n".join(chosen[: ROUNDS * SETTLED]))
+    Path(file + ".answered").write_text("\n".join(chosen[ROUNDS * SETTLED :]))
+    await program.stop()
     return {"count": len(ids)}
 
 
-async def settle(file: str, count: int) -> dict[str, float]:
+async def settle(file: str, _count: int) -> dict[str, float]:
     """The processor time of this process for each of some results, all of them for parked calls."""
-    app = make_app(f"sqlite:///{file}")
-    await app.start()
+    program = make_app(f"sqlite:///{file}")
+    await program.start()
     gc.collect()
     memory = memory_of(os.getpid())
-    ids = Path(file + ".ids").read_text().split()[:: max(1, count // SETTLED)][:SETTLED]
-    used = time.process_time()
+    ids = Path(file + ".settled").read_text().split()
+    spent = []
+    for start in range(0, len(ids), SETTLED):
+        used = time.process_time()
+        await _settle(program, ids[start : start + SETTLED])
+        spent.append((time.process_time() - used) / SETTLED)
+    await program.stop()
+    return {"each": median(spent), "memory": memory, "count": len(ids)}
+
+
+async def _settle(program: App, ids: list[str]) -> None:
     for start in range(0, len(ids), AT_ONCE):
         some = [Result(call_id=call_id, outcome=Success("v")) for call_id in ids[start : start + AT_ONCE]]
-        receipts = await asyncio.gather(*(app.farhand.desk.settle(OWNER, result) for result in some))
+        receipts = await asyncio.gather(*(program.farhand.desk.settle(OWNER, result) for result in some))
         assert all(isinstance(receipt, Accepted) for receipt in receipts), receipts
-    used = time.process_time() - used
-    await app.stop()
-    return {"each": used / len(ids), "memory": memory, "count": len(ids)}
 
 
 if __name__ == "__main__":

@@ -64,15 +64,18 @@ def _reached(line: Line) -> float:
 
 
 def _growth(values: Mapping[str, Mapping[str, float]], top: int) -> list[str]:
-    """What settling one costs, by how many wait."""
-    drawn = [_text(20, top, "processor time of settling one call, by how many calls wait", size=13)]
-    most = max(each["each"] for each in values.values())
+    """What the server does, and what settling one costs, by how many wait."""
+    drawn = [
+        _text(20, top, "throughput against waiting calls: results a second that the server takes", size=13)
+    ]
+    most = max(each["rate"] for each in values.values())
     for number, (count, each) in enumerate(values.items()):
         y = top + 12 + ROW * number
-        width = BAR * each["each"] / most
+        width = (BAR + 60) * each["rate"] / most
         drawn.append(_text(20, y + 14, f"{int(count):,} waiting", size=11))
         drawn.append(f'<rect x="160" y="{y + 3}" width="{width:.0f}" height="14" fill="{PARTS[0]}" rx="2"/>')
-        drawn.append(_text(172 + width, y + 14, f"{each['each'] * 1e6:.0f} µs", size=11))
+        told = f"{each['rate']:,.0f} a second; settling one: {each['each'] * 1e6:.0f} µs of processor time"
+        drawn.append(_text(172 + width, y + 14, told, size=11))
     return drawn
 
 
@@ -80,7 +83,12 @@ def _stack(parts: Sequence[tuple[str, float]], top: int) -> list[str]:
     """One bar, divided."""
     whole = sum(value for _, value in parts)
     drawn = [
-        _text(20, top, f"processor time of one durable round trip by part: {whole * 1000:.2f} ms", size=13)
+        _text(
+            20,
+            top,
+            f"CPU per round trip by part: a durable one, {whole * 1000:.2f} ms of processor time",
+            size=13,
+        )
     ]
     left = 20.0
     for number, (name, value) in enumerate(parts):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from bench.served import Server
-from bench.table import Effort, medians
+from bench.table import BUSY, Effort, medians
 
 Measure: TypeAlias = Callable[[int], dict[str, Any]]
 
@@ -27,4 +27,4 @@ def trips(server: Server, effort: Effort, *, users: int, dialect: str = "held") 
 def busy(result: dict[str, float]) -> str:
     """Whether the load client had time to spare; if not, it measured itself."""
     share = result["client"] / result["seconds"]
-    return "" if share < 0.9 else f" (the load client was busy for {share:.0%} of the time)"
+    return "" if share < BUSY else f" (the load client was busy for {share:.0%} of the time)"

@@ -39,6 +39,27 @@ class Line:
         return asdict(self) | {"verdict": self.verdict}
 
 
+BUSY = 0.9
+"""A load client that works for more of the time than this may have measured itself."""
+
+
+def busiest(lines: list[Line]) -> str:
+    """Whether the load client had time to spare, over all that it measured."""
+    found = [(share, line.number) for line in lines for share in _shares(line.values)]
+    if not found:
+        return "was not needed"
+    shares = {number: share for share, number in sorted(found)}
+    number = max(shares, key=lambda each: shares[each])
+    told = f"busy for {shares[number]:.0%} of the time at most ({number})"
+    over = [each for each, share in shares.items() if share >= BUSY]
+    return f"{told}; what it measured of itself: {', '.join(over)}" if over else told
+
+
+def _shares(values: dict[str, Any]) -> list[float]:
+    results = [each for each in values.values() if isinstance(each, dict) and each.get("seconds")]
+    return [each["client"] / each["seconds"] for each in results if "client" in each]
+
+
 def medians(results: list[dict[str, Any]]) -> dict[str, float]:
     """Of each value over the rounds."""
     return {key: median(each[key] for each in results) for key in results[0]}

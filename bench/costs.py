@@ -1,0 +1,148 @@
+"""What a few things cost on this machine, with PostgreSQL: what the simulation of growth is fed with.
+
+`bench/costs.json` has those that docs/explanation/scale.md tells of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from farhand import Agent, ScriptedModel, Success, tool
+from farhand.core.principal import LOCAL
+from farhand.core.thread import Thread
+from farhand.models.scripted import Ask, Moment, Step
+from farhand.store.address import open_store
+from farhand.store.base import InsertThread, Store
+from farhand.store.postgres.line import connect
+from farhand.store.postgres.place import place_of
+from tests.postgres import Cluster, running_cluster
+
+TRIPS, IN_FLIGHT, ROUNDS = 384, 64, 3
+KEPT = Path(__file__).parent / "costs.json"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """In seconds and bytes."""
+
+    trip_cpu: float
+    """What a worker computes for one round trip."""
+    trip_database_cpu: float
+    batch: float
+    """A transaction with nothing in it but its beginning and its end."""
+    commit: float
+    """What each commit adds to its transaction."""
+    parked_bytes: float
+    scan_few: float
+    scan_many: float
+    """A look for overdue calls and stray runs, with few and with many parked runs."""
+
+
+def measured() -> Costs:
+    with running_cluster() as cluster:
+        return asyncio.run(_measure(cluster))
+
+
+def kept() -> Costs:
+    """Those that were measured last and written down."""
+    return Costs(**json.loads(KEPT.read_text())["costs"])
+
+
+def keep(costs: Costs, about: dict[str, str]) -> None:
+    KEPT.write_text(json.dumps({"about": about, "costs": asdict(costs)}, indent=1) + "\n")
+
+
+async def _measure(cluster: Cluster) -> Costs:
+    address = cluster.address("scale")
+    store = await open_store(address)
+    agent = Agent(ScriptedModel(_script), frontend_tools=[open_page], store=address)
+    try:
+        alone, together = await _commit_sec(store, 1), await _commit_sec(store, IN_FLIGHT)
+        cpu, database_cpu = await _trip_cpu(cluster, agent)
+        few, before = await _scan_sec(store), await _size(address)
+        await _trips(agent, "parked", answer=False)
+        many, grown = await _scan_sec(store), await _size(address) - before
+    finally:
+        await agent.close()
+        await store.close()
+    per_commit = max(0.0, (together - alone) / (IN_FLIGHT - 1))
+    batch = max(0.0, alone - per_commit)
+    return Costs(cpu, database_cpu, batch, per_commit, grown / TRIPS, few, many)
+
+
+@tool(executor="frontend")
+def open_page(address: str) -> dict[str, object]:
+    """Open a page.
+
+    Args:
+        address: Its address.
+
+    Returns:
+        The key of the view.
+    """
+    raise NotImplementedError(address)
+
+
+def _script(moment: Moment) -> Step:
+    return "Done." if moment.results else Ask("open_page", {"address": "https://example.org/"})
+
+
+async def _trip_cpu(cluster: Cluster, agent: Agent) -> tuple[float, float]:
+    """Of this process, and of the database; the best of some: what else runs on a machine only adds to it."""
+    spent: list[tuple[float, float]] = []
+    for number in range(ROUNDS):
+        began, database_began = time.process_time(), cluster.cpu_sec()
+        await _trips(agent, f"answered-{number}", answer=True)
+        spent.append((time.process_time() - began, cluster.cpu_sec() - database_began))
+    return min(own for own, _ in spent) / TRIPS, min(other for _, other in spent) / TRIPS
+
+
+async def _trips(agent: Agent, name: str, *, answer: bool) -> None:
+    """From the message to the answer, or to the park."""
+    turn = asyncio.Semaphore(IN_FLIGHT)
+
+    async def trip(thread: str) -> None:
+        async with turn:
+            paused = await agent.run("open", thread=thread)
+            if answer:
+                [pending] = paused.pending
+                await agent.answer(thread, [(pending.call_id, Success({"viewKey": "v"}))])
+
+    await asyncio.gather(*(trip(f"{name}-{number}") for number in range(TRIPS)))
+
+
+async def _commit_sec(store: Store, at_once: int) -> float:
+    """Until so many commits that were made together are kept; the best of some."""
+    best = 1.0
+    for round_ in range(20):
+        threads = [
+            Thread(owner=LOCAL, thread_id=f"c{at_once}-{round_}-{number}", created_at=0.0, updated_at=0.0)
+            for number in range(at_once)
+        ]
+        began = time.perf_counter()
+        await asyncio.gather(*(store.commit(InsertThread(thread)) for thread in threads))
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+async def _scan_sec(store: Store) -> float:
+    """The best of some."""
+    best = 1.0
+    for _ in range(20):
+        began = time.perf_counter()
+        await store.due(before=store.now() + 30, limit=500)
+        await store.stray_runs(limit=500)
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+async def _size(address: str) -> float:
+    line = await connect(place_of(address))
+    [row] = await line.fetch("SELECT pg_database_size(current_database())")
+    await line.close()
+    assert isinstance(row[0], int), "a size"
+    return float(row[0])
