@@ -48,13 +48,13 @@ class FarhandProcess:
         arguments: tuple[str, ...],
         folder: Path,
         environment: Mapping[str, str],
-        within: tuple[str, ...] = (),
+        inside: tuple[str, ...] = (),
     ) -> None:
         self.url = ""
         self.token = secrets.token_urlsafe(24)
         self._arguments = arguments
         self._folder = folder
-        self._within = within
+        self._inside = inside
         self._environment = {**environment, "FARHAND_TOKEN": self.token}
         self._process: asyncio.subprocess.Process | None = None
 
@@ -88,7 +88,7 @@ class FarhandProcess:
         port = ("--port", str(self.port) if self.url else "0")
         with self._out.open("w") as out, self._err.open("a") as err:
             self._process = await asyncio.create_subprocess_exec(
-                *self._within, sys.executable, "-m", "farhand", *self._arguments, *port,
+                *self._inside, sys.executable, "-m", "farhand", *self._arguments, *port,
                 cwd=ROOT, env=self._environment, stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=err,
             )  # fmt: skip
         self.url = await asyncio.wait_for(self._address(), READY_WITHIN_SEC)
@@ -143,17 +143,17 @@ async def farhand_process(
     *arguments: str,
     store: str | None = None,
     env: Mapping[str, str] | None = None,
-    within: tuple[str, ...] = (),
+    inside: tuple[str, ...] = (),
 ) -> AsyncIterator[FarhandProcess]:
     """A running `farhand run target …`, or `farhand demo …` for the target `demo`; started by the command
-    `within`, which becomes it."""
+    `inside`, which becomes it."""
     with tempfile.TemporaryDirectory(prefix="farhand-test-") as folder:
         place = Path(folder)
         address = store or f"sqlite:///{place / 'store.db'}"
         command = ("demo",) if target == "demo" else ("run", target)
         # an app of create_app brings its own store
         kept = () if target.endswith(":app") else ("--store", address)
-        process = FarhandProcess((*command, *kept, *arguments), place, environment(place, env), within)
+        process = FarhandProcess((*command, *kept, *arguments), place, environment(place, env), inside)
         try:
             await process.start()
             yield process
@@ -162,12 +162,16 @@ async def farhand_process(
 
 
 async def run_farhand(
-    *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None, within: float = READY_WITHIN_SEC
+    *arguments: str,
+    cwd: Path = ROOT,
+    env: Mapping[str, str] | None = None,
+    within: float = READY_WITHIN_SEC,
+    inside: tuple[str, ...] = (),
 ) -> Ended:
     """A farhand that is expected to end by itself, with everything it printed."""
     with tempfile.TemporaryDirectory(prefix="farhand-test-") as folder:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "farhand", *arguments,
+            *inside, sys.executable, "-m", "farhand", *arguments,
             cwd=cwd, env=environment(Path(folder), env), stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip

@@ -1,7 +1,7 @@
 """A disk that gets full: a file system in memory of a few MiB, seen only by whoever is started within it.
 
     with small_disk(folder, mib=4) as disk:
-        async with farhand_process(agent, store=f"sqlite:///{disk.folder}/store.db", within=disk.enter):
+        async with farhand_process(agent, store=f"sqlite:///{disk.folder}/store.db", inside=disk.enter):
             disk.fill()
             disk.free()
 

@@ -13,7 +13,7 @@ import pytest
 from tests.chaos.small_disk import SmallDisk, small_disk
 from tests.chaos.test_store_away import AGENT, ack, parked, until_accepted, until_ready
 from tests.faces.ui_stream.page import Json, Page, user_message
-from tests.process import FarhandProcess, farhand_process
+from tests.process import FarhandProcess, farhand_process, run_farhand
 from tests.requirement import requirement
 
 FILE = {"x-farhand": "1", "content-type": "image/png"}
@@ -68,8 +68,24 @@ async def test_readiness_tells_of_a_full_disk_before_anybody_was_refused_and_of_
         assert (await client.get("/readyz")).status_code == 200
 
 
+@requirement("store-away:room-told")
+async def test_on_a_full_disk_a_start_and_the_doctor_say_to_make_room(disk: SmallDisk) -> None:
+    store = f"sqlite:///{disk.folder}/store.db"
+    disk.fill()
+    ended = await run_farhand("run", AGENT, "--port", "0", "--store", store, inside=disk.enter)
+    assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
+    assert "cannot be used: No space left on device. Make room on its disk." in ended.err
+    found = await run_farhand("doctor", "--store", store, inside=disk.enter)
+    assert found.code == 1
+    assert "its disk has 0 MiB left. Make room" in found.out
+    disk.free()
+    async with serving(disk):
+        healthy = await run_farhand("doctor", "--store", store, inside=disk.enter)
+    assert healthy.code == 0, healthy.out
+
+
 def serving(disk: SmallDisk) -> AbstractAsyncContextManager[FarhandProcess]:
-    return farhand_process(AGENT, store=f"sqlite:///{disk.folder}/store.db", within=disk.enter)
+    return farhand_process(AGENT, store=f"sqlite:///{disk.folder}/store.db", inside=disk.enter)
 
 
 def asked(call: str) -> list[tuple[str, Json]]:

@@ -20,7 +20,7 @@ from farhand.cli.tables import show_json
 from farhand.errors import FarhandError
 from farhand.server.settings import load_settings
 from farhand.store.address import DEFAULT, look_at_store
-from farhand.store.facts import StoreFacts
+from farhand.store.facts import ROOM_BYTES, StoreFacts
 
 CLOCK_SEC = 2.0
 _EXTRAS = {"anthropic": "anthropic", "openai": "openai", "backboard": "backboard-sdk", "postgres": "asyncpg"}
@@ -91,8 +91,19 @@ def _of_store(address: str) -> Iterator[Finding]:
         return
     used = f", in use by {facts.in_use_by}" if facts.in_use_by else ""
     yield Finding("store", "ok", facts.what + used)
+    if facts.room is not None:
+        yield _of_room(facts.room)
     yield _of_tables(facts)
     yield _of_clock(facts)
+
+
+def _of_room(room: int) -> Finding:
+    told = f"its disk has {room / 2**20:,.0f} MiB left"
+    if room < ROOM_BYTES:
+        return Finding("room", "bad", told, "Make room: nothing can be written.")
+    if room < 100 * ROOM_BYTES:
+        return Finding("room", "note", told, "Make room before it is full, or purge.")
+    return Finding("room", "ok", told)
 
 
 def _of_tables(facts: StoreFacts) -> Finding:
@@ -141,5 +152,6 @@ def _print(finding: Finding) -> None:
         (f"{finding.verdict:<5}", _COLOURS[finding.verdict]), (f"{finding.about:<10}", "bold"), finding.told
     )
     if finding.do:
-        line.append(f". {finding.do}", "dim")
+        # some are sentences already
+        line.append(f" {finding.do}" if finding.told.endswith(".") else f". {finding.do}", "dim")
     Console().print(line, soft_wrap=True, highlight=False)

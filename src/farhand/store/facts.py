@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+ROOM_BYTES = 1024 * 1024
+"""What the disk must have left for new work: a large result and what is told of it."""
+
 
 class StoreFacts(Struct, frozen=True):
-    """`problem` is None if it can be used; `behind` is the time of this machine less that of the store."""
+    """`problem` is None if it can be used; `behind` is the time of this machine less that of the store;
+    `room` is what its disk has left, in bytes, if it is a disk of this machine."""
 
     what: str
     version: int | None = None
@@ -14,3 +18,4 @@ class StoreFacts(Struct, frozen=True):
     behind: float | None = None
     problem: str | None = None
     in_use_by: str | None = None
+    room: int | None = None

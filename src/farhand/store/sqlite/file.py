@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from farhand.errors import BadSetting, StoreLocked
+from farhand.store.facts import ROOM_BYTES
 
 APPLICATION_ID = 0x46415248
 """`FARH` in the file's header: a database of somebody else is never touched."""
@@ -27,9 +28,6 @@ WAL_PAGES = 4000
 
 CACHE_KIB = 32 * 1024
 
-
-ROOM_BYTES = 1024 * 1024
-"""What the disk must have left for new work: a large result and what is told of it."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -209,5 +207,14 @@ def _plain_words(path: str) -> Iterator[None]:
         what = error.strerror if isinstance(error, OSError) else str(error).removesuffix(".")
         raise BadSetting(
             f"The store '{path}' cannot be used: {what}.",
-            hint="Name a farhand store, or a new file in a folder that can be written.",
+            hint="Make room on its disk."
+            if _is_full(error)
+            else "Name a farhand store, or a new file in a folder that can be written.",
         ) from error
+
+
+def _is_full(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in _FULL
+    # the low byte is the kind, whatever the rest says of it
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL

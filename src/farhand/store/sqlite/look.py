@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -17,7 +18,8 @@ def look(path: str) -> StoreFacts:
     latest = latest_version()
     if not place.exists():
         problem = None if place.parent.is_dir() else f"the folder {place.parent} does not exist"
-        return StoreFacts(f"{what} (not made yet)", latest=latest, problem=problem)
+        room = None if problem else _room(place)
+        return StoreFacts(f"{what} (not made yet)", latest=latest, problem=problem, room=room)
     if not os.access(place, os.W_OK):
         return StoreFacts(what, latest=latest, problem="the file cannot be written")
     try:
@@ -25,7 +27,12 @@ def look(path: str) -> StoreFacts:
     except sqlite3.Error as error:
         return StoreFacts(what, latest=latest, problem=f"the file cannot be read: {error}")
     problem = None if owner in (0, APPLICATION_ID) else "it is a database of another program"
-    return StoreFacts(what, version, latest, problem=problem, in_use_by=_holder(place))
+    holder, room = _holder(place), _room(place)
+    return StoreFacts(what, version, latest, problem=problem, in_use_by=holder, room=room)
+
+
+def _room(place: Path) -> int:
+    return shutil.disk_usage(place.parent).free
 
 
 def _read(place: Path) -> tuple[int, int]:
