@@ -360,7 +360,7 @@ class _Busy:
 
         gc.callbacks.append(self._collect)
         # there is no other place where all turns pass
-        asyncio.Handle._run = timed  # type: ignore[method-assign]
+        asyncio.Handle._run = timed  # type: ignore[method-assign, assignment]
         return self
 
     def __exit__(self, *_: object) -> None:

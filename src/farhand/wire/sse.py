@@ -7,7 +7,7 @@ mark may lead, comments and unknown fields are skipped, an event that was cut of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from farhand.errors import Misuse, TooLarge
@@ -25,6 +25,15 @@ def frame(data: bytes | str, event: str | None = None, id: str | None = None) ->
     if event is None and id is None:
         return b"data: " + body + b"\n\n"
     return b"%b%bdata: %b\n\n" % (_field(b"event", event), _field(b"id", id), body)
+
+
+def frames(lines: Sequence[bytes], last_id: bytes | None = None) -> bytes:
+    """Several events of one line each, such as JSON, which is not looked at; the last one may have an id."""
+    if not lines:
+        return b""
+    if last_id is None:
+        return b"data: %b\n\n" % b"\n\ndata: ".join(lines)
+    return b"%bid: %b\ndata: %b\n\n" % (frames(lines[:-1]), last_id, lines[-1])
 
 
 def comment(text: str) -> bytes:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farhand.errors import Misuse, TooLarge
-from farhand.wire.sse import DONE, KEEP_ALIVE, Event, Parser, comment, frame, parse
+from farhand.wire.sse import DONE, KEEP_ALIVE, Event, Parser, comment, frame, frames, parse
 from tests.requirement import requirement
 
 fuzz = settings(max_examples=150, deadline=None)
@@ -54,6 +54,13 @@ def test_an_event_name_or_id_that_would_break_out_is_refused(value: str) -> None
 
 def test_halves_of_a_character_that_meet_are_joined_and_lone_ones_are_marked() -> None:
     assert frame("\ud83d\ude00 \ud83d") == "data: \U0001f600 \ufffd\n\n".encode()
+
+
+def test_events_of_one_line_are_framed_together_and_the_last_has_the_id() -> None:
+    assert frames([]) == b""
+    assert frames([b"1", b"2"]) == frame(b"1") + frame(b"2")
+    assert frames([b"1", b"2"], b"7.0") == frame(b"1") + frame(b"2", id="7.0")
+    assert frames([b"1"], b"7.0") == frame(b"1", id="7.0")
 
 
 def test_a_comment_tells_the_reader_nothing() -> None:

@@ -52,7 +52,7 @@ from farhand.faces.ui_stream.written import (
     outcome,
 )
 from farhand.wire.json_out import encode
-from farhand.wire.sse import frame
+from farhand.wire.sse import frame, frames
 
 OVER = "This answer has ended and takes no more results. Send a new message to go on."
 CUT = "The server cannot go on with this stream now. Nothing is lost: resume it in a moment."
@@ -328,27 +328,20 @@ class Encoder:
     def encode_events(self, entries: Sequence[Entry]) -> bytes:
         if self._with_ids:
             return b"".join([self._with_id(entry) for entry in entries])
-        return _frames(self._with_first(self._chunks.of_entries(entries))) if entries else b""
+        return frames(self._with_first(self._chunks.of_entries(entries))) if entries else b""
 
     def close(self, *, cut: bool) -> bytes:
-        return _frames(self._with_first(self._chunks.close(cut=cut)))
+        return frames(self._with_first(self._chunks.close(cut=cut)))
 
     def _with_id(self, entry: Entry) -> bytes:
         """On the last frame, so that whoever has the id has all of the entry."""
-        *before, last = self._with_first(self._chunks.of_entries((entry,))) or (b"",)
-        if not last:
-            return b""
-        return b"%bid: %b~%b\ndata: %b\n\n" % (_frames(before), str(entry.end).encode(), self._mark, last)
+        told = self._with_first(self._chunks.of_entries((entry,)))
+        return frames(told, b"%b~%b" % (str(entry.end).encode(), self._mark)) if told else b""
 
     def _with_first(self, chunks: Told) -> Told:
         if self._first:
             chunks, self._first = [*self._first, *chunks], []
         return chunks
-
-
-def _frames(chunks: Told) -> bytes:
-    # a chunk is JSON, which has no line breaks outside of its strings, and none unescaped inside
-    return b"data: %b\n\n" % b"\n\ndata: ".join(chunks) if chunks else b""
 
 
 def socket_frame(kind: str, request_id: str, error: str | None = None) -> bytes:
