@@ -93,6 +93,16 @@ class RunLog:
         if self._telling is None:
             self._tell_soon()
 
+    def say_word(self, kind: type[TextAdded | ReasoningAdded], part: int, text: str) -> None:
+        """The same for one more word of a block, of which a model says thousands."""
+        last = self._spoken[-1] if self._spoken else None
+        if type(last) is not _Words or last.kind is not kind or last.part != part or self._is_lost:
+            self.say(kind(part, text))
+            return
+        last.pieces.append(text)
+        if self._telling is None:
+            self._tell_soon()
+
     async def write(
         self,
         *events: Event,
@@ -200,11 +210,13 @@ class RunLog:
 class _Words:
     """A block as it is being said: put together only when it is stored, however many pieces it comes in."""
 
-    __slots__ = ("_told_chars", "_told_pieces", "first", "pieces")
+    __slots__ = ("_told_chars", "_told_pieces", "first", "kind", "part", "pieces")
 
     def __init__(self, first: Delta) -> None:
         self.pieces = [first.text]
         self.first = first
+        self.kind = type(first)
+        self.part = None if isinstance(first, InputAdded) else first.part
         self._told_pieces = 0
         self._told_chars = 0
 

@@ -114,10 +114,11 @@ class Listener:
             return
         if not text.isascii():
             text = whole(text)
-        block = self._block(reasoning=reasoning)
+        block = self._speaking
+        if block is None or block.reasoning is not reasoning:
+            block = self._block(reasoning=reasoning)
         block.pieces.append(text)
-        said = ReasoningAdded(block.number, text) if reasoning else TextAdded(block.number, text)
-        self._log.say(said)
+        self._log.say_word(ReasoningAdded if reasoning else TextAdded, block.number, text)
 
     def _block(self, *, reasoning: bool) -> _Block:
         if self._speaking is not None and self._speaking.reasoning is reasoning:
