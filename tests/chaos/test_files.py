@@ -69,6 +69,9 @@ async def test_a_server_that_stops_in_mid_upload_keeps_nothing_of_it(tmp_path: P
         # bytes that the stop left no time to sweep away are rubbish, which the next purge takes
         left = rows(store, "file_pieces WHERE file_no NOT IN (SELECT file_no FROM file_rubbish)")
         assert (rows(store, "files"), left) == (0, 0)
+        async with server.client() as http:
+            assert (await http.post("/api/purge", json={"olderThanSec": 0})).status_code == 200
+        assert rows(store, "file_pieces") == 0
 
 
 @requirement("files:any-worker")

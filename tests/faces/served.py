@@ -46,6 +46,11 @@ class Served:
     def farhand(self) -> Farhand:
         return self.app.farhand
 
+    @property
+    def under_way(self) -> int:
+        """Requests that are being answered."""
+        return len(self._server.server_state.tasks)
+
     async def stop(self) -> None:
         """As at a signal: streams end resumably, what is under way is in the store."""
         if self._stopped:

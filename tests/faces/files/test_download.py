@@ -18,6 +18,7 @@ from farhand.faces.files.encode import headers_of
 from tests.faces.conftest import Serve
 from tests.faces.files.shelf import PNG, connect, people, told, uploaded
 from tests.faces.ui_stream.agents import Scene
+from tests.faces.ui_stream.page import until
 from tests.requirement import requirement
 
 REF = "blob_" + "0" * 32
@@ -129,8 +130,8 @@ async def test_a_reader_that_takes_nothing_is_let_go(serve: Serve) -> None:
     writer.write(f"{head}Authorization: Bearer {server.token}\r\n\r\n".encode())
     await reader.readuntil(b"\r\n\r\n")
     # read again only when it has been let go: what the sockets hold comes, and then the end
+    await until(lambda: server.under_way == 0)
     async with asyncio.timeout(20):
-        await asyncio.sleep(0.6)
         rest = await reader.read(-1)
     assert len(rest) < 8 * 1024 * 1024
     writer.close()

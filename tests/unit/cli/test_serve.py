@@ -276,14 +276,22 @@ async def test_a_byte_now_and_then_does_not_keep_the_connection_either(
 async def test_a_request_behind_blank_lines_is_answered_and_the_connection_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection_module, "HEAD_WITHIN_SEC", 0.2)
+    waiting: list[Connection] = []
+    await_head = Connection._await_head
+
+    def noted(connection: Connection) -> None:
+        waiting.append(connection)
+        await_head(connection)
+
+    monkeypatch.setattr(Connection, "_await_head", noted)
     async with listening() as port, connected(port) as peer:
         for _ in range(3):
             peer.send(b"\r\n")
             peer.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
             assert (await peer.answer()).startswith(b"HTTP/1.1 200")
-            # longer than what is waited for a head: an idle connection is the keep-alive's, not ours
-            await asyncio.sleep(0.3)
+            # an idle connection is the keep-alive's, not ours
+            assert [each._timer for each in waiting] == [None] * len(waiting)
+        assert waiting
 
 
 @requirement("serve:forwarded")

@@ -71,20 +71,17 @@ async def test_a_piece_that_does_not_come_in_time_is_too_slow() -> None:
 
 
 @requirement("files:slow")
-async def test_the_time_is_for_each_piece_and_not_for_the_whole() -> None:
-    class Slow:
-        """Takes most of the time that a piece has, for each of many."""
+async def test_the_time_is_for_each_piece_and_not_for_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    timeout, begun = asyncio.timeout, []
 
-        def __init__(self) -> None:
-            self.left = 6
+    def counted(seconds: float | None) -> asyncio.Timeout:
+        begun.append(seconds)
+        return timeout(seconds)
 
-        async def receive(self) -> Message:
-            await asyncio.sleep(0.15)
-            self.left -= 1
-            return {"type": "http.request", "body": b"1234", "more_body": self.left > 0}
-
-    found = [each async for each in read_pieces(Slow().receive, piece=4, limit=100, within=0.6)]
+    monkeypatch.setattr(asyncio, "timeout", counted)
+    found = await read(Peer(*parts(*[b"1234"] * 6, b"")), within=60.0)
     assert found == [b"1234"] * 6
+    assert begun == [60.0] * 7, "one for each, and one for the end"
 
 
 def test_a_length_is_a_number_or_nothing() -> None:
