@@ -122,7 +122,8 @@ class RunLog:
             self._cancel_telling()
             self._cancel_timer()
             # when it has ended, readers are told its last words with the commit
-            said, self._spoken, self._told = self._spoken, [], 0
+            said, told = self._spoken, self._told
+            self._spoken, self._told = [], 0
             self._next_seq += len(said) + len(events)
             write = change or WriteRun(run_id=self.run.run_id)
             whole = [each.whole() if type(each) is _Words else each for each in said]
@@ -130,8 +131,10 @@ class RunLog:
             try:
                 commit = await (through or self._store.commit)(*beside, write)
             except StoreDown:
-                # readers have heard these words under these numbers: they come before anything else
-                self._spoken, self._next_seq, self._told = [*said, *self._spoken], first, 0
+                # readers have heard these words under these numbers: they come before anything else, and are
+                # not told again, which a reader would take for a sign that they are stored
+                self._told = len(said) + self._told if self._told else told
+                self._spoken, self._next_seq = [*said, *self._spoken], first
                 raise
             self._wrote(commit)
 

@@ -9,14 +9,18 @@ import pytest
 from msgspec.structs import replace
 
 from farhand.agent import worker
-from farhand.core.event import RunFinished, TextAdded
+from farhand.agent.journal import RunLog
+from farhand.core.event import Entry, RunFinished, StepStarted, TextAdded
 from farhand.core.outcome import Failure, Success
+from farhand.core.principal import LOCAL
 from farhand.core.run import Run, RunState
 from farhand.core.settings import Patience, Settings
+from farhand.core.thread import Thread
 from farhand.errors import StoreDown
 from farhand.models.scripted import Ask, Moment, Say, Step
 from farhand.models.scripted.model import Script
-from farhand.store.base import ClaimRun, Commit, SwapCall, Write
+from farhand.store.base import ClaimRun, Commit, InsertRun, InsertThread, SwapCall, Write
+from farhand.store.hub import Watch
 from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
 from farhand.tools.decorate import tool
@@ -242,3 +246,38 @@ def _serving(on: Stage) -> asyncio.Task[None]:
 
 def _lapsed(run: Run) -> Run:
     return replace(run, lease_until=0.0)
+
+
+@requirement("streams:numbers")
+async def test_what_was_told_before_the_store_went_away_is_not_told_again(
+    moody: MoodyStore, clock: FakeClock
+) -> None:
+    run = Run(run_id="run_1", owner=LOCAL, thread_id="t1", started_at=0.0, lease_until=1e12)
+    thread = Thread(owner=LOCAL, thread_id="t1", created_at=0.0, updated_at=0.0)
+    await moody.commit(InsertThread(thread), InsertRun(run))
+    heard: list[tuple[int, int, object]] = []
+    with moody.hub.watch(run.run_id) as watch:
+        async with asyncio.TaskGroup() as group:
+            pen = RunLog(moody, run, group)
+            pen.say(StepStarted(1))
+            pen.say(TextAdded(0, "Once "))
+            moody.away = True
+            with pytest.raises(StoreDown):
+                await pen.write()
+            pen.say(TextAdded(0, "more."))
+            with pytest.raises(StoreDown):
+                await pen.write()
+            assert not pen.is_stored
+            heard += [(each.seq, each.offset, each.event) for each in _told(watch)]
+            moody.is_back()
+            await pen.close()
+    assert heard == [(1, 0, StepStarted(1)), (2, 0, TextAdded(0, "Once ")), (2, 5, TextAdded(0, "more."))]
+    assert pen.is_stored
+    assert [each.event for each in await moody.events(LOCAL, run.run_id)] == [
+        StepStarted(1),
+        TextAdded(0, "Once more."),
+    ]
+
+
+def _told(watch: Watch) -> list[Entry]:
+    return [entry for entries in watch.news if isinstance(entries, list) for entry in entries]
