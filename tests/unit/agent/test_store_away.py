@@ -267,12 +267,12 @@ async def test_what_was_told_before_the_store_went_away_is_not_told_again(
             pen.say(TextAdded(0, "more."))
             with pytest.raises(StoreDown):
                 await pen.write()
-            assert not pen.is_stored
+            before = pen.is_stored
             heard += [(each.seq, each.offset, each.event) for each in _told(watch)]
             moody.is_back()
             await pen.close()
     assert heard == [(1, 0, StepStarted(1)), (2, 0, TextAdded(0, "Once ")), (2, 5, TextAdded(0, "more."))]
-    assert pen.is_stored
+    assert (before, pen.is_stored) == (False, True)
     assert [each.event for each in await moody.events(LOCAL, run.run_id)] == [
         StepStarted(1),
         TextAdded(0, "Once more."),
