@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 
 from farhand.calls.desk import Desk
@@ -24,6 +25,8 @@ from farhand.store.streams import Streams
 log = logging.getLogger("farhand.clients")
 
 LOOK_SEC = 1.0
+LASTING_SEC = 15.0
+"""What fails again within this time is still the same trouble: longer than one attempt may take."""
 RENEWALS = 3
 
 
@@ -111,11 +114,15 @@ class Elsewhere:
 
 
 async def _again_if_broken(watch: Callable[[], Awaitable[None]]) -> None:
+    failed_at = -math.inf
     while True:
         try:
             return await watch()
         except Broken as error:
-            log.warning("what other workers know of clients is asked again soon: %s", error)
+            # once, for as long as it lasts
+            level = logging.WARNING if now() - failed_at > LASTING_SEC else logging.DEBUG
+            failed_at = now()
+            log.log(level, "what other workers know of clients is asked again soon: %s", error)
         except Exception:
             log.exception("something broke beside the clients; the watch begins again")
         await asyncio.sleep(LOOK_SEC)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
@@ -158,8 +159,14 @@ async def connect(place: Place, *, settings: Mapping[str, str] | None = None) ->
     except _WRONG as error:
         raise ValueError(str(error)) from error
     except (TimeoutError, *_ALL) as error:
-        raise Lost(str(error) or "the database did not answer in time") from error
+        raise Lost(_plainly(error) or "the database did not answer in time") from error
     return Line(connection)
+
+
+def _plainly(error: Exception) -> str:
+    """Without the number and the address that the system's words come with: who reads it has named it."""
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number is not None and number > 0 else str(error)
 
 
 _ALL = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
