@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -16,6 +17,7 @@ from farhand.core.event import Entry, TextAdded
 from farhand.errors import StoreDown
 from farhand.store.base import Commit, Committed, InsertCall, Stale, WriteRun
 from farhand.store.sqlite import SqliteStore
+from farhand.store.sqlite.writer import ANSWERED_AT_ONCE
 from farhand.testing.store_laws.given import ANN, Given
 from tests.requirement import requirement
 
@@ -35,6 +37,31 @@ async def test_what_queues_up_while_a_transaction_runs_goes_into_the_next_one(
     # and the one that it was busy with
     assert sqlite._writer.transactions - before == transactions + 1
     assert (await given.stored_run(run)).last_seq == commits
+
+
+@requirement("store:answers-in-turns")
+async def test_commits_of_one_transaction_are_answered_over_many_turns_of_the_loop_and_in_order(
+    sqlite: SqliteStore, given: Given
+) -> None:
+    run = await given.run()
+    write = WriteRun(run_id=run.run_id, events=(TextAdded(0, "x"),))
+    turn = 0
+    answered: list[tuple[int, int]] = []
+
+    async def commit(number: int) -> None:
+        await given.write(write)
+        answered.append((turn, number))
+
+    async with asyncio.TaskGroup() as group:
+        async with _busy(sqlite):
+            for number in range(500):
+                group.create_task(commit(number))
+            await asyncio.sleep(0)
+        while len(answered) < 500:
+            await asyncio.sleep(0)
+            turn += 1
+    assert [number for _, number in answered] == list(range(500))
+    assert max(Counter(turn for turn, _ in answered).values()) <= ANSWERED_AT_ONCE
 
 
 async def test_a_commit_whose_guard_fails_takes_nothing_from_its_neighbours(given: Given) -> None:

@@ -45,16 +45,17 @@ class Shelf(Generic[K, V]):
         return self._things.get(key)
 
     def put(self, key: K, thing: V, size: int) -> None:
-        self.drop(key)
+        if key in self._things:
+            self.drop(key)
         self._things[key] = thing
-        self._sizes[key] = size
-        self._size += size
-        self._make_room()
+        self._sizes[key] = 0
+        self.grow(key, size)
 
     def grow(self, key: K, size: int) -> None:
         self._sizes[key] += size
         self._size += size
-        self._make_room()
+        while self._size > SHELF_BYTES or len(self._things) > SHELF_LENGTH:
+            self.drop(next(iter(self._things)))
 
     def drop(self, key: K) -> None:
         if self._things.pop(key, None) is not None:
@@ -64,10 +65,6 @@ class Shelf(Generic[K, V]):
         self._things.clear()
         self._sizes.clear()
         self._size = 0
-
-    def _make_room(self) -> None:
-        while self._size > SHELF_BYTES or len(self._things) > SHELF_LENGTH:
-            self.drop(next(iter(self._things)))
 
 
 class AtHand:

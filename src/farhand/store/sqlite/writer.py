@@ -13,6 +13,7 @@ import asyncio
 import logging
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -34,6 +35,9 @@ from farhand.store.told import Told
 
 AT_MOST = 512
 """Orders in one transaction: a flood must not make the first one wait for the last."""
+
+ANSWERED_AT_ONCE = 64
+"""Orders that are answered in one turn of the loop."""
 
 UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 """What is raised for a record that JSON or SQLite cannot hold: the fault of that record alone."""
@@ -70,6 +74,7 @@ class Writer:
         self._queue: SimpleQueue[list[Order] | None] = SimpleQueue()
         self._ordered: list[Order] = []
         """Of this moment of the loop: handed over together: to wake a thread costs more than one."""
+        self._unanswered: deque[Order] = deque()
         self._closed = False
         self._has_failed = False
         """Whether the disk refused the last transaction."""
@@ -202,18 +207,33 @@ class Writer:
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _answer(self, orders: list[Order]) -> None:
-        """On the loop, in the order of the commits. Who was cancelled while waiting is not waited for."""
-        for order in orders:
-            if order.chore is not None or is_direct(order.writes):
-                self._at_hand.forget()
-            if order.told is not None:
-                self._at_hand.learn(order.told)
-                tell_commit(self._hub, order.told)
-            _set(order.waiter, order.answer)
+        """On the loop, in the order of the commits. Whoever is answered goes on in the loop's next turn, and
+        hundreds of them in one turn would hold up everybody else."""
+        is_under_way = bool(self._unanswered)
+        self._unanswered.extend(orders)
+        if not is_under_way:
+            self._answer_some()
+
+    def _answer_some(self) -> None:
+        for _ in range(min(ANSWERED_AT_ONCE, len(self._unanswered))):
+            self._answer_one(self._unanswered.popleft())
+        if self._unanswered:
+            self._loop.call_soon(self._answer_some)
+
+    def _answer_one(self, order: Order) -> None:
+        """Who was cancelled while waiting is not waited for."""
+        if order.chore is not None or is_direct(order.writes):
+            self._at_hand.forget()
+        if order.told is not None:
+            self._at_hand.learn(order.told)
+            tell_commit(self._hub, order.told)
+        _set(order.waiter, order.answer)
 
     def _end(self, orders: list[Order]) -> None:
         """Nobody is left waiting, also if the thread has died of a fault of ours."""
         self._closed = True
+        while self._unanswered:
+            self._answer_one(self._unanswered.popleft())
         self._hand_over()
         while not self._queue.empty():
             orders += self._queue.get_nowait() or []
