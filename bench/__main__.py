@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -93,9 +94,20 @@ def measure(names: list[str], effort: Effort) -> list[Line]:
     lines: list[Line] = []
     for name in names:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        found = import_module(f"bench.{name}").measure(effort)
-        lines += found if isinstance(found, list) else [found]
+        lines += _measured(name, effort)
     return lines
+
+
+def _measured(name: str, effort: Effort) -> list[Line]:
+    """One that fails is told as such, and the others are measured."""
+    try:
+        found = import_module(f"bench.{name}").measure(effort)
+    except (RuntimeError, TimeoutError, subprocess.SubprocessError) as fault:
+        number = f"P{int(name[1:])}"
+        return [
+            Line(number, "could not be measured", "", "–", None, f"{type(fault).__name__}: {fault}"[:300])
+        ]
+    return found if isinstance(found, list) else [found]
 
 
 def keep(lines: list[Line], about: dict[str, str], by_part: list[tuple[str, float]]) -> None:

@@ -23,6 +23,8 @@ from bench.dialects import DIALECTS, Dialect, ack_request, chat_request, post_re
 from bench.machine import allow_many_files, cpu_of, memory_of, own_cpu
 
 WITHIN_SEC = 240.0
+PATIENCE = 10
+"""How many times as long a load may take when little comes of it."""
 OK = b"HTTP/1.1 200"
 
 
@@ -189,7 +191,11 @@ async def trips(spec: dict[str, Any]) -> dict[str, object]:
     book.times.clear()
     book.wakes.clear()
     meter = Meter(spec["pids"])
-    await book.run(spec["seconds"])
+    for _ in range(PATIENCE):
+        await book.run(spec["seconds"])
+        # a slow server is given the time for a trip of each user, or a few lucky ones would be its figure
+        if len(book.times) >= len(users):
+            break
     used, done = meter.read(), book.times.copy()
     book.closed = True
     if not done:

@@ -139,6 +139,7 @@ async def test_a_stream_is_followed_on_another_worker_than_the_one_that_runs_it(
 
 
 @requirement("workers:killed")
+@pytest.mark.timeout(180)
 async def test_a_killed_workers_run_goes_on_elsewhere_in_time_and_the_client_resumes_there(
     cluster: Cluster, tmp_path: Path
 ) -> None:
