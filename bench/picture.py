@@ -21,7 +21,7 @@ def draw(lines: Sequence[Line], parts: Sequence[tuple[str, float]], title: str) 
     for line in lines:
         drawn += _row(line, top)
         top += ROW
-    growth = next((line.values for line in lines if line.number == "P7" and len(line.values) > 2), None)
+    growth = next((line.values for line in lines if line.number == "P7" and len(line.values) > 1), None)
     if growth is not None:
         top += 30
         drawn += _growth(growth, top)
