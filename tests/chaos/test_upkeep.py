@@ -149,6 +149,9 @@ async def test_the_doctor_finds_a_healthy_server_healthy(cluster: Cluster, tmp_p
         assert code == 0
         assert {found[about][0] for about in ("python", "store", "tables", "clock", "stream")} == {"ok"}
         assert found["stream"][1] == "arrives piece by piece"
+        if store.startswith("postgresql:"):
+            assert (found["connections"][0], found["queue"][0]) == ("ok", "ok")
+            assert "more workers at ten each" in found["connections"][1]
 
 
 @requirement("cli:doctor")
@@ -159,7 +162,24 @@ async def test_the_doctor_names_what_is_wrong_and_what_to_do(tmp_path: Path) -> 
     code, found = await findings("--store", f"sqlite:///{tmp_path}/other.db")
     assert (code, found["store"][0]) == (1, "bad")
     ended = await run_farhand("doctor", "--store", "carrier-pigeon")
-    assert (ended.code, "is not a store address" in ended.out) == (1, True)
+    assert (ended.code, "is not a store address. Use" in ended.out) == (1, True)
+
+
+@requirement("cli:doctor-rights")
+async def test_the_doctor_finds_bad_what_a_server_refuses_and_gives_the_same_advice(cluster: Cluster) -> None:
+    line = await connect(place_of(cluster.address("postgres")))
+    await line.run(
+        "CREATE ROLE visitor LOGIN; CREATE SCHEMA looked_at; GRANT USAGE ON SCHEMA looked_at TO visitor"
+    )
+    await line.close()
+    store = cluster.address("looked_at").replace("farhand@", "visitor@")
+    told = await run_farhand("doctor", "--store", store)
+    refused = await run_farhand("run", AGENT, "--port", "0", "--store", store)
+    assert (told.code, refused.code) == (1, 2)
+    for ended in (told.out, refused.err):
+        assert "permission denied for schema looked_at" in ended
+        assert "GRANT USAGE, CREATE ON SCHEMA looked_at" in ended
+        assert ".." not in ended
 
 
 @requirement("cli:doctor")

@@ -7,7 +7,7 @@ time loses the run all the same, by its fence.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from farhand.core.run import Run
 from farhand.errors import StoreDown
@@ -15,6 +15,8 @@ from farhand.store.base import Store
 from farhand.store.hub import LET_GO, RUN_TAKEN, Watch, freed
 
 LET_GO_SEC = 1.0
+AT_ONCE = 64
+"""Runs that are let go or looked at together: each may take `LET_GO_SEC`."""
 
 
 async def ask_holder(store: Store, run: Run) -> bool:
@@ -48,17 +50,35 @@ async def hear_others(
             group.create_task(_each(store, taken, check))
 
 
+async def together(run_ids: Iterable[str], act: Callable[[str], Awaitable[object]]) -> None:
+    """For each of them, so many at once: one that takes its time holds up none of the others."""
+    turns = asyncio.Semaphore(AT_ONCE)
+    async with asyncio.TaskGroup() as group:
+        for run_id in run_ids:
+            await turns.acquire()
+            group.create_task(_in_turn(turns, act, run_id))
+
+
 async def _each(store: Store, watch: Watch, act: Callable[[str], Awaitable[None]]) -> None:
-    while not store.hub.closed:
-        await watch.wait(store.hub.recheck)
-        while watch.news:
-            run_id = watch.news.pop(0)
-            assert isinstance(run_id, str), "the topic tells ids"
-            try:
-                await act(run_id)
-            except StoreDown:
-                # whoever took the run has it by its fence, heard or not
-                continue
+    turns = asyncio.Semaphore(AT_ONCE)
+    async with asyncio.TaskGroup() as group:
+        while not store.hub.closed:
+            await watch.wait(store.hub.recheck)
+            while watch.news:
+                run_id = watch.news.pop(0)
+                assert isinstance(run_id, str), "the topic tells ids"
+                await turns.acquire()
+                group.create_task(_in_turn(turns, act, run_id))
+
+
+async def _in_turn(turns: asyncio.Semaphore, act: Callable[[str], Awaitable[object]], run_id: str) -> None:
+    try:
+        await act(run_id)
+    except StoreDown:
+        # whoever took the run has it by its fence, heard or not
+        return
+    finally:
+        turns.release()
 
 
 def _now() -> float:

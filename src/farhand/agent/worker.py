@@ -14,7 +14,7 @@ from typing import TypeVar
 from farhand.agent import loop
 from farhand.agent.endings import break_off, break_off_by_force
 from farhand.agent.execute import recover
-from farhand.agent.handover import LET_GO_SEC, ask_holder, hear_others
+from farhand.agent.handover import LET_GO_SEC, ask_holder, hear_others, together
 from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
 from farhand.agent.leases import Leases
@@ -260,9 +260,10 @@ class Worker:
                 await self._unless_store_is_down(self._renew())
 
     async def _renew(self) -> None:
-        for run_id in await self._leases.renew():
+        lost = await self._leases.renew()
+        for run_id in lost:
             log.warning("run %s was taken over by another worker", run_id)
-            await self._let_go(run_id)
+        await together(lost, self._let_go)
 
     async def _hear_others(self) -> None:
         await hear_others(self._kit.store, let_go=self._let_go_for_another, check=self._check_claim)

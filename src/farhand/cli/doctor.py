@@ -20,9 +20,12 @@ from farhand.cli.tables import show_json
 from farhand.errors import FarhandError
 from farhand.server.settings import load_settings
 from farhand.store.address import DEFAULT, look_at_store
-from farhand.store.facts import ROOM_BYTES, StoreFacts
+from farhand.store.facts import ROOM_BYTES, Busy, StoreFacts
 
 CLOCK_SEC = 2.0
+PER_WORKER = 10
+"""Connections that one worker may open to a shared database."""
+QUEUE_SHARE = 0.1
 _EXTRAS = {"anthropic": "anthropic", "openai": "openai", "backboard": "backboard-sdk", "postgres": "asyncpg"}
 _COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}
 
@@ -85,9 +88,8 @@ def _of_store(address: str) -> Iterator[Finding]:
         yield Finding("store", "bad", error.message, error.hint)
         return
     if facts.problem is not None:
-        yield Finding(
-            "store", "bad", f"{facts.what}: {facts.problem}", "Check its address, and that it is there."
-        )
+        do = facts.hint or "Check its address, and that it is there."
+        yield Finding("store", "bad", f"{facts.what}: {facts.problem}", do)
         return
     used = f", in use by {facts.in_use_by}" if facts.in_use_by else ""
     yield Finding("store", "ok", facts.what + used)
@@ -95,6 +97,9 @@ def _of_store(address: str) -> Iterator[Finding]:
         yield _of_room(facts.room)
     yield _of_tables(facts)
     yield _of_clock(facts)
+    if facts.busy is not None:
+        yield _of_connections(facts.busy)
+        yield _of_queue(facts.busy)
 
 
 def _of_room(room: int) -> Finding:
@@ -127,6 +132,22 @@ def _of_clock(facts: StoreFacts) -> Finding:
     return Finding("clock", "note", told, "Deadlines go by the store's clock. Set both by NTP.")
 
 
+def _of_connections(busy: Busy) -> Finding:
+    workers = max(0, busy.at_most - busy.connections) // PER_WORKER
+    told = f"{busy.connections} of {busy.at_most} are taken: room for {workers} more workers at ten each"
+    if workers:
+        return Finding("connections", "ok", told)
+    return Finding("connections", "note", told, "Raise max_connections before another worker starts.")
+
+
+def _of_queue(busy: Busy) -> Finding:
+    told = f"the queue of NOTIFY is {busy.queue:.0%} full"
+    if busy.queue <= QUEUE_SHARE:
+        return Finding("queue", "ok", told)
+    # what one session has not read is kept for all; a full queue fails every commit that tells something
+    return Finding("queue", "note", told, "End the session that listens in a transaction which stays open.")
+
+
 def _of_server(url: str, token: str | None) -> Finding:
     """Of one that was named: its store is where it is, not here."""
     try:
@@ -149,7 +170,7 @@ def _of_stream(url: str | None, token: str | None) -> Finding:
 
 def _print(finding: Finding) -> None:
     line = Text.assemble(
-        (f"{finding.verdict:<5}", _COLOURS[finding.verdict]), (f"{finding.about:<10}", "bold"), finding.told
+        (f"{finding.verdict:<5}", _COLOURS[finding.verdict]), (f"{finding.about:<12}", "bold"), finding.told
     )
     if finding.do:
         # some are sentences already

@@ -25,7 +25,8 @@ from farhand.errors import BadSetting
 from farhand.server.app import App
 from farhand.wire.address import is_loopback
 
-DRAIN_SEC = 8.0
+DRAIN_SEC = 6.0
+"""What works may come to its end in this time; the rest is for handing over what did not."""
 GONE_AFTER_SEC = 9.5
 CONNECTIONS = 21_000
 PROXIES = "FORWARDED_ALLOW_IPS"

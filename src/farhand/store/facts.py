@@ -8,9 +8,18 @@ ROOM_BYTES = 1024 * 1024
 """What the disk must have left for new work: a large result and what is told of it."""
 
 
+class Busy(Struct, frozen=True):
+    """Of a database server: how many connections it lets in, how many are open, and how full its queue of
+    notifications is, from 0 to 1."""
+
+    at_most: int
+    connections: int
+    queue: float
+
+
 class StoreFacts(Struct, frozen=True):
-    """`problem` is None if it can be used; `behind` is the time of this machine less that of the store;
-    `room` is what its disk has left, in bytes, if it is a disk of this machine."""
+    """`problem` is None if it can be used, else `hint` may say what to do; `behind` is the time of this
+    machine less that of the store; `room` is what its disk has left, in bytes, if it is a local one."""
 
     what: str
     version: int | None = None
@@ -19,3 +28,5 @@ class StoreFacts(Struct, frozen=True):
     problem: str | None = None
     in_use_by: str | None = None
     room: int | None = None
+    hint: str = ""
+    busy: Busy | None = None

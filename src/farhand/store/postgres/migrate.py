@@ -125,12 +125,12 @@ def _migrations() -> list[tuple[int, str]]:
 def _unusable(place: Place, error: Exception) -> BadSetting:
     return BadSetting(
         f"The store {place.name} cannot be used: {str(error).removesuffix('.')}.",
-        hint=_missing_right(str(error), place.schema)
+        hint=missing_right(str(error), place.schema)
         or "Check the address, and that the database is running and lets this user in.",
     )
 
 
-def _missing_right(said: str, schema: str) -> str:
+def missing_right(said: str, schema: str) -> str:
     """What to grant, by what the database said; nothing if that was something else."""
     rights = {
         "permission denied for database": "CREATE ON DATABASE, or make the schema for this user",
