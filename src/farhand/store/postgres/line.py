@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
@@ -40,6 +41,8 @@ _SETTINGS = {
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
+    # whoever is stopped still acknowledges: without this the database waits for it for ever
+    "tcp_user_timeout": "15000",
     "jit": "off",
 }
 
@@ -63,6 +66,8 @@ class Line:
         self._connection = connection
         self._used_at = asyncio.get_running_loop().time()
         self._is_late = False
+        self.until = math.inf
+        """When whoever uses it has no patience left, whatever is asked."""
 
     @property
     def is_closed(self) -> bool:
@@ -72,13 +77,18 @@ class Line:
     def was_used_lately(self) -> bool:
         return asyncio.get_running_loop().time() - self._used_at < IDLE_SEC
 
-    async def fetch(self, sql: str, *values: object) -> list[Row]:
-        found: list[Row] = await self._in_time(self._connection.fetch(sql, *values))
+    @property
+    def is_late(self) -> bool:
+        """Whether it was given up because the database was silent."""
+        return self._is_late
+
+    async def fetch(self, sql: str, *values: object, seconds: float | None = None) -> list[Row]:
+        found: list[Row] = await self._in_time(self._connection.fetch(sql, *values), seconds)
         return found
 
-    async def run(self, sql: str) -> None:
+    async def run(self, sql: str, *, seconds: float | None = None) -> None:
         """One or several statements, without values."""
-        await self._in_time(self._connection.execute(sql))
+        await self._in_time(self._connection.execute(sql), seconds)
 
     async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
         await self._in_time(
@@ -112,10 +122,10 @@ class Line:
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
             self.cut()
 
-    async def _in_time(self, work: Awaitable[R], seconds: float = COMMAND_SEC) -> R:
+    async def _in_time(self, work: Awaitable[R], seconds: float | None = None) -> R:
         loop = asyncio.get_running_loop()
         # no `asyncio.timeout`: it costs as much as the rest of a short command
-        late = loop.call_later(seconds, self._cut_late)
+        late = loop.call_at(min(loop.time() + (seconds or COMMAND_SEC), self.until), self._cut_late)
         try:
             answer = await work
         except asyncio.CancelledError:
@@ -147,13 +157,16 @@ class Line:
         return Declined(str(error))
 
 
-async def connect(place: Place, *, settings: Mapping[str, str] | None = None) -> Line:
+async def connect(
+    place: Place, *, settings: Mapping[str, str] | None = None, seconds: float | None = None
+) -> Line:
     """`Lost` if the database cannot be reached now, `ValueError` if it never will with this address."""
+    patience = min(seconds or CONNECT_SEC, CONNECT_SEC)
     try:
-        async with asyncio.timeout(CONNECT_SEC):
+        async with asyncio.timeout(patience):
             connection = await asyncpg.connect(
                 place.dsn,
-                timeout=CONNECT_SEC,
+                timeout=patience,
                 server_settings={**_SETTINGS, **(settings or {}), "search_path": place.schema},
             )
     except _WRONG as error:
@@ -161,6 +174,14 @@ async def connect(place: Place, *, settings: Mapping[str, str] | None = None) ->
     except (TimeoutError, *_ALL) as error:
         raise Lost(_plainly(error) or "the database did not answer in time") from error
     return Line(connection)
+
+
+async def is_writable(line: Line) -> bool:
+    """Not on a replica, nor where an operator or a full disk made the database read-only."""
+    [row] = await line.fetch(
+        "SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off'"
+    )
+    return bool(row[0])
 
 
 def _plainly(error: Exception) -> str:

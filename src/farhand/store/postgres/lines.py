@@ -2,28 +2,34 @@
 
 One that was idle while the database restarted is found to be dead only when it is used: then all idle ones
 are given up and the read is tried once more on a new one. While the database cannot be reached, readers are
-told so at once instead of each waiting for its own connection to fail.
+told so at once instead of each waiting for its own connection to fail. A read has one patience for all of it:
+for its turn, a connection and the answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from farhand.errors import StoreDown, Unreadable
 from farhand.store.draft.records import Columns
-from farhand.store.postgres.line import Declined, Line, Lost, Raced, connect
+from farhand.store.postgres.line import Declined, Line, Lost, Raced, connect, is_writable
 from farhand.store.postgres.place import Place
 
 log = logging.getLogger("farhand.store")
 
 AT_MOST = 8
-TURN_SEC = 5.0
-"""How long a reader waits for its turn."""
+READ_SEC = 5.0
+"""How long a reader waits: for its turn, then for an answer, on as many connections as that takes."""
 AGAIN_SEC = 0.25
 """After how long a database that could not be reached is tried again."""
+QUIET_SEC = 10.0
+"""Trouble that comes back sooner is the same trouble: some reads fail and others do not."""
+TOGETHER_SEC = 60.0
+"""The same for several statements: each has its own patience, too."""
 TRIES = 5
 
 R = TypeVar("R")
@@ -36,7 +42,11 @@ class Lines:
         self._turn = asyncio.Semaphore(at_most)
         self._down_until = 0.0
         self._closed = False
+        self._is_silent = False
+        """Whether the last that was asked of the database had no answer."""
+        self._is_asking = False
         self._is_down = False
+        self._failed_at = 0.0
 
     async def one(self, sql: str, key: tuple[object, ...], of: Callable[[Columns], R]) -> R | None:
         found = await self.many(sql, key, of)
@@ -54,11 +64,11 @@ class Lines:
 
     async def do(self, work: Callable[[Line], Awaitable[R]]) -> R:
         """Work that may be done twice: a read, or a statement that changes nothing the second time."""
-        await self._get_turn()
-        try:
-            return await self._try(work)
-        finally:
-            self._turn.release()
+        return await self._do(work, READ_SEC)
+
+    async def check(self) -> None:
+        """Raises `StoreDown` unless the database can be read and takes writes."""
+        await self.do(_check_writable)
 
     async def transact(self, work: Callable[[Line], Awaitable[R]]) -> R:
         """The same for several statements that belong together."""
@@ -74,7 +84,7 @@ class Lines:
                 raise
             return done
 
-        return await self.do(together)
+        return await self._do(together, TOGETHER_SEC)
 
     async def close(self) -> None:
         self._closed = True
@@ -82,14 +92,23 @@ class Lines:
             await line.close()
         self._idle.clear()
 
-    async def _try(self, work: Callable[[Line], Awaitable[R]]) -> R:
+    async def _do(self, work: Callable[[Line], Awaitable[R]], seconds: float) -> R:
+        now = asyncio.get_running_loop().time()
+        await self._get_turn()
+        try:
+            return await self._try(work, now + seconds)
+        finally:
+            self._turn.release()
+
+    async def _try(self, work: Callable[[Line], Awaitable[R]], until: float) -> R:
         for _ in range(TRIES):
             line = await self._idle_one()
             is_fresh = line is None
-            line = line or await self._connect()
+            line = line or await self._connect(until)
+            line.until = until
             try:
                 done = await work(line)
-                self._is_down = False
+                self._went_well()
                 return done
             except Raced:
                 continue
@@ -97,7 +116,9 @@ class Lines:
                 raise self._down(error) from error
             except Lost as error:
                 self._forget_idle()
-                if is_fresh:
+                if line.is_late:
+                    self._fell_silent()
+                if is_fresh or line.is_late:
                     raise self._down(error) from error
             finally:
                 self._keep(line)
@@ -110,7 +131,7 @@ class Lines:
             await self._turn.acquire()
             return
         try:
-            async with asyncio.timeout(TURN_SEC):
+            async with asyncio.timeout(READ_SEC):
                 await self._turn.acquire()
         except TimeoutError as error:
             raise StoreDown("The store is too busy to be read.", hint="Try again in a moment.") from error
@@ -125,20 +146,31 @@ class Lines:
         self._forget_idle()
         return None
 
-    async def _connect(self) -> Line:
-        now = asyncio.get_running_loop().time
-        if now() < self._down_until:
+    async def _connect(self, until: float = math.inf) -> Line:
+        """While the database is silent one asks for all: the others need not find out for themselves."""
+        left = until - asyncio.get_running_loop().time()
+        if asyncio.get_running_loop().time() < self._down_until or self._is_asking or left <= 0:
             raise StoreDown("The store does not answer.", hint="Try again in a moment.")
+        self._is_asking = self._is_silent
         try:
-            return await connect(self._place)
+            line = await connect(self._place, seconds=left)
         except (Lost, ValueError) as error:
-            self._down_until = now() + AGAIN_SEC
+            self._fell_silent()
             raise self._down(error) from error
+        finally:
+            self._is_asking = False
+        self._is_silent = False
+        return line
+
+    def _fell_silent(self) -> None:
+        self._is_silent = True
+        self._down_until = asyncio.get_running_loop().time() + AGAIN_SEC
 
     def _keep(self, line: Line) -> None:
         if self._closed or line.is_closed:
             line.cut()
         else:
+            line.until = math.inf
             self._idle.append(line)
 
     def _forget_idle(self) -> None:
@@ -146,8 +178,20 @@ class Lines:
             line.cut()
         self._idle.clear()
 
+    def _went_well(self) -> None:
+        if self._is_down and asyncio.get_running_loop().time() - self._failed_at > QUIET_SEC:
+            self._is_down = False
+
     def _down(self, error: Exception) -> StoreDown:
-        """Said once, until something could be read again."""
+        """Said once, until all has gone well for a while."""
         log.log(logging.DEBUG if self._is_down else logging.WARNING, "the store could not be read: %s", error)
         self._is_down = True
+        self._failed_at = asyncio.get_running_loop().time()
         return StoreDown("The store could not be read.", hint="Try again in a moment.")
+
+
+async def _check_writable(line: Line) -> None:
+    """`Lost` if it is not: another connection may find the database that took over."""
+    if not await is_writable(line):
+        line.cut()
+        raise Lost("the database takes no writes; it is a replica, or was made read-only")

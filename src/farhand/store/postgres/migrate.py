@@ -10,11 +10,13 @@ from importlib.resources import files
 
 from farhand.errors import BadSetting
 from farhand.store.draft.records import Columns
-from farhand.store.postgres.line import Declined, Line, Lost, connect
+from farhand.store.postgres.line import Declined, Line, Lost, connect, is_writable
 from farhand.store.postgres.place import Place
 
 OLDEST = 130_000
 """PostgreSQL 13: older ones cannot say what became of a transaction by its id."""
+MIGRATE_SEC = 60.0
+"""How long a change of the tables may take, and how long others wait for it."""
 
 
 async def prepare(place: Place, *, as_is: bool = False) -> float:
@@ -48,7 +50,13 @@ async def _prepare(line: Line, place: Place, *, as_is: bool) -> float:
     stored = await stored_version(line, place)
     if as_is:
         check_version(place.name, stored)
-    elif stored != latest_version():
+        return float(now)
+    if not await is_writable(line):
+        raise BadSetting(
+            f"The store {place.name} takes no writes: it is a replica, or was made read-only.",
+            hint="Name the primary in the address.",
+        )
+    if stored != latest_version():
         await _migrate(line, place)
     return float(now)
 
@@ -68,11 +76,7 @@ def check_version(name: str, stored: int | None) -> None:
 
 async def _migrate(line: Line, place: Place) -> None:
     """One transaction: a crash in the middle leaves the version before it."""
-    # others may take longer than a statement may
-    await line.run("SET statement_timeout = '60s'; SET lock_timeout = '60s'; BEGIN")
-    await line.fetch(
-        "SELECT pg_advisory_xact_lock(hashtextextended('farhand tables of ' || $1::text, 0))", place.schema
-    )
+    await _wait_for_others(line, place)
     stored = await stored_version(line, place)
     latest = latest_version()
     if stored is not None and stored > latest:
@@ -84,9 +88,20 @@ async def _migrate(line: Line, place: Place) -> None:
         await _make_ours(line, place)
     for number, sql in _migrations():
         if number > (stored or 0):
-            await line.run(sql)
+            await line.run(sql, seconds=MIGRATE_SEC)
             await line.fetch("UPDATE farhand_version SET number = $1", number)
-    await line.run("COMMIT")
+    await line.run("COMMIT", seconds=MIGRATE_SEC)
+
+
+async def _wait_for_others(line: Line, place: Place) -> None:
+    """Begins the transaction. The database's patience is a little shorter than ours, so that it says why."""
+    limit = int(MIGRATE_SEC * 1000)
+    await line.run(f"SET statement_timeout = {limit}; SET lock_timeout = {limit * 9 // 10}; BEGIN")
+    lock = "SELECT pg_advisory_xact_lock(hashtextextended('farhand tables of ' || $1::text, 0))"
+    try:
+        await line.fetch(lock, place.schema, seconds=MIGRATE_SEC)
+    except Declined as error:
+        raise Declined("another process is changing the tables, and is not done yet") from error
 
 
 async def _make_ours(line: Line, place: Place) -> None:
@@ -126,8 +141,13 @@ def _unusable(place: Place, error: Exception) -> BadSetting:
     return BadSetting(
         f"The store {place.name} cannot be used: {str(error).removesuffix('.')}.",
         hint=missing_right(str(error), place.schema)
+        or _to_wait(str(error))
         or "Check the address, and that the database is running and lets this user in.",
     )
+
+
+def _to_wait(said: str) -> str:
+    return "Try again when it is done." if "is changing the tables" in said else ""
 
 
 def missing_right(said: str, schema: str) -> str:

@@ -85,7 +85,7 @@ class PostgresStore:
         return await self._writer.commit(writes)
 
     async def check(self) -> None:
-        await self._lines.one("SELECT 1", (), number_of)
+        await self._lines.check()
         await self._writer.check()
 
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:

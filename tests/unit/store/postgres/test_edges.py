@@ -1,0 +1,137 @@
+"""A database that hangs, takes no writes, or whose tables others are changing: one clear answer, soon."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from farhand.errors import BadSetting, StoreDown
+from farhand.store.postgres import PostgresStore
+from farhand.store.postgres.line import Line, connect
+from farhand.store.postgres.place import place_of
+from farhand.testing import FakeClock
+from farhand.testing.store_laws.given import ANN
+from tests.chaos.fault_proxy import FaultProxy
+from tests.postgres import Cluster, running_cluster
+from tests.requirement import requirement
+from tests.unit.agent.stage import comes_true
+
+LOCK = "SELECT pg_advisory_lock(hashtextextended('farhand tables of ' || $1::text, 0))"
+WAITS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE wait_event = 'advisory' AND clock_timestamp() - query_start > $1::float8 * interval '1 second'
+"""
+
+
+@pytest.fixture
+async def beside(cluster: Cluster) -> AsyncIterator[Line]:
+    """A connection of somebody else's."""
+    line = await connect(place_of(cluster.address("x")))
+    yield line
+    await line.close()
+
+
+@requirement("postgres:tables-patience")
+async def test_who_starts_while_others_change_the_tables_waits_longer_than_for_any_other_command(
+    address: str, beside: Line, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farhand.store.postgres.line.COMMAND_SEC", 1.0)
+    await beside.fetch(LOCK, place_of(address).schema)
+    opening = asyncio.gather(PostgresStore.open(address, clock))
+
+    async def has_waited() -> bool:
+        return bool((await beside.fetch(WAITS, 1.5))[0][0]) or opening.done()
+
+    await comes_true(has_waited)
+    await beside.run("SELECT pg_advisory_unlock_all()")
+    [store] = await opening
+
+    async def is_hearing() -> bool:
+        return store._bell.is_hearing
+
+    await comes_true(is_hearing)
+    await store.close()
+
+
+@requirement("postgres:tables-patience")
+async def test_tables_that_others_are_still_changing_are_said_to_be_that(
+    address: str, beside: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farhand.store.postgres.migrate.MIGRATE_SEC", 1.0)
+    await beside.fetch(LOCK, place_of(address).schema)
+    with pytest.raises(BadSetting, match="another process is changing the tables"):
+        await PostgresStore.open(address)
+    await beside.run("SELECT pg_advisory_unlock_all()")
+
+
+@requirement("postgres:read-only")
+async def test_a_database_that_takes_no_writes_is_refused_at_start(address: str) -> None:
+    with pytest.raises(BadSetting, match="takes no writes"):
+        await PostgresStore.open(f"{address}&default_transaction_read_only=on")
+
+
+@requirement("postgres:read-only")
+async def test_a_store_that_takes_no_writes_any_more_is_not_ready_and_that_is_said_once(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running_cluster() as cluster:
+        store = await PostgresStore.open(cluster.address("turned"), clock)
+        await store.check()
+        await _make_read_only(cluster, "on")
+
+        async def is_refused() -> bool:
+            return not await _is_ready(store)
+
+        await comes_true(is_refused)
+        for _ in range(3):
+            assert await store.get_thread(ANN, "t1") is None, "it still can be read"
+            assert not await _is_ready(store)
+        assert caplog.text.count("takes no writes") == 1
+        await _make_read_only(cluster, "off")
+
+        async def is_ready() -> bool:
+            return await _is_ready(store)
+
+        await comes_true(is_ready)
+        await store.close()
+
+
+@requirement("postgres:silence")
+async def test_when_the_database_falls_silent_a_read_gives_up_once_and_the_next_ones_know(
+    cluster: Cluster, address: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farhand.store.postgres.lines.READ_SEC", 1.0)
+    monkeypatch.setattr("farhand.store.postgres.lines.AGAIN_SEC", 60.0)
+    async with FaultProxy(("127.0.0.1", cluster.port)) as line:
+        store = await PostgresStore.open(cluster.address(place_of(address).schema, port=line.port), clock)
+        await store.get_thread(ANN, "t1")
+        line.hang()
+        # far below what one command and one connection may take together
+        async with asyncio.timeout(4.0):
+            with pytest.raises(StoreDown):
+                await store.get_thread(ANN, "t1")
+        tried = line.connections
+        for _ in range(20):
+            with pytest.raises(StoreDown, match="does not answer"):
+                await store.get_thread(ANN, "t1")
+        assert line.connections <= tried + 1, "the one that listens may try on"
+        line.flow()
+        await store.close()
+
+
+async def _is_ready(store: PostgresStore) -> bool:
+    try:
+        await store.check()
+    except StoreDown:
+        return False
+    return True
+
+
+async def _make_read_only(cluster: Cluster, value: str) -> None:
+    settings = {"default_transaction_read_only": "off"}
+    line = await connect(place_of(cluster.address("turned")), settings=settings)
+    await line.run(f"ALTER SYSTEM SET default_transaction_read_only = '{value}'")
+    await line.run("SELECT pg_reload_conf()")
+    await line.close()
