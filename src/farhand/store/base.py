@@ -244,7 +244,7 @@ Commit: TypeAlias = Committed | Stale
 
 
 class Old(Struct, frozen=True):
-    """How much a purge would remove: settled calls, journals of ended runs, entries of feeds, loose files."""
+    """How much a purge removes: settled calls, journals of ended runs, entries of feeds, loose files."""
 
     calls: int = 0
     journals: int = 0
@@ -376,9 +376,9 @@ class Store(Protocol):
         process is told of what is found, so that workers that look at once do not run for the same."""
         ...
 
-    async def purge(self, *, settled_before: float) -> int:
+    async def purge(self, *, settled_before: float) -> Old:
         """Removes ended runs' calls and events from before this time, and what feeds tell of it; threads and
-        messages stay. How many calls that were.
+        messages stay. Returns what was removed.
 
         With them go files that no thread ever referred to in that time, and those that stopped arriving
         (`rules.ARRIVING_SEC`)."""

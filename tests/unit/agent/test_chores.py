@@ -108,7 +108,7 @@ async def test_what_settled_long_ago_is_removed_and_the_rest_is_kept(
         return await feed() == {"new"}
 
     await comes_true(old_is_gone)
-    assert await on.store.purge(settled_before=clock.now()) == 1
+    assert (await on.store.purge(settled_before=clock.now())).calls == 1
 
 
 async def test_an_agent_that_was_stopped_says_nothing(

@@ -356,7 +356,8 @@ class MemoryStore(Unshared):
         found = [run for run in self._runs.values() if run.run_id not in skip and is_stray(run, now)]
         return found[:limit]
 
-    async def purge(self, *, settled_before: float) -> int:
+    async def purge(self, *, settled_before: float) -> Old:
+        removed = await self.count_old(settled_before=settled_before)
         old = [call for call in self._calls.values() if self._is_old(call, settled_before)]
         for call in old:
             self._drop_call(call)
@@ -365,7 +366,7 @@ class MemoryStore(Unshared):
                 self._journals.purge(run.run_id)
         self._feeds.purge(settled_before)
         self.files.purge(settled_before, arriving_before=self.now() - ARRIVING_SEC)
-        return len(old)
+        return removed
 
     async def count_old(self, *, settled_before: float) -> Old:
         ended = {run.run_id: run.ended_at for run in self._runs.values() if run.ended_at is not None}

@@ -5,31 +5,57 @@ Any number of processes may do so at once: each takes rows that no other has in 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from farhand.errors import StoreDown
+from farhand.store.base import Old
+from farhand.store.draft.records import Columns
 from farhand.store.postgres.files import purge_files
-from farhand.store.postgres.line import Line
+from farhand.store.postgres.line import Declined, Line, Lost, connect
 from farhand.store.postgres.lines import Lines
+from farhand.store.postgres.place import Place
 from farhand.store.rules import ARRIVING_SEC
+from farhand.store.slices import in_slices
 
 CALLS = 500
 """Removed in one transaction, so that commits get their turn in between."""
 JOURNALS = 20
 NEWS = 5000
+COUNT_SEC = 600
+"""For counting what is old, which only somebody who asks for it waits for."""
 
 
-async def purge(lines: Lines, settled_before: float, *, now: float) -> int:
-    """How many calls were removed."""
-    purged = 0
-    while removed := await lines.transact(lambda line: _purge_calls(line, settled_before)):
-        purged += removed
-    while await lines.transact(lambda line: _purge_journals(line, settled_before)):
-        pass
-    while await lines.transact(lambda line: _purge_feed(line, settled_before)):
-        pass
+async def purge(lines: Lines, settled_before: float, *, now: float) -> Old:
+    transact, arriving = lines.transact, now - ARRIVING_SEC
+    removed = Old(
+        calls=await in_slices(lambda: transact(lambda line: _purge_calls(line, settled_before))),
+        journals=await in_slices(lambda: transact(lambda line: _purge_journals(line, settled_before))),
+        news=await in_slices(lambda: transact(lambda line: _purge_feed(line, settled_before))),
+        files=await in_slices(
+            lambda: transact(lambda line: purge_files(line, settled_before, arriving_before=arriving))
+        ),
+    )
     await lines.do(lambda line: line.fetch("DELETE FROM writers WHERE at < now() - interval '1 day'"))
-    arriving = now - ARRIVING_SEC
-    while await lines.transact(lambda line: purge_files(line, settled_before, arriving_before=arriving)):
-        pass
-    return purged
+    return removed
+
+
+async def count_old(place: Place, settled_before: float, *, now: float) -> Old:
+    """On a connection of its own: over all that is kept, this may take longer than any reader's patience."""
+    arriving = max(settled_before, now - ARRIVING_SEC)
+    try:
+        line = await connect(place, settings={"statement_timeout": str(COUNT_SEC * 1000)})
+        try:
+            # the database gives up first, and says so
+            found: Sequence[Columns] = await line.fetch(
+                COUNT_OLD, settled_before, arriving, seconds=COUNT_SEC + 5
+            )
+        finally:
+            await line.close()
+    except (Lost, Declined, ValueError) as error:
+        raise StoreDown(
+            f"What is old could not be counted: {error}.", hint="Try again in a moment."
+        ) from error
+    return Old(*found[0])
 
 
 async def _purge_calls(line: Line, settled_before: float) -> int:

@@ -41,10 +41,9 @@ from farhand.store.postgres.hours import Hours
 from farhand.store.postgres.lines import Lines
 from farhand.store.postgres.migrate import prepare
 from farhand.store.postgres.place import Place, place_of
-from farhand.store.postgres.purge import COUNT_OLD, purge
+from farhand.store.postgres.purge import count_old, purge
 from farhand.store.postgres.streams import PostgresStreams
 from farhand.store.postgres.writer import Writer
-from farhand.store.rules import ARRIVING_SEC
 
 TOOLS_AT_HAND = 256
 
@@ -57,6 +56,7 @@ class PostgresStore:
     def __init__(self, place: Place, hours: Hours) -> None:
         name = os.urandom(8).hex()
         self.hub = Hub(aside=lambda topic, item: self._bell.say((ASIDE, topic, item)))
+        self._place = place
         self._hours = hours
         self._lines = Lines(place)
         self._writer = Writer(place, hours, self.hub, name)
@@ -173,12 +173,11 @@ class PostgresStore:
                 return readable
             left += [run_id for run_id, _ in found]
 
-    async def purge(self, *, settled_before: float) -> int:
+    async def purge(self, *, settled_before: float) -> Old:
         return await purge(self._lines, settled_before, now=self.now())
 
     async def count_old(self, *, settled_before: float) -> Old:
-        arriving = max(settled_before, self.now() - ARRIVING_SEC)
-        return await self._lines.one(COUNT_OLD, (settled_before, arriving), lambda row: Old(*row)) or Old()
+        return await count_old(self._place, settled_before, now=self.now())
 
     async def close(self) -> None:
         """Writes what was queued, then lets go of the database."""

@@ -35,6 +35,7 @@ from farhand.store.draft.records import (
 )
 from farhand.store.hub import Hub
 from farhand.store.rules import ARRIVING_SEC
+from farhand.store.slices import in_slices
 from farhand.store.sqlite import sql
 from farhand.store.sqlite.at_hand import AtHand
 from farhand.store.sqlite.file import StoreFile, open_file
@@ -188,20 +189,19 @@ class SqliteStore(Unshared):
                 return readable[:limit]
             left.update(run_id for run_id, _ in unknown)
 
-    async def purge(self, *, settled_before: float) -> int:
-        purged = 0
+    async def purge(self, *, settled_before: float) -> Old:
         # in slices, each an own transaction: nobody waits for the whole of it
-        while removed := await self._writer.do(lambda db: purge_calls(db, settled_before)):
-            purged += removed
-        while await self._writer.do(lambda db: purge_journals(db, settled_before)):
-            pass
-        while await self._writer.do(lambda db: purge_feed(db, settled_before)):
-            pass
-        lost = self.now() - ARRIVING_SEC
-        while await self._writer.do(lambda db: purge_files(db, settled_before, arriving_before=lost)):
-            pass
+        do, lost = self._writer.do, self.now() - ARRIVING_SEC
+        removed = Old(
+            calls=await in_slices(lambda: do(lambda db: purge_calls(db, settled_before))),
+            journals=await in_slices(lambda: do(lambda db: purge_journals(db, settled_before))),
+            news=await in_slices(lambda: do(lambda db: purge_feed(db, settled_before))),
+            files=await in_slices(
+                lambda: do(lambda db: purge_files(db, settled_before, arriving_before=lost))
+            ),
+        )
         await self._sweep()
-        return purged
+        return removed
 
     async def count_old(self, *, settled_before: float) -> Old:
         arriving = max(settled_before, self.now() - ARRIVING_SEC)

@@ -22,7 +22,7 @@ class RetentionLaws(Laws):
             given.clock.advance(10)
             old = await given.store.count_old(settled_before=given.clock.now())
             assert (old.calls, old.journals) == (2, 1)
-            assert await given.store.purge(settled_before=given.clock.now()) == 2
+            assert await given.store.purge(settled_before=given.clock.now()) == old, "told what was counted"
             after = await given.store.count_old(settled_before=given.clock.now())
             assert (after.calls, after.journals, after.files) == (0, 0, 0)
             assert await given.store.get_call(ANN, call.call_id) is None
@@ -40,7 +40,7 @@ class RetentionLaws(Laws):
             await given.settle(call)
             await given.end(run)
             assert (await given.store.count_old(settled_before=given.clock.now())).calls == 0
-            assert await given.store.purge(settled_before=given.clock.now()) == 0
+            assert (await given.store.purge(settled_before=given.clock.now())).calls == 0
             assert (await given.stored_call(call)).outcome is not None
             assert len(await given.store.events(ANN, run.run_id)) == 1
 
@@ -51,7 +51,7 @@ class RetentionLaws(Laws):
             await given.settle(call)
             await given.write(WriteRun(run_id=run.run_id, events=(TextAdded(0, "x"),)))
             given.clock.advance(10**7)
-            assert await given.store.purge(settled_before=given.clock.now()) == 0
+            assert (await given.store.purge(settled_before=given.clock.now())).calls == 0
             assert len(await given.store.calls_of(ANN, run.run_id)) == 2
             assert await given.store.open_calls(ANN) == [still_open]
             assert len(await given.store.events(ANN, run.run_id)) == 1
@@ -61,7 +61,7 @@ class RetentionLaws(Laws):
             settled, still_open = await given.call(), await given.call()
             await given.settle(settled)
             given.clock.advance(10)
-            assert await given.store.purge(settled_before=given.clock.now()) == 1
+            assert (await given.store.purge(settled_before=given.clock.now())).calls == 1
             assert await given.store.get_call(ANN, settled.call_id) is None
             assert await given.stored_call(still_open) == still_open
 
@@ -82,5 +82,5 @@ class RetentionLaws(Laws):
             await asyncio.gather(*(given.write(InsertCall(call)) for call in calls))
             await asyncio.gather(*(given.settle(call) for call in calls))
             given.clock.advance(10)
-            assert await given.store.purge(settled_before=given.clock.now()) == len(calls)
-            assert await given.store.purge(settled_before=given.clock.now()) == 0
+            assert (await given.store.purge(settled_before=given.clock.now())).calls == len(calls)
+            assert (await given.store.purge(settled_before=given.clock.now())).calls == 0
