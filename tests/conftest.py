@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.chaos.promise import MISSED
 from tests.postgres import Cluster, running_cluster
 
 # the laws are published with farhand, so pytest has to be told that their assertions are tests
@@ -32,3 +33,11 @@ def cluster() -> Iterator[Cluster]:
     """A PostgreSQL for all tests of this process, if one of them asks for it."""
     with running_cluster() as cluster:
         yield cluster
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A promise of time that was kept at a later try is no failure, and nothing to be silent about."""
+    for report in terminalreporter.getreports("passed"):
+        for line in report.capstdout.splitlines():
+            if line.startswith(MISSED):
+                terminalreporter.write_line(line, yellow=True)
