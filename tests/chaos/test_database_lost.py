@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from farhand.store.postgres.bell import LISTENER
 from farhand.store.postgres.line import connect
 from farhand.store.postgres.place import place_of
+from farhand.store.postgres.stopped import LISTENER
 from tests.chaos.fault_proxy import FaultProxy
 from tests.chaos.promise import kept, say
 from tests.chaos.room import Room

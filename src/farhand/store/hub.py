@@ -13,6 +13,7 @@ from typing import Self
 
 from farhand.core.principal import Owner
 from farhand.store.alarms import SLOT_SEC, Alarms
+from farhand.store.elsewhere import Elsewhere
 from farhand.store.told import Told
 
 WAKE = "wake"
@@ -39,12 +40,6 @@ CLIENTS_CHANGED = "clients-changed"
 
 STREAM_BEGUN = "stream-begun"
 """Topic of streams of registered clients that began in another process."""
-
-ELSEWHERE_SEC = 6.0
-"""For how long it is believed that another process has a watcher: it says so again every two seconds."""
-
-ELSEWHERE_AT_MOST = 100_000
-"""Beyond so many, those that are not said any more are forgotten."""
 
 
 def asked_of(owner: Owner, client_id: str) -> str:
@@ -145,7 +140,7 @@ class Hub:
         self.tell_others = aside or (lambda topic, item: None)
         self.alarms = Alarms()
         self._watches: dict[str, tuple[Watch, ...]] = {}
-        self._elsewhere: dict[str, float] = {}
+        self.elsewhere = Elsewhere()
 
     def watch(self, *topics: str, limit: int = 256) -> Watch:
         return Watch(self, topics, limit)
@@ -178,22 +173,11 @@ class Hub:
     def watched(self, topic: str) -> int:
         """How many are watching: a held run that nobody reads need not be held. All those in other processes
         count as one."""
-        return len(self._watches.get(topic, ())) + self._is_watched_elsewhere(topic)
+        return len(self._watches.get(topic, ())) + self.elsewhere.has(topic)
 
     def read_here(self) -> list[str]:
         """The runs that somebody reads in this process."""
         return [topic for topic in self._watches if topic.startswith("run_")]
-
-    def seen_elsewhere(self, topic: str) -> None:
-        """Another process has said that somebody watches this there."""
-        now = asyncio.get_running_loop().time()
-        if len(self._elsewhere) > ELSEWHERE_AT_MOST:
-            self._elsewhere = {each: until for each, until in self._elsewhere.items() if until > now}
-        self._elsewhere[topic] = now + ELSEWHERE_SEC
-
-    def _is_watched_elsewhere(self, topic: str) -> bool:
-        until = self._elsewhere.get(topic)
-        return until is not None and until > asyncio.get_running_loop().time()
 
     def add(self, topic: str, watch: Watch) -> None:
         self._watches[topic] = (*self._watches.get(topic, ()), watch)

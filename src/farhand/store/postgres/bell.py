@@ -1,7 +1,8 @@
 """Hints between processes: what others have written is told to the watchers of this one.
 
 Only the store is the record. Over a connection that is alive no notification gets lost, so the connection is
-asked for a sign of life twice a second; while there is none, every watcher looks at the record once a second.
+asked for a sign of life twice a second; and since one may live and hear nothing, whatever is said over it
+must be heard over it, too. While that is not so, every watcher looks at the record once a second.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from farhand.core.event import Entry
@@ -21,11 +23,10 @@ from farhand.store.postgres.hints import Hint, is_from, notifications, read_note
 from farhand.store.postgres.line import Declined, Line, Lost, Raced, connect
 from farhand.store.postgres.lines import Lines
 from farhand.store.postgres.place import Place
+from farhand.store.postgres.stopped import LISTENER, end_stopped
 
 log = logging.getLogger("farhand.store")
 
-LISTENER = "farhand-listener"
-"""How the connection is seen in the database: it does little by design, and should not be ended for it."""
 PAUSE_SEC = 0.5
 """Between two signs of life that are asked for."""
 SAID_SEC = 1.0
@@ -34,8 +35,14 @@ LOOK_SEC = 1.0
 AGAIN_SEC = 0.25
 AT_ONCE = 2000
 """Topics that are told in one round trip: a slow line must not be taken for a dead one."""
-SLICES = 4
-"""With each sign of life one of so many slices of what is read here is told again."""
+BEAT_SEC = 2.0
+"""How often the others are told that this process is there."""
+SLICES = 15
+"""With each of those one of so many slices of what is read here is told again: who knows who missed it."""
+STOPPED_BEATS = 5
+"""With each fifth of them it is looked whether a listener has stopped."""
+ENTRIES_AT_MOST = 5000
+"""What is read at once of journals that grew; of the rest their watchers are told to look."""
 
 
 class Bell:
@@ -50,18 +57,25 @@ class Bell:
         self._say_now = asyncio.Event()
         self._told: set[str] = set()
         """The runs that others know to be read here."""
-        self._to_tell: deque[str] = deque()
+        self._tell_all = False
+        self._to_tell: deque[Hint] = deque()
         self._slice = 0
-        self._slice_at = 0.0
+        self._beat_at = 0.0
+        self._echo = asyncio.Event()
+        """Something that was said here was heard here."""
         self._deaf = asyncio.Event()
+        self._is_said = False
+        """Whether it was logged that nothing is heard."""
         self.is_hearing = False
         """Whether there is a connection that hears."""
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._listen())
-            group.create_task(self._look_while_deaf())
-            group.create_task(self._fetch_entries())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for loop in (self._listen, self._look_while_deaf, self._fetch_entries):
+                    group.create_task(_again_if_broken(loop))
+        finally:
+            self.is_hearing = False
 
     def say(self, hint: Hint) -> None:
         """To all other processes, soon, without a record behind it."""
@@ -73,12 +87,13 @@ class Bell:
             try:
                 await self._hear_until_lost()
             except (Lost, Declined, Raced, ValueError, TimeoutError) as error:
-                if self.is_hearing:
-                    log.warning(
-                        "nothing is heard of the other servers: %s", str(error) or type(error).__name__
-                    )
-            self.is_hearing = False
-            self._deaf.set()
+                why = str(error) or type(error).__name__
+                level = logging.DEBUG if self._is_said else logging.WARNING
+                log.log(level, "nothing is heard of the other servers: %s", why)
+                self._is_said = True
+            finally:
+                self.is_hearing = False
+                self._deaf.set()
             await asyncio.sleep(AGAIN_SEC)
 
     async def _look_while_deaf(self) -> None:
@@ -94,40 +109,70 @@ class Bell:
         line = await connect(self._place, settings={"application_name": LISTENER})
         try:
             await line.listen(self._place.channel, self._hear)
+            # first: while the queue is full nothing can be said
+            await self._end_stopped(line)
             # what was said before this moment is in the record alone
+            self._tell_all, self._beat_at = True, 0.0
+            self._to_say.append((hints.WHO,))
+            await self._speak(line)
             self._hub.shake_all()
             self._deaf.clear()
-            self.is_hearing = True
+            self.is_hearing, self._is_said = True, False
             while not line.is_closed:
-                await self._speak(line)
                 await self._pause()
+                await self._speak(line)
         finally:
             line.cut()
+
+    async def _end_stopped(self, line: Line) -> None:
+        if count := await end_stopped(line):
+            log.warning("%d listeners of stopped servers were ended: they held up the hints of all", count)
 
     async def _speak(self, line: Line) -> None:
         said, self._to_say = self._to_say, []
         self._find_topics()
+        if asyncio.get_running_loop().time() >= self._beat_at:
+            said += self._beat()
+            if self._slice % STOPPED_BEATS == 0:
+                await self._end_stopped(line)
         some = min(AT_ONCE, len(self._to_tell))
-        said += [(hints.READ, self._to_tell.popleft()) for _ in range(some)]
+        said += [self._to_tell.popleft() for _ in range(some)]
         if not said:
             await line.ask()
             return
+        self._echo.clear()
         try:
             async with asyncio.timeout(SAID_SEC):
                 # in one round trip, however much it is
                 await line.fetch(SAY, self._place.channel, notifications(self._name, said))
         except TimeoutError as error:
             raise Lost(f"to say {len(said)} hints took longer than {SAID_SEC:g} s") from error
+        await self._hear_oneself()
+
+    async def _hear_oneself(self) -> None:
+        if self._echo.is_set():
+            return
+        try:
+            async with asyncio.timeout(SAID_SEC):
+                await self._echo.wait()
+        except TimeoutError as error:
+            raise Lost("what is said is not heard; is there a pooler before the database?") from error
+
+    def _beat(self) -> list[Hint]:
+        """A sign of life, and a slice of what was told before."""
+        self._beat_at = asyncio.get_running_loop().time() + BEAT_SEC
+        self._slice = (self._slice + 1) % SLICES
+        again = [(hints.READ, topic) for topic in self._told if hash(topic) % SLICES == self._slice]
+        self._to_tell.extend(set(again).difference(self._to_tell))
+        return [(hints.HERE,)]
 
     def _find_topics(self) -> None:
-        """What is new here, and a slice of the rest when its time has come."""
-        read = set(self._hub.read_here())
-        topics, self._told = read - self._told, read
-        now = asyncio.get_running_loop().time()
-        if now >= self._slice_at:
-            self._slice, self._slice_at = (self._slice + 1) % SLICES, now + PAUSE_SEC
-            topics |= {topic for topic in read if hash(topic) % SLICES == self._slice}
-        self._to_tell.extend(topics.difference(self._to_tell))
+        """What began or ended since the last time."""
+        read, told = set(self._hub.read_here()), self._told
+        begun = read if self._tell_all else read - told
+        self._told, self._tell_all = read, False
+        self._to_tell.extend((hints.READ, topic) for topic in begun)
+        self._to_tell.extend((hints.UNREAD, topic) for topic in told - read)
 
     async def _pause(self) -> None:
         self._say_now.clear()
@@ -141,10 +186,27 @@ class Bell:
 
     def _hear(self, text: str) -> None:
         if is_from(self._name, text):
+            self._echo.set()
             return
-        _, heard = read_note(text)
+        who, heard = read_note(text)
+        self._hub.elsewhere.is_here(who)
         for hint in heard:
-            self._take(hint)
+            if not self._take_of_readers(who, hint):
+                self._take(hint)
+
+    def _take_of_readers(self, who: str, hint: list[str | int]) -> bool:
+        match hint:
+            case [hints.READ, str(topic)]:
+                self._hub.elsewhere.begun(who, topic)
+            case [hints.UNREAD, str(topic)]:
+                self._hub.elsewhere.ended(who, topic)
+            case [hints.WHO]:
+                self._tell_all = True
+            case [hints.HERE]:
+                pass
+            case _:
+                return False
+        return True
 
     def _take(self, hint: list[str | int]) -> None:
         match hint:
@@ -161,8 +223,6 @@ class Bell:
 
     def _take_seldom(self, hint: list[str | int]) -> None:
         match hint:
-            case [hints.READ, str(topic)]:
-                self._hub.seen_elsewhere(topic)
             case [hints.CLAIMED, str(run_id)]:
                 self._hub.tell(RUN_TAKEN, run_id)
             case [hints.CLIENTS, str(tenant), str(subject)]:
@@ -186,12 +246,27 @@ class Bell:
                     self._hub.shake(run_id)
 
     async def _tell_entries(self, grown: dict[str, int]) -> None:
-        found = await self._lines.many(ENTRIES, (list(grown), list(grown.values())), _entry_of_run)
+        key = (list(grown), list(grown.values()), ENTRIES_AT_MOST)
+        found = await self._lines.many(ENTRIES, key, _entry_of_run)
         added: dict[str, list[Entry]] = {}
         for run_id, entry in found:
             added.setdefault(run_id, []).append(entry)
         for run_id, entries in added.items():
             self._hub.tell(run_id, entries)
+        if len(found) >= ENTRIES_AT_MOST:
+            # the last one may go on, and those that are missing may have begun
+            for run_id in (grown.keys() - added.keys()) | {found[-1][0]}:
+                self._hub.shake(run_id)
+
+
+async def _again_if_broken(loop: Callable[[], Awaitable[None]]) -> None:
+    """Whatever was not foreseen in one of them must not end it: nobody would hear anything any more."""
+    while True:
+        try:
+            return await loop()
+        except Exception:
+            log.exception("something broke in hearing the other servers; it begins again")
+            await asyncio.sleep(AGAIN_SEC)
 
 
 def _entry_of_run(row: Columns) -> tuple[str, Entry]:
@@ -205,5 +280,5 @@ ENTRIES = """
     FROM unnest($1::text[], $2::bigint[]) AS grown (run_id, first)
         JOIN runs USING (run_id)
         JOIN events ON events.run_no = runs.run_no AND seq >= first
-    ORDER BY events.run_no, seq LIMIT 5000
+    ORDER BY events.run_no, seq LIMIT $3
 """

@@ -108,8 +108,13 @@ async def test_what_was_said_while_nothing_could_be_heard_is_found_in_the_record
 
 @requirement("postgres:many-read")
 async def test_many_runs_that_are_read_here_are_told_again_and_again_over_a_slow_line(
-    far: Given, other: Given, line: FaultProxy, caplog: pytest.LogCaptureFixture
+    far: Given,
+    other: Given,
+    line: FaultProxy,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("farhand.store.postgres.bell.SLICES", 2)
     topics = [f"run_{number:032x}" for number in range(MANY)]
     elsewhere = other.store.hub
     with far.store.hub.watch(*topics):
@@ -117,7 +122,7 @@ async def test_many_runs_that_are_read_here_are_told_again_and_again_over_a_slow
         await _hears(other.store)
         line.delay(SLOW_SEC)
         for _ in range(3):
-            elsewhere._elsewhere.clear()
+            elsewhere.elsewhere._topics.clear()
 
             async def all_are_known() -> bool:
                 return all(map(elsewhere.watched, topics))
