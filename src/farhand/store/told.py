@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from msgspec import Struct, field
 
 from farhand.core.call import Call
 from farhand.core.event import Entry
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.thread import Message
-
-ThreadKey: TypeAlias = tuple[Owner, str]
 
 
 class Told(Struct):
@@ -24,12 +19,6 @@ class Told(Struct):
     entries: dict[str, list[Entry]] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     feeds: set[Owner] = field(default_factory=set)
-    begun: list[tuple[ThreadKey, bool]] = field(default_factory=list)
-    """New threads, and whether it is known that no call is open in them."""
-    said: list[tuple[ThreadKey, Message, int]] = field(default_factory=list)
-    """New messages, and what they take as JSON."""
-    written: list[tuple[Call, int]] = field(default_factory=list)
-    """Every call that was opened or moved, and what it takes as JSON."""
     claimed: list[str] = field(default_factory=list)
     """Runs that somebody held, and may still believe so."""
     clients: set[Owner] = field(default_factory=set)

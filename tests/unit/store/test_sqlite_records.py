@@ -41,7 +41,6 @@ async def test_fields_of_a_newer_version_are_tolerated_and_kept_through_every_ch
         _change_bodies(path, table, lambda body: body | NEWER)
     # read again, as after an update of farhand and back
     sqlite._writer._draft.forget()
-    sqlite._at_hand.forget()
 
     assert await given.stored_call(call) == call
     assert await sqlite.get_thread(ANN, "t1") == thread
@@ -53,12 +52,9 @@ async def test_fields_of_a_newer_version_are_tolerated_and_kept_through_every_ch
         assert {name: body[name] for name in NEWER} == NEWER
 
 
-async def test_a_record_that_this_version_cannot_read_is_a_clear_error(
-    sqlite: SqliteStore, given: Given, path: Path
-) -> None:
+async def test_a_record_that_this_version_cannot_read_is_a_clear_error(given: Given, path: Path) -> None:
     call = await given.call()
     _change_bodies(path, "calls", lambda body: body | {"phase": "flying"})
-    sqlite._at_hand.forget()
     with pytest.raises(Unreadable, match="cannot be read by this version"):
         await given.stored_call(call)
 

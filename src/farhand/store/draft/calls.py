@@ -25,14 +25,10 @@ def insert_call(draft: Draft, told: Told, write: InsertCall) -> Why | None:
         return "exists"
     row = _call_row(call, next(draft.call_numbers), None if run is None else run.run_no, {})
     draft.calls.put(call.call_id, row)
-    body = encode(call)
-    draft.opened.append((row, call, body))
-    told.written.append((call, len(body)))
+    draft.opened.append((row, call, encode(call)))
     if write.tool is not None and draft.tools[call.tool_version] is None:
         draft.tools.put(call.tool_version, encode(write.tool))
-    if run is None:
-        draft.has_loose_call = True
-    else:
+    if run is not None:
         block_run(draft, told, run, int(call.blocks))
     if call.client_id is not None:
         told.calls.append(call)
@@ -50,9 +46,7 @@ def swap_call(draft: Draft, told: Told, write: SwapCall) -> Why | None:
     run = None if before.run_id is None else draft.runs[before.run_id]
     row = _call_row(after, stored.call_no, stored.run_no, stored.unknown)
     draft.calls.put(before.call_id, row)
-    body = encode_with(row.unknown, after)
-    draft.moved.append((stored, row, after, body))
-    told.written.append((after, len(body)))
+    draft.moved.append((stored, row, after, encode_with(row.unknown, after)))
     told.calls.append(after)
     if run is not None:
         block_run(draft, told, run, int(after.blocks) - int(before.blocks))

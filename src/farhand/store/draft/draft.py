@@ -20,7 +20,6 @@ from farhand.core.run import Run
 from farhand.core.thread import Thread
 from farhand.store.draft.records import Unknown
 from farhand.store.draft.table import Table, Undo, take_back
-from farhand.store.told import ThreadKey
 
 
 class ThreadRow(Struct, frozen=True, gc=False):
@@ -57,6 +56,7 @@ class Mention(Struct, frozen=True, gc=False):
     body: bytes | None = None
 
 
+ThreadKey: TypeAlias = tuple[Owner, str]
 MessageKey: TypeAlias = tuple[int, str]
 RequestKey: TypeAlias = tuple[Owner, str]
 
@@ -72,8 +72,6 @@ class Find(Struct, frozen=True):
     tool: Callable[[str], bytes | None] | None = None
     message: Callable[[MessageKey], bool | None] | None = None
     request: Callable[[RequestKey], str | None] | None = None
-    open_call: Callable[[ThreadKey], bool] | None = None
-    """Whether a thread has one."""
     remember: int = 0
     remember_tools: int = 0
 
@@ -85,7 +83,6 @@ class Draft:
         self.thread_numbers: Iterator[int] = iter(())
         self.run_numbers: Iterator[int] = iter(())
         self.call_numbers: Iterator[int] = repeat(0)
-        self._has_open_call = find.open_call
         self._undo: Undo = []
         undo, few = self._undo, find.remember
         self.threads: Table[ThreadKey, ThreadRow] = Table(undo, find.thread, remember=few)
@@ -113,13 +110,7 @@ class Draft:
         self.events: list[tuple[int, int, float, bytes]] = []
         """Run number, number in the journal, time, body."""
         self.mentions: list[Mention] = []
-        self.has_loose_call = False
-        """A call without a run is among the opened ones: it may be in a thread that is yet to begin."""
         self._kept = (0, 0, 0, 0, 0)
-
-    def is_free(self, key: ThreadKey) -> bool:
-        """Whether it is known that no call is open in a thread that is about to begin."""
-        return not (self.has_loose_call or self._has_open_call is None or self._has_open_call(key))
 
     def keep(self) -> None:
         """What was drafted since the last commit is one that holds."""
@@ -158,5 +149,4 @@ class Draft:
         self.moved.clear()
         self.events.clear()
         self.mentions.clear()
-        self.has_loose_call = False
         self._kept = (0, 0, 0, 0, 0)

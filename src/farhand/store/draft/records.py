@@ -42,10 +42,6 @@ def body_of_message(row: Columns) -> Message:
     return _message_of(row[0])
 
 
-def sized_message_of(row: Columns) -> tuple[Message, int]:
-    return _message_of(row[0]), len(row[0])
-
-
 def body_of_call(row: Columns) -> Call:
     return _call_of(row[0])
 

@@ -14,13 +14,12 @@ from farhand.store.draft.records import encode, encode_with
 from farhand.store.told import Told
 
 
-def insert_thread(draft: Draft, told: Told, write: InsertThread) -> Why | None:
+def insert_thread(draft: Draft, _: Told, write: InsertThread) -> Why | None:
     """Has no guard."""
     key = (write.thread.owner, write.thread.thread_id)
     known = draft.threads[key]
     if known is None:
         row = ThreadRow(next(draft.thread_numbers), write.thread, {}, encode(write.thread))
-        told.begun.append((key, draft.is_free(key)))
     else:
         row = _with_thread(known, replace(known.thread, updated_at=write.thread.updated_at))
     draft.threads.put(key, row)
@@ -46,7 +45,7 @@ def rename_thread(draft: Draft, _: Told, write: RenameThread) -> Why | None:
     return None
 
 
-def insert_message(draft: Draft, told: Told, write: InsertMessage) -> Why | None:
+def insert_message(draft: Draft, _: Told, write: InsertMessage) -> Why | None:
     thread_key, message = (write.owner, write.thread_id), write.message
     thread = draft.threads[thread_key]
     if thread is None:
@@ -59,9 +58,7 @@ def insert_message(draft: Draft, told: Told, write: InsertMessage) -> Why | None
         if (draft.messages.get(key) if is_new else draft.messages[key]) is not None:
             return "exists"
         draft.messages.put(key, True)
-    body = encode(message)
-    draft.said.append((thread.thread_no, message_id, body))
-    told.said.append((thread_key, message, len(body)))
+    draft.said.append((thread.thread_no, message_id, encode(message)))
     return None
 
 

@@ -31,11 +31,10 @@ from farhand.store.base import (
     Write,
     WriteRun,
 )
-from farhand.store.draft.draft import CallRow, Draft, Find, MessageKey, RunRow, ThreadRow
+from farhand.store.draft.draft import CallRow, Draft, Find, MessageKey, RunRow, ThreadKey, ThreadRow
 from farhand.store.draft.records import Columns, run_of, thread_of, unknown_in
 from farhand.store.postgres.line import Line
 from farhand.store.postgres.sql import ANY_RUN
-from farhand.store.told import ThreadKey
 
 
 class Wanted:

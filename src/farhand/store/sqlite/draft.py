@@ -18,11 +18,11 @@ from farhand.store.draft.draft import (
     MessageKey,
     RequestKey,
     RunRow,
+    ThreadKey,
     ThreadRow,
 )
 from farhand.store.draft.records import Columns, run_of, thread_of, unknown_in
 from farhand.store.sqlite.sql import RUN_BY_ID
-from farhand.store.told import ThreadKey
 
 SMALL_ROWS = 4096
 TOOL_ROWS = 256
@@ -40,7 +40,6 @@ class SqliteDraft(Draft):
             tool=self._find_tool,
             message=self._find_message,
             request=self._find_request,
-            open_call=self._has_open_call,
             remember=SMALL_ROWS,
             remember_tools=TOOL_ROWS,
         )
@@ -108,11 +107,6 @@ class SqliteDraft(Draft):
             (owner.tenant, owner.subject, request_id),
         ).fetchone()
         return None if found is None else found[0]
-
-    def _has_open_call(self, key: ThreadKey) -> bool:
-        owner, thread_id = key
-        sql = "SELECT 1 FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND thread_id = ? LIMIT 1"
-        return self.db.execute(sql, (owner.tenant, owner.subject, thread_id)).fetchone() is not None
 
     def _find_tool(self, version: str) -> bytes | None:
         found = self.db.execute("SELECT 1 FROM tools WHERE version = ?", (version,)).fetchone()

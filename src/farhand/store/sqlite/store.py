@@ -21,6 +21,7 @@ from farhand.errors import StoreDown
 from farhand.store.base import Commit, DeleteThread, DropFile, Due, Old, Write
 from farhand.store.draft.records import (
     body_of_call,
+    body_of_message,
     body_of_thread,
     body_of_tool,
     client_if_readable,
@@ -30,18 +31,16 @@ from farhand.store.draft.records import (
     news_of,
     number_of,
     run_of,
-    sized_message_of,
     span_of,
 )
 from farhand.store.hub import Hub
 from farhand.store.rules import ARRIVING_SEC
 from farhand.store.slices import in_slices
 from farhand.store.sqlite import sql
-from farhand.store.sqlite.at_hand import AtHand
 from farhand.store.sqlite.file import StoreFile, open_file
 from farhand.store.sqlite.files import SqliteFiles, purge_files, sweep_pieces
 from farhand.store.sqlite.purge import count_old, purge_calls, purge_feed, purge_journals
-from farhand.store.sqlite.reads import SHORT, Reads
+from farhand.store.sqlite.reads import Reads
 from farhand.store.sqlite.writer import Writer
 from farhand.store.streams import Unshared
 
@@ -58,8 +57,7 @@ class SqliteStore(Unshared):
         self._file = file
         self._reads = Reads(file)
         self.files = SqliteFiles(self._reads)
-        self._at_hand = AtHand()
-        self._writer = Writer(file.connect(), clock, self.hub, self._at_hand)
+        self._writer = Writer(file.connect(), clock, self.hub)
         self._tools: dict[str, Tool] = {}
 
     @classmethod
@@ -93,15 +91,7 @@ class SqliteStore(Unshared):
         return await self._reads.many(sql.THREADS_AFTER, (*key, *after), body_of_thread, limit=limit)
 
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
-        known = self._at_hand.messages(owner, thread_id)
-        if known is not None:
-            return known
-        key = (owner.tenant, owner.subject, thread_id)
-        found = await self._reads.many(sql.MESSAGES, key, sized_message_of)
-        if 0 < len(found) < SHORT:
-            # read on the spot
-            self._at_hand.read(owner, thread_id, found)
-        return [message for message, _ in found]
+        return await self._reads.many(sql.MESSAGES, (owner.tenant, owner.subject, thread_id), body_of_message)
 
     async def get_run(self, owner: Owner, run_id: str) -> Run | None:
         return _owned(owner, self._reads.one(sql.RUN_BY_ID, (run_id,), run_of))
@@ -115,8 +105,7 @@ class SqliteStore(Unshared):
         return await self._reads.many(sql.RUNS, key, run_of, limit=limit)
 
     async def get_call(self, owner: Owner, call_id: str) -> Call | None:
-        known = self._at_hand.call(call_id)
-        return _owned(owner, known or self._reads.one(sql.CALL, (call_id,), body_of_call))
+        return _owned(owner, self._reads.one(sql.CALL, (call_id,), body_of_call))
 
     async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
         return _owned(owner, self._reads.one(sql.ASKING, (approval_id,), body_of_call))
@@ -132,9 +121,6 @@ class SqliteStore(Unshared):
         return await self._reads.many(sql.OPEN_CALLS_OF_THREAD, (*key, thread_id), body_of_call)
 
     async def count_open(self, owner: Owner, thread_id: str) -> int:
-        known = self._at_hand.count_open(owner, thread_id)
-        if known is not None:
-            return known
         return self._reads.one(sql.COUNT_OPEN, (owner.tenant, owner.subject, thread_id), number_of) or 0
 
     async def count_open_of_tenant(self, tenant: str) -> int:

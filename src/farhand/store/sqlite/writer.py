@@ -25,9 +25,7 @@ from msgspec import Struct
 from farhand.clock import Clock
 from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import Commit, Committed, Write
-from farhand.store.draft.commit import is_direct
 from farhand.store.hub import Hub, tell_commit
-from farhand.store.sqlite.at_hand import AtHand
 from farhand.store.sqlite.commit import commit
 from farhand.store.sqlite.draft import SqliteDraft
 from farhand.store.sqlite.flush import flush
@@ -61,14 +59,11 @@ class Order(Struct):
 
 
 class Writer:
-    """`at_hand` is told what was written, before anybody else is."""
-
-    def __init__(self, db: sqlite3.Connection, clock: Clock, hub: Hub, at_hand: AtHand) -> None:
+    def __init__(self, db: sqlite3.Connection, clock: Clock, hub: Hub) -> None:
         self.transactions = 0
         self._db = db
         self._clock = clock
         self._hub = hub
-        self._at_hand = at_hand
         self._draft = SqliteDraft(db)
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[list[Order] | None] = SimpleQueue()
@@ -222,10 +217,7 @@ class Writer:
 
     def _answer_one(self, order: Order) -> None:
         """Who was cancelled while waiting is not waited for."""
-        if order.chore is not None or is_direct(order.writes):
-            self._at_hand.forget()
         if order.told is not None:
-            self._at_hand.learn(order.told)
             tell_commit(self._hub, order.told)
         _set(order.waiter, order.answer)
 

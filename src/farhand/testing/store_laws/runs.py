@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 
 from msgspec.structs import replace
 
@@ -12,7 +13,17 @@ from farhand.core.call import Phase
 from farhand.core.event import RunParked, TextAdded
 from farhand.core.run import RunState
 from farhand.core.tool import Executor
-from farhand.store.base import Committed, InsertCall, InsertRun, ParkRun, SwapCall, WriteRun
+from farhand.store.base import (
+    Commit,
+    Committed,
+    InsertCall,
+    InsertMessage,
+    InsertRun,
+    InsertThread,
+    ParkRun,
+    SwapCall,
+    WriteRun,
+)
 from farhand.testing.store_laws.given import ANN, BOB, Laws
 
 
@@ -42,6 +53,23 @@ class RunLaws(Laws):
             second = given.new_run()
             await given.write(InsertRun(second))
             assert await given.store.last_run(ANN, "t1") == second
+
+    async def test_whoever_sees_that_a_run_has_ended_sees_what_it_said_last(self) -> None:
+        """Also in the moment in which the commit is there and has not been answered yet."""
+        async with self.given() as given:
+            run = await given.run()
+            said = await given.message("m1")
+            last = replace(said, message_id="m2")
+            commits = [given.store.commit(InsertThread(given.new_thread(f"t{n}"))) for n in range(2, 300)]
+            end = WriteRun(run_id=run.run_id, fence=run.fence, state=RunState.DONE)
+            ended = given.store.commit(InsertMessage(ANN, "t1", last), end)
+            async with asyncio.TaskGroup() as tasks:
+                for commit in (*commits, ended):
+                    tasks.create_task(_done(commit))
+                # whoever looks looks now: there is nothing to wait for
+                while (await given.stored_run(run)).active:  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+                assert await given.store.messages(ANN, "t1") == [said, last]
 
     async def test_a_parked_run_is_active_too(self) -> None:
         async with self.given() as given:
@@ -178,3 +206,7 @@ class RunLaws(Laws):
             await given.write(InsertCall(rejected))
             assert (await given.stored_run(run)).blockers == 0
             assert await given.store.open_calls(ANN) == []
+
+
+async def _done(commit: Awaitable[Commit]) -> None:
+    await commit
