@@ -39,7 +39,12 @@ async def settled(
             seconds = patient()
             if seconds <= 0:
                 return None
-            await watch.wait(min(seconds, recheck, store.hub.recheck))
+            recheck = min(recheck, store.hub.recheck)
+            await watch.wait(min(seconds, recheck))
+            if seconds < recheck and not watch.news and not watch.lost:
+                # patience alone is asked again: the record was looked at a moment ago
+                recheck -= seconds
+                continue
             recheck = store.hub.recheck
             now = _heard(watch, now, {} if calls is None else calls)
             if now is None:

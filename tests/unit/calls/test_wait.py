@@ -10,6 +10,7 @@ import pytest
 
 from farhand.calls.wait import answered, settled, unblocked
 from farhand.core.outcome import Success, TimedOut
+from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.errors import ShuttingDown
 from farhand.store.base import Due
@@ -80,6 +81,25 @@ async def test_a_wait_is_over_when_patience_is(bench: Bench) -> None:
     await bench.open(run=run)
     left = iter([0.01, 0.01, 0.0])
     assert await _bounded(settled(bench.store, run, patient=lambda: next(left))) is None
+
+
+@requirement("calls:wakes")
+async def test_who_is_asked_again_for_patience_does_not_read_the_record_each_time(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await bench.start_run()
+    await bench.open(run=run)
+    get_run, looks = bench.store.get_run, 0
+
+    async def counted(owner: Owner, run_id: str) -> Run | None:
+        nonlocal looks
+        looks += 1
+        return await get_run(owner, run_id)
+
+    monkeypatch.setattr(bench.store, "get_run", counted)
+    left = iter([0.01] * 10 + [0.0])
+    assert await _bounded(settled(bench.store, run, patient=lambda: next(left))) is None
+    assert looks == 1
 
 
 @requirement("calls:wakes")
