@@ -6,7 +6,9 @@ served.py     a server in a process and on a core of its own
 load.py       the load, in another process on the other core
 apps/         farhand as it is served, and the references written by hand
 peers/        other libraries on the same work, each in an environment of its own
-table.py      the table; picture.py draws it
+table.py      the table; picture.py draws it; kept.py writes it down, also into the README
+parts.py      where the time of a round trip goes, by part and by function
+faults.py     what goes wrong, in words
 costs.py      what a few things cost with PostgreSQL; simulate_scale.py plays up to a million calls with that
 
 Every figure is a ratio to a reference measured in the same run: machines differ, and one machine differs from

@@ -1,72 +1,106 @@
-"""`python -m bench`: measures, prints the table, writes `bench/results.json` and draws `bench/results.svg`.
+"""`python -m bench`: measures, prints the table, keeps it (`bench/kept.py`).
 
 Without names, everything is measured, and how it grows is played; with names (`python -m bench p1 p3`) only
 those, and nothing is written. `scale` is how it grows; `scale-keep` keeps its costs, `scale-kept` plays them.
+`profile` tells which functions a durable round trip goes through; `publish` puts the kept results into the
+README, whatever the machine was like.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime as dt
-import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 
 from bench import costs, parts
+from bench.faults import FAULTS, in_words
+from bench.kept import keep, kept, publish, why_not_published
 from bench.machine import described
-from bench.picture import draw
+from bench.served import configurations
 from bench.simulate_scale import tables
-from bench.table import Effort, Line, busiest, printed
+from bench.table import Effort, Line, busiest, judged, printed
 
 NUMBERS = ("p01", "p02", "p03", "p04", "p05", "p06", "p07", "p08", "p09", "p10", "p11", "p12")
 QUICK = ("p01", "p03", "p04", "p05", "p06", "p07", "p09", "p12")
-HOME = Path(__file__).parent
+SMALL = Effort(rounds=3, seconds=1.0, scale=0.1)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(prog="python -m bench", description="Measures the figures we publish.")
-    options.add_argument("numbers", nargs="*", help="p1 … p12, scale; all if none is named")
+    options.add_argument(
+        "numbers", nargs="*", help=f"p1 … p12, {', '.join(PLAYS)}; all figures if none is named"
+    )
     options.add_argument("--quick", action="store_true", help="shorter and smaller, in under two minutes")
+    options.add_argument(
+        "--keep", action="store_true", help="write the README also from a busy machine or a changed tree"
+    )
     chosen = options.parse_args()
     played = [name for name in chosen.numbers if name in PLAYS]
     for name in played:
         PLAYS[name]()
     names = [_name_of(number) for number in chosen.numbers if number not in PLAYS]
-    if not played or names:
-        bench(names, is_quick=chosen.quick)
+    if names or chosen.quick:
+        bench(names or list(QUICK), SMALL if chosen.quick else Effort())
+    elif not played:
+        bench_all(in_any_case=chosen.keep)
 
 
-def bench(names: list[str], *, is_quick: bool) -> None:
-    effort = Effort(rounds=3, seconds=1.0, scale=0.1) if is_quick else Effort()
+def bench(names: list[str], effort: Effort) -> tuple[list[Line], dict[str, str]]:
+    """These figures, measured and printed."""
     about = described()
     begun = time.monotonic()
-    lines = measure(names or list(QUICK if is_quick else NUMBERS), effort)
+    if effort == SMALL:
+        print(_what_is_small(names), flush=True)
+    lines = measure(names, effort)
     about |= {
-        "configuration": "authentication hook, limits (those of one client raised), schema checks, journal"
-        " and feed on; SQLite with synchronous=FULL where durable; one process and one core for the server,"
-        " the load on the other",
         "load client": busiest(lines),
         "date": dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "took": f"{time.monotonic() - begun:.0f} s, {effort.rounds} rounds of {effort.seconds:g} s",
     }
     print(printed(lines))
     print("\n" + "\n".join(f"{name}: {value}" for name, value in about.items()))
-    if not names and not is_quick:
-        keep(lines, about, parts.measure(effort))
-        print("\nHow it grows, on PostgreSQL:\n")
-        grow()
+    return lines, about
+
+
+def bench_all(*, in_any_case: bool) -> None:
+    """Everything, and what it leaves; nothing that comes after the figures can lose them."""
+    lines, about = bench(list(NUMBERS), Effort())
+    keep(lines, about)
+    why = None if in_any_case else why_not_published(about)
+    if why is None:
+        publish(lines, about)
+        print("\nThe table is in the README, all of it in bench/results.json and bench/results.svg.")
+    else:
+        print(f"\nThe README stays as it is: {why}. (--keep writes it nevertheless.)")
+    try:
+        keep(lines, about, parts.measure(Effort()))
+    except FAULTS as fault:
+        print(f"The time by part could not be measured: {in_words(fault)}")
+    print("\nHow it grows, on PostgreSQL:\n", flush=True)
+    grow()
+
+
+def publish_kept() -> None:
+    try:
+        publish(*kept())
+    except FileNotFoundError:
+        sys.exit("There are no results yet; `make bench` measures them.")
+
+
+def profile() -> None:
+    print(parts.profiled(Effort()))
 
 
 def grow() -> costs.Costs | None:
     """What the costs of this machine mean for many calls, or why that cannot be told here."""
     try:
         measured = costs.measured()
-    except (FileNotFoundError, AssertionError) as fault:
-        print(f"How it grows cannot be told: no PostgreSQL here ({fault}).")
+    except FAULTS as fault:
+        print(f"How it grows cannot be told: {in_words(fault)}")
         return None
     print(tables(measured))
     return measured
@@ -100,27 +134,29 @@ def measure(names: list[str], effort: Effort) -> list[Line]:
 
 def _measured(name: str, effort: Effort) -> list[Line]:
     """One that fails is told as such, and the others are measured."""
+    configurations.clear()
     try:
         found = import_module(f"bench.{name}").measure(effort)
-    except (RuntimeError, TimeoutError, subprocess.SubprocessError) as fault:
-        number = f"P{int(name[1:])}"
-        return [
-            Line(number, "could not be measured", "", "–", None, f"{type(fault).__name__}: {fault}"[:300])
-        ]
-    return found if isinstance(found, list) else [found]
+    except FAULTS as fault:
+        return [Line(f"P{int(name[1:])}", "could not be measured", "", "–", None, in_words(fault))]
+    on = "; ".join(dict.fromkeys(configurations))
+    return [replace(judged(line), on=on) for line in (found if isinstance(found, list) else [found])]
 
 
-def keep(lines: list[Line], about: dict[str, str], by_part: list[tuple[str, float]]) -> None:
-    results = {"about": about, "lines": [line.plain() for line in lines], "parts": dict(by_part)}
-    title = f"{about['date']}, commit {about['commit']}, {about['machine']}, Python {about['python']}"
-    (HOME / "results.svg").write_text(draw(lines, by_part, title))
-    (HOME / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+def _what_is_small(names: list[str]) -> str:
+    left_out = ", ".join(f"P{int(name[1:])}" for name in NUMBERS if name not in names)
+    return (
+        f"A quick look: left out are {left_out or 'none'}; rounds of {SMALL.seconds:g} s, and a tenth of the"
+        " calls, streams and words of a whole run. Nothing is written."
+    )
 
 
 PLAYS: dict[str, Callable[[], object]] = {
     "scale": grow,
     "scale-keep": grow_and_keep,
     "scale-kept": grow_as_kept,
+    "profile": profile,
+    "publish": publish_kept,
 }
 
 

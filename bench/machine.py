@@ -54,9 +54,9 @@ def allow_many_files() -> int:
 def described() -> dict[str, str]:
     return {
         "commit": _commit(),
-        "machine": f"{_processor()}, {len(os.sched_getaffinity(0))} cores",
+        "machine": f"{_processor()}, {os.cpu_count()} cores",
         "python": f"{platform.python_version()} on {platform.system()} {platform.release()}",
-        "load before": " ".join(Path("/proc/loadavg").read_text().split()[:3]),
+        "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
     }
 
 
@@ -68,7 +68,8 @@ def _commit() -> str:
 
 
 def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
+    told = Path("/proc/cpuinfo")
+    for line in told.read_text().splitlines() if told.exists() else []:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()

@@ -20,6 +20,9 @@ from bench.machine import CACHE, ROOT, cores
 START_WITHIN_SEC = 60.0
 LOAD_WITHIN_SEC = 300.0
 
+configurations: list[str] = []
+"""What each server of farhand told when it was started; whoever prints it clears it before."""
+
 
 class Server:
     def __init__(self, process: subprocess.Popen[bytes], port: int, ready_after: float) -> None:
@@ -60,8 +63,17 @@ def serving(command: Sequence[str]) -> Iterator[Server]:
 
 @contextmanager
 def app(name: str, *options: str) -> Iterator[Server]:
-    """One of `bench/apps`."""
-    with serving([sys.executable, "-m", f"bench.apps.{name}", *options]) as server:
+    """One of `bench/apps`; farhand's own tells how it is configured."""
+    command = [sys.executable, "-m", f"bench.apps.{name}", *options]
+    if name != "whole":
+        with serving(command) as server:
+            yield server
+        return
+    with scratch() as folder, serving([*command, "--tell", str(folder / "told")]) as server:
+        told = (folder / "told").read_text()
+        configurations.append(
+            f"{told}, load on core {cores()[1]}; unsigned requests get {_unsigned(server.port)}"
+        )
         yield server
 
 
@@ -80,6 +92,8 @@ def load(servers: Sequence[Server], kind: str, **spec: object) -> dict[str, Any]
 def run_alone(module: str, *arguments: str, core: int | None = None) -> dict[str, Any]:
     """A module of ours in a process and on a core of its own; what it printed last is its answer."""
     where = cores()[0] if core is None else core
+    if core is None:
+        configurations.append(f"{module} in a process of its own on core {where}, without an HTTP server")
     done = subprocess.run(
         ["taskset", "-c", str(where), sys.executable, "-m", module, *arguments],
         cwd=ROOT,
@@ -110,6 +124,14 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> float:
         # a socket that is not there yet cannot be waited for from outside
         time.sleep(0.002)
     raise TimeoutError("the server did not answer in time")
+
+
+def _unsigned(port: int) -> str:
+    """The status of an answer to somebody who does not say who they are."""
+    request = post_request("/api/tools/ack", "", {"toolCallId": "call_0", "status": "success"})
+    with socket.create_connection(("127.0.0.1", port), timeout=START_WITHIN_SEC) as line:
+        line.sendall(request.replace(b"authorization: Bearer \r\n", b""))
+        return line.recv(12)[9:].decode(errors="replace")
 
 
 def _answers(port: int, within: float) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -30,9 +30,20 @@ class Line:
     """None where it could not be measured here."""
     detail: str = ""
     values: dict[str, Any] = field(default_factory=dict)
+    on: str = ""
+    """What the measured servers themselves told of how they were configured."""
+    is_client_busy: bool = False
+    """The load client had no time to spare, so that the figure may be its own."""
+
+    @classmethod
+    def of(cls, plain: dict[str, Any]) -> Line:
+        """As `plain` wrote it down."""
+        return cls(**{name: value for name, value in plain.items() if name != "verdict"})
 
     @property
     def verdict(self) -> str:
+        if self.is_client_busy:
+            return "not measured (load client busy)"
         return "not measured" if self.ok is None else "reached" if self.ok else "missed"
 
     def plain(self) -> dict[str, Any]:
@@ -40,7 +51,17 @@ class Line:
 
 
 BUSY = 0.9
-"""A load client that works for more of the time than this may have measured itself."""
+"""A load client that works for this much of the time may have measured itself."""
+
+BY_THE_WALL = frozenset({"P1", "P2", "P3", "P9", "P10"})
+"""What a busy client spoils; processor time of the server is the same however slowly it is asked."""
+
+
+def judged(line: Line) -> Line:
+    """Without a verdict, where the load client may have been what was measured."""
+    if line.number in BY_THE_WALL and any(share >= BUSY for share in _shares(line.values)):
+        return replace(line, ok=None, is_client_busy=True)
+    return line
 
 
 def busiest(lines: list[Line]) -> str:
@@ -72,8 +93,9 @@ def printed(lines: list[Line]) -> str:
     told: list[str] = []
     for row, line in zip(rows, [None, *lines], strict=True):
         told.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-        if line is not None and line.detail:
-            told.append(" " * (widths[0] + 2) + line.detail)
+        if line is not None:
+            said = (line.detail, f"on: {line.on}" if line.on else "")
+            told += [" " * (widths[0] + 2) + each for each in said if each]
     return "\n".join(told)
 
 

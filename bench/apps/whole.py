@@ -2,7 +2,7 @@
 `farhand run`.
 
 Options: the store's address; `--pending COUNT FILE` opens calls before it listens and writes their ids there;
-`--profile FILE` notes where the time of the loop goes.
+`--profile FILE` notes where the time of the loop goes; `--tell FILE` writes there how it is configured.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import argparse
 import asyncio
 import cProfile
 import gc
+import os
+import sqlite3
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -22,7 +24,10 @@ from farhand.cli.serve import listen, serve
 from farhand.core.thread import ResultsMessage, UserMessage, text_of
 from farhand.models.base import CallDone, CallStart, InputDelta, ModelEvent, Prompt, Stop, TextDelta
 from farhand.server.app import App
+from farhand.store.base import Store
+from farhand.store.sqlite.store import SqliteStore
 
+SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
 INPUT = '{"url":"https://example.org/report"}'
 
 
@@ -86,10 +91,13 @@ def main() -> None:
     options.add_argument("port", type=int)
     options.add_argument("--pending", nargs=2)
     options.add_argument("--profile")
+    options.add_argument("--tell")
     chosen = options.parse_args()
     app = make_app(chosen.store)
     if chosen.pending:
         _open_before(app, int(chosen.pending[0]), Path(chosen.pending[1]))
+    if chosen.tell:
+        _tell_before(app, Path(chosen.tell))
     sockets = listen("127.0.0.1", chosen.port)
     if chosen.profile is None:
         serve(app, sockets, ready=lambda: None)
@@ -114,6 +122,41 @@ def _open_before(app: App, count: int, ids: Path) -> None:
 
     # the app is started by the server, in the loop that will serve it
     app.start = start_with_calls  # type: ignore[method-assign]
+
+
+def _tell_before(app: App, place: Path) -> None:
+    """What is on in this process, asked of the app and of its store and not of whoever started it."""
+    start = app.start
+
+    async def start_and_tell() -> None:
+        await start()
+        kit = app.farhand.kit
+        raised = _raised(kit.settings.limits)
+        cores = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
+        place.write_text(f"{await _durability(kit.store)}; limits {raised}; server on core {cores}")
+
+    # as above
+    app.start = start_and_tell  # type: ignore[method-assign]
+
+
+async def _durability(store: Store) -> str:
+    if not isinstance(store, SqliteStore):
+        return type(store).__name__.removesuffix("Store")
+    # of the writer's own connection: SQLite keeps no such setting in the file
+    level = await store._writer.do(_synchronous)  # noqa: SLF001
+    return f"SQLite with synchronous={SYNCHRONOUS[level]}"
+
+
+def _synchronous(db: sqlite3.Connection) -> int:
+    level: int = db.execute("PRAGMA synchronous").fetchone()[0]
+    return level
+
+
+def _raised(limits: Limits) -> str:
+    shipped = Limits()
+    others = [name for name in limits.__struct_fields__ if getattr(limits, name) != getattr(shipped, name)]
+    told = ", ".join(f"{name}={getattr(limits, name):,}" for name in others)
+    return f"as shipped but for {told}" if others else "as shipped"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,70 @@
+"""What a whole run leaves behind: `bench/results.json`, the picture, and the table in the README.
+
+Knows how figures are written down, not how they are measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.machine import ROOT
+from bench.picture import draw
+from bench.table import Line
+
+README = ROOT / "README.md"
+RESULTS = Path(__file__).parent / "results.json"
+PICTURE = RESULTS.with_suffix(".svg")
+BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
+QUIET = 1.0
+"""The load of the last minute that a figure to publish is measured under at most."""
+
+
+def keep(lines: Sequence[Line], about: dict[str, str], by_part: Sequence[tuple[str, float]] = ()) -> None:
+    """The results and their picture, whatever the machine was like: they say it themselves."""
+    results = {"about": about, "lines": [line.plain() for line in lines], "parts": dict(by_part)}
+    RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    title = f"{about['date']}, commit {about['commit']}, {about['machine']}, load {about['load before']}"
+    PICTURE.write_text(draw(lines, by_part, title))
+
+
+def kept() -> tuple[list[Line], dict[str, str]]:
+    """The lines of the last whole run, and what they say of it."""
+    results = json.loads(RESULTS.read_text())
+    return [Line.of(line) for line in results["lines"]], results["about"]
+
+
+def why_not_published(about: dict[str, str]) -> str | None:
+    """One sentence, where these figures are none to publish."""
+    if about["commit"] == "unknown" or about["commit"].endswith("-dirty"):
+        return f"the tree is not a commit as it stands ({about['commit']})"
+    load = about["load before"].split()[0]
+    try:
+        is_quiet = float(load) <= QUIET
+    except ValueError:
+        return f"this machine does not tell its load ({about['load before']})"
+    return None if is_quiet else f"the load of the machine was {load} before the run, more than {QUIET:g}"
+
+
+def publish(lines: Sequence[Line], about: dict[str, str]) -> None:
+    """The table into the README, in the place of the one before."""
+    text = README.read_text()
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise LookupError(f"the README has no place for the table: {BEGIN} … {END} is missing")
+    README.write_text(f"{before}{BEGIN}\n{block(lines, about)}\n{END}{after}")
+
+
+def block(lines: Sequence[Line], about: dict[str, str]) -> str:
+    rows = ["| | what | target | measured | verdict |", "|---|---|---|---|---|"]
+    for line in lines:
+        cells = (line.number, line.what, line.target, line.measured, line.verdict)
+        rows.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    said = (
+        f"Measured on {about['date']}, {about['machine']}, Python {about['python']}, commit"
+        f" `{about['commit']}`, load before the run {about['load before']}. `make bench` prints this table"
+        " again; [the picture](bench/results.svg) and [all that was read](bench/results.json)."
+    )
+    return "\n".join([*rows, "", said])
