@@ -10,7 +10,8 @@ A commit goes through these files, top to bottom:
     draft.py      what the transaction is about to write, over what was gathered
     flush.py      the draft becomes SQL
     direct.py clients.py files.py    rare writes, made by the database itself
-    bell.py       NOTIFY and LISTEN: hints to and from the other processes (hints.py says what is in one)
+    bell.py       NOTIFY and LISTEN: hints to and from the other processes (hints.py says what is in one;
+                  stopped.py ends listeners that hold up the others)
 
 Beside them: `place.py` reads the address; `line.py` is the only importer of the driver; `lines.py` are the
 connections that read; `migrate.py` makes the tables; `rows.py` turns rows into records; `hours.py` tells the
