@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from bench.held import transactions
 from farhand import Agent, ScriptedModel, Success, tool
 from farhand.core.principal import LOCAL
 from farhand.core.thread import Thread
@@ -40,11 +41,15 @@ class Costs:
     scan_few: float
     scan_many: float
     """A look for overdue calls and stray runs, with few and with many parked runs."""
+    idle_transactions: float
+    held_transactions: float
+    """A second: of a worker with nothing to do, and with `HELD` streams that say nothing."""
 
 
 def measured() -> Costs:
     with running_cluster() as cluster:
-        return asyncio.run(_measure(cluster))
+        idle, held = asyncio.run(transactions(cluster))
+        return replace(asyncio.run(_measure(cluster)), idle_transactions=idle, held_transactions=held)
 
 
 def kept() -> Costs:
@@ -71,7 +76,7 @@ async def _measure(cluster: Cluster) -> Costs:
         await store.close()
     per_commit = max(0.0, (together - alone) / (IN_FLIGHT - 1))
     batch = max(0.0, alone - per_commit)
-    return Costs(cpu, database_cpu, batch, per_commit, grown / TRIPS, few, many)
+    return Costs(cpu, database_cpu, batch, per_commit, grown / TRIPS, few, many, 0.0, 0.0)
 
 
 @tool(executor="frontend")

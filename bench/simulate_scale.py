@@ -11,6 +11,7 @@ import random
 from statistics import quantiles
 
 from bench.costs import TRIPS, Costs
+from bench.held import HELD
 
 WAITING = (1_000, 10_000, 100_000, 1_000_000)
 MEAN_WAIT_SEC = 600.0
@@ -37,8 +38,15 @@ def _table_of_costs(costs: Costs) -> str:
         ("a run with its parked call, in the database", f"{costs.parked_bytes / 1024:.1f} KiB"),
         ("a look for what is overdue or stray, with nothing parked", f"{costs.scan_few * 1e3:.1f} ms"),
         (f"the same with {TRIPS} parked", f"{costs.scan_many * 1e3:.1f} ms"),
+        ("a worker with nothing to do", f"{costs.idle_transactions:.0f} transactions a second"),
+        (f"the same with {HELD} held streams that say nothing", _held(costs)),
     ]
     return _markdown(("what", "cost"), rows)
+
+
+def _held(costs: Costs) -> str:
+    each = max(0.0, costs.held_transactions - costs.idle_transactions) / HELD
+    return f"{costs.held_transactions:.0f} transactions a second, {each:.2f} for each stream"
 
 
 def _table_of_plays(costs: Costs) -> str:

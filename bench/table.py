@@ -6,6 +6,9 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import Any
 
+NO_TARGET = "–"
+"""Of a line that only tells."""
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -27,7 +30,7 @@ class Line:
     target: str
     measured: str
     ok: bool | None
-    """None where it could not be measured here."""
+    """None where it could not be measured here, or where no target is."""
     detail: str = ""
     values: dict[str, Any] = field(default_factory=dict)
     on: str = ""
@@ -44,6 +47,8 @@ class Line:
     def verdict(self) -> str:
         if self.is_client_busy:
             return "not measured (load client busy)"
+        if self.target == NO_TARGET:
+            return "told"
         return "not measured" if self.ok is None else "reached" if self.ok else "missed"
 
     def plain(self) -> dict[str, Any]:
