@@ -228,18 +228,41 @@ async def deltas(spec: dict[str, Any]) -> dict[str, object]:
     connection.write(chat_request("reader", spec["thread"], f"{spec['pace']} {spec['count']}"))
     await asyncio.wait_for(over, WITHIN_SEC)
     used = meter.read()
-    # words, since those that queue up may come in one delta
-    count = b"".join(seen).count(b"word ")
-    if count < spec["count"]:
-        raise RuntimeError(f"{count} deltas of {spec['count']}: {b''.join(seen)[-300:]!r}")
-    return {**used, "count": count, "rate": count / used["seconds"], "each": used["cpu"] / count}
+    heard = b"".join(seen)
+    # words that queue up may come in one event
+    words, events = heard.count(b"word "), heard.count(b'"type":"text-delta"')
+    if words < spec["count"]:
+        raise RuntimeError(f"{words} words of {spec['count']}: {heard[-300:]!r}")
+    return {
+        **used,
+        "count": words,
+        "events": events,
+        "rate": words / used["seconds"],
+        "each": used["cpu"] / words,
+        "each_event": used["cpu"] / events,
+    }
 
 
 async def posts(spec: dict[str, Any]) -> dict[str, object]:
     """A result for each of these calls, some at a time."""
     text = await asyncio.to_thread(Path(spec["ids"]).read_text)
     requests = [ack_request("answerer", call_id, "v") for call_id in text.split()]
-    poster = Poster(requests, spec["users"])
+    return await _posted(spec, requests, end=b"}")
+
+
+async def park(spec: dict[str, Any]) -> dict[str, object]:
+    """So many messages, whose runs park; and the memory of the server when they have."""
+    # a name that no load before this one had: its threads are new
+    requests = [
+        chat_request(f"parker-{number % 100}", f"parked-{os.getpid()}-{number}", "trip", "turn")
+        for number in range(spec["count"])
+    ]
+    used = await _posted(spec, requests, end=b"0\r\n\r\n")
+    return {**used, "memory": sum(memory_of(pid) for pid in spec["pids"])}
+
+
+async def _posted(spec: dict[str, Any], requests: list[bytes], *, end: bytes) -> dict[str, object]:
+    poster = Poster(requests, spec["users"], end)
     meter = Meter(spec["pids"])
     await poster.run(spec["port"])
     used = meter.read()
@@ -248,11 +271,12 @@ async def posts(spec: dict[str, Any]) -> dict[str, object]:
 
 
 class Poster:
-    """Sends requests, one after the other on each of some connections."""
+    """Sends requests, one after the other on each of some connections; `end` is how an answer ends."""
 
-    def __init__(self, requests: list[bytes], connections: int) -> None:
+    def __init__(self, requests: list[bytes], connections: int, end: bytes) -> None:
         self._left = iter(requests)
         self._open = connections
+        self._end = end
         self._fault: bytes | None = None
         self._over = asyncio.Event()
 
@@ -263,13 +287,14 @@ class Poster:
             connection.write(next(self._left))
         await asyncio.wait_for(self._over.wait(), WITHIN_SEC)
         if self._fault is not None:
-            raise RuntimeError(f"a result was refused: {self._fault!r}")
+            raise RuntimeError(f"a request was refused: {self._fault!r}")
 
     def _hear(self, connection: Connection, data: bytes) -> None:
-        if not data.startswith((OK, b"{")):
+        # a head, or more of what came behind a good one
+        if not data or (data.startswith(b"HTTP/") and not data.startswith(OK)):
             self._fault = data
             self._over.set()
-        elif data.endswith(b"}"):
+        elif data.endswith(self._end):
             self._go_on(connection)
 
     def _go_on(self, connection: Connection) -> None:
@@ -349,7 +374,14 @@ async def bare_posts(spec: dict[str, Any]) -> dict[str, object]:
     return {**used, "count": count, "rate": count / used["seconds"], "each": used["cpu"] / count}
 
 
-KINDS = {"trips": trips, "deltas": deltas, "posts": posts, "hold": hold, "bare_posts": bare_posts}
+KINDS = {
+    "trips": trips,
+    "deltas": deltas,
+    "posts": posts,
+    "park": park,
+    "hold": hold,
+    "bare_posts": bare_posts,
+}
 
 
 def main() -> None:

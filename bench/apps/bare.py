@@ -14,6 +14,8 @@ import msgspec
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from bench.dialects import PACE_SEC
+
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder().decode
 
@@ -54,7 +56,7 @@ async def chat(text: str, send: Send) -> None:
     if kind == "trip":
         await trip(send)
     else:
-        await deltas(send, int(count))
+        await deltas(send, int(count), PACE_SEC if kind == "paced" else 0)
     await send({"type": "http.response.body", "body": DONE, "more_body": False})
 
 
@@ -73,11 +75,11 @@ async def trip(send: Send) -> None:
     await send({"type": "http.response.body", "body": told, "more_body": True})
 
 
-async def deltas(send: Send, count: int) -> None:
+async def deltas(send: Send, count: int, pace: float) -> None:
     for number in range(count):
         told = frame({"type": "text-delta", "id": "1", "delta": f"word {number} "})
         await send({"type": "http.response.body", "body": told, "more_body": True})
-        await asyncio.sleep(0)
+        await asyncio.sleep(pace)
 
 
 if __name__ == "__main__":

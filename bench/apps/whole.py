@@ -18,6 +18,7 @@ from pathlib import Path
 
 from starlette.requests import HTTPConnection
 
+from bench.dialects import PACE_SEC
 from bench.pending import Pending
 from farhand import Agent, Limits, Principal, Settings, create_app, tool
 from farhand.cli.serve import listen, serve
@@ -66,8 +67,10 @@ class BenchModel:
             return
         for number in range(int(count)):
             yield TextDelta(f"word {number} ")
-            # one at a time: everybody gets a turn after each word; in bursts: after a network packet's worth
-            if kind == "one" or number % 64 == 63:
+            if kind == "paced":
+                await asyncio.sleep(PACE_SEC)
+            elif number % 64 == 63:
+                # a backlog: everybody gets a turn after a network packet's worth
                 await asyncio.sleep(0)
         yield Stop("end")
 
