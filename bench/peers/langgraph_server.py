@@ -26,11 +26,12 @@ class State(TypedDict, total=False):
     text: str
 
 
-def ask(state: State) -> State:
+# async: a plain function would be sent to a thread for each step
+async def ask(state: State) -> State:
     return {"output": interrupt({"tool": "open_url", "input": {"url": "https://example.org/report"}})}
 
 
-def tell(state: State) -> State:
+async def tell(state: State) -> State:
     return {"text": f"The page said {state['output']}."}
 
 
