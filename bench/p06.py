@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from bench.rounds import in_turns
 from bench.served import app, scratch
 from bench.table import Effort, Line
 
@@ -9,17 +12,27 @@ STREAMS = 10_000
 
 
 def measure(effort: Effort) -> Line:
-    with scratch() as folder, app("whole", f"sqlite:///{folder}/p6.db") as ours:
-        got = ours.load("hold", count=effort.many(STREAMS))
-    with app("bare") as theirs:
-        bare = theirs.load("hold", count=effort.many(STREAMS))
-    kib = got["each"] / 1024
+    count = effort.many(STREAMS)
+    got = in_turns({"farhand": lambda _: _ours(count), "bare": lambda _: _bare(count)}, effort)
+    ours, bare = got["farhand"], got["bare"]
+    kib = ours["each"] / 1024
     return Line(
         "P6",
-        f"{got['count']:,} held streams with a waiting call",
+        f"{ours['count']:,.0f} held streams with a waiting call",
         "≤ 20 KiB each",
         f"{kib:.1f} KiB",
         kib <= 20,
-        f"a bare ASGI server holds the same with {bare['each'] / 1024:.1f} KiB",
-        {"farhand": got, "bare": bare},
+        f"a bare ASGI server holds the same with {bare['each'] / 1024:.1f} KiB;"
+        f" medians of {effort.rounds} rounds, each with a new server",
+        got,
     )
+
+
+def _ours(count: int) -> dict[str, Any]:
+    with scratch() as folder, app("whole", f"sqlite:///{folder}/p6.db") as server:
+        return server.load("hold", count=count)
+
+
+def _bare(count: int) -> dict[str, Any]:
+    with app("bare") as server:
+        return server.load("hold", count=count)

@@ -12,7 +12,7 @@ import uvloop
 from bench.apps.whole import make_app, open_url
 from bench.pending import Pending
 from bench.served import run_alone, scratch
-from bench.table import Effort, Line, ms
+from bench.table import Effort, Line, medians, ms
 from farhand.cli.serve import spare_collections
 
 CALLS = 100_000
@@ -23,18 +23,26 @@ OPEN_SEC = 60.0
 
 def measure(effort: Effort) -> Line:
     count = effort.many(CALLS)
-    with scratch() as folder:
-        got = run_alone("bench.p08", str(folder / "p8.db"), str(count))
+    rounds = [_expired(count) for _ in range(effort.rounds)]
+    got = medians(rounds)
+    each = ", ".join(ms(one["stall"]) for one in rounds)
     return Line(
         "P8",
         f"{count:,} calls expire within one second",
         "no stall over 20 ms",
         ms(got["stall"]),
         got["stall"] <= 0.020,
-        f"longest stretch of the loop's own processor time (by the wall: {ms(got['wall'])});"
+        "longest time between two turns of the loop, as processor time of the whole process (loop and writer,"
+        f" on one core), median of the worst of {len(rounds)} rounds: {each}; by the wall, with the time that"
+        f" others had the core: {ms(got['wall'])}; of the loop's thread alone: {ms(got['loop'])};"
         f" all settled after {got['seconds']:.1f} s",
         got,
     )
+
+
+def _expired(count: int) -> dict[str, float]:
+    with scratch() as folder:
+        return run_alone("bench.p08", str(folder / "p8.db"), str(count))
 
 
 async def expire(file: str, count: int) -> dict[str, float]:
@@ -58,7 +66,8 @@ async def expire(file: str, count: int) -> dict[str, float]:
         took = store.now() - due_at
         ticking.cancel()
     await app.stop()
-    return {"stall": ticker.cpu, "wall": ticker.wall, "seconds": took, "count": count}
+    found = {"stall": ticker.whole, "wall": ticker.wall, "loop": ticker.loop}
+    return {**found, "seconds": took, "count": count}
 
 
 class _Ticker:
@@ -66,15 +75,18 @@ class _Ticker:
 
     def __init__(self) -> None:
         self.wall = 0.0
-        self.cpu = 0.0
+        self.whole = 0.0
+        self.loop = 0.0
 
     async def run(self) -> None:
         while True:
-            # the thread's own time: that the machine was busy with others is no stall of ours
-            wall, cpu = time.perf_counter(), time.thread_time()
+            # that the machine was busy with others is no stall of ours; that the writer was busy is, whether
+            # it held the lock of the interpreter or the core
+            wall, whole, loop = time.perf_counter(), time.process_time(), time.thread_time()
             await asyncio.sleep(0.001)
             self.wall = max(self.wall, time.perf_counter() - wall)
-            self.cpu = max(self.cpu, time.thread_time() - cpu)
+            self.whole = max(self.whole, time.process_time() - whole)
+            self.loop = max(self.loop, time.thread_time() - loop)
 
 
 if __name__ == "__main__":
