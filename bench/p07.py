@@ -3,100 +3,141 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import os
 import random
+import sqlite3
 import sys
 import time
+from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
-from statistics import median
 
 from bench.apps.whole import make_app, open_url
-from bench.machine import memory_of
 from bench.pending import AT_ONCE, OWNER, Pending
+from bench.rounds import Measure, in_turns
 from bench.served import app, run_alone, scratch
-from bench.table import Effort, Line, us
+from bench.table import Effort, Line, medians, us
 from farhand.core.outcome import Success
 from farhand.core.result import Accepted, Result
 from farhand.server.app import App
 
 FEW, MANY = 1_000, 100_000
-ROUNDS, SETTLED, ANSWERED, USERS = 3, 160, 480, 16
+WARM, SETTLED, ANSWERED, USERS = 64, 160, 96, 16
+"""Of one round; three of them must find enough among the few."""
+PARKED, PARKERS = 40_000, 64
+FILLED = 20_000
+"""With so many, what the server keeps of anything is full: above all the 32 MiB of pages of the store."""
+NOTHING = 64
+"""Bytes per call: a reference to it would be more, with what it refers to."""
 
 
 def measure(effort: Effort) -> list[Line]:
-    results = {}
+    return [_settling(effort), _memory(effort)]
+
+
+def _settling(effort: Effort) -> Line:
+    counts = sorted({FEW, effort.many(MANY) // 10, effort.many(MANY)})
     with scratch() as folder:
-        for count in sorted({FEW, effort.many(MANY) // 10, effort.many(MANY)}):
-            file = folder / f"{count}.db"
-            run_alone("bench.p07", "fill", str(file), str(count))
-            results[count] = run_alone("bench.p07", "settle", str(file), str(count))
-            with app("whole", f"sqlite:///{file}") as ours:
-                served = ours.load("posts", users=USERS, ids=f"{file}.answered")
-            results[count] |= {name: served[name] for name in ("rate", "client", "seconds")}
-    few, *_, many = results.values()
+        for count in counts:
+            run_alone("bench.p07", "fill", str(folder / f"{count}.db"), str(count))
+        got = in_turns({str(count): _settled(folder / f"{count}.db") for count in counts}, effort)
+    few, *_, many = got.values()
     ratio = many["each"] / few["each"]
-    counts = list(results)
-    growth = (many["memory"] - few["memory"]) / (counts[-1] - counts[0])
-    return [
-        Line(
-            "P7",
-            f"settling one with {counts[-1]:,} parked against {counts[0]:,}",
-            "≤ 2x",
-            f"{ratio:.2f}x",
-            ratio <= 2,
-            f"{us(many['each'])} against {us(few['each'])} of processor time; the server takes"
-            f" {many['rate']:.0f} results/s against {few['rate']:.0f}",
-            {str(count): result for count, result in results.items()},
-        ),
-        Line(
-            "P7",
-            f"memory of the process per parked call, beyond the store ({counts[-1]:,} of them)",
-            "none",
-            f"{growth:.0f} B",
-            growth < 64,
-            f"{many['memory'] / 2**20:.1f} MiB against {few['memory'] / 2**20:.1f} MiB in all",
-        ),
-    ]
+    return Line(
+        "P7",
+        f"settling one with {counts[-1]:,} parked against {counts[0]:,}",
+        "≤ 2x",
+        f"{ratio:.2f}x",
+        ratio <= 2,
+        f"{us(many['each'])} against {us(few['each'])} of processor time; the server takes"
+        f" {many['rate']:.0f} results/s against {few['rate']:.0f}; medians of {effort.rounds} rounds",
+        dict(got),
+    )
 
 
-async def fill(file: str, count: int) -> dict[str, float]:
-    """A store with so many parked calls."""
+def _settled(file: Path) -> Measure:
+    """Each round settles calls of its own, at the desk and through the server."""
+
+    def settled(number: int) -> dict[str, float]:
+        each = WARM + SETTLED + ANSWERED
+        ids = Path(f"{file}.ids").read_text().split()[number * each : (number + 1) * each]
+        answered = Path(f"{file}.answered")
+        answered.write_text("\n".join(ids[-ANSWERED:]))
+        alone = run_alone("bench.p07", "settle", str(file), *ids[:-ANSWERED])
+        with app("whole", f"sqlite:///{file}") as ours:
+            served = ours.load("posts", users=USERS, ids=str(answered))
+        return alone | {name: served[name] for name in ("rate", "client", "seconds")}
+
+    return settled
+
+
+def _memory(effort: Effort) -> Line:
+    counts = [FEW, effort.many(PARKED) // 2, effort.many(PARKED)]
+    got = medians([_parked(counts) for _ in range(effort.rounds)])
+    growth = got["growth"]
+    told = ", ".join(f"{got[str(count)] / 2**20:.1f} MiB with {count:,}" for count in counts)
+    return Line(
+        "P7",
+        f"memory of the server per parked call, from {counts[1]:,} to {counts[2]:,}",
+        "none",
+        f"{growth:.0f} B",
+        growth < NOTHING if counts[1] >= FILLED else None,
+        f"{told}, parked by the server itself, each for a message of its own; its caches of a fixed size are"
+        f" full with {FILLED:,}; medians of {effort.rounds} rounds",
+        {"parked": got},
+    )
+
+
+def _parked(counts: list[int]) -> dict[str, float]:
+    """The memory of one server with so many; what it keeps of runs that have parked is its own."""
+    with scratch() as folder, app("whole", f"sqlite:///{folder}/p7.db") as ours:
+        held: dict[str, float] = {}
+        for before, count in pairwise([0, *counts]):
+            held[str(count)] = ours.load("park", users=PARKERS, count=count - before)["memory"]
+        waiting = _waiting_in(folder / "p7.db")
+    if waiting != counts[-1]:
+        raise RuntimeError(f"{waiting} calls wait, and {counts[-1]} were to")
+    grown = held[str(counts[-1])] - held[str(counts[-2])]
+    return held | {"growth": grown / (counts[-1] - counts[-2])}
+
+
+def _waiting_in(file: Path) -> int:
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base:
+        count: int = base.execute("SELECT count(*) FROM calls WHERE is_open").fetchone()[0]
+        return count
+
+
+async def fill(file: str, count: str) -> dict[str, float]:
+    """A store with so many parked calls, and the ids of all of them in any order: answers come at any age."""
     program = make_app(f"sqlite:///{file}")
     await program.start()
-    ids = await Pending(program.farhand, open_url.tool).open(count)
-    # of any age, as answers come
-    chosen = random.Random(1).sample(ids, ROUNDS * SETTLED + min(ANSWERED, count // 3))
-    Path(file + ".settled").write_text("\n".join(chosen[: ROUNDS * SETTLED]))
-    Path(file + ".answered").write_text("\n".join(chosen[ROUNDS * SETTLED :]))
+    ids = await Pending(program.farhand, open_url.tool).open(int(count))
+    random.Random(1).shuffle(ids)
+    Path(file + ".ids").write_text("\n".join(ids))
     await program.stop()
     return {"count": len(ids)}
 
 
-async def settle(file: str, _count: int) -> dict[str, float]:
-    """The processor time of this process for each of some results, all of them for parked calls."""
+async def settle(file: str, *ids: str) -> dict[str, float]:
+    """The processor time of this process for each of these results, all of them for parked calls."""
     program = make_app(f"sqlite:///{file}")
     await program.start()
-    gc.collect()
-    memory = memory_of(os.getpid())
-    ids = Path(file + ".settled").read_text().split()
-    spent = []
-    for start in range(0, len(ids), SETTLED):
-        used = time.process_time()
-        await _settle(program, ids[start : start + SETTLED])
-        spent.append((time.process_time() - used) / SETTLED)
+    # what a process does once is not the price of a result
+    await _settle(program, ids[:WARM])
+    used = time.process_time()
+    for start in range(WARM, len(ids), AT_ONCE):
+        await _settle(program, ids[start : start + AT_ONCE])
+    spent = time.process_time() - used
     await program.stop()
-    return {"each": median(spent), "memory": memory, "count": len(ids)}
+    return {"each": spent / (len(ids) - WARM), "count": len(ids) - WARM}
 
 
-async def _settle(program: App, ids: list[str]) -> None:
-    for start in range(0, len(ids), AT_ONCE):
-        some = [Result(call_id=call_id, outcome=Success("v")) for call_id in ids[start : start + AT_ONCE]]
-        receipts = await asyncio.gather(*(program.farhand.desk.settle(OWNER, result) for result in some))
-        assert all(isinstance(receipt, Accepted) for receipt in receipts), receipts
+async def _settle(program: App, ids: tuple[str, ...]) -> None:
+    some = [Result(call_id=call_id, outcome=Success("v")) for call_id in ids]
+    receipts = await asyncio.gather(*(program.farhand.desk.settle(OWNER, result) for result in some))
+    assert all(isinstance(receipt, Accepted) for receipt in receipts), receipts
 
 
 if __name__ == "__main__":
     step = {"fill": fill, "settle": settle}[sys.argv[1]]
-    print(json.dumps(asyncio.run(step(sys.argv[2], int(sys.argv[3])))))
+    print(json.dumps(asyncio.run(step(*sys.argv[2:]))))
