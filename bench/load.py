@@ -89,8 +89,8 @@ class User:
         if not self._answered:
             self._answer_call()
             return
-        if self._answered_at:
-            # whatever comes behind the answer says that the run has heard of it
+        if self._answered_at and self._dialect.value(self._name, self._trip) in self._seen:
+            # with the value in it, the run has heard of the answer; what is not about it may come before
             self._book.wakes.append(time.perf_counter() - self._answered_at)
             self._answered_at = 0.0
         if self._seen.endswith(b"0\r\n\r\n") and b"[DONE]" in self._seen:

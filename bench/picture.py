@@ -8,10 +8,14 @@ from html import escape
 
 from bench.table import Line
 
-WIDTH, ROW, LEFT, BAR = 880, 26, 430, 300
-INK, GOOD, BAD, SOFT = "#1f2933", "#2f855a", "#c05621", "#cbd5e0"
+WIDTH, ROW, LEFT, BAR = 1180, 26, 620, 260
+"""The left side takes the longest name of a figure, the right side a value with its target."""
+INK, GOOD, BAD = "#1f2933", "#2f855a", "#c05621"
+COLUMNS = 4
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-PARTS = ("#2b6cb0", "#2f855a", "#b7791f", "#6b46c1", "#c05621", "#718096", "#319795", "#a0aec0")
+PARTS = (
+    "#2b6cb0", "#2f855a", "#b7791f", "#6b46c1", "#c05621", "#718096", "#319795", "#a0aec0", "#97266d",
+)  # fmt: skip
 
 
 def draw(lines: Sequence[Line], parts: Sequence[tuple[str, float]], title: str) -> str:
@@ -21,7 +25,7 @@ def draw(lines: Sequence[Line], parts: Sequence[tuple[str, float]], title: str) 
     for line in lines:
         drawn += _row(line, top)
         top += ROW
-    growth = next((line.values for line in lines if line.number == "P7" and len(line.values) > 1), None)
+    growth = next(filter(None, (_growing(line) for line in lines)), None)
     if growth is not None:
         top += 30
         drawn += _growth(growth, top)
@@ -29,7 +33,7 @@ def draw(lines: Sequence[Line], parts: Sequence[tuple[str, float]], title: str) 
     top += 30
     if parts:
         drawn += _stack(parts, top)
-        top += 74 + 20 * ((len(parts) + 2) // 3)
+        top += 74 + 20 * -(-len(parts) // COLUMNS)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{top + 16}" '
         f'font-family="system-ui, sans-serif" font-size="13" fill="{INK}">'
@@ -43,15 +47,25 @@ def draw(lines: Sequence[Line], parts: Sequence[tuple[str, float]], title: str) 
 
 def _row(line: Line, top: int) -> list[str]:
     """How much of its target a figure reached: the mark stands at the whole of it."""
-    share = min(2.0, _reached(line))
-    colour = SOFT if line.ok is None else GOOD if line.ok else BAD
-    half = BAR / 2
+    words = _text(20, top + 14, f"{line.number}  {line.what}", size=11)
+    beside = _text(LEFT + BAR + 12, top + 14, _told(line), size=11)
+    if line.ok is None:
+        # a bar would say how far it came
+        return [words, beside]
+    share, half = min(2.0, _reached(line)), BAR / 2
+    colour = GOOD if line.ok else BAD
     return [
-        _text(20, top + 14, f"{line.number}  {line.what}", size=11),
+        words,
         f'<rect x="{LEFT}" y="{top + 3}" width="{share * half:.0f}" height="14" fill="{colour}" rx="2"/>',
         f'<line x1="{LEFT + half}" y1="{top}" x2="{LEFT + half}" y2="{top + 20}" stroke="{INK}"/>',
-        _text(LEFT + BAR + 12, top + 14, f"{line.measured}  ({line.target})", size=11),
+        beside,
     ]
+
+
+def _told(line: Line) -> str:
+    if line.ok is not None:
+        return f"{line.measured}  ({line.target})"
+    return line.verdict if line.measured == "–" else f"{line.measured}, {line.verdict}"
 
 
 def _reached(line: Line) -> float:
@@ -63,6 +77,13 @@ def _reached(line: Line) -> float:
     return got / wanted if "≥" in line.target else wanted / got
 
 
+def _growing(line: Line) -> Mapping[str, Mapping[str, float]] | None:
+    """By how many wait, where a line has that; one count alone shows no growth."""
+    counts = {count: each for count, each in line.values.items() if count.isdigit()}
+    has_both = all({"rate", "each"} <= each.keys() for each in counts.values())
+    return counts if line.number == "P7" and len(counts) > 1 and has_both else None
+
+
 def _growth(values: Mapping[str, Mapping[str, float]], top: int) -> list[str]:
     """What the server does, and what settling one costs, by how many wait."""
     drawn = [
@@ -71,7 +92,7 @@ def _growth(values: Mapping[str, Mapping[str, float]], top: int) -> list[str]:
     most = max(each["rate"] for each in values.values())
     for number, (count, each) in enumerate(values.items()):
         y = top + 12 + ROW * number
-        width = (BAR + 60) * each["rate"] / most
+        width = 560 * each["rate"] / most
         drawn.append(_text(20, y + 14, f"{int(count):,} waiting", size=11))
         drawn.append(f'<rect x="160" y="{y + 3}" width="{width:.0f}" height="14" fill="{PARTS[0]}" rx="2"/>')
         told = f"{each['rate']:,.0f} a second; settling one: {each['each'] * 1e6:.0f} µs of processor time"
@@ -95,8 +116,8 @@ def _stack(parts: Sequence[tuple[str, float]], top: int) -> list[str]:
         width = (WIDTH - 40) * value / whole
         colour = PARTS[number % len(PARTS)]
         drawn.append(f'<rect x="{left:.1f}" y="{top + 12}" width="{width:.1f}" height="24" fill="{colour}"/>')
-        row, column = divmod(number, 3)
-        x, y = 20 + column * 280, top + 58 + row * 20
+        row, column = divmod(number, COLUMNS)
+        x, y = 20 + column * (WIDTH // COLUMNS), top + 58 + row * 20
         drawn.append(f'<rect x="{x}" y="{y - 10}" width="10" height="10" fill="{colour}"/>')
         drawn.append(_text(x + 16, y, f"{name}: {value * 1e6:.0f} µs ({value / whole:.0%})", size=11))
         left += width

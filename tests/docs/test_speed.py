@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
 from bench import __main__ as program
-from bench import costs, kept, parts
+from bench import costs, kept, p10, parts
 from bench.faults import in_words
+from bench.picture import draw
 from bench.table import Line, judged, printed
 from tests.process import ROOT
 from tests.requirement import requirement
@@ -146,3 +149,33 @@ def test_a_quick_look_says_what_it_leaves_out(
     told = capsys.readouterr().out
     assert "left out are P2, P8, P10, P11;" in told
     assert "a tenth of the calls" in told
+
+
+@requirement("speed:judged")
+def test_a_figure_without_a_verdict_has_no_bar_in_the_picture() -> None:
+    unmeasured = Line("P2", "against a peer", "", "–", None)
+    drawn = draw([unmeasured], [], "nothing")
+    assert "– ()" not in drawn
+    assert drawn.count("<rect") == 1, "the paper alone"
+    assert ">not measured<" in drawn
+
+
+@requirement("speed:judged")
+def test_without_a_database_the_figure_says_so_and_a_fault_of_the_measurement_is_none_of_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> list[Line]:
+        raise AssertionError("a value is missing")
+
+    @contextmanager
+    def absent() -> Iterator[None]:
+        raise AssertionError("initdb is missing")
+        yield
+
+    monkeypatch.setattr(p10, "running_cluster", absent)
+    [line] = p10.measure(program.SMALL)
+    assert line.detail == "no PostgreSQL here: initdb is missing"
+    monkeypatch.setattr(p10, "running_cluster", nullcontext)
+    monkeypatch.setattr(p10, "_measure", fail)
+    with pytest.raises(AssertionError, match="a value is missing"):
+        p10.measure(program.SMALL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import re
 import sys
@@ -20,12 +21,13 @@ from farhand import Agent, Principal, create_app, tool
 from farhand.core.thread import ResultsMessage, UserMessage, text_of
 from farhand.models.base import CallDone, CallStart, InputDelta, ModelEvent, Prompt, Stop, TextDelta
 from farhand.server.app import App
-from farhand.store.base import Commit, Write
+from farhand.store.base import Commit, Files, Store, Write
 from farhand.store.memory import MemoryStore
 from farhand.wire.line import EXTENSION, Left
 
 CALL = re.compile(rb'"type":"tool-input-available","toolCallId":"([^"]+)"')
-READS = ("messages", "get_thread", "get_run", "last_run", "get_call", "calls_of", "events", "count_open")
+BY_THE_CLOCK = frozenset({"due", "stray_runs", "purge", "count_old", "check", "close"})
+"""What is asked of a store now and then, whoever makes a trip."""
 INPUT = '{"url":"https://example.org"}'
 _OURS = str(Path(farhand.__file__).parent)
 
@@ -68,21 +70,28 @@ class CountedStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.asked: Counter[str] = Counter()
-        for name in READS:
-            self._count_reads_of(name)
+        for name in asked_of(Store) - BY_THE_CLOCK - {"commit"}:
+            self._count_reads_of(self, name, name)
+        for name in asked_of(Files):
+            self._count_reads_of(self.files, name, f"files.{name}")
 
     async def commit(self, *writes: Write) -> Commit:
         self.asked["commit"] += 1
         return await super().commit(*writes)
 
-    def _count_reads_of(self, name: str) -> None:
-        read = getattr(self, name)
+    def _count_reads_of(self, owner: object, name: str, told: str) -> None:
+        read = getattr(owner, name)
 
         async def counted(*arguments: object, **named: object) -> object:
-            self.asked[name] += 1
+            self.asked[told] += 1
             return await read(*arguments, **named)
 
-        setattr(self, name, counted)
+        setattr(owner, name, counted)
+
+
+def asked_of(contract: type) -> set[str]:
+    """Whatever a store can be asked that may wait for a disk: a new read is counted as well."""
+    return {name for name, what in vars(contract).items() if inspect.iscoroutinefunction(what)}
 
 
 class OneCall:
