@@ -1,7 +1,8 @@
 """P5: text deltas to one reader, against a bare ASGI writer.
 
-One at a time: the model is slower than words are gathered for, so that each leaves in an event of its own; the
-bare writer keeps the same pace. Under backlog: the model never waits; the bare writer gives way after each word.
+One at a time: the model is slower than words are gathered for, so that each leaves in an event of its own;
+the bare writer keeps the same pace. Under backlog: the model never waits; the bare writer gives way after
+each word.
 """
 
 from __future__ import annotations

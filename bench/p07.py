@@ -8,6 +8,7 @@ import random
 import sqlite3
 import sys
 import time
+from collections.abc import Callable, Coroutine
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -139,5 +140,8 @@ async def _settle(program: App, ids: tuple[str, ...]) -> None:
 
 
 if __name__ == "__main__":
-    step = {"fill": fill, "settle": settle}[sys.argv[1]]
-    print(json.dumps(asyncio.run(step(*sys.argv[2:]))))
+    STEPS: dict[str, Callable[..., Coroutine[None, None, dict[str, float]]]] = {
+        "fill": fill,
+        "settle": settle,
+    }
+    print(json.dumps(asyncio.run(STEPS[sys.argv[1]](*sys.argv[2:]))))
