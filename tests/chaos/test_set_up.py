@@ -18,6 +18,9 @@ import pytest
 
 from tests.requirement import requirement
 
+# each makes environments of its own, up to three times
+pytestmark = pytest.mark.timeout(240)
+
 ROOT = Path(__file__).resolve().parents[2]
 STAMP = ".venv/.ready-to-run"
 UNREACHABLE = f"nothing-has-this-name==1.0 --hash=sha256:{'0' * 64}\n"
