@@ -17,7 +17,7 @@ from farhand.cli.serve import spare_collections
 
 CALLS = 100_000
 WITHIN_SEC = 240.0
-OPEN_SEC = 60.0
+OPEN_SEC = 30.0
 """How long opening them may take."""
 
 
