@@ -36,7 +36,7 @@ from tests.security.impatient import listening
 # Any: bodies of any wire
 Json = Any
 WITHIN_SEC = 15.0
-BUSY_SEC = 0.5
+BUSY_SEC = 1.0
 """Of processor time in one turn of the loop's work: so long may an attack keep everybody else waiting. The
 longest is a large body that is read, a tenth of a second; the counting of covered lines adds to it.
 """

@@ -241,7 +241,7 @@ async def test_progress_tells_the_server_that_the_call_is_worked_on() -> None:
 async def test_a_handler_is_cancelled_when_its_call_is_over() -> None:
     async with house() as server:
         client = notes(server)
-        ended = asyncio.Event()
+        began, ended = asyncio.Event(), asyncio.Event()
 
         @client.tool
         async def forever(text: str) -> str:
@@ -250,6 +250,7 @@ async def test_a_handler_is_cancelled_when_its_call_is_over() -> None:
             Args:
                 text: Whatever.
             """
+            began.set()
             try:
                 await asyncio.Event().wait()
             finally:
@@ -259,9 +260,12 @@ async def test_a_handler_is_cancelled_when_its_call_is_over() -> None:
         async with running(client):
             assert await call(server, "forever", {"text": "a"}, within=1) == TimedOut(1.0)
             await ended.wait()
+            began.clear()
             ended.clear()
             async with asyncio.TaskGroup() as group:
                 outcome = group.create_task(call(server, "forever", {"text": "b"}))
+                # one that is cancelled before it begins is never begun
+                await began.wait()
                 await server.farhand.desk.cancel([await _taken(server)], "stopped by the user")
                 assert await outcome == Cancelled("stopped by the user")
             await ended.wait()
