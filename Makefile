@@ -96,7 +96,7 @@ tests-chaos: $(ready_to_develop) ## run thousands of calls under random faults, 
 # The clients that people use, over real connections to a server of this environment.
 tests-ts: $(ts_ready) $(ready_to_develop)
 	@echo "tests: AI SDK clients against farhand run"
-	@cd ts && node_modules/.bin/vitest run --reporter=dot </dev/null
+	@cd ts && $(abspath $(bin))/python ../scripts/run_tests_ts.py </dev/null
 
 # What a newcomer does, once and by itself: it sets up everything anew in a clone of the last commit.
 tests-walk: $(ready_to_develop)
