@@ -2,11 +2,15 @@
 import { type Call, httpOf, SILENCE, type ThreadState } from "@farhand/client";
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
-import { afterEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
 import { type CardHost, CardHostProvider, CardList, type CardState, type CardView, ToolCard, viewOf } from "../src/index.ts";
 import { timeLeft } from "../src/view.ts";
 
+// the clock stands still: what a card says of time must not depend on how long it took to show it
+const NOW = Date.parse("2026-11-01T09:00:00.000Z");
+beforeEach(() => void vi.setSystemTime(NOW));
+afterEach(() => void vi.useRealTimers());
 afterEach(cleanup);
 
 const nothing = (): void => undefined;
@@ -25,17 +29,17 @@ function shown(state: CardState, { of = call, kind = "confirm" as CardView["kind
 
 const STATES: [CardState, Call, string[]][] = [
   [{ name: "writing" }, { id: "c", tool: "user_confirm", phase: "writing", text: "{" }, ["The assistant is still writing the question"]],
-  [{ name: "open", deadline: Date.now() + 53_500 }, call, ["Delete 12 old drafts?", "0:5", "Yes", "No"]],
+  [{ name: "open", deadline: NOW + 53_500 }, call, ["Delete 12 old drafts?", "0:54", "Yes", "No"]],
   [{ name: "running" }, call, ["Running in this browser"]],
   [{ name: "sending" }, call, ["Sending", "Yes"]],
-  [{ name: "undelivered", retryAt: Date.now() + 3_500 }, call, ["Your answer did not reach the server", "Still here and not lost. Trying again in 4 s.", "Try now", "Change answer"]],
+  [{ name: "undelivered", retryAt: NOW + 3_500 }, call, ["Your answer did not reach the server", "Still here and not lost. Trying again in 4 s.", "Try now", "Change answer"]],
   [{ name: "refused", reason: "errorText is larger than 4096 bytes.", canRetry: false }, call, ["The server did not take your answer", "errorText is larger"]],
   [{ name: "done", words: "yes" }, settled, ["Delete 12 old drafts?", "yes"]],
   [{ name: "elsewhere" }, settled, ["Answered in another tab"]],
   [{ name: "timed-out", afterSec: 60 }, settled, ["Too late to answer", "The assistant waited 60 s and went on", "Ask me again"]],
   [{ name: "denied", reason: "Wrong address" }, settled, ["You said no: “Wrong address”", "Denied"]],
-  [{ name: "parked", deadline: Date.now() + 3 * 86_400_000 }, call, ["Parked", "Saved. Answer any time in the next 3 days", "Yes"]],
-  [{ name: "no-client", client: "studio-mac", since: Date.now() - 125_000 }, call, ["No client", "“studio-mac” has not been seen for 2 min", "Wait", "Run here", "Skip"]],
+  [{ name: "parked", deadline: NOW + 3 * 86_400_000 }, call, ["Parked", "Saved. Answer any time in the next 3 days", "Yes"]],
+  [{ name: "no-client", client: "studio-mac", since: NOW - 125_000 }, call, ["No client", "“studio-mac” has not been seen for 2 min", "Wait", "Run here", "Skip"]],
   [{ name: "failed", words: "no window" }, settled, ["no window"]],
 ];
 
