@@ -210,9 +210,11 @@ it.concurrent("the same thread over a WebSocket", async () => {
   const webSocket = NodeSocket as unknown as typeof WebSocket;
   const transport = socketTransport({ url: `${here.server.url.replace("http", "ws")}/api/chat/ws`, webSocket });
   const url = fresh("page");
-  const { thread, sees, requests } = page({ transport, handlers: { open_url: () => "shown" } });
+  const { thread, sees, becomes, requests } = page({ transport, handlers: { open_url: () => "shown" } });
   thread.send(`open ${url}`);
   await sees('open_url gave "shown".');
+  // an answer that is still being written is not kept yet
+  await becomes(({ course }) => course.state === "done", "the end");
   expect(requests).not.toContain("POST /api/chat");
   await thread.open();
   expect(lines(thread.state).at(-1)).toBe('assistant: open_url gave "shown".');
