@@ -53,10 +53,18 @@ export class Exchange {
 
 export class Wire {
   readonly exchanges: Exchange[] = [];
+  readonly #awaited = new Map<number, () => void>();
   #lastEvent = performance.now();
 
   get posts(): Exchange[] {
     return this.exchanges.filter((exchange) => exchange.kind === "post");
+  }
+
+  /** Resolves in the very turn in which the client's nth post leaves: before anything can come back. */
+  posted(nth: number): Promise<void> {
+    return this.posts.length >= nth
+      ? Promise.resolve()
+      : new Promise((leaves) => this.#awaited.set(nth, leaves));
   }
 
   /** For how many milliseconds nothing has come or gone; 0 while a response is open. */
@@ -98,6 +106,7 @@ export class Wire {
   open(kind: "post" | "resume", body: Posted | undefined): Exchange {
     const exchange = new Exchange(kind, body);
     this.exchanges.push(exchange);
+    this.#awaited.get(this.posts.length)?.();
     this.touch();
     return exchange;
   }

@@ -3,7 +3,6 @@ import { clients, type Page, type ToolCall } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
 import { ends, fresh, scene } from "../scene.ts";
 import { expectTranscript } from "../transcript.ts";
-import { until } from "../until.ts";
 
 const here = scene();
 const PHOTO = { name: "photo.png" };
@@ -114,7 +113,7 @@ describe("split: the stock helpers post the yes alone", () => {
       const page = here.open(client);
       const subject = await asked(page);
       page.decide("take_photo", true);
-      await until(() => page.wire.posts.length === 2, "the post of the yes");
+      await page.wire.posted(2);
       page.answer("take_photo", PHOTO);
       await page.sees("take_photo gave");
       await ends(page, {
@@ -134,7 +133,7 @@ describe("split: the stock helpers post the yes alone", () => {
       const page = here.open(client);
       const subject = await asked(page);
       page.decide("take_photo", true);
-      await until(() => page.wire.posts.length === 2, "the post of the yes");
+      await page.wire.posted(2);
       page.fail("take_photo", "no camera");
       await page.sees("take_photo gave");
       await ends(page, {
