@@ -17,6 +17,8 @@ export interface Page {
   readonly say: (text: string) => void;
   readonly button: (name: string | RegExp) => HTMLButtonElement;
   readonly press: (name: string | RegExp) => void;
+  /** Presses as soon as there is such a button: one that comes and goes is not missed. */
+  readonly presses: (name: string | RegExp) => Promise<void>;
   readonly field: (label: string | RegExp) => HTMLInputElement;
   readonly type: (label: string | RegExp, text: string) => void;
   readonly all: (selector: string) => Element[];
@@ -39,6 +41,10 @@ export function openPage(options: ThreadOptions, hostOptions?: HostOptions): Pag
     }
     return host;
   };
+  const presses = (name: string | RegExp): boolean => {
+    const button = named<HTMLButtonElement>("button", name);
+    return !button.disabled && (fireEvent.click(button), true);
+  };
   const field: Page["field"] = (label) => named("input, textarea, select", label);
   return {
     host: current,
@@ -48,6 +54,7 @@ export function openPage(options: ThreadOptions, hostOptions?: HostOptions): Pag
     say: (said) => act(() => current().thread.send(said)),
     button: (name) => named("button", name),
     press: (name) => void fireEvent.click(named("button", name)),
+    presses: (name) => act(() => until(() => presses(name), () => `"${String(name)}" to press; the page is:\n${text()}`)),
     field,
     type: (label, said) => void fireEvent.change(field(label), { target: { value: said } }),
     all: (selector) => [...container.querySelectorAll(selector)],
