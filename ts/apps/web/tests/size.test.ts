@@ -15,7 +15,7 @@ beforeAll(async () => {
   // as `make ui` builds it: React brings another half for tests
   vi.stubEnv("NODE_ENV", "production");
   await build({ configFile, logLevel: "silent", build: { outDir: room, emptyOutDir: true } });
-});
+}, 180_000);
 
 afterAll(() => rmSync(room, { recursive: true, force: true }));
 

@@ -1,6 +1,7 @@
 // Stop always works: a wish is kept until the server has heard it.
 import { beforeEach, expect, it, vi } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
+import { until } from "../../../tests/until.ts";
 import { Stops } from "../src/chat/stops.ts";
 
 beforeEach(() => sessionStorage.clear());
@@ -12,7 +13,7 @@ it("a wish is told at once, and forgotten when it was heard", async () => {
   stops.wish("chat_1");
   stops.wish("chat_1");
   expect([stops.has("chat_1"), stops.isLate("chat_1"), stops.has("chat_2")]).toEqual([true, false, false]);
-  await vi.waitFor(() => expect(stops.has("chat_1")).toBe(false));
+  await until(() => !stops.has("chat_1"), "the wish being heard");
   expect(tell.mock.calls).toEqual([["chat_1"]]);
   expect(sessionStorage.length).toBe(0);
 });
@@ -21,15 +22,15 @@ it("with the server away a wish stays, over a reload too, and is delivered when 
   requirement("chat:stop");
   const before = new Stops(sessionStorage, async () => false);
   before.wish("chat_1");
-  await vi.waitFor(() => expect(before.isLate("chat_1")).toBe(true));
+  await until(() => before.isLate("chat_1"), "a wish that is late");
   let isBack = false;
   const after = new Stops(sessionStorage, async () => isBack);
   expect(after.has("chat_1")).toBe(true);
-  await vi.waitFor(() => expect(after.isLate("chat_1")).toBe(true));
+  await until(() => after.isLate("chat_1"), "a wish that is late");
   isBack = true;
   const heard = vi.fn();
   after.subscribe(heard);
   after.retryNow();
-  await vi.waitFor(() => expect(after.has("chat_1")).toBe(false));
+  await until(() => !after.has("chat_1"), "the wish being heard");
   expect(heard).toHaveBeenCalled();
 });

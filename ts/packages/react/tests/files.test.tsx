@@ -1,11 +1,13 @@
 // A file card says what the server takes, and sends nothing that it would not.
 import { type Call, type Http, httpOf } from "@farhand/client";
-import { cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { cleanup, configure, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, expect, it } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
 import { type CardHost, CardHostProvider, ToolCard } from "../src/index.ts";
 import { limitWords } from "../src/words.ts";
 
+// as long as any other wait: the machine may be busy
+configure({ asyncUtilTimeout: 20_000 });
 afterEach(cleanup);
 
 const nothing = (): void => undefined;
