@@ -139,11 +139,15 @@ function settledState(call: Extract<Call, { phase: "settled" }>, kind: Kind, { d
     case "cancelled":
       return { name: "failed", words: outcome.reason };
     case "success": {
-      const mine = delivery?.state === "settled" && delivery.mine;
-      const isElsewhere = !mine && memory.seenOpen.has(call.id);
+      const isElsewhere = memory.seenOpen.has(call.id) && !mayBeMine(delivery);
       return isElsewhere ? { name: "elsewhere" } : { name: "done", words: doneWords(kind, call.input, outcome.output) };
     }
   }
+}
+
+/** The stream may be faster than the receipt: an answer that is still on its way may be the one that was taken. */
+function mayBeMine(delivery: Delivery | undefined): boolean {
+  return delivery?.state === "settled" ? delivery.mine : delivery?.state === "sending" || delivery?.state === "undelivered";
 }
 
 // what the stream says of a deadline that passed, until the record says it by name

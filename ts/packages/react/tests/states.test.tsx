@@ -1,5 +1,5 @@
 // Every state of UX on one card, in its words.
-import { type Call, httpOf, SILENCE, type ThreadState } from "@farhand/client";
+import { type Call, type Delivery, httpOf, SILENCE, type ThreadState } from "@farhand/client";
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
@@ -154,6 +154,12 @@ it("what the page knows becomes a state", () => {
   expect(name({ deliveries: new Map([["call_1", { state: "settled", mine: false, reason: "expired" }]]) })).toBe("timed-out");
   expect(name({ deliveries: new Map([["call_1", { state: "settled", mine: false, reason: "conflict" }]]) })).toBe("elsewhere");
   expect(name({}, settled)).toBe("done");
+  memory.seenOpen.add("call_1");
+  const over = (delivery: Delivery | undefined): string => name({ deliveries: new Map(delivery === undefined ? [] : [["call_1", delivery]]) }, settled);
+  expect(over(undefined)).toBe("elsewhere");
+  expect(over({ state: "settled", mine: false, reason: "conflict" })).toBe("elsewhere");
+  // the stream may be faster than the receipt
+  expect([over({ state: "sending" }), over({ state: "undelivered", retryAt: 0 }), over({ state: "settled", mine: true })]).toEqual(["done", "done", "done"]);
   const late: Call = { ...settled, phase: "settled", outcome: { kind: "failure", error: "Nobody answered within 5 s." } };
   expect(viewOf(state, late, memory).state).toEqual({ name: "timed-out", afterSec: 5 });
   // a tool may use the same words; the record knows better than the sentence
