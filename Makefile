@@ -82,7 +82,7 @@ check-ts: $(ts_ready)
 
 tests: $(ready_to_develop) $(ui_built)
 	@echo "tests: $(JOBS) at a time"
-	@$(bin)/python scripts/run_tests.py --ignore=tests/walk -n $(JOBS) --dist worksteal -m 'not storm' --cov --cov-report= </dev/null
+	@$(bin)/python scripts/run_tests.py pytest --ignore=tests/walk -n $(JOBS) --dist worksteal -m 'not storm' --cov --cov-report= </dev/null
 	@$(bin)/coverage report --include='$(covered)' --fail-under=100 --format=text >$(VENV)/.coverage-report || \
 	    { cat $(VENV)/.coverage-report; echo "tests: core, calls and tools must be covered in every branch" >&2; exit 1; }
 	@echo "tests: core, calls and tools are covered in every branch"
@@ -96,7 +96,7 @@ tests-chaos: $(ready_to_develop) ## run thousands of calls under random faults, 
 # The clients that people use, over real connections to a server of this environment.
 tests-ts: $(ts_ready) $(ready_to_develop)
 	@echo "tests: AI SDK clients against farhand run"
-	@cd ts && $(abspath $(bin))/python ../scripts/run_tests_ts.py </dev/null
+	@cd ts && $(abspath $(bin))/python ../scripts/run_tests.py vitest </dev/null
 
 # What a newcomer does, once and by itself: it sets up everything anew in a clone of the last commit.
 tests-walk: $(ready_to_develop)

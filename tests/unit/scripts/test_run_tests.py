@@ -26,7 +26,7 @@ def outcome_of(folder: Path, text: str) -> tuple[int, str]:
     (folder / "test_it.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), "-q"],
+        [sys.executable, str(SCRIPT), "pytest", "-q"],
         cwd=folder,
         capture_output=True,
         text=True,

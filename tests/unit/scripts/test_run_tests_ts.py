@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-SCRIPT = ROOT / "scripts/run_tests_ts.py"
+SCRIPT = ROOT / "scripts/run_tests.py"
 MODULES = ROOT / "ts/node_modules"
 
 HEAD = 'import { existsSync, writeFileSync } from "node:fs";\nimport { expect, it } from "vitest";\n'
@@ -31,7 +31,7 @@ def outcome_of(folder: Path, text: str) -> tuple[int, str]:
     (folder / "it.test.ts").write_text(HEAD + text)
     (folder / "other.test.ts").write_text(HEAD + STEADY)
     done = subprocess.run(
-        [sys.executable, str(SCRIPT)], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, str(SCRIPT), "vitest"], cwd=folder, capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout
 
