@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from types import TracebackType
 from typing import Literal, Self
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from farhand.agent.answers import answer_pause
@@ -231,7 +231,9 @@ def _told(
 
 async def _pending(farhand: Farhand, run: Run) -> tuple[Pending, ...]:
     pause = await farhand.pause(run.owner, run.thread_id)
-    return tuple(Pending(call.call_id, call.tool, call.input, _question(call)) for call in pause.open)
+    return tuple(
+        Pending(call.call_id, call.tool, to_builtins(call.input), _question(call)) for call in pause.open
+    )
 
 
 def _question(call: Call) -> str | None:

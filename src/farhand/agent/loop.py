@@ -27,7 +27,7 @@ from farhand.core.event import (
     StepStarted,
 )
 from farhand.core.run import Run, RunState
-from farhand.core.thread import Asked, AssistantMessage, Message, ResultsMessage
+from farhand.core.thread import Asked, AssistantMessage, Message, ResultsMessage, apart
 from farhand.errors import LostClaim, ModelFault
 from farhand.models.base import Prompt, Remembering, Stop
 from farhand.store.base import InsertMessage, Write, WriteRun
@@ -172,9 +172,11 @@ async def _settle(work: Work, step: Step) -> bool:
         # what a person said yes to meanwhile, be it while a tool was running
         if await execute(kit, calls, run) or not _have_all(calls, asked):
             calls = await _see(work, step.message.step)
+    # the model is shown copies: whatever it does to them, the record of the step stays as it is
+    work.messages[-1] = apart(step.message)
     if calls:
         work.unsaved = results_of(step.message, calls)
-        work.messages.append(work.unsaved)
+        work.messages.append(apart(work.unsaved))
     return True
 
 

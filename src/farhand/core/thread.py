@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
-from farhand.core.outcome import Outcome
+from farhand.core.outcome import Outcome, Success
 from farhand.core.principal import Owner
 
 
@@ -105,6 +106,31 @@ class ResultsMessage(Struct, frozen=True, gc=False, tag_field="role", tag="resul
 
 
 Message: TypeAlias = UserMessage | AssistantMessage | ResultsMessage
+
+
+def apart(message: Message) -> Message:
+    """The same message, its inputs and outputs nobody else's: whatever is done to them changes no record."""
+    if isinstance(message, UserMessage):
+        # texts and files can't be changed
+        return message
+    if isinstance(message, ResultsMessage):
+        return replace(message, results=tuple([_resolved_apart(each) for each in message.results]))
+    return replace(message, parts=tuple([_part_apart(part) for part in message.parts]))
+
+
+def _part_apart(part: Part) -> Part:
+    if isinstance(part, Asked):
+        return replace(part, input=to_builtins(part.input))
+    if isinstance(part, Reasoning) and part.echo is not None:
+        return replace(part, echo=to_builtins(part.echo))
+    return part
+
+
+def _resolved_apart(resolved: Resolved) -> Resolved:
+    outcome = resolved.outcome
+    if isinstance(outcome, Success):
+        outcome = Success(to_builtins(outcome.output))
+    return replace(resolved, input=to_builtins(resolved.input), outcome=outcome)
 
 
 def printable(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TypeAlias, assert_never
 from msgspec.structs import replace
 
 from farhand.core.principal import Owner
-from farhand.core.thread import Message, Thread, Used
+from farhand.core.thread import Message, Thread, Used, apart
 from farhand.store.base import AllowTool, CutThread, InsertMessage, InsertThread, RenameThread, Why
 from farhand.store.memory.undo import Undo
 
@@ -33,7 +33,8 @@ class Threads:
         return sorted(rest, key=lambda thread: thread.used, reverse=True)[:limit]
 
     def messages(self, key: ThreadKey) -> list[Message]:
-        return list(self._messages.get(key, {}).values())
+        # as from a file, the reader's own: whoever changes an input in place changes no record
+        return [apart(message) for message in self._messages.get(key, {}).values()]
 
     def drop(self, key: ThreadKey) -> None:
         self._undo.drop(self._threads, key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 from msgspec.structs import replace
 
 from farhand.core.outcome import Success
@@ -31,6 +32,24 @@ EVERY_MESSAGE: tuple[Message, ...] = (
 
 
 class ThreadLaws(Laws):
+    async def test_whatever_a_reader_does_to_its_messages_changes_no_record(self) -> None:
+        async with self.given() as given:
+            await given.thread("t1")
+            await given.write(*(InsertMessage(ANN, "t1", message) for message in EVERY_MESSAGE))
+            before = msgspec.json.encode(await given.store.messages(ANN, "t1"))
+            _, said, results = await given.store.messages(ANN, "t1")
+            assert isinstance(said, AssistantMessage)
+            assert isinstance(results, ResultsMessage)
+            thought, asked = said.parts
+            [resolved] = results.results
+            assert isinstance(thought, Reasoning)
+            assert isinstance(asked, Asked)
+            assert isinstance(resolved.outcome, Success)
+            for value in (thought.echo, asked.input, resolved.input, resolved.outcome.output):
+                assert isinstance(value, dict | list)
+                value.clear()
+            assert msgspec.json.encode(await given.store.messages(ANN, "t1")) == before
+
     async def test_a_thread_that_exists_stays_as_it_is_and_only_its_last_use_moves(self) -> None:
         async with self.given() as given:
             first = replace(given.new_thread("t1"), title="First", allowed=("v1",))
