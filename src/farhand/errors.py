@@ -24,6 +24,7 @@
     └── Broken                      farhand, its store or its model
         ├── ShuttingDown            the server is about to stop; come back in a moment
         ├── StoreDown               the store does not answer; nothing is known to be accepted
+        ├── SignInDown              the hook that knows who somebody is failed; nobody was let in or sent away
         ├── StoreLocked             another process has the store's file
         ├── Unreadable              a stored record makes no sense to this version; the others do
         ├── ModelFault              the provider failed; the history is intact
@@ -150,6 +151,13 @@ class DuplicateTool(Misuse):
 
 class BadSetting(Misuse):
     code = "bad_setting"
+
+
+def not_installed(who: str, extra: str) -> BadSetting:
+    """What to say where a library of this extra is missing."""
+    return BadSetting(
+        f"{who} need a library that is not installed.", hint=f"Install it: pip install 'farhand[{extra}]'."
+    )
 
 
 class Broken(FarhandError):

@@ -14,16 +14,13 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from farhand.errors import BadSetting, FarhandError, Rejected, TooLarge
+from farhand.errors import BadSetting, FarhandError, Rejected, TooLarge, not_installed
 from farhand.wire.sse import Event, Parser
 
 try:
     import httpx2
 except ModuleNotFoundError as error:
-    raise BadSetting(
-        "Outside programs need a library that is not installed.",
-        hint="Install it: pip install 'farhand[client]'.",
-    ) from error
+    raise not_installed("Outside programs", "client") from error
 
 ANSWER_WITHIN_SEC = 30.0
 SILENCE_SEC = 90.0

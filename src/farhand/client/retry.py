@@ -6,15 +6,12 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from farhand.client.link import Away
-from farhand.errors import BadSetting
+from farhand.errors import not_installed
 
 try:
     import stamina
 except ModuleNotFoundError as error:
-    raise BadSetting(
-        "Outside programs need a library that is not installed.",
-        hint="Install it: pip install 'farhand[client]'.",
-    ) from error
+    raise not_installed("Outside programs", "client") from error
 
 T = TypeVar("T")
 

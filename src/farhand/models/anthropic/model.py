@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from farhand.errors import BadSetting, ModelFault
+from farhand.errors import BadSetting, ModelFault, not_installed
 from farhand.models.anthropic.answer import Answer
 from farhand.models.anthropic.request import LONGEST_ID, LONGEST_NAME, gone_tools_of, messages_of, tools_of
 from farhand.models.base import ModelEvent, Prompt
@@ -38,10 +38,7 @@ try:
     import httpx2
     from anthropic.resources.messages import AsyncMessages
 except ModuleNotFoundError as error:
-    raise BadSetting(
-        "Models of Anthropic need a library that is not installed.",
-        hint="Install it: pip install 'farhand[anthropic]'.",
-    ) from error
+    raise not_installed("Models of Anthropic", "anthropic") from error
 
 KEY = "ANTHROPIC_API_KEY"
 ADDRESS = "ANTHROPIC_BASE_URL"

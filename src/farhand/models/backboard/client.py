@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias
 
-from farhand.errors import BadSetting, ModelFault
+from farhand.errors import BadSetting, ModelFault, not_installed
 from farhand.models.connection import Connection
 from farhand.models.delays import wait_asked_for
 from farhand.models.faults import Trouble, broke_off, fault_of, is_too_long, no_answer_of_its_api, unreadable
@@ -29,10 +29,7 @@ try:
             BackboardClient,
         )
 except ModuleNotFoundError as error:
-    raise BadSetting(
-        "Models of Backboard need a library that is not installed.",
-        hint="Install it: pip install 'farhand[backboard]'.",
-    ) from error
+    raise not_installed("Models of Backboard", "backboard") from error
 
 # the library's own names that others may take from here
 __all__ = ["BackboardAPIError", "BackboardClient"]

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from farhand.errors import BadSetting, ModelFault
+from farhand.errors import BadSetting, ModelFault, not_installed
 from farhand.models.base import ModelEvent
 from farhand.models.connection import Connection
 from farhand.models.delays import wait_asked_for, watching
@@ -24,10 +24,7 @@ try:
     from openai.resources.chat import AsyncCompletions
     from openai.resources.responses import AsyncResponses
 except ModuleNotFoundError as error:
-    raise BadSetting(
-        "Models of OpenAI and compatible servers need a library that is not installed.",
-        hint="Install it: pip install 'farhand[openai]'.",
-    ) from error
+    raise not_installed("Models of OpenAI and compatible servers", "openai") from error
 
 KEY = "OPENAI_API_KEY"
 ADDRESS = "OPENAI_BASE_URL"
