@@ -147,6 +147,7 @@ class Client:
                 await asyncio.wait([serving])
                 self._stopped.clear()
                 fault = None if serving.cancelled() else serving.result()
+                # a successor that it has not heard of keeps its tools: the server knows who is the client now
                 if not isinstance(fault, Superseded):
                     await self._withdraw(link)
         return fault

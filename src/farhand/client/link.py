@@ -52,6 +52,7 @@ class Link:
     def __init__(self, url: str, client_id: str, holder: str, *, token: str | None) -> None:
         self._client_id = client_id
         self._holder = holder
+        self._who: dict[str, object] = {"clientID": client_id, "holder": holder}
         self._http = httpx2.AsyncClient(
             base_url=url.rstrip("/"),
             headers={"authorization": f"Bearer {token}"} if token else {},
@@ -68,13 +69,12 @@ class Link:
 
     async def register(self, tools: list[dict[str, object]], grace_sec: float | None) -> None:
         grace = {} if grace_sec is None else {"graceSec": grace_sec}
-        body = {"clientID": self._client_id, "tools": tools, **grace}
-        await self._send("POST", "/client-tools/register", body)
+        await self._send("POST", "/client-tools/register", {**self._who, "tools": tools, **grace})
 
     async def unregister(self, tool_ids: list[str] | None = None) -> None:
-        """Some tools, or all of them."""
+        """Some tools, or all of them; none if another program is this client by now."""
         some = {} if tool_ids is None else {"toolIDs": tool_ids}
-        await self._send("DELETE", "/client-tools/unregister", {"clientID": self._client_id, **some})
+        await self._send("DELETE", "/client-tools/unregister", {**self._who, **some})
 
     async def registered(self) -> list[str]:
         """The full ids of what the server has of this client."""
@@ -87,8 +87,8 @@ class Link:
 
     async def progress(self, call_id: str, text: str) -> None:
         """Says that the call is still worked on, and how far it is."""
-        who: dict[str, object] = {"clientID": self._client_id, "holder": self._holder}
-        await self._send("POST", "/client-tools/progress", {**who, "requestID": call_id, "text": text})
+        said = {"requestID": call_id, "text": text}
+        await self._send("POST", "/client-tools/progress", {**self._who, **said})
 
     async def upload(self, data: bytes, *, name: str, media_type: str) -> dict[str, object]:
         about = {"x-farhand": "1", "content-type": media_type, "x-file-name": quote(name, safe="")}

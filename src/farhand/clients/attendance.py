@@ -19,7 +19,7 @@ from farhand.clients.presence import Key, Presence, told_of
 from farhand.clients.progress import Progress
 from farhand.clients.registration import Registration, check_registration, named_in, tools_of
 from farhand.clients.roster import Roster
-from farhand.core.client import Client, with_tools, without_tools
+from farhand.core.client import Client, held_by, with_tools, without_tools
 from farhand.core.event import ClientRegistered, ClientUnregistered
 from farhand.core.principal import Owner
 from farhand.core.settings import Settings
@@ -91,15 +91,20 @@ class Attendance:
         log.info("client %s registered %d tools", registration.client_id, len(tools))
         return tools
 
-    async def unregister(self, owner: Owner, client_id: str, ids: Sequence[str] | None) -> list[str]:
-        """Withdraws these tools, or all for None. The full names of those that were there."""
+    async def unregister(
+        self, owner: Owner, client_id: str, ids: Sequence[str] | None, *, by: str | None = None
+    ) -> list[str]:
+        """Withdraws these tools, or all for None. The full names of those that were there.
+
+        `by` is the program that leaves: once another one is this client, it has nothing to withdraw.
+        """
         async with self._changing:
             client = await self.find((owner, client_id))
             if client is None:
                 return []
             everything = [tool.name for tool in client.tools]
             names = everything if ids is None else named_in(client.tools, client_id, ids)
-            return await self._withdraw(client, names, UNREGISTERED) if names else []
+            return await self._withdraw(client, names, UNREGISTERED, by=by) if names else []
 
     async def dismiss(self, key: Key) -> None:
         """Says farewell to a client that has been away for too long, unless it came back this moment."""
@@ -119,7 +124,8 @@ class Attendance:
             self.presence.arrive(key, inbox)
             try:
                 await self._sit(key, inbox)
-                await self._note_listening(key)
+                # before it is handed anything: what it is asked can't leave with the program before it
+                await self._note_listening(listener)
                 yield inbox
             finally:
                 # at a shutdown all streams end, and nobody has left
@@ -137,14 +143,16 @@ class Attendance:
     async def _is_elsewhere(self, key: Key) -> bool:
         return self._store.streams is not None and await self._store.streams.is_here(*key)
 
-    async def _note_listening(self, key: Key) -> None:
+    async def _note_listening(self, listener: Listener) -> None:
         async with self._changing:
-            client = await self.find(key)
-            if client is None or client.listened:
-                return
-            heard = replace(client, listened=True, version=client.version + 1)
-            if isinstance(await self._store.commit(PutClient(heard)), Committed):
-                self.roster.keep(heard)
+            while (client := await self.find((listener.owner, listener.client_id))) is not None:
+                if client.listened and client.holder == listener.holder:
+                    return
+                heard = replace(held_by(client, listener.holder), listened=True, version=client.version + 1)
+                if isinstance(await self._store.commit(PutClient(heard)), Committed):
+                    self.roster.keep(heard)
+                    return
+                await self.roster.load(listener.owner)
 
     async def _put(self, owner: Owner, registration: Registration, tools: list[Tool]) -> None:
         came = ClientRegistered(registration.client_id, tuple(tool.name for tool in tools))
@@ -167,6 +175,8 @@ class Attendance:
         """The client as it will be; `version` is one more than what is stored."""
         known = self.roster.client(owner, registration.client_id)
         client = known or self._newcomer(owner, registration.client_id)
+        if registration.holder not in (None, client.former):
+            client = held_by(client, registration.holder)
         here = here or (owner, registration.client_id) in self.presence
         grace = client.grace_sec if registration.grace_sec is None else registration.grace_sec
         merged = with_tools(replace(client, grace_sec=grace, listened=client.listened or here), tools)
@@ -201,14 +211,18 @@ class Attendance:
                     f"The server has a tool '{tool.name}' of its own.", hint="Nothing was registered."
                 )
 
-    async def _withdraw(self, client: Client, names: Sequence[str], why: str) -> list[str]:
+    async def _withdraw(
+        self, client: Client, names: Sequence[str], why: str, *, by: str | None = None
+    ) -> list[str]:
         """Tries again with what there is now if a result, or another change, was faster."""
-        while True:
+        while by in (None, client.holder):
             gone = [tool.name for tool in client.tools if tool.name in names]
             after = without_tools(client, gone)
             commit = await self._write_farewell(client, after, gone, why)
             if isinstance(commit, Committed):
-                break
+                self._see_off(after)
+                log.info("%d tools of client %s left: %s", len(gone), client.client_id, why)
+                return gone
             if commit.why == "held":
                 # it came back this moment, at another worker
                 return []
@@ -218,14 +232,16 @@ class Attendance:
                 if now is None:
                     return []
                 client = now
+        log.info("client %s keeps its tools: another program is it now", client.client_id)
+        return []
+
+    def _see_off(self, after: Client) -> None:
         if after.tools:
             self.roster.keep(after)
         else:
-            self.roster.forget(client)
-            self.presence.forget((client.owner, client.client_id))
-        self.presence.rouse(client.owner)
-        log.info("%d tools of client %s left: %s", len(gone), client.client_id, why)
-        return gone
+            self.roster.forget(after)
+            self.presence.forget((after.owner, after.client_id))
+        self.presence.rouse(after.owner)
 
     async def _write_farewell(self, client: Client, after: Client, gone: list[str], why: str) -> Commit:
         asked = await self._store.client_calls(client.owner, client.client_id)

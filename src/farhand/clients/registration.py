@@ -27,11 +27,12 @@ class Offer(Struct, frozen=True):
 
 
 class Registration(Struct, frozen=True):
-    """`grace_sec` is None where the client leaves it to the server."""
+    """`grace_sec` is None where the client leaves it to the server, `holder` where a program has no name."""
 
     client_id: str
     offers: tuple[Offer, ...]
     grace_sec: float | None = None
+    holder: str | None = None
 
 
 def check_registration(registration: Registration) -> None:

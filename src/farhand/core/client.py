@@ -24,6 +24,10 @@ class Client(Struct, frozen=True, kw_only=True):
     listened: bool = False
     """Whether it ever had a stream: one that never had gets more time to open its first."""
     version: int = 1
+    holder: str = ""
+    """The program that is this client now: only its leaving takes the tools along."""
+    former: str = ""
+    """The one before it, which may not have heard yet that it was succeeded."""
 
 
 def tool_name(client_id: str, tool_id: str) -> str:
@@ -40,6 +44,11 @@ def with_tools(client: Client, tools: Sequence[Tool]) -> Client:
     """The client after it registered these: one of the same name is replaced, the others stay."""
     merged = {tool.name: tool for tool in (*client.tools, *tools)}
     return replace(client, tools=tuple(merged.values()), version=client.version + 1)
+
+
+def held_by(client: Client, holder: str) -> Client:
+    """The client once this program is it."""
+    return client if holder == client.holder else replace(client, holder=holder, former=client.holder)
 
 
 def without_tools(client: Client, names: Collection[str]) -> Client:

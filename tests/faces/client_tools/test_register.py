@@ -208,6 +208,24 @@ async def test_who_was_never_here_leaves_without_a_word(notes: Program) -> None:
     assert (await notes.unregister()).json() == {"success": True, "unregistered": []}
 
 
+@requirement("client-tools:successor")
+async def test_a_program_unregisters_what_is_its_own(notes: Program) -> None:
+    await notes.register("read", holder="notes.1")
+    await notes.register("read", holder="notes.2")
+    assert (await notes.unregister(holder="notes.1")).json() == {"success": True, "unregistered": []}
+    assert [tool["id"] for tool in await notes.tools()] == ["client_notes_read"]
+    gone = {"success": True, "unregistered": ["client_notes_read"]}
+    assert (await notes.unregister(holder="notes.2")).json() == gone
+
+
+@requirement("client-tools:errors")
+@pytest.mark.parametrize("holder", ["mail.1", "notes.", "notes.a b", 1])
+async def test_a_program_has_the_name_of_its_client_and_a_suffix(notes: Program, holder: Json) -> None:
+    for answer in (await notes.register("read", holder=holder), await notes.unregister(holder=holder)):
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
+    assert await notes.tools() == []
+
+
 @requirement("client-tools:errors")
 @pytest.mark.parametrize("body", [{}, {"clientID": "a b"}, {"clientID": "c", "toolIDs": "read"}, []])
 async def test_a_bad_unregistration_is_an_invalid_request(notes: Program, body: Json) -> None:

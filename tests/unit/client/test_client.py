@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from farhand.client import Client, current
+from farhand.client.link import Link
 from farhand.client.work import INTERRUPTED, STOPPED
 from farhand.core.call import Call
 from farhand.core.outcome import Cancelled, Failure, Success, TimedOut
@@ -372,6 +373,45 @@ async def test_who_is_superseded_takes_nothing_with_it() -> None:
             async with running(second):
                 assert isinstance(await ended, Superseded)
                 assert await call(server, "echo", {"text": "second"}) == Success("second")
+
+
+@requirement("client-tools:successor")
+async def test_who_stops_while_another_takes_over_fails_none_of_its_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unregister, leaving, leave = Link.unregister, asyncio.Event(), asyncio.Event()
+
+    async def unregister_late(link: Link, tool_ids: list[str] | None = None) -> None:
+        leaving.set()
+        await leave.wait()
+        await unregister(link, tool_ids)
+
+    async with house() as server, asyncio.TaskGroup() as group:
+        first, second = with_echo(notes(server)), notes(server)
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        @second.tool
+        async def echo(text: str) -> str:
+            """Say it again, slowly.
+
+            Args:
+                text: What to say.
+            """
+            begun.set()
+            await go_on.wait()
+            return text
+
+        monkeypatch.setattr(Link, "unregister", unregister_late)
+        async with running(first) as ended:
+            first.stop()
+            await leaving.wait()
+            async with running(second):
+                outcome = group.create_task(call(server, "echo", {"text": "second"}))
+                await begun.wait()
+                leave.set()
+                await ended
+                go_on.set()
+                assert await outcome == Success("second")
 
 
 async def _fault_of(client: Client) -> Exception | None:

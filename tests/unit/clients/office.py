@@ -30,9 +30,11 @@ class Office:
         self.attendance = Attendance(self.roster, self.desk, store, Toolbox(), SOON)
         self.keeper = Keeper(self.attendance, self.desk, store)
 
-    async def register(self, client_id: str, *tools: str, owner: Owner = ANN) -> None:
+    async def register(
+        self, client_id: str, *tools: str, owner: Owner = ANN, holder: str | None = None
+    ) -> None:
         offers = tuple(Offer(tool, f"Can {tool}.", {}) for tool in tools)
-        await self.attendance.register(owner, Registration(client_id, offers))
+        await self.attendance.register(owner, Registration(client_id, offers, holder=holder))
 
     async def ask(self, name: str, owner: Owner = ANN) -> Call:
         """Opens a call of this tool."""

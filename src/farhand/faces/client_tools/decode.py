@@ -45,12 +45,16 @@ class Dialect(Enum):
 def decode_registration(body: bytes) -> Registration:
     register = read_as(body, Register)
     offers = tuple(Offer(tool.id, tool.description, tool.parameters, tool.output) for tool in register.tools)
-    return Registration(register.client_id, offers, register.grace_sec)
+    if register.holder is not None:
+        _check_holder(register.client_id, register.holder)
+    return Registration(register.client_id, offers, register.grace_sec, register.holder)
 
 
 def decode_unregister(body: bytes) -> Unregister:
     unregister = read_as(body, Unregister)
     check_client_id(unregister.client_id)
+    if unregister.holder is not None:
+        _check_holder(unregister.client_id, unregister.holder)
     return unregister
 
 
@@ -74,9 +78,13 @@ def decode_progress(body: bytes, owner: Owner, limits: Limits) -> Report:
 
 def _listener(owner: Owner, client_id: str, holder: str) -> Listener:
     check_client_id(client_id)
+    _check_holder(client_id, holder)
+    return Listener(owner, client_id, holder)
+
+
+def _check_holder(client_id: str, holder: str) -> None:
     if holder != client_id and not _SUFFIXED.fullmatch(holder.removeprefix(client_id)):
         raise Malformed("holder must be the client's id, or that and a suffix.", hint=f"{client_id}.1f3c")
-    return Listener(owner, client_id, holder)
 
 
 def decode_execute(body: bytes, owner: Owner, limits: Limits) -> Direct:

@@ -84,7 +84,7 @@ class _Endpoints:
 
     async def unregister(self, request: Request) -> None:
         wish = decode_unregister(await request.json())
-        gone = await self._attendance.unregister(request.owner, wish.client_id, wish.tool_ids)
+        gone = await self._attendance.unregister(request.owner, wish.client_id, wish.tool_ids, by=wish.holder)
         await request.reply(200, encode_unregistered(gone))
 
     async def tools_of(self, request: Request) -> None:

@@ -25,16 +25,21 @@ class OfferedTool(Struct):
 
 
 class Register(Struct):
+    """`holder` is ours: the program that registers, as it names itself on its stream."""
+
     client_id: str = field(name="clientID")
     tools: list[OfferedTool]
     grace_sec: float | None = field(name="graceSec", default=None)
+    holder: str | None = None
 
 
 class Unregister(Struct):
-    """`tool_ids` absent (or null) means all of them, an empty list none."""
+    """`tool_ids` absent (or null) means all of them, an empty list none. `holder` is ours: the program that
+    leaves, whose leaving means nothing once another one is this client."""
 
     client_id: str = field(name="clientID")
     tool_ids: list[str] | None = field(name="toolIDs", default=None)
+    holder: str | None = None
 
 
 class Execute(Struct):

@@ -62,10 +62,12 @@ export type OfferedTool = {
   readonly output?: Readonly<Record<string, unknown>> | null;
 };
 
+/** `holder` is ours: the program that registers, as it names itself on its stream. */
 export type RegisterTools = {
   readonly clientID: string;
   readonly tools: ReadonlyArray<OfferedTool>;
   readonly graceSec?: number | null;
+  readonly holder?: string | null;
 };
 
 /** The data of a `tool-request`; `again` is ours: another program of this client had it before. */
@@ -102,8 +104,12 @@ export type ToolUnregistered = {
   readonly toolIDs: ReadonlyArray<string>;
 };
 
-/** `tool_ids` absent (or null) means all of them, an empty list none. */
+/**
+ * `tool_ids` absent (or null) means all of them, an empty list none. `holder` is ours: the program that
+ *     leaves, whose leaving means nothing once another one is this client.
+ */
 export type UnregisterTools = {
   readonly clientID: string;
   readonly toolIDs?: ReadonlyArray<string> | null;
+  readonly holder?: string | null;
 };
