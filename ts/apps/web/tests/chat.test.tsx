@@ -1,6 +1,6 @@
 // The chat page's own rules: addresses, calls out of parts, blocks, groups, words. Whole scenes are played in a real browser.
 import type { OpenCall, Thread } from "@farhand/client";
-import { viewOf } from "@farhand/react";
+import { type CardView, viewOf } from "@farhand/react";
 import { cleanup, fireEvent, render } from "@testing-library/react";
 import type { UIMessage } from "ai";
 import { afterEach, expect, it, vi } from "vitest";
@@ -10,6 +10,7 @@ import { callsOf, endsOf, factsOf } from "../src/chat/calls.ts";
 import { Composer, timeOf } from "../src/chat/composer.tsx";
 import type { Conversation } from "../src/chat/conversation.ts";
 import { recorded } from "../src/chat/record.ts";
+import { type Signs, stateOf } from "../src/chat/run-state.ts";
 import { agoOf } from "../src/chat/inbox.tsx";
 import { sandboxFor } from "../src/chat/panel.tsx";
 import { hrefOf, routeOf } from "../src/chat/route.ts";
@@ -63,6 +64,32 @@ it("a call whose time is over is known by the record, not by its words", () => {
   const known = { facts: factsOf(thread), ends: endsOf(thread), running: new Set<string>(), deliveries: new Map(), course: { state: "idle" } as const };
   const view = viewOf(known, calls.get("call_1")!, { seenOpen: new Set(), reasons: new Map() });
   expect(view).toMatchObject({ state: { name: "timed-out", afterSec: 60 }, tookMs: 60_004 });
+});
+
+it("the person is waited for only where something is asked of them", () => {
+  requirement("chat:waits-for-whom");
+  const far = new Date(Date.now() + 3 * 86_400_000).toISOString();
+  const record = (state: Thread["state"], ...openCalls: OpenCall[]): Thread => ({ id: "t", title: "", state, messages: [], openCalls });
+  const card = (name: "open" | "sending" | "running" | "done", id = "call_1"): CardView =>
+    ({ call: { id, tool: "t", phase: "ready", input: {} }, kind: "confirm", executor: "frontend", state: { name } }) as unknown as CardView;
+  const state = (thread: Thread | undefined, more: Partial<Signs> = {}): string =>
+    stateOf(thread, { isOpen: false, isEmpty: false, cards: [], hasError: false, wasStopped: false, ...more });
+  const question: OpenCall = { ...fact, executor: "frontend", phase: "ready" };
+  expect(state(record("waiting", question))).toBe("Parked");
+  expect(state(record("waiting", { ...question, deadline: far }), { cards: [card("open")] })).toBe("Parked");
+  const soon = new Date(Date.now() + 30_000).toISOString();
+  expect(state(record("waiting", { ...question, deadline: soon }), { cards: [card("open")] })).toBe("Waiting for you");
+  expect(state(undefined, { isOpen: true, cards: [card("open"), card("running", "call_2")] })).toBe("Waiting for you");
+  // a program, or another tab, has it; the last answer is in, and the run is about to go on
+  expect(state(record("waiting", { ...question, phase: "taken", deadline: soon }), { cards: [card("running")] })).toBe("Running");
+  expect(state(record("waiting", { ...question, executor: "client", deadline: soon }), { cards: [card("running")] })).toBe("Running");
+  expect(state(record("waiting"), { cards: [card("done")] })).toBe("Thinking");
+  // what the person has said is on its way
+  for (const isOpen of [true, false]) {
+    expect(state(record("waiting", { ...question, deadline: far }), { isOpen, cards: [card("sending")] })).toBe("Thinking");
+  }
+  expect(["done", "stopped", "failed"].map((each) => state(record(each as Thread["state"])))).toEqual(["Done", "Stopped", "Failed"]);
+  expect([state(undefined, { isEmpty: true }), state(undefined, { wasStopped: true }), state(undefined, { hasError: true })]).toEqual(["New", "Stopped", "Failed"]);
 });
 
 it("finished calls that follow each other are one list; open ones are left to the end", () => {
@@ -119,7 +146,8 @@ it("what was said before an answer failed stays on the page, though the server d
 });
 
 function talkOf(state: Conversation["state"], send = vi.fn(), stop = vi.fn()): Conversation {
-  return { state, id: "t", send, stop, returned: "", host: { cards: [] } } as unknown as Conversation;
+  const needsAnswers = state === "Waiting for you" || state === "Parked";
+  return { state, needsAnswers, id: "t", send, stop, returned: "", host: { cards: [] } } as unknown as Conversation;
 }
 
 it("the box is off while answers are needed, and Stop always works", () => {

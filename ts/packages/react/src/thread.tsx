@@ -1,7 +1,7 @@
 // What cards share: the host that brings their answers, and a thread as such a host.
 import { type Connection, type Decision, type Http, LiveThread, type Outcome, type ThreadOptions, type ThreadState } from "@farhand/client";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { type CardView, type Memory, viewOf } from "./view.ts";
+import { type CardView, isAskedElsewhere, type Memory, viewOf } from "./view.ts";
 
 /** Who brings the answers of cards: a thread, an inbox over many, or a chat of another library. */
 export interface CardHost {
@@ -44,11 +44,13 @@ export function useThread(options: ThreadOptions, { openPage }: HostOptions = {}
     // React mounts twice in development: a thread is closed only when nobody has come back for it
     return () => void setTimeout(() => lives.current === life && (thread.close(), (lives.current = 0)));
   }, [thread]);
+  // a program that does not begin is told as away after a while, though nothing is heard
+  const now = useNow(isAskedElsewhere(state.facts));
   return useMemo(() => {
     const cards = [...state.calls.values()].map((call) => viewOf(state, call, memory));
     const verbs = verbsOf(thread, memory);
     return { ...verbs, thread, state, cards, connection: state.connection, openPage };
-  }, [thread, state, memory, openPage]);
+  }, [thread, state, memory, openPage, now]);
 }
 
 function verbsOf(thread: LiveThread, memory: CardMemory): Omit<CardHost, "cards" | "connection" | "openPage"> {

@@ -51,12 +51,12 @@ export interface Memory {
   readonly reasons: ReadonlyMap<string, string>;
 }
 
-export function viewOf(known: Known, call: Call, memory: Memory): CardView {
+export function viewOf(known: Known, call: Call, memory: Memory, now: number = Date.now()): CardView {
   const fact = known.facts.get(call.id);
   const tool = known.tools?.get(call.tool);
   const kind = call.phase === "asking" ? "approval" : kindOf(fact?.card ?? tool?.card);
   const executor = fact?.executor ?? tool?.executor ?? "frontend";
-  return { call, kind, executor, state: stateOf(known, call, kind, memory), tookMs: known.ends?.get(call.id)?.tookMs };
+  return { call, kind, executor, state: stateOf(known, call, kind, { memory, now }), tookMs: known.ends?.get(call.id)?.tookMs };
 }
 
 const OVER: ReadonlySet<CardState["name"]> = new Set(["done", "failed", "elsewhere", "timed-out", "denied", "running", "writing"]);
@@ -69,7 +69,7 @@ function kindOf(card: string | null | undefined): Kind {
   return KINDS.find((kind) => kind === card) ?? "unknown";
 }
 
-function stateOf(known: Known, call: Call, kind: Kind, memory: Memory): CardState {
+function stateOf(known: Known, call: Call, kind: Kind, { memory, now }: { memory: Memory; now: number }): CardState {
   if (call.phase === "writing") {
     return { name: "writing" };
   }
@@ -85,7 +85,7 @@ function stateOf(known: Known, call: Call, kind: Kind, memory: Memory): CardStat
     return { name: "running" };
   }
   // which card it is, the server has yet to say; an approval is one in any case
-  return call.phase !== "asking" && fact === undefined ? { name: "writing" } : openState(known, call, fact);
+  return call.phase !== "asking" && fact === undefined ? { name: "writing" } : openState(known, call, fact, now);
 }
 
 /** On the server, or in a program or another tab that has begun with it; one that has not may be gone. */
@@ -93,9 +93,18 @@ function isElsewhere(call: Call, fact: OpenCall | undefined): boolean {
   return call.phase !== "asking" && (fact?.executor === "server" || fact?.phase === "taken");
 }
 
-function openState({ course }: Known, call: Call, fact: OpenCall | undefined): CardState {
+/** A program that is there takes what it is asked for within this time. */
+const TAKEN_WITHIN_MS = 2_000;
+
+/** Whether a program was asked that has not begun yet: whether it is there, only time tells. */
+export function isAskedElsewhere(facts: Known["facts"]): boolean {
+  return [...facts.values()].some(({ executor, phase }) => executor === "client" && phase === "ready");
+}
+
+function openState({ course }: Known, call: Call, fact: OpenCall | undefined, now: number): CardState {
   if (fact?.executor === "client" && call.phase !== "asking") {
-    return { name: "no-client", client: fact.clientId ?? call.tool, since: Date.parse(fact.openedAt) };
+    const since = Date.parse(fact.openedAt);
+    return Math.abs(now - since) < TAKEN_WITHIN_MS ? { name: "running" } : { name: "no-client", client: fact.clientId ?? call.tool, since };
   }
   const deadline = fact?.deadline == null ? undefined : Date.parse(fact.deadline);
   return { name: course.state === "parked" ? "parked" : "open", deadline };

@@ -139,13 +139,16 @@ it("what the page knows becomes a state", () => {
   requirement("cards:states");
   const memory = { seenOpen: new Set<string>(), reasons: new Map() };
   const state: ThreadState = { ...SILENCE, facts: new Map(), running: new Set(), deliveries: new Map(), connection: { state: "open" } };
-  const name = (extra: Partial<ThreadState>, of: Call = call): string => viewOf({ ...state, ...extra }, of, memory).state.name;
+  const now = Date.parse("2026-11-01T08:00:10.000Z");
+  const name = (extra: Partial<ThreadState>, of: Call = call, at: number = now): string => viewOf({ ...state, ...extra }, of, memory, at).state.name;
   const fact = { callId: "call_1", threadId: "t", title: "", tool: call.tool, input: {}, phase: "ready", deadline: null, card: "confirm", openedAt: "2026-11-01T08:00:00.000Z" };
   const facts = (executor: string): Partial<ThreadState> => ({ facts: new Map([["call_1", { ...fact, executor }]]) });
   expect(name({})).toBe("writing");
   expect(name(facts("frontend"))).toBe("open");
   expect(name(facts("server"))).toBe("running");
   expect(name(facts("client"))).toBe("no-client");
+  // one that is there takes it in a moment: until then nobody has to decide anything
+  expect(name(facts("client"), call, now - 9_000)).toBe("running");
   const begun = { facts: new Map([["call_1", { ...fact, executor: "client", phase: "taken" }]]) };
   expect(name(begun, { ...call, phase: "taken", input: {} })).toBe("running");
   expect(name({ ...facts("frontend"), course: { state: "parked" } })).toBe("parked");

@@ -13,7 +13,7 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
   // Enter before the answer was over: it is sent by itself then, and can be changed until then
   const [isDue, setDue] = useState(false);
   const box = useRef<HTMLTextAreaElement>(null);
-  const needsAnswers = talk.state === "Waiting for you" || talk.state === "Parked";
+  const { needsAnswers } = talk;
   const isBusy = BUSY.has(talk.state) || talk.isStopping;
   useEffect(() => {
     if (talk.state === "New") {
@@ -73,11 +73,10 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
 
 export function FootLine({ talk }: { talk: Conversation }): ReactNode {
   const asks = talk.host.cards.some(({ call, state }) => call.phase === "asking" && (state.name === "open" || state.name === "parked"));
-  const isWaiting = talk.state === "Waiting for you" || talk.state === "Parked";
   return (
     <div className="flex min-h-6 flex-wrap items-center gap-x-3.5 gap-y-1 pt-2 text-xs text-muted">
       {asks && <><Key name="A" /> allow <Key name="D" /> deny</>}
-      {isWaiting ? <><Key name="Tab" /> next</> : <><Key name="Enter" /> send</>}
+      {talk.needsAnswers ? <><Key name="Tab" /> next</> : <><Key name="Enter" /> send</>}
       {talk.until !== undefined && <span className="ml-auto">{`Saved. You can answer until ${timeOf(talk.until)}.`}</span>}
     </div>
   );

@@ -2,7 +2,7 @@
 import { useChat } from "@ai-sdk/react";
 import { type Call, type Course, openable, type Thread } from "@farhand/client";
 import { LiveTransport } from "@farhand/ai-sdk";
-import { type CardHost, type CardView, isWaiting, useMemory, viewOf } from "@farhand/react";
+import { type CardHost, type CardView, isAskedElsewhere, isWaiting, useMemory, useNow, viewOf } from "@farhand/react";
 import type { UIMessage } from "ai";
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
@@ -10,9 +10,8 @@ import { HTTP } from "../server.ts";
 import { callsOf, endsOf, factsOf } from "./calls.ts";
 import { type Chat, posting, type Posts, textOf, useRecord } from "./record.ts";
 import { useHands, useSite } from "./site.ts";
+import { firstDeadline, isParked, type RunState, stateOf } from "./run-state.ts";
 import type { Tools } from "./tools.ts";
-
-export type RunState = "New" | "Thinking" | "Running" | "Waiting for you" | "Parked" | "Done" | "Stopped" | "Failed";
 
 export interface Conversation {
   readonly id: string;
@@ -21,6 +20,8 @@ export interface Conversation {
   readonly views: ReadonlyMap<string, CardView>;
   readonly host: CardHost;
   readonly state: RunState;
+  /** A card is open, or its answer is on the way: no message can be sent before it is in. */
+  readonly needsAnswers: boolean;
   readonly error: Failure | undefined;
   /** Stop was said, and the server has yet to hear it; late: it does not answer. */
   readonly isStopping: boolean;
@@ -68,6 +69,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   known.current.shown = useMemo(() => hostsShown(chat.messages), [chat.messages]);
   useEffect(() => site.hands.watch(chat.messages), [site, chat.messages]);
   const memory = useMemory({ calls, facts });
+  useNow(isAskedElsewhere(facts));
   // once the stream is over, an older record must not say that it goes on
   const current = isBehind ? undefined : record;
   const course: Course = { state: isParked(current, isOpen) ? "parked" : isOpen ? "running" : "idle" };
@@ -96,7 +98,9 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     say: isOpen ? undefined : send,
     openPage: site.openPage,
   };
-  const waiting = host.cards.filter(isWaiting);
+  const hasWaiting = host.cards.some(isWaiting);
+  const signs = { isOpen, isEmpty: chat.messages.length === 0, cards: host.cards, hasError: chat.error !== undefined, wasStopped };
+  const state = isStopping ? "Stopped" : stateOf(current, signs);
   return {
     id,
     title: record?.title ?? titleOf(chat.messages),
@@ -108,9 +112,10 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     returned,
     runId: record?.runId ?? chat.messages.findLast(({ role }) => role === "assistant")?.id,
     isUnknown,
-    state: isStopping ? "Stopped" : stateOf(current, { isOpen, isEmpty: chat.messages.length === 0, isWaiting: waiting.length > 0, isParked: course.state === "parked", hasError: chat.error !== undefined, wasStopped, isRunning: host.cards.some(({ state }) => state.name === "running") }),
+    state,
+    needsAnswers: hasWaiting || state === "Waiting for you" || state === "Parked",
     error: isOpen ? undefined : errorOf(current, chat.error),
-    until: waiting.length > 0 && current?.state === "waiting" ? firstDeadline(current) : undefined,
+    until: hasWaiting && current?.state === "waiting" ? firstDeadline(current) : undefined,
     isLoaded,
     send,
     stop: () => {
@@ -177,49 +182,6 @@ function hostsShown(messages: readonly UIMessage[]): ReadonlySet<string> {
   const parts = messages.flatMap((message) => message.parts).filter((part) => part.type === "tool-open_url");
   const urls = parts.flatMap((part) => ("state" in part && part.state === "output-available" ? [openable(String((part.input as { url?: unknown }).url))] : []));
   return new Set(urls.flatMap((url) => url?.host ?? []));
-}
-
-const SHORT_MS = 600_000;
-
-/** Nobody reads its stream, and there is time: what is left of a held call's minute is no parking. */
-function isParked(record: Thread | undefined, isOpen: boolean): boolean {
-  return !isOpen && record?.state === "waiting" && (firstDeadline(record) ?? Number.POSITIVE_INFINITY) - Date.now() > SHORT_MS;
-}
-
-function firstDeadline({ openCalls }: Thread): number | undefined {
-  const times = openCalls.flatMap(({ deadline }) => (deadline === null ? [] : [Date.parse(deadline)]));
-  return times.length === 0 ? undefined : Math.min(...times);
-}
-
-interface Signs {
-  readonly isOpen: boolean;
-  readonly isEmpty: boolean;
-  readonly isWaiting: boolean;
-  readonly isParked: boolean;
-  readonly isRunning: boolean;
-  readonly hasError: boolean;
-  readonly wasStopped: boolean;
-}
-
-const RECORDED: Readonly<Record<string, RunState>> = { running: "Thinking", waiting: "Waiting for you", done: "Done", stopped: "Stopped", failed: "Failed" };
-
-function stateOf(record: Thread | undefined, signs: Signs): RunState {
-  if (signs.isParked) {
-    return "Parked";
-  }
-  if (signs.isWaiting) {
-    return "Waiting for you";
-  }
-  if (signs.isOpen) {
-    return signs.isRunning ? "Running" : "Thinking";
-  }
-  if (signs.hasError) {
-    return "Failed";
-  }
-  if (record === undefined && signs.wasStopped) {
-    return "Stopped";
-  }
-  return signs.isEmpty ? "New" : (RECORDED[record?.state ?? "done"] ?? "Done");
 }
 
 function titleOf(messages: readonly UIMessage[]): string {

@@ -1,7 +1,7 @@
 // Every open question of every chat, oldest first, with the same cards. Several are allowed at once only when they ask for the
 // same tool and somebody picked each of them.
 import type { OpenCall } from "@farhand/client";
-import { Button, type CardHost, CardHostProvider, type CardView, isWaiting, ToolCard, useCardFocus, viewOf } from "@farhand/react";
+import { Button, type CardHost, CardHostProvider, type CardView, isAskedElsewhere, isWaiting, ToolCard, useCardFocus, useNow, viewOf } from "@farhand/react";
 import { Inbox as InboxIcon } from "lucide-react";
 import { type ReactNode, useMemo, useRef, useState } from "react";
 import { HTTP } from "../server.ts";
@@ -59,6 +59,7 @@ function useInboxHost(calls: readonly OpenCall[]): { host: CardHost; questions: 
   const { hands, openPage } = useSite();
   const { deliveries, running } = useHands();
   const facts = useMemo(() => new Map(calls.map((call) => [call.callId, call])), [calls]);
+  useNow(isAskedElsewhere(facts));
   const memory = { seenOpen: new Set<string>(), reasons: new Map<string, string>() };
   const questions = calls.map((fact): Question => {
     const named = { id: fact.callId, tool: fact.tool, input: fact.input };

@@ -40,7 +40,7 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
   const [isUnknown, setUnknown] = useState(false);
   const latest = useRef(chat);
   latest.current = chat;
-  const [asking] = useState(() => ({ isOn: false, again: false }));
+  const [asking] = useState(() => ({ isOn: false, again: false, ends: 0 }));
   const sync = useCallback(() => {
     if (site.stops.has(id)) {
       return; // nothing is read on; the end is looked at once the server has heard the wish
@@ -50,7 +50,8 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
       return;
     }
     asking.isOn = true;
-    const learn = (thread: Thread): void => (setRecord(thread), setBehind(asking.again));
+    const { ends } = asking;
+    const learn = (thread: Thread): void => (setRecord(thread), setBehind(asking.ends !== ends));
     void follow(id, latest, posts, learn).then((found) => {
       const isStale = found === "stale";
       setUnknown(found === "gone" && latest.current.messages.length === 0);
@@ -62,7 +63,11 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
       }
     });
   }, [id, asking, posts, site]);
-  const ended = useCallback(() => (setBehind(true), sync()), [sync]);
+  const ended = useCallback(() => {
+    asking.ends += 1;
+    setBehind(true);
+    sync();
+  }, [asking, sync]);
   const isUnsaid = isDraft && chat.messages.length === 0;
   useEffect(() => {
     if (isUnsaid) {

@@ -1,8 +1,9 @@
 // The head of a chat: its title, how its run stands, the model, and the way to the Inspector.
 import { Menu, Unplug, Workflow, Zap } from "lucide-react";
 import type { ReactNode } from "react";
-import type { Conversation, RunState } from "./conversation.ts";
+import type { Conversation } from "./conversation.ts";
 import { IconButton, Pill, PLAIN, runHref, type Tone } from "./parts.tsx";
+import type { RunState } from "./run-state.ts";
 
 const TONES: Readonly<Record<RunState, Tone>> = {
   New: "grey",

@@ -1,0 +1,64 @@
+// How a chat's run stands, in a word: out of the server's record and of the cards that this page shows. Pure.
+import type { OpenCall, Thread } from "@farhand/client";
+import { type CardView, isWaiting } from "@farhand/react";
+
+export type RunState = "New" | "Thinking" | "Running" | "Waiting for you" | "Parked" | "Done" | "Stopped" | "Failed";
+
+export interface Signs {
+  /** A stream of this chat is read. */
+  readonly isOpen: boolean;
+  /** No message is shown. */
+  readonly isEmpty: boolean;
+  readonly cards: readonly CardView[];
+  readonly hasError: boolean;
+  /** Stop was said here. */
+  readonly wasStopped: boolean;
+}
+
+/** The person is named only where something is asked of them: a run also waits for programs, and for other tabs. */
+export function stateOf(record: Thread | undefined, signs: Signs): RunState {
+  if (isAsked(record, signs)) {
+    return isParked(record, signs.isOpen) ? "Parked" : "Waiting for you";
+  }
+  const atWork = signs.cards.some(({ state }) => state.name === "running") ? "Running" : "Thinking";
+  if (signs.isOpen) {
+    return atWork;
+  }
+  if (signs.hasError) {
+    return "Failed";
+  }
+  if (record === undefined && signs.wasStopped) {
+    return "Stopped";
+  }
+  if (signs.isEmpty) {
+    return "New";
+  }
+  return record?.state === "waiting" || record?.state === "running" ? atWork : (ENDED[record?.state ?? "done"] ?? "Done");
+}
+
+const ENDED: Readonly<Record<string, RunState>> = { stopped: "Stopped", failed: "Failed" };
+
+/** An answer that is on its way is none that is waited for; a question of the record may have no card yet. */
+function isAsked(record: Thread | undefined, { isOpen, cards }: Signs): boolean {
+  if (cards.some((view) => isWaiting(view) && view.state.name !== "sending")) {
+    return true;
+  }
+  const shown = new Set(cards.map(({ call }) => call.id));
+  return !isOpen && record?.state === "waiting" && record.openCalls.some((call) => !shown.has(call.callId) && isForThePerson(call));
+}
+
+function isForThePerson({ phase, executor }: OpenCall): boolean {
+  return phase === "asking" || (phase === "ready" && executor === "frontend");
+}
+
+const SHORT_MS = 600_000;
+
+/** Nobody reads its stream, and there is time: what is left of a held call's minute is no parking. */
+export function isParked(record: Thread | undefined, isOpen: boolean): boolean {
+  return !isOpen && record?.state === "waiting" && (firstDeadline(record) ?? Number.POSITIVE_INFINITY) - Date.now() > SHORT_MS;
+}
+
+export function firstDeadline({ openCalls }: Thread): number | undefined {
+  const times = openCalls.flatMap(({ deadline }) => (deadline === null ? [] : [Date.parse(deadline)]));
+  return times.length === 0 ? undefined : Math.min(...times);
+}
