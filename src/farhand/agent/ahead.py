@@ -14,31 +14,32 @@ AT_MOST = 256
 
 
 class Ahead:
-    __slots__ = ("_heard",)
+    __slots__ = ("heard",)
 
     def __init__(self) -> None:
-        self._heard: dict[int, Event] = {}
+        self.heard: dict[int, Event] = {}
+        """By their numbers."""
 
     @property
     def first(self) -> int | None:
         """The number of the oldest event that the record has not confirmed."""
-        return next(iter(self._heard), None)
+        return next(iter(self.heard), None)
 
     def hear(self, entry: Entry) -> None:
         """Only what the model says is told before it is stored."""
         event = entry.event
         if not isinstance(event, _SPOKEN):
             return
-        before = self._heard.get(entry.seq)
+        before = self.heard.get(entry.seq)
         if isinstance(before, DELTAS) and isinstance(event, DELTAS):
             event = replace(event, text=before.text + event.text)
-        self._heard[entry.seq] = event
-        if len(self._heard) > AT_MOST:
-            del self._heard[next(iter(self._heard))]
+        self.heard[entry.seq] = event
+        if len(self.heard) > AT_MOST:
+            del self.heard[next(iter(self.heard))]
 
     def agrees(self, entry: Entry) -> bool:
         """Whether this entry, told or stored, goes with what was heard under its number."""
-        heard = self._heard.get(entry.seq)
+        heard = self.heard.get(entry.seq)
         if heard is None or entry.offset:
             return True
         event = entry.event
@@ -48,7 +49,7 @@ class Ahead:
 
     def confirm(self, entry: Entry) -> None:
         """The record has it."""
-        self._heard.pop(entry.seq, None)
+        self.heard.pop(entry.seq, None)
 
 
 _SPOKEN = (StepStarted, CallBegun, *DELTAS)

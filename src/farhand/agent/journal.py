@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -22,7 +23,6 @@ from farhand.core.event import (
     ReasoningAdded,
     StepStarted,
     TextAdded,
-    is_same_block,
 )
 from farhand.core.run import Run
 from farhand.errors import FarhandError, LostClaim, StoreDown
@@ -47,17 +47,22 @@ class RunLog:
         run: Run,
         group: asyncio.TaskGroup,
         *,
-        is_sure: Callable[[], bool] = lambda: True,
+        is_sure: Callable[[float], bool] = lambda now: True,
     ) -> None:
         """`group` is where a flush runs: beside the model, which may be silent for a while. `is_sure` says
-        whether nobody else can have the run: readers are not told what may never be stored."""
+        whether nobody else can have the run at this time of the loop: readers are not told what may never be
+        stored."""
         self.run = run
         self._store = store
         self._group = group
-        self._spoken: list[Spoken | _Words] = []
+        # kept, since asking for it is a call to the system
+        self._loop = asyncio.get_running_loop()
+        self._spoken: list[_Said] = []
         self._told = 0
         """How many of them readers have been told, all but the last of these wholly."""
         self._telling: asyncio.Handle | None = None
+        self._promised: list[Entry] | None = None
+        """Handed to readers as news, to be filled before they are awake."""
         self._words_told_at = 0.0
         self._next_seq = run.last_seq + 1
         self._flush_at: asyncio.TimerHandle | None = None
@@ -83,23 +88,19 @@ class RunLog:
         """
         if self._is_lost:
             raise LostClaim(f"Run {self.run.run_id} was taken over.")
-        last = self._spoken[-1] if self._spoken else None
-        if not isinstance(event, DELTAS):
-            self._spoken.append(event)
-        elif type(last) is _Words and is_same_block(last.first, event):
-            last.pieces.append(event.text)
+        if isinstance(event, DELTAS):
+            of = event.call_id if isinstance(event, InputAdded) else event.part
+            self._add(type(event), of, event.text)
         else:
-            self._spoken.append(_Words(event))
+            self._spoken.append(_Whole(event))
         if self._telling is None:
             self._tell_soon()
 
     def say_word(self, kind: type[TextAdded | ReasoningAdded], part: int, text: str) -> None:
         """The same for one more word of a block, of which a model says thousands."""
-        last = self._spoken[-1] if self._spoken else None
-        if type(last) is not _Words or last.kind is not kind or last.part != part or self._is_lost:
-            self.say(kind(part, text))
-            return
-        last.pieces.append(text)
+        if self._is_lost:
+            raise LostClaim(f"Run {self.run.run_id} was taken over.")
+        self._add(kind, part, text)
         if self._telling is None:
             self._tell_soon()
 
@@ -116,17 +117,19 @@ class RunLog:
         """
         async with self._pen:
             first = self._next_seq
-            if self._telling is not None and not events:
-                # the model goes on speaking, and its next word must find readers at the end of this one
-                self._tell()
-            self._cancel_telling()
+            if self._telling is not None:
+                self._telling.cancel()
+                if not events:
+                    # the model goes on speaking, and its next word must find readers at the end of this one
+                    self._tell()
+                # when it has ended, readers are told its last words with the commit
+                self._telling = self._promised = None
             self._cancel_timer()
-            # when it has ended, readers are told its last words with the commit
             said, told = self._spoken, self._told
             self._spoken, self._told = [], 0
             self._next_seq += len(said) + len(events)
             write = change or WriteRun(run_id=self.run.run_id)
-            whole = [each.whole() if type(each) is _Words else each for each in said]
+            whole = [each.whole() for each in said]
             write = replace(write, fence=self.run.fence, events=(*whole, *events))
             try:
                 commit = await (through or self._store.commit)(*beside, write)
@@ -162,31 +165,43 @@ class RunLog:
             # others append while the model is silent: a settled call, an answered approval
             self._next_seq = self.run.last_seq + 1
 
+    def _add(self, kind: type[Delta], of: int | str, text: str) -> None:
+        last = self._spoken[-1] if self._spoken else None
+        if type(last) is _Words and last.kind is kind and last.of == of:
+            last.untold.append(text)
+        else:
+            self._spoken.append(_Words(kind, of, text))
+
     def _tell_soon(self) -> None:
-        loop = asyncio.get_running_loop()
         at = self._words_told_at + WORDS_SEC
-        self._telling = loop.call_soon(self._tell) if at <= loop.time() else loop.call_at(at, self._tell)
+        if at > self._loop.time():
+            self._telling = self._loop.call_at(at, self._tell)
+            return
+        self._telling = self._loop.call_soon(self._tell)
+        if self._told == len(self._spoken):
+            # more of what readers have the beginning of: they are called now, and hear it in the same turn
+            self._promised = []
+            self._store.hub.tell(self.run.run_id, self._promised)
 
     def _tell(self) -> None:
         """Together what was said together."""
-        self._cancel_telling()
-        if not self._spoken:
-            return
+        entries = self._promised
+        self._telling = self._promised = None
+        now = self._loop.time()
         if self._flush_at is None:
-            self._flush_at = asyncio.get_running_loop().call_later(JOIN_FOR_SEC, self._flush)
-        if not self._is_sure():
+            self._flush_at = self._loop.call_at(now + JOIN_FOR_SEC, self._flush)
+        if not self._is_sure(now):
             return
         first, at = max(0, self._told - 1), self._store.now()
-        entries: list[Entry] = []
-        for seq, said in enumerate(self._spoken[first:], self._next_seq + first):
-            entry = _untold(seq, said, at, is_new=seq >= self._next_seq + self._told)
-            if entry is not None:
-                entries.append(entry)
         self._told = len(self._spoken)
+        rest = [said.rest(seq, at) for seq, said in enumerate(self._spoken[first:], self._next_seq + first)]
+        told = [entry for entry in rest if entry is not None]
         if type(self._spoken[-1]) is _Words:
-            self._words_told_at = asyncio.get_running_loop().time()
-        if entries:
-            self._store.hub.tell(self.run.run_id, entries)
+            self._words_told_at = now
+        if entries is not None:
+            entries += told
+        elif told:
+            self._store.hub.tell(self.run.run_id, told)
 
     def _flush(self) -> None:
         self._flush_at = None
@@ -199,45 +214,61 @@ class RunLog:
             # whoever writes next is told the same: a lost claim, or a store that is away
             return
 
-    def _cancel_telling(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
-            self._telling = None
-
     def _cancel_timer(self) -> None:
         if self._flush_at is not None:
             self._flush_at.cancel()
             self._flush_at = None
 
 
+class _Whole:
+    """Said at once."""
+
+    __slots__ = ("_event", "_is_told")
+
+    def __init__(self, event: Spoken) -> None:
+        self._event = event
+        self._is_told = False
+
+    def whole(self) -> Event:
+        return self._event
+
+    def rest(self, seq: int, at: float) -> Entry | None:
+        """What was not told yet, as an entry of this number."""
+        if self._is_told:
+            return None
+        self._is_told = True
+        return Entry(seq, self._event, at)
+
+
 class _Words:
     """A block as it is being said: put together only when it is stored, however many pieces it comes in."""
 
-    __slots__ = ("_told_chars", "_told_pieces", "first", "kind", "part", "pieces")
+    __slots__ = ("_chars", "_told", "kind", "of", "untold")
 
-    def __init__(self, first: Delta) -> None:
-        self.pieces = [first.text]
-        self.first = first
-        self.kind = type(first)
-        self.part = None if isinstance(first, InputAdded) else first.part
-        self._told_pieces = 0
-        self._told_chars = 0
+    def __init__(self, kind: type[Delta], of: int | str, text: str) -> None:
+        self.kind = kind
+        self.of = of
+        """The part of the answer, or the call, that they belong to."""
+        self.untold = [text]
+        self._told: list[str] = []
+        self._chars = 0
 
-    def whole(self) -> Delta:
-        return replace(self.first, text="".join(self.pieces)) if len(self.pieces) > 1 else self.first
+    def whole(self) -> Event:
+        return self._saying("".join([*self._told, *self.untold]))
 
-    def rest(self) -> tuple[Delta, int] | None:
-        """What was added since the last time, and how many characters were there before it."""
-        if self._told_pieces == len(self.pieces):
+    def rest(self, seq: int, at: float) -> Entry | None:
+        if not self.untold:
             return None
-        text, offset = "".join(self.pieces[self._told_pieces :]), self._told_chars
-        self._told_pieces = len(self.pieces)
-        self._told_chars += len(text)
-        return replace(self.first, text=text), offset
+        text, before = "".join(self.untold), self._chars
+        self.untold.clear()
+        self._told.append(text)
+        self._chars += len(text)
+        return Entry(seq, self._saying(text), at, before)
+
+    def _saying(self, text: str) -> Delta:
+        # each kind of them is made of these two
+        make: Callable[[int | str, str], Delta] = self.kind
+        return make(self.of, text)
 
 
-def _untold(seq: int, said: Spoken | _Words, at: float, *, is_new: bool) -> Entry | None:
-    if not isinstance(said, _Words):
-        return Entry(seq, said, at) if is_new else None
-    rest = said.rest()
-    return None if rest is None else Entry(seq, rest[0], at, rest[1])
+_Said: TypeAlias = _Whole | _Words

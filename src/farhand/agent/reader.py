@@ -89,28 +89,37 @@ class Reader:
         That is when the run ended before, or when this process is about to stop (`cut`): then the rest is to
         be had from another reader.
         """
-        if self._left:
-            return None
-        if self._behind:
-            stored, caught_up = await self._stored()
-            if stored or not caught_up:
-                return stored
-            run = await self._store.get_run(self._owner, self._run_id)
-            if run is None or not run.active:
-                # what was written between the two looks is the last there is
-                stored, _ = await self._stored()
-                return stored or None
-        if self._watch.news:
-            return self._heard()
-        if self._store.hub.closed:
-            self.cut = True
-            return None
-        recheck, self._believes = self._believes or self._store.hub.recheck, 0.0
-        if await self._watch.wait(min(seconds, recheck)):
-            return self._heard()
-        # nothing was heard: perhaps it was lost, so the record is asked
-        self._behind = True
-        return []
+        while not self._left:
+            if self._behind:
+                stored, is_all = await self._recorded()
+                if not is_all:
+                    return stored
+            if not self._watch.news:
+                if self._store.hub.closed:
+                    self.cut = True
+                    break
+                recheck, self._believes = self._believes or self._store.hub.recheck, 0.0
+                if not await self._watch.wait(min(seconds, recheck)):
+                    # nothing was heard: perhaps it was lost, so the record is asked
+                    self._behind = True
+                    return []
+            heard = self._heard()
+            # what was told before is heard again when it is stored: that is no reason to say anything
+            if heard:
+                return heard
+        return None
+
+    async def _recorded(self) -> tuple[list[Entry] | None, bool]:
+        """What the record has; and whether that is nothing, of a run that may say more."""
+        stored, caught_up = await self._stored()
+        if stored or not caught_up:
+            return stored, False
+        run = await self._store.get_run(self._owner, self._run_id)
+        if run is None or not run.active:
+            # what was written between the two looks is the last there is
+            stored, _ = await self._stored()
+            return stored or None, False
+        return None, True
 
     async def _stored(self) -> tuple[list[Entry], bool]:
         """The next page of the journal, and whether the reader has caught up with it."""
@@ -140,32 +149,35 @@ class Reader:
             fresh += self._fresh(entries)
             if self._behind:
                 break
+        in_pieces = len(news) > 1
         news.clear()
         if self._store.is_shared:
             for entry in fresh:
                 self._ahead.hear(entry)
         if self._watch.lost:
             self._behind = True
-        return joined(fresh)
+        return joined(fresh) if in_pieces else fresh
 
     def _fresh(self, entries: list[Entry]) -> list[Entry]:
         """What of these is new. A hole means that something was not heard: the rest comes from the store."""
-        if entries and self._has_all_before(entries):
-            self.at = entries[-1].end
-            return entries
-        return self._sort_out(entries)
+        if not entries or not self._has_all_before(entries[0]) or not self._are_in_line(entries):
+            return self._sort_out(entries)
+        self.at = entries[-1].end
+        return entries
 
-    def _has_all_before(self, entries: list[Entry]) -> bool:
-        """Whether all of these are new and follow directly, in a run that was never taken over: as nearly
-        always."""
-        first, at = entries[0], self.at
-        is_next = first.seq == at.seq + 1 and first.offset == 0
-        goes_on = first.seq == at.seq and 0 < first.offset == at.offset
+    def _has_all_before(self, first: Entry) -> bool:
+        """Whether this is new and follows directly: as nearly always."""
+        at = self.at
+        if first.seq == at.seq:
+            return 0 < first.offset == at.offset
+        return first.seq == at.seq + 1 and first.offset == 0
+
+    def _are_in_line(self, entries: list[Entry]) -> bool:
+        """Whether they follow each other, in a run that was never taken over."""
         return (
-            (is_next or goes_on)
-            and entries[-1].seq - first.seq == len(entries) - 1
-            and not at.takeover
-            and self._ahead.first is None
+            entries[-1].seq - entries[0].seq == len(entries) - 1
+            and not self.at.takeover
+            and not self._ahead.heard
             and _TAKEOVERS.isdisjoint([type(entry.event) for entry in entries])
         )
 

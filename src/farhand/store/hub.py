@@ -55,7 +55,17 @@ def feed_of(owner: Owner) -> str:
 class Watch:
     """News of some topics, for one watcher. Use it as a context manager."""
 
-    __slots__ = ("_hub", "_limit", "_sleeper", "_slot", "_topics", "_until", "lost", "news")
+    __slots__ = (
+        "_hub",
+        "_limit",
+        "_loop",
+        "_sleeper",
+        "_slot",
+        "_topics",
+        "_until",
+        "lost",
+        "news",
+    )
 
     def __init__(self, hub: Hub, topics: tuple[str, ...], limit: int) -> None:
         self.news: list[object] = []
@@ -63,7 +73,8 @@ class Watch:
         self._hub = hub
         self._topics = topics
         self._limit = limit
-        self._sleeper: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._sleeper: asyncio.Future[bool] | None = None
         self._until = 0.0
         self._slot: int | None = None
         """Where its alarm is set, for this sleep or an earlier one."""
@@ -94,23 +105,27 @@ class Watch:
     def wake(self) -> None:
         sleeper, self._sleeper = self._sleeper, None
         if sleeper is not None and not sleeper.done():
-            sleeper.set_result(None)
+            sleeper.set_result(bool(self.news))
 
-    async def wait(self, seconds: float) -> bool:
-        """True as soon as there is news; False when the time is up, which means: look at the record."""
+    def wait(self, seconds: float) -> asyncio.Future[bool]:
+        """True as soon as there is news; False when the time is up, which means: look at the record.
+
+        To be awaited at once; no coroutine, since a held stream would keep it for as long as it is open.
+        """
+        # kept, since asking for it is a call to the system
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+        sleeper: asyncio.Future[bool] = loop.create_future()
         if self.news:
-            return True
-        loop = asyncio.get_running_loop()
-        sleeper = self._sleeper = loop.create_future()
-        self._until = loop.time() + seconds
+            sleeper.set_result(True)
+            return sleeper
+        self._sleeper = sleeper
+        self._until = until = loop.time() + seconds
         # one for many sleeps: news mostly come first
-        if self._slot is None or self._slot * SLOT_SEC > self._until + SLOT_SEC:
+        if self._slot is None or self._slot * SLOT_SEC > until + SLOT_SEC:
             self._set_alarm()
-        try:
-            await sleeper
-        finally:
-            self._sleeper = None
-        return bool(self.news)
+        return sleeper
 
     def ring(self, now: float) -> None:
         """The time has come for which an alarm was set."""

@@ -100,21 +100,36 @@ class _Body:
             frames = await source.next(keep_alive)
             is_last = frames is None or source.ended
             body = frames or (b"" if is_last else KEEP_ALIVE)
-            await self._pass_on({"type": "http.response.body", "body": body, "more_body": not is_last})
+            waits = self._begin({"type": "http.response.body", "body": body, "more_body": not is_last})
             # a stream that waits for hours keeps nothing of what it has sent
             del frames, body
+            if waits is not None:
+                await self._finish(waits)
+                del waits
         return self._lost or End.FINISHED
 
     async def _pass_on(self, message: Message) -> None:
+        waits = self._begin(message)
+        if waits is not None:
+            await self._finish(waits)
+
+    def _begin(self, message: Message) -> Begun[None] | None:
+        """Sends; what is left of that if the socket takes no more for now, as it nearly never is."""
         if self._lost is not None:
-            return
+            return None
         try:
             sending = Begun(self._line.send(message))
-            if not sending.is_done:
-                async with asyncio.timeout(self._stall_after):
-                    await sending
+        except OSError:
+            # how servers of newer ASGI versions say that the reader is gone
+            self._lost = End.LEFT
+            return None
+        return None if sending.is_done else sending
+
+    async def _finish(self, sending: Begun[None]) -> None:
+        try:
+            async with asyncio.timeout(self._stall_after):
+                await sending
         except TimeoutError:
             self._lost = End.STALLED
         except OSError:
-            # how servers of newer ASGI versions say that the reader is gone
             self._lost = End.LEFT

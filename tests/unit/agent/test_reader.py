@@ -264,6 +264,37 @@ async def test_news_that_was_lost_is_found_at_the_next_look(
         assert text_in([entry.event for entry in await reading.next(0.01) or []]) == "lost"
 
 
+@requirement("streams:heard-once")
+async def test_a_reader_that_has_heard_words_is_not_told_when_they_are_stored(store: Store) -> None:
+    run = await _journal(store, RunStarted("t1"), state=RunState.RUNNING)
+    with Reader(store, LOCAL, run.run_id) as reading:
+        await reading.next(1)
+        store.hub.tell(run.run_id, [Entry(2, TextAdded(0, "once "), 0.0)])
+        assert await reading.next(1)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(reading.next(PATIENCE_SEC))
+            await asyncio.sleep(0)
+            await _append(store, TextAdded(0, "once "))
+            await asyncio.sleep(0)
+            await _append(store, TextAdded(1, "more"))
+        assert waiting.result() == [Entry(3, TextAdded(1, "more"), store.now())]
+
+
+@requirement("streams:heard-once")
+async def test_a_promise_of_words_that_is_not_kept_wakes_nobody_for_good(store: Store) -> None:
+    run = await _journal(store, RunStarted("t1"), state=RunState.RUNNING)
+    with Reader(store, LOCAL, run.run_id) as reading:
+        await reading.next(1)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(reading.next(PATIENCE_SEC))
+            await asyncio.sleep(0)
+            # as when what was about to be told is stored in the same moment
+            store.hub.tell(run.run_id, [])
+            await asyncio.sleep(0)
+            await _append(store, TextAdded(0, "stored"))
+        assert waiting.result() == [Entry(2, TextAdded(0, "stored"), store.now())]
+
+
 @requirement("streams:resume")
 async def test_a_reader_of_a_run_that_is_not_there_or_not_its_own_ends_at_once(store: Store) -> None:
     run = await _journal(store, RunStarted("t1"), DONE)

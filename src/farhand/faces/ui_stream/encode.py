@@ -60,6 +60,8 @@ CUT = "The server cannot go on with this stream now. Nothing is lost: resume it 
 Told: TypeAlias = list[bytes]
 """Chunks as JSON, in their order."""
 
+_Words: TypeAlias = tuple[type[TextAdded | ReasoningAdded], int, bytes]
+
 _FINISH_REASON = {"end": "stop", "calls": "tool-calls", "length": "length", "refusal": "content-filter"}
 
 
@@ -92,6 +94,8 @@ class Chunks:
         self._step: int | None = None
         self._step_open = False
         self._block: bytes | None = None
+        self._words: _Words | None = None
+        """Of the open block: kind and part, and how every delta of it begins."""
         self._shown: Collection[str] = ()
         self._written: Collection[str] = ()
         self._kept_back: Collection[str] = ()
@@ -166,13 +170,18 @@ class Chunks:
         told += (chunk("error", errorText=text), DONE)
 
     def _tell_words(self, event: TextAdded | ReasoningAdded, told: Told) -> None:
+        words = self._words
+        if words is None or words[1] != event.part or words[0] is not type(event):
+            words = self._begin_words(event, told)
+        told.append(b"%b%b}" % (words[2], encode(event.text)))
+
+    def _begin_words(self, event: TextAdded | ReasoningAdded, told: Told) -> _Words:
+        self._begin_content(told)
         kind = b"text" if type(event) is TextAdded else b"reasoning"
-        block = b"%b-%d-%d" % (kind, self._step or 0, event.part)
-        if self._block != block:
-            self._begin_content(told)
-            told.append(b'{"type":"%b-start","id":"%b"}' % (kind, block))
-            self._block = block
-        told.append(b'{"type":"%b-delta","id":"%b","delta":%b}' % (kind, block, encode(event.text)))
+        block = self._block = b"%b-%d-%d" % (kind, self._step or 0, event.part)
+        told.append(b'{"type":"%b-start","id":"%b"}' % (kind, block))
+        self._words = (type(event), event.part, b'{"type":"%b-delta","id":"%b","delta":' % (kind, block))
+        return self._words
 
     def _tell_wish(self, event: CallBegun | InputAdded | CallOpened | CallRejected, told: Told) -> None:
         self._begin_content(told)
@@ -276,7 +285,7 @@ class Chunks:
 
     def _close_block(self, told: Told) -> None:
         assert self._block is not None, "only what was opened is closed"
-        block, self._block = self._block, None
+        block, self._block, self._words = self._block, None, None
         told.append(b'{"type":"%b-end","id":"%b"}' % (block.partition(b"-")[0], block))
 
     # Any: each of them takes its own kind of event, and the key says which
