@@ -46,6 +46,16 @@ def body_of_call(row: Columns) -> Call:
     return _call_of(row[0])
 
 
+def call_if_there(row: Columns) -> Call | None:
+    """Of a list of one body or none."""
+    return _call_of(row[0][0]) if row[0] else None
+
+
+def messages_of(row: Columns) -> list[Message]:
+    """Of a list of bodies."""
+    return [_message_of(body) for body in row[0]]
+
+
 def body_of_tool(row: Columns) -> Tool:
     return _tool_of(row[0])
 

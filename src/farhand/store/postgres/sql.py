@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-ANY_RUN = """
-    SELECT run_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until, last_seq,
-        blockers, started_at, hold_for, ended_at, error
-    FROM runs
-"""
+RUN_COLUMNS = """run_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until,
+    last_seq, blockers, started_at, hold_for, ended_at, error"""
+
+# of parts of ours alone, like the others below
+ANY_RUN = f"SELECT {RUN_COLUMNS} FROM runs"  # noqa: S608
 
 _OWN = " WHERE tenant = $1 AND subject = $2"
+
+_EACH_ASKED = """
+    FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS asked (tenant, subject, id, place)
+    ORDER BY place
+"""
+"""For what many ask for at once: a row for each of them, found or not, in their order."""
 
 THREAD = "SELECT body FROM threads WHERE tenant = $1 AND subject = $2 AND thread_id = $3"
 
@@ -22,10 +28,12 @@ THREADS_AFTER = """
     ORDER BY updated_at DESC, thread_id DESC LIMIT $5
 """
 
-MESSAGES = """
-    SELECT messages.body FROM messages JOIN threads USING (thread_no)
-    WHERE tenant = $1 AND subject = $2 AND thread_id = $3 ORDER BY message_no
-"""
+MESSAGES = f"""
+    SELECT ARRAY(
+        SELECT messages.body FROM messages JOIN threads USING (thread_no)
+        WHERE tenant = asked.tenant AND subject = asked.subject AND thread_id = asked.id ORDER BY message_no)
+    {_EACH_ASKED}
+"""  # noqa: S608
 
 RUN = ANY_RUN + _OWN + " AND run_id = $3"
 
@@ -50,7 +58,12 @@ RESERVE_STRAYS = (
     f" RETURNING runs.run_no) {ANY_RUN} WHERE run_no IN (SELECT run_no FROM reserved)"
 )
 
-CALL = "SELECT body FROM calls WHERE tenant = $1 AND subject = $2 AND call_id = $3"
+CALL = f"""
+    SELECT ARRAY(
+        SELECT body FROM calls
+        WHERE tenant = asked.tenant AND subject = asked.subject AND call_id = asked.id)
+    {_EACH_ASKED}
+"""  # noqa: S608
 
 ASKING = "SELECT body FROM calls WHERE tenant = $1 AND subject = $2 AND approval_id = $3"
 
@@ -68,9 +81,12 @@ OPEN_CALLS = """
     WHERE is_open AND tenant = $1 AND subject = $2 AND ($3::text IS NULL OR thread_id = $3) ORDER BY call_no
 """
 
-COUNT_OPEN = """
-    SELECT count(*) FROM calls WHERE is_open AND tenant = $1 AND subject = $2 AND thread_id = $3
-"""
+COUNT_OPEN = f"""
+    SELECT (
+        SELECT count(*) FROM calls
+        WHERE is_open AND tenant = asked.tenant AND subject = asked.subject AND thread_id = asked.id)
+    {_EACH_ASKED}
+"""  # noqa: S608
 
 COUNT_OPEN_OF_TENANT = "SELECT count(*) FROM calls WHERE is_open AND tenant = $1"
 

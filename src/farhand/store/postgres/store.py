@@ -20,12 +20,13 @@ from farhand.core.tool import Tool
 from farhand.store.base import Commit, Due, Old, Write
 from farhand.store.draft.records import (
     body_of_call,
-    body_of_message,
     body_of_thread,
     body_of_tool,
+    call_if_there,
     client_if_readable,
     due_of,
     entry_of,
+    messages_of,
     named_run_of,
     news_of,
     number_of,
@@ -34,6 +35,7 @@ from farhand.store.draft.records import (
 )
 from farhand.store.hub import Hub
 from farhand.store.postgres import sql
+from farhand.store.postgres.at_once import AtOnce
 from farhand.store.postgres.bell import Bell
 from farhand.store.postgres.files import PostgresFiles
 from farhand.store.postgres.hints import ASIDE
@@ -63,6 +65,9 @@ class PostgresStore:
         self._bell = Bell(place, self._lines, self.hub, name)
         self.files = PostgresFiles(self._lines)
         self.streams = PostgresStreams(self._lines, hours)
+        self._messages = AtOnce(self._lines, sql.MESSAGES, messages_of)
+        self._call = AtOnce(self._lines, sql.CALL, call_if_there)
+        self._count_open = AtOnce(self._lines, sql.COUNT_OPEN, number_of)
         self._tools: dict[str, Tool] = {}
         # without a group, like the other below: it lives as long as the store does
         self._writing = asyncio.create_task(self._writer.run())  # noqa: TID251
@@ -97,7 +102,7 @@ class PostgresStore:
         return await self._lines.many(sql.THREADS_AFTER, (*_key(owner), *after, limit), body_of_thread)
 
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
-        return await self._lines.many(sql.MESSAGES, (*_key(owner), thread_id), body_of_message)
+        return await self._messages.read(*_key(owner), thread_id)
 
     async def get_run(self, owner: Owner, run_id: str) -> Run | None:
         return await self._lines.one(sql.RUN, (*_key(owner), run_id), run_of)
@@ -109,7 +114,7 @@ class PostgresStore:
         return await self._lines.many(sql.RUNS, (*_key(owner), after, limit), run_of)
 
     async def get_call(self, owner: Owner, call_id: str) -> Call | None:
-        return await self._lines.one(sql.CALL, (*_key(owner), call_id), body_of_call)
+        return await self._call.read(*_key(owner), call_id)
 
     async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
         return await self._lines.one(sql.ASKING, (*_key(owner), approval_id), body_of_call)
@@ -121,7 +126,7 @@ class PostgresStore:
         return await self._lines.many(sql.OPEN_CALLS, (*_key(owner), thread_id), body_of_call)
 
     async def count_open(self, owner: Owner, thread_id: str) -> int:
-        return await self._lines.one(sql.COUNT_OPEN, (*_key(owner), thread_id), number_of) or 0
+        return await self._count_open.read(*_key(owner), thread_id)
 
     async def count_open_of_tenant(self, tenant: str) -> int:
         return await self._lines.one(sql.COUNT_OPEN_OF_TENANT, (tenant,), number_of) or 0
