@@ -61,9 +61,10 @@ def _heard(watch: Watch, run: Run, calls: dict[str, Call]) -> Run | None:
     for item in news:
         if isinstance(item, Call):
             calls[item.call_id] = item
-        elif isinstance(item, Run):
+        elif isinstance(item, Run) and item.last_seq >= run.last_seq:
             run = item
         else:
+            # one that is older was read before what this side has written since
             return None
     return run
 

@@ -16,13 +16,21 @@ from farhand.store.alarms import SLOT_SEC, Alarms
 from farhand.store.elsewhere import Elsewhere
 from farhand.store.told import Told
 
+FREED, FEED = "freed:", "feed:"
+"""How topics begin that tell whose they are."""
+
 WAKE = "wake"
 """Topic of runs that are parked with nothing left to wait for."""
 
 
 def freed(run_id: str) -> str:
     """Topic of one held run: told when nothing is left to wait for."""
-    return f"freed:{run_id}"
+    return FREED + run_id
+
+
+def run_that_is_free(topic: str) -> str | None:
+    """The run whose topic that is; None for any other topic."""
+    return topic.removeprefix(FREED) if topic.startswith(FREED) else None
 
 
 CLIENT_CALLS = "client-calls"
@@ -49,7 +57,11 @@ def asked_of(owner: Owner, client_id: str) -> str:
 
 def feed_of(owner: Owner) -> str:
     """Topic of one owner's feed: told that there is more of it."""
-    return f"feed:{owner.tenant}\0{owner.subject}"
+    return f"{FEED}{owner.tenant}\0{owner.subject}"
+
+
+def is_feed(topic: str) -> bool:
+    return topic.startswith(FEED)
 
 
 class Watch:

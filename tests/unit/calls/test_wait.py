@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from farhand.calls.wait import answered, settled, unblocked
 from farhand.core.outcome import Success, TimedOut
@@ -100,6 +101,27 @@ async def test_who_is_asked_again_for_patience_does_not_read_the_record_each_tim
     left = iter([0.01] * 10 + [0.0])
     assert await _bounded(settled(bench.store, run, patient=lambda: next(left))) is None
     assert looks == 1
+
+
+@requirement("calls:wakes")
+async def test_a_run_that_was_read_before_its_last_words_is_not_believed_and_the_record_is_asked(
+    bench: Bench,
+) -> None:
+    before = await bench.start_run()
+    call = await bench.open(run=before)
+    run = replace(await bench.stored_run(before), last_seq=5)
+    async with asyncio.TaskGroup() as group:
+        wait = group.create_task(
+            _bounded(settled(bench.store, run, patient=lambda: 60.0, calls={call.call_id: call}))
+        )
+        await _sleeping(bench, freed(run.run_id))
+        # as it was when nothing was open yet
+        bench.store.hub.tell(freed(run.run_id), before)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not wait.done()
+        await bench.settle(call, Success(1))
+    assert wait.result() == await bench.stored_run(run)
 
 
 @requirement("calls:wakes")

@@ -13,12 +13,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from farhand.core.event import Entry
 from farhand.core.principal import Owner
 from farhand.errors import Broken
-from farhand.store.draft.records import Columns, entry_of, number_of
+from farhand.store.draft.records import number_of
 from farhand.store.hub import CLIENTS_CHANGED, RUN_TAKEN, Hub
 from farhand.store.postgres import hints
+from farhand.store.postgres.heard import Heard
 from farhand.store.postgres.hints import Hint, is_from, notifications, read_note
 from farhand.store.postgres.line import Declined, Line, Lost, Raced, connect
 from farhand.store.postgres.lines import Lines
@@ -41,8 +41,6 @@ SLICES = 15
 """With each of those one of so many slices of what is read here is told again: who knows who missed it."""
 STOPPED_BEATS = 5
 """With each fifth of them it is looked whether a listener has stopped."""
-ENTRIES_AT_MOST = 5000
-"""What is read at once of journals that grew; of the rest their watchers are told to look."""
 
 
 class Bell:
@@ -51,8 +49,7 @@ class Bell:
         self._lines = lines
         self._hub = hub
         self._name = name
-        self._grown: dict[str, int] = {}
-        self._more = asyncio.Event()
+        self._heard = Heard(lines, hub)
         self._to_say: list[Hint] = []
         self._say_now = asyncio.Event()
         self._told: set[str] = set()
@@ -72,7 +69,7 @@ class Bell:
     async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for loop in (self._listen, self._look_while_deaf, self._fetch_entries):
+                for loop in (self._listen, self._look_while_deaf, self._heard.run):
                     group.create_task(_again_if_broken(loop))
         finally:
             self.is_hearing = False
@@ -211,11 +208,9 @@ class Bell:
     def _take(self, hint: list[str | int]) -> None:
         match hint:
             case [hints.GREW, str(run_id), int(seq)]:
-                if self._hub.has(run_id):
-                    self._grown[run_id] = min(seq, self._grown.get(run_id, seq))
-                    self._more.set()
+                self._heard.grew(run_id, seq)
             case [hints.MOVED, str(topic)]:
-                self._hub.tell(topic, None)
+                self._heard.moved(topic)
             case [hints.LOOK, str(topic)]:
                 self._hub.shake(topic)
             case _:
@@ -233,31 +228,6 @@ class Bell:
                 # of a newer version, perhaps
                 self._hub.shake_all()
 
-    async def _fetch_entries(self) -> None:
-        """Reads what journals grew by and tells it, as if it had been written here."""
-        while True:
-            await self._more.wait()
-            self._more.clear()
-            grown, self._grown = self._grown, {}
-            try:
-                await self._tell_entries(grown)
-            except Broken:
-                for run_id in grown:
-                    self._hub.shake(run_id)
-
-    async def _tell_entries(self, grown: dict[str, int]) -> None:
-        key = (list(grown), list(grown.values()), ENTRIES_AT_MOST)
-        found = await self._lines.many(ENTRIES, key, _entry_of_run)
-        added: dict[str, list[Entry]] = {}
-        for run_id, entry in found:
-            added.setdefault(run_id, []).append(entry)
-        for run_id, entries in added.items():
-            self._hub.tell(run_id, entries)
-        if len(found) >= ENTRIES_AT_MOST:
-            # the last one may go on, and those that are missing may have begun
-            for run_id in (grown.keys() - added.keys()) | {found[-1][0]}:
-                self._hub.shake(run_id)
-
 
 async def _again_if_broken(loop: Callable[[], Awaitable[None]]) -> None:
     """Whatever was not foreseen in one of them must not end it: nobody would hear anything any more."""
@@ -269,16 +239,4 @@ async def _again_if_broken(loop: Callable[[], Awaitable[None]]) -> None:
             await asyncio.sleep(AGAIN_SEC)
 
 
-def _entry_of_run(row: Columns) -> tuple[str, Entry]:
-    return row[0], entry_of(row[1:])
-
-
 SAY = "SELECT pg_notify($1, note) FROM unnest($2::text[]) AS note"
-
-ENTRIES = """
-    SELECT run_id, seq, events.body, at
-    FROM unnest($1::text[], $2::bigint[]) AS grown (run_id, first)
-        JOIN runs USING (run_id)
-        JOIN events ON events.run_no = runs.run_no AND seq >= first
-    ORDER BY events.run_no, seq LIMIT $3
-"""

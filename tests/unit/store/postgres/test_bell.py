@@ -12,6 +12,7 @@ from farhand.store.base import WriteRun
 from farhand.store.hub import Hub
 from farhand.store.postgres import PostgresStore
 from farhand.store.postgres.bell import Bell
+from farhand.store.postgres.heard import Heard
 from farhand.store.postgres.line import Line, connect
 from farhand.store.postgres.place import place_of
 from farhand.store.postgres.stopped import LISTENER, end_stopped, queue_usage
@@ -90,7 +91,7 @@ async def test_a_connection_that_lives_and_hears_nothing_counts_as_deaf_and_that
 
 
 @requirement("postgres:unbroken")
-@pytest.mark.parametrize("part", ["_tell_entries", "_hear_until_lost"])
+@pytest.mark.parametrize("part", ["_tell", "_hear_until_lost"])
 async def test_whatever_breaks_in_hearing_is_logged_and_begins_again(
     given: Given,
     other: Given,
@@ -102,18 +103,18 @@ async def test_whatever_breaks_in_hearing_is_logged_and_begins_again(
     await _comes(lambda: postgres._bell.is_hearing)
     run = await given.run()
 
-    async def break_down(self: Bell, *about: object) -> None:
-        assert part != "_hear_until_lost" or not self.is_hearing
+    async def break_down(self: Bell | Heard, *about: object) -> None:
+        assert isinstance(self, Heard) or not self.is_hearing
         raise RuntimeError("not foreseen")
 
     with monkeypatch.context() as broken, postgres.hub.watch(run.run_id) as watch:
-        broken.setattr(Bell, part, break_down)
+        broken.setattr(Bell if part == "_hear_until_lost" else Heard, part, break_down)
         if part == "_hear_until_lost":
             await postgres._lines.do(lambda line: line.fetch(END_LISTENERS, LISTENER))
         else:
             await other.write(WriteRun(run_id=run.run_id, events=(TextAdded(0, "a"),)))
         await _comes(lambda: "not foreseen" in caplog.text)
-        assert not watch.news
+        assert (watch.news, watch.lost) == ([], True), "who watches has to look"
     await _comes(lambda: postgres._bell.is_hearing)
     with postgres.hub.watch(run.run_id) as watch:
         await other.write(WriteRun(run_id=run.run_id, events=(TextAdded(0, "b"),)))
@@ -124,7 +125,7 @@ async def test_whatever_breaks_in_hearing_is_logged_and_begins_again(
 async def test_of_more_than_is_read_at_once_the_watchers_are_told_to_look(
     given: Given, other: Given, postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farhand.store.postgres.bell.ENTRIES_AT_MOST", 2)
+    monkeypatch.setattr("farhand.store.postgres.heard.ENTRIES_AT_MOST", 2)
     await _comes(lambda: postgres._bell.is_hearing)
     runs = [await given.run(f"t{number}") for number in range(3)]
     words = tuple(TextAdded(0, word) for word in "abc")
