@@ -116,7 +116,7 @@ class OneCall:
         yield Stop("calls")
 
 
-def make_app(store: CountedStore) -> App:
+def make_app(store: Store) -> App:
     def authenticate(request: HTTPConnection) -> Principal:
         return Principal("tenant", "ann")
 
@@ -128,15 +128,17 @@ def make_app(store: CountedStore) -> App:
 class Trip:
     """A message, and the answer to the call that comes of it. `bodies` are the writes to the stream."""
 
-    def __init__(self, app: App, thread: str) -> None:
+    def __init__(self, app: App, thread: str, *, answered_at: App | None = None) -> None:
         self.bodies: list[bytes] = []
         self._app = app
+        self._other = answered_at or app
         self._thread = thread
         self._answer: asyncio.Task[None] | None = None
 
     async def run(self, text: str = "go", *, wait: str = "hold") -> bytes:
         message = {"id": f"{self._thread}-m", "role": "user", "parts": [{"type": "text", "text": text}]}
-        await self._post("/api/chat", {"id": self._thread, "messages": [message], "wait": wait}, self._hear)
+        body = {"id": self._thread, "messages": [message], "wait": wait}
+        await self._post(self._app, "/api/chat", body, self._hear)
         if self._answer is not None:
             await self._answer
         return b"".join(self.bodies)
@@ -152,11 +154,10 @@ class Trip:
         async def hear(message: Message) -> None:
             assert message.get("status", 200) == 200, message
 
-        await self._post(
-            "/api/tools/ack", {"toolCallId": call_id, "status": "success", "output": "hello"}, hear
-        )
+        body = {"toolCallId": call_id, "status": "success", "output": "hello"}
+        await self._post(self._other, "/api/tools/ack", body, hear)
 
-    async def _post(self, path: str, body: object, hear: Send) -> None:
+    async def _post(self, app: App, path: str, body: object, hear: Send) -> None:
         data = json.dumps(body).encode()
         left = [{"type": "http.request", "body": data, "more_body": False}]
 
@@ -166,7 +167,7 @@ class Trip:
             await asyncio.get_running_loop().create_future()
             raise AssertionError("nobody leaves")
 
-        await self._app(_scope(path, len(data)), receive, hear)
+        await app(_scope(path, len(data)), receive, hear)
 
 
 def _leave_never(left: Left) -> None:

@@ -8,14 +8,15 @@ A commit goes through these files, top to bottom:
     commit.py     one commit enters the draft as a whole, or not at all
     threads.py runs.py calls.py    what each write means: its guard and its change
     draft.py      what the transaction is about to write, over what was gathered
-    flush.py      the draft becomes SQL
+    flush.py      the draft becomes SQL (written.py has the statements)
     direct.py clients.py files.py    rare writes, made by the database itself
     bell.py       NOTIFY and LISTEN: hints to and from the other processes (hints.py says what is in one;
-                  stopped.py ends listeners that hold up the others)
+                  heard.py reads what they wrote; stopped.py ends listeners that hold up the others)
 
 Beside them: `place.py` reads the address; `line.py` is the only importer of the driver; `lines.py` are the
-connections that read; `migrate.py` makes the tables; `rows.py` turns rows into records; `hours.py` tells the
-database's time; `streams.py` knows which clients are here; `purge.py` removes what is old.
+connections that read, and `at_once.py` says what shares a statement on them; `migrate.py` makes the tables;
+`hours.py` tells the database's time; `streams.py` knows which clients are here; `purge.py` removes what is
+old.
 """
 
 from __future__ import annotations

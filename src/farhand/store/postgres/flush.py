@@ -1,8 +1,12 @@
-"""Hands a draft to the database, inside its transaction: a few statements for all of its commits."""
+"""Hands a draft to the database, inside its transaction: two statements for all of its commits.
+
+What is new goes first, what moves comes last: an owner's other writers wait from the numbering of its feed to
+the end of the transaction. Rows travel as one JSON text and their bodies as one run of bytes that they point
+into: of an array, the driver would ask every element whether it is an array.
+"""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -13,11 +17,12 @@ from farhand.core.call import Call
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.store.draft.draft import CallRow, Draft, Mention, RunRow
-from farhand.store.draft.records import stray_at
+from farhand.store.draft.records import encode, stray_at
 from farhand.store.postgres.line import Line
+from farhand.store.postgres.written import ADD, MOVE, UPDATE_RUNS
 
-Value: TypeAlias = str | bytes | float | None
-Rows: TypeAlias = Sequence[Sequence[Value]]
+Value: TypeAlias = str | float | None
+Row: TypeAlias = tuple[Value, ...]
 
 
 class Announcement(Struct, frozen=True):
@@ -33,62 +38,103 @@ NOTHING = Announcement()
 
 
 async def flush(line: Line, draft: Draft, said: Announcement = NOTHING) -> None:
-    await _flush_threads(line, draft)
-    updated = [(row.run_no, *_changing(row.run)) for old, row in draft.runs.updated() if old.run != row.run]
-    added = [_whole_run(row) for _, row in draft.runs.added()]
-    if added:
-        # updates first: a thread's old run must have ended before the new one is there
-        await _many(line, UPDATE_RUNS, updated)
-        await _many(line, INSERT_RUNS, added)
+    updated = [row for old, row in draft.runs.updated() if old.run != row.run]
+    added = [row for _, row in draft.runs.added()]
+    if updated and added and not _places(updated).isdisjoint(_places(added)):
+        # first: a thread's old run must have ended before the new one is there
+        await line.fetch(UPDATE_RUNS, _text({"runs": [_moved_run(row) for row in updated]}))
         updated = []
-    await _many(line, INSERT_CALLS, [_whole_call(*each) for each in draft.opened])
-    await _many(line, INSERT_TOOLS, sorted(draft.tools.added()))
-    await _flush_moves(line, draft, updated, said)
+    await _add(line, draft, added)
+    await _move(line, draft, updated, said)
 
 
-async def _flush_threads(line: Line, draft: Draft) -> None:
-    updated = [(row.thread_no, row.thread.updated_at, row.body) for _, row in draft.threads.updated()]
-    await _many(line, UPDATE_THREADS, updated)
-    added = sorted(
-        (owner.tenant, owner.subject, thread_id, row.thread_no, row.thread.updated_at, row.body)
-        for (owner, thread_id), row in draft.threads.added()
-    )
-    await _many(line, INSERT_THREADS, added)
-    await _many(line, INSERT_MESSAGES, draft.said)
+class Bodies:
+    """Bodies one behind the other. A row has two numbers for each: where it begins, and its length."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._end = 1
+
+    def put(self, body: bytes | None) -> tuple[int | None, int | None]:
+        if body is None:
+            return None, None
+        begin, size = self._end, len(body)
+        self._parts.append(body)
+        self._end = begin + size
+        return begin, size
+
+    def joined(self) -> bytes:
+        return b"".join(self._parts)
 
 
-async def _flush_moves(line: Line, draft: Draft, runs: Rows, said: Announcement) -> None:
-    """What nearly every batch has to write, in one round trip; it comes last, since an owner's other writers
-    wait from the numbering of its feed to the end of the transaction."""
+async def _add(line: Line, draft: Draft, runs: Sequence[RunRow]) -> None:
+    bodies = Bodies()
+    put = bodies.put
+    new = {
+        "threads": sorted(
+            (owner.tenant, owner.subject, thread_id, row.thread_no, row.thread.updated_at, *put(row.body))
+            for (owner, thread_id), row in draft.threads.added()
+        ),
+        "used": [
+            (row.thread_no, row.thread.updated_at, *put(row.body)) for _, row in draft.threads.updated()
+        ],
+        "messages": [(thread_no, message_id, *put(body)) for thread_no, message_id, body in draft.said],
+        "runs": [_whole_run(row) for row in runs],
+        "calls": [_whole_call(row, call, put(body)) for row, call, body in draft.opened],
+        "tools": [(version, *put(body)) for version, body in sorted(draft.tools.added())],
+    }
+    if any(new.values()):
+        await line.fetch(ADD, _text(new), bodies.joined())
+
+
+async def _move(line: Line, draft: Draft, runs: Sequence[RunRow], said: Announcement) -> None:
+    bodies = Bodies()
+    put = bodies.put
     # of several moves of one call the last one is written
-    moved = {call.call_id: _moved(row, call, body) for _, row, call, body in draft.moved}
-    calls = list(moved.values())
+    moved = {call.call_id: (row, call, body) for _, row, call, body in draft.moved}
     counts = Counter(mention.owner for mention in draft.mentions)
-    if not (runs or calls or draft.events or counts or said.notes or said.batch):
+    if not (runs or moved or draft.events or counts or said.notes or said.batch):
         return
-    owners = [(owner.tenant, owner.subject, count) for owner, count in sorted(counts.items())]
-    columns = [
-        *_columns(runs, 11),
-        *_columns(calls, 6),
-        *_columns(draft.events, 4),
-        *_columns(owners, 3),
-        *_columns(_numbered_from_the_end(draft.mentions, counts), 8),
-    ]
-    await _send(line, MOVE, columns, said.channel, list(said.notes), said.writer, said.batch)
+    changed = {
+        "runs": [_moved_run(row) for row in runs],
+        "calls": [_moved_call(row, call, put(body)) for row, call, body in moved.values()],
+        "events": [(run_no, seq, at, *put(body)) for run_no, seq, at, body in draft.events],
+        "ends": [(owner.tenant, owner.subject, count) for owner, count in sorted(counts.items())],
+        "feed": _numbered_from_the_end(draft.mentions, counts, bodies),
+        "channel": said.channel,
+        "notes": said.notes,
+        "writer": said.writer,
+        "batch": said.batch,
+    }
+    await line.fetch(MOVE, _text(changed), bodies.joined())
 
 
-def _numbered_from_the_end(mentions: Sequence[Mention], counts: Mapping[Owner, int]) -> Rows:
+def _text(rows: Mapping[str, object]) -> str:
+    return encode(rows).decode()
+
+
+def _places(rows: Sequence[RunRow]) -> set[tuple[Owner, str]]:
+    return {(row.run.owner, row.run.thread_id) for row in rows}
+
+
+def _numbered_from_the_end(
+    mentions: Sequence[Mention], counts: Mapping[Owner, int], bodies: Bodies
+) -> list[Row]:
     """The statement knows an owner's last number only when it has moved it: the third column counts back."""
     left = dict(counts)
-    rows: list[tuple[Value, ...]] = []
+    rows: list[Row] = []
     for each in mentions:
         left[each.owner] -= 1
         key = (each.owner.tenant, each.owner.subject, left[each.owner])
-        rows.append((*key, each.at, each.run_no, each.seq, each.thread_id, each.body))
+        rows.append((*key, each.at, each.run_no, each.seq, each.thread_id, *bodies.put(each.body)))
     return rows
 
 
-def _changing(run: Run) -> tuple[Value, ...]:
+def _moved_run(row: RunRow) -> Row:
+    return row.run_no, *_changing(row.run)
+
+
+def _changing(run: Run) -> Row:
     return (
         str(run.state),
         run.parked,
@@ -103,19 +149,19 @@ def _changing(run: Run) -> tuple[Value, ...]:
     )
 
 
-def _whole_run(row: RunRow) -> tuple[Value, ...]:
+def _whole_run(row: RunRow) -> Row:
     run = row.run
     owner = (run.owner.tenant, run.owner.subject)
     return row.run_no, *_changing(run), run.run_id, *owner, run.thread_id, run.started_at, run.hold_for
 
 
-def _moved(row: CallRow, call: Call, body: bytes) -> tuple[Value, ...]:
-    return call.call_id, row.version, body, row.is_open, row.deadline, call.settled_at
+def _moved_call(row: CallRow, call: Call, body: Row) -> Row:
+    return call.call_id, row.version, *body, row.is_open, row.deadline, call.settled_at
 
 
-def _whole_call(row: CallRow, call: Call, body: bytes) -> tuple[Value, ...]:
+def _whole_call(row: CallRow, call: Call, body: Row) -> Row:
     return (
-        *_moved(row, call, body),
+        *_moved_call(row, call, body),
         row.run_no,
         call.owner.tenant,
         call.owner.subject,
@@ -125,126 +171,3 @@ def _whole_call(row: CallRow, call: Call, body: bytes) -> tuple[Value, ...]:
         call.client_id,
         None if call.request is None else call.request.request_id,
     )
-
-
-async def _many(line: Line, sql: str, rows: Rows) -> None:
-    if rows:
-        await _send(line, sql, _columns(rows, len(rows[0])))
-
-
-def _columns(rows: Rows, count: int) -> list[Sequence[Value]]:
-    return list(zip(*rows, strict=True)) if rows else [()] * count
-
-
-async def _send(line: Line, sql: str, columns: list[Sequence[Value]], *others: object) -> None:
-    """Numbers go as one text for each column: of an array, the driver asks every element whether it is an
-    array, which costs more than to read a number."""
-    statement, numbers = _SENT[sql]
-    sent = [_literal(each) if place in numbers else list(each) for place, each in enumerate(columns, 1)]
-    await line.fetch(statement, *sent, *others)
-
-
-def _literal(column: Sequence[Value]) -> str:
-    return "{" + ",".join(["NULL" if each is None else repr(each) for each in column]) + "}"
-
-
-UPDATE_THREADS = """
-    UPDATE threads SET updated_at = new.updated_at, body = new.body
-    FROM unnest($1::bigint[], $2::float8[], $3::bytea[]) AS new (thread_no, updated_at, body)
-    WHERE threads.thread_no = new.thread_no
-"""
-
-INSERT_THREADS = """
-    INSERT INTO threads (tenant, subject, thread_id, thread_no, updated_at, body)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::float8[], $6::bytea[])
-"""
-
-INSERT_MESSAGES = """
-    INSERT INTO messages (thread_no, message_id, body)
-    SELECT thread_no, message_id, body
-    FROM unnest($1::bigint[], $2::text[], $3::bytea[])
-        WITH ORDINALITY AS new (thread_no, message_id, body, place)
-    ORDER BY place
-"""
-
-UPDATE_RUNS = """
-    UPDATE runs SET state = new.state, parked = new.parked, step = new.step, fence = new.fence,
-        lease_until = new.lease_until, last_seq = new.last_seq, blockers = new.blockers,
-        ended_at = new.ended_at, error = new.error, stray_at = new.stray_at
-    FROM unnest($1::bigint[], $2::text[], $3::bool[], $4::bigint[], $5::bigint[], $6::float8[], $7::bigint[],
-            $8::bigint[], $9::float8[], $10::text[], $11::float8[])
-        AS new (run_no, state, parked, step, fence, lease_until, last_seq, blockers, ended_at, error,
-            stray_at)
-    WHERE runs.run_no = new.run_no
-"""
-
-INSERT_RUNS = """
-    INSERT INTO runs (run_no, state, parked, step, fence, lease_until, last_seq, blockers, ended_at, error,
-        stray_at, run_id, tenant, subject, thread_id, started_at, hold_for)
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bool[], $4::bigint[], $5::bigint[], $6::float8[],
-        $7::bigint[], $8::bigint[], $9::float8[], $10::text[], $11::float8[],
-        $12::text[], $13::text[], $14::text[], $15::text[], $16::float8[], $17::float8[])
-"""
-
-INSERT_CALLS = """
-    INSERT INTO calls (call_id, version, body, is_open, deadline, settled_at, run_no, tenant, subject,
-        thread_id, step, approval_id, client_id, request_id)
-    SELECT call_id, version, body, is_open, deadline, settled_at, run_no, tenant, subject,
-        thread_id, step, approval_id, client_id, request_id
-    FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bool[], $5::float8[], $6::float8[], $7::bigint[],
-        $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[], $13::text[], $14::text[])
-        WITH ORDINALITY AS new (call_id, version, body, is_open, deadline, settled_at, run_no, tenant,
-            subject, thread_id, step, approval_id, client_id, request_id, place)
-    ORDER BY place
-"""
-
-INSERT_TOOLS = """
-    INSERT INTO tools (version, body) SELECT * FROM unnest($1::text[], $2::bytea[])
-    ON CONFLICT DO NOTHING
-"""
-
-_ALSO_MOVED = """calls_moved AS (
-    UPDATE calls SET version = new.version, body = new.body, is_open = new.is_open,
-        deadline = new.deadline, settled_at = new.settled_at
-    FROM unnest($12::text[], $13::bigint[], $14::bytea[], $15::bool[], $16::float8[], $17::float8[])
-        AS new (call_id, version, body, is_open, deadline, settled_at)
-    WHERE calls.call_id = new.call_id
-), events_said AS (
-    INSERT INTO events (run_no, seq, at, body)
-    SELECT * FROM unnest($18::bigint[], $19::bigint[], $20::float8[], $21::bytea[])
-), ends AS (
-    INSERT INTO feed_ends (tenant, subject, last_no)
-    SELECT * FROM unnest($22::text[], $23::text[], $24::bigint[])
-    ON CONFLICT (tenant, subject) DO UPDATE SET last_no = feed_ends.last_no + excluded.last_no
-    RETURNING tenant, subject, last_no
-), feed_told AS (
-    INSERT INTO feed (tenant, subject, feed_no, at, run_no, seq, thread_id, body)
-    SELECT tenant, subject, last_no - back, at, run_no, seq, thread_id, body
-    FROM unnest($25::text[], $26::text[], $27::bigint[], $28::float8[], $29::bigint[], $30::bigint[],
-            $31::text[], $32::bytea[])
-        AS new (tenant, subject, back, at, run_no, seq, thread_id, body)
-        JOIN ends USING (tenant, subject)
-), signed AS (
-    INSERT INTO writers (name, batch) SELECT $35::text, $36::bigint WHERE $36::bigint > 0
-    ON CONFLICT (name) DO UPDATE SET batch = excluded.batch, at = now()
-)
-SELECT pg_notify($33, note) FROM unnest($34::text[]) AS note
-"""
-
-MOVE = "WITH runs_moved AS (" + UPDATE_RUNS + "), " + _ALSO_MOVED
-
-_NUMBERS = re.compile(r"\$(\d+)::(?=(?:bigint|float8|bool)\[)")
-_SENT = {
-    sql: (_NUMBERS.sub(r"$\1::text::", sql), frozenset(map(int, _NUMBERS.findall(sql))))
-    for sql in (
-        UPDATE_THREADS,
-        INSERT_THREADS,
-        INSERT_MESSAGES,
-        UPDATE_RUNS,
-        INSERT_RUNS,
-        INSERT_CALLS,
-        INSERT_TOOLS,
-        MOVE,
-    )
-}
-"""Each statement as it reads numbers from a text, and where it has them."""

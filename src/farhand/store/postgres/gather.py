@@ -1,10 +1,12 @@
-"""Locks and reads the rows that the guards of some writes will look at.
+"""Locks and reads the rows that the guards of some writes will look at, in one statement.
 
 Always in the same order: threads, runs, calls, each by their ids. So two batches that want the same rows wait
 for each other and never in a circle. The time is read last: what a deadline is compared with is never older
 than the locks.
 
-An id of ours is fresh, so whether it is taken is left to the tables (`Raced`); `careful` looks at that, too.
+What is not locked (messages, which run of a thread is active) is as it was before the locks were waited for,
+and an id of ours is fresh: whether one is taken after all is left to the tables (`Raced`). `careful` looks at
+the ids, too, and twice: the second time nobody else is left who could change anything.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from farhand.core.call import Call
+from farhand.core.principal import Owner
 from farhand.core.thread import Thread, UserMessage
 from farhand.store.base import (
     AllowTool,
@@ -31,10 +34,10 @@ from farhand.store.base import (
     Write,
     WriteRun,
 )
-from farhand.store.draft.draft import CallRow, Draft, Find, MessageKey, RunRow, ThreadKey, ThreadRow
-from farhand.store.draft.records import Columns, run_of, thread_of, unknown_in
+from farhand.store.draft.draft import CallRow, Draft, Find, RunRow, ThreadKey, ThreadRow
+from farhand.store.draft.records import Columns, encode, run_of, thread_of, unknown_in
 from farhand.store.postgres.line import Line
-from farhand.store.postgres.sql import ANY_RUN
+from farhand.store.postgres.sql import ANY_RUN, RUN_COLUMNS
 
 
 class Wanted:
@@ -96,67 +99,54 @@ class Gathered(Struct, frozen=True):
 
 async def gather(line: Line, wanted: Wanted, *, careful: bool, told_time: float | None) -> Gathered:
     draft = Draft(Find(), careful=careful)
-    if wanted.threads:
-        await _gather_threads(line, draft, wanted, careful=careful)
-    if wanted.runs or (careful and wanted.new_runs):
-        await _gather_runs(line, draft, wanted, careful=careful)
-    if wanted.new_runs:
-        await _gather_active(line, draft, wanted)
-    if wanted.calls or (careful and wanted.new_calls):
-        await _gather_calls(line, draft, wanted, careful=careful)
+    keys = _keys_of(wanted, careful=careful)
+    if careful:
+        await line.fetch(GATHER, _text({**keys, "new_threads": 0, "new_runs": 0}), told_time)
+    [row] = await line.fetch(GATHER, _text(keys), told_time)
+    found: Columns = row
+    threads, messages, runs, active, calls, transaction, thread_numbers, run_numbers, at = found
+    _draft_threads(draft, threads or ())
+    for message in messages or ():
+        draft.messages[message[0], message[1]] = True
+    _draft_runs(draft, runs or (), active or ())
+    for call_id, run_no, version, deadline, is_open, body in calls or ():
+        draft.calls[call_id] = CallRow(0, run_no, version, deadline, is_open, unknown_in(body, Call))
     if careful and wanted.new_calls:
         await _gather_requests(line, draft, wanted)
-    moment: Columns = await line.fetch(MOMENT, told_time, wanted.new_threads, len(wanted.new_runs))
-    [(transaction, at, thread_numbers, run_numbers)] = moment
     draft.thread_numbers, draft.run_numbers = iter(thread_numbers), iter(run_numbers)
     return Gathered(draft, at, transaction)
 
 
-async def _gather_threads(line: Line, draft: Draft, wanted: Wanted, *, careful: bool) -> None:
-    keys = sorted((owner.tenant, owner.subject, thread_id) for owner, thread_id in wanted.threads)
-    for row in await line.fetch(THREADS, *_columns(keys)):
-        thread_no, body = _two(row)
-        thread = thread_of(body)
-        found = ThreadRow(thread_no, thread, unknown_in(body, Thread))
-        draft.threads[thread.owner, thread.thread_id] = found
+def _keys_of(wanted: Wanted, *, careful: bool) -> dict[str, object]:
+    new_runs = [each.run for each in wanted.new_runs]
     # a user's message is named by its sender, who may send it twice; the others have names of ours
     said = [each for each in wanted.messages if careful or isinstance(each.message, UserMessage)]
-    known = [(draft.threads.get((each.owner, each.thread_id)), each.message.message_id) for each in said]
-    looked = [(thread.thread_no, message_id) for thread, message_id in known if thread is not None]
-    if looked:
-        for row in await line.fetch(MESSAGES, *_columns(looked)):
-            key: MessageKey = _two(row)
-            draft.messages[key] = True
+    return {
+        "threads": [(*_owner(owner), thread_id) for owner, thread_id in wanted.threads],
+        "messages": [(*_owner(each.owner), each.thread_id, each.message.message_id) for each in said],
+        "runs": [*wanted.runs, *(run.run_id for run in new_runs if careful)],
+        "active": [(*_owner(run.owner), run.thread_id) for run in new_runs],
+        "calls": [*wanted.calls, *(call.call_id for call in wanted.new_calls if careful)],
+        "new_threads": wanted.new_threads,
+        "new_runs": len(new_runs),
+    }
 
 
-async def _gather_runs(line: Line, draft: Draft, wanted: Wanted, *, careful: bool) -> None:
-    run_ids = wanted.runs | {each.run.run_id for each in wanted.new_runs} if careful else wanted.runs
-    for row in await line.fetch(RUNS, sorted(run_ids)):
-        found = _run_row(row)
-        draft.runs[found.run.run_id] = found
+def _draft_threads(draft: Draft, rows: Sequence[Columns]) -> None:
+    for thread_no, body in rows:
+        thread = thread_of(body)
+        draft.threads[thread.owner, thread.thread_id] = ThreadRow(thread_no, thread, unknown_in(body, Thread))
 
 
-async def _gather_active(line: Line, draft: Draft, wanted: Wanted) -> None:
-    """Not locked, since its thread is: nobody else begins one. One that ends at this moment still counts."""
-    places = {(each.run.owner, each.run.thread_id) for each in wanted.new_runs}
-    keys = [(*_owner(key), key[1]) for key in places if draft.threads.get(key) is not None]
-    if not keys:
-        return
-    found = await line.fetch(ACTIVE, *_columns(sorted(keys)))
-    for run, row in ((run_of(row), row) for row in found):
+def _draft_runs(draft: Draft, locked: Sequence[Columns], active: Sequence[Columns]) -> None:
+    """An active one is not locked, since its thread is: nobody else begins one. One that ends at this moment
+    still counts."""
+    for row in locked:
+        draft.runs[row[1]] = RunRow(row[0], run_of(row))
+    for row in active:
+        run = run_of(row)
         draft.active[run.owner, run.thread_id] = run.run_id
-        draft.runs.setdefault(run.run_id, _run_row(row))
-
-
-def _run_row(row: Columns) -> RunRow:
-    return RunRow(row[0], run_of(row))
-
-
-async def _gather_calls(line: Line, draft: Draft, wanted: Wanted, *, careful: bool) -> None:
-    call_ids = wanted.calls | {call.call_id for call in wanted.new_calls} if careful else wanted.calls
-    found: Sequence[Columns] = await line.fetch(CALLS, sorted(call_ids))
-    for call_id, run_no, version, deadline, is_open, body in found:
-        draft.calls[call_id] = CallRow(0, run_no, version, deadline, is_open, unknown_in(body, Call))
+        draft.runs.setdefault(run.run_id, RunRow(row[0], run))
 
 
 async def _gather_requests(line: Line, draft: Draft, wanted: Wanted) -> None:
@@ -170,47 +160,53 @@ async def _gather_requests(line: Line, draft: Draft, wanted: Wanted) -> None:
             draft.requests[owner, request_id or ""] = call.call_id
 
 
-def _owner(key: ThreadKey) -> tuple[str, str]:
-    return key[0].tenant, key[0].subject
+def _owner(owner: Owner) -> tuple[str, str]:
+    return owner.tenant, owner.subject
 
 
-def _two(row: Columns) -> Columns:
-    return row[0], row[1]
+def _text(keys: dict[str, object]) -> str:
+    return encode(keys).decode()
 
 
-def _columns(rows: Sequence[Sequence[object]]) -> list[list[object]]:
-    return [list(column) for column in zip(*rows, strict=True)]
+_THREE = "SELECT r->>0, r->>1, r->>2 FROM jsonb_array_elements($1::jsonb->'{}') AS r"
+_TEXTS = "ARRAY(SELECT jsonb_array_elements_text($1::jsonb->'{}'))"
+_NUMBERS = "ARRAY(SELECT nextval('{}') FROM generate_series(1, ($1::jsonb->>'{}')::int))"
 
-
-MOMENT = """
-    SELECT pg_current_xact_id()::text,
-           coalesce($1::float8, extract(epoch FROM clock_timestamp())::float8),
-           ARRAY(SELECT nextval('threads_thread_no_seq')
-                 FROM generate_series(1, $2::int)),
-           ARRAY(SELECT nextval('runs_run_no_seq')
-                 FROM generate_series(1, $3::int))
-"""
-
-THREADS = """
-    SELECT thread_no, body FROM threads
-    WHERE (tenant, subject, thread_id) IN (SELECT * FROM unnest($1::text[], $2::text[], $3::text[]))
-    ORDER BY tenant, subject, thread_id FOR UPDATE OF threads
-"""
-
-MESSAGES = """
-    SELECT thread_no, message_id FROM messages
-    WHERE (thread_no, message_id) IN (SELECT * FROM unnest($1::bigint[], $2::text[]))
-"""
-
-RUNS = ANY_RUN + " WHERE run_id = ANY($1::text[]) ORDER BY run_id FOR UPDATE"
-
-_PLACES = "(SELECT * FROM unnest($1::text[], $2::text[], $3::text[]))"
-
-ACTIVE = ANY_RUN + f" WHERE (tenant, subject, thread_id) IN {_PLACES} AND ended_at IS NULL"
-
-CALLS = """
-    SELECT call_id, run_no, version, deadline, is_open, body FROM calls
-    WHERE call_id = ANY($1::text[]) ORDER BY call_id FOR UPDATE
-"""
+# each waits for all locks of the one before, and the time for all of them: what sums up rows is there when
+# the last of them is
+GATHER = f"""
+    WITH locked_threads AS (
+        SELECT thread_no, tenant, subject, thread_id, body FROM threads
+        WHERE (tenant, subject, thread_id) IN ({_THREE.format("threads")})
+        ORDER BY tenant, subject, thread_id FOR UPDATE OF threads
+    ), locked_runs AS (
+        {ANY_RUN} WHERE run_id = ANY({_TEXTS.format("runs")})
+            AND (SELECT count(*) FROM locked_threads) >= 0
+        ORDER BY run_id FOR UPDATE
+    ), locked_calls AS (
+        SELECT call_id, run_no, version, deadline, is_open, body FROM calls
+        WHERE call_id = ANY({_TEXTS.format("calls")}) AND (SELECT count(*) FROM locked_runs) >= 0
+        ORDER BY call_id FOR UPDATE
+    ), said AS (
+        SELECT thread_no, message_id
+        FROM (SELECT r->>0, r->>1, r->>2, r->>3 FROM jsonb_array_elements($1::jsonb->'messages') AS r)
+                AS asked (tenant, subject, thread_id, message_id)
+            JOIN threads USING (tenant, subject, thread_id)
+            JOIN messages USING (thread_no, message_id)
+    ), active AS (
+        {ANY_RUN} WHERE (tenant, subject, thread_id) IN ({_THREE.format("active")}) AND ended_at IS NULL
+    )
+    SELECT threads.found, messages.found, runs.found, actives.found, calls.found,
+        pg_current_xact_id()::text,
+        {_NUMBERS.format("threads_thread_no_seq", "new_threads")},
+        {_NUMBERS.format("runs_run_no_seq", "new_runs")},
+        coalesce($2::float8, extract(epoch FROM clock_timestamp())::float8)
+    FROM (SELECT array_agg(ROW(thread_no, body)) FROM locked_threads) AS threads (found),
+        (SELECT array_agg(ROW(thread_no, message_id)) FROM said) AS messages (found),
+        (SELECT array_agg(ROW({RUN_COLUMNS})) FROM locked_runs) AS runs (found),
+        (SELECT array_agg(ROW({RUN_COLUMNS})) FROM active) AS actives (found),
+        (SELECT array_agg(ROW(call_id, run_no, version, deadline, is_open, body)) FROM locked_calls)
+            AS calls (found)
+"""  # noqa: S608
 
 REQUESTED = "SELECT 1 FROM calls WHERE tenant = $1 AND subject = $2 AND request_id = $3"

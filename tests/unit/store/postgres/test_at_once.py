@@ -39,11 +39,9 @@ async def test_everybody_gets_what_they_asked_for_and_nothing_of_others(
     said = await given.message("m1")
     reads = [store.get_call(ANN, first.call_id), store.get_call(BOB, first.call_id), store.get_call(ANN, "?")]
     assert await asyncio.gather(*reads) == [first, None, None]
-    assert await asyncio.gather(
-        store.messages(ANN, "none"), store.messages(ANN, "t1"), store.messages(BOB, "t1")
-    ) == [[], [said], []]
-    counts = await asyncio.gather(store.count_open(ANN, "t1"), store.count_open(BOB, "t1"))
-    assert counts == [len(calls), 0]
+    places = [(ANN, "none"), (ANN, "t1"), (BOB, "t1")]
+    assert await asyncio.gather(*(store.messages(*place) for place in places)) == [[], [said], []]
+    assert await asyncio.gather(*(store.count_open(*place) for place in places)) == [0, len(calls), 0]
 
 
 @requirement("postgres:at-once")

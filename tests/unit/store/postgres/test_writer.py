@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from farhand.calls.verdict import settled_event
 from farhand.core.event import TextAdded
+from farhand.core.run import RunState
 from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import (
     ClaimRun,
@@ -21,12 +22,15 @@ from farhand.store.base import (
     InsertThread,
     Stale,
     SwapCall,
+    When,
     WriteRun,
 )
 from farhand.store.postgres import PostgresStore
 from farhand.store.postgres.line import Line, Lost
-from farhand.testing.store_laws.given import ANN, Given, user_message
+from farhand.testing import FakeClock
+from farhand.testing.store_laws.given import ANN, OPEN_URL, Given, user_message
 from tests.requirement import requirement
+from tests.statements import counted_statements
 
 
 @requirement("postgres:batches")
@@ -57,6 +61,62 @@ async def test_a_guard_that_does_not_hold_fails_its_own_commit_alone(
     assert [(entry.seq, entry.event) for entry in entries] == [
         (number + 1, TextAdded(0, str(number))) for number in range(10)
     ]
+
+
+@requirement("postgres:batches")
+async def test_a_run_that_ends_and_the_next_one_of_its_thread_share_a_transaction(
+    given: Given, postgres: PostgresStore
+) -> None:
+    first, second = await given.run(), given.new_run()
+    ended = WriteRun(run_id=first.run_id, fence=first.fence, state=RunState.DONE)
+    with counted_statements() as asked:
+        commits = await asyncio.gather(postgres.commit(ended), postgres.commit(InsertRun(second)))
+    assert [type(commit) for commit in commits] == [Committed, Committed]
+    assert asked == {"BEGIN": 1, "gather": 1, "runs": 1, "add": 1, "move": 1, "COMMIT": 1}
+    assert [run.run_id for run in await postgres.runs(ANN, limit=5)] == [second.run_id, first.run_id]
+
+
+@requirement("postgres:batches")
+async def test_a_transaction_is_five_round_trips_whatever_is_in_it_and_four_if_nothing_is_new(
+    given: Given,
+) -> None:
+    runs = [await given.run(f"t{number}") for number in range(10)]
+    calls = [given.new_call(run) for run in runs]
+    new = [
+        given.write(
+            InsertThread(given.new_thread(f"n{number}")),
+            InsertMessage(ANN, f"n{number}", user_message("m1")),
+            InsertRun(given.new_run(f"n{number}")),
+            InsertCall(calls[number], OPEN_URL),
+            WriteRun(run_id=runs[number].run_id, events=(TextAdded(0, "a"),)),
+        )
+        for number in range(10)
+    ]
+    with counted_statements() as asked:
+        await asyncio.gather(*new)
+    assert asked == {"BEGIN": 1, "gather": 1, "add": 1, "move": 1, "COMMIT": 1}
+    with counted_statements() as asked:
+        await asyncio.gather(*(given.settle(call) for call in calls))
+    assert asked == {"BEGIN": 1, "gather": 1, "move": 1, "COMMIT": 1}
+
+
+@requirement("postgres:database-clock")
+async def test_a_deadline_that_passes_while_a_row_is_waited_for_has_passed(address: str) -> None:
+    """With the database's own clock: it is read after the last lock."""
+    store = await PostgresStore.open(address)
+    given = Given(store, FakeClock())
+    call = given.new_call(deadline=store.now() + 1.0)
+    await given.write(InsertThread(given.new_thread("t1")), InsertCall(call))
+    holder = await store._lines._connect()
+    await holder.run("BEGIN")
+    await holder.fetch("SELECT 1 FROM calls WHERE call_id = $1 FOR UPDATE", call.call_id)
+    settling = asyncio.ensure_future(store.commit(SwapCall(call, given.settled(call), When.IN_TIME)))
+    # the database tells when it is over by its own clock, however slow this process is
+    await holder.fetch("SELECT pg_sleep(1.2)")
+    await holder.run("COMMIT")
+    assert _word(await settling) == "overdue"
+    holder.cut()
+    await store.close()
 
 
 @requirement("postgres:batches")
