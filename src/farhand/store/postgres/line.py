@@ -164,16 +164,33 @@ async def connect(
     patience = min(seconds or CONNECT_SEC, CONNECT_SEC)
     try:
         async with asyncio.timeout(patience):
-            connection = await asyncpg.connect(
-                place.dsn,
-                timeout=patience,
-                server_settings={**_SETTINGS, **(settings or {}), "search_path": place.schema},
+            connection = await _whole(
+                asyncpg.connect(
+                    place.dsn,
+                    timeout=patience,
+                    server_settings={**_SETTINGS, **(settings or {}), "search_path": place.schema},
+                )
             )
     except _WRONG as error:
         raise ValueError(str(error)) from error
     except (TimeoutError, *_ALL) as error:
         raise Lost(_plainly(error) or "the database did not answer in time") from error
     return Line(connection)
+
+
+async def _whole(connecting: Awaitable[asyncpg.Connection]) -> asyncpg.Connection:
+    """Whoever is cancelled meanwhile waits for the connection and lets it go: interrupted half-way, the
+    driver leaves an error behind that nobody can catch."""
+    # it is waited for here, whatever happens
+    made = asyncio.ensure_future(connecting)  # noqa: TID251
+    try:
+        return await asyncio.shield(made)
+    except asyncio.CancelledError:
+        await asyncio.wait([made], timeout=CLOSE_SEC)
+        if made.done() and not made.cancelled() and made.exception() is None:
+            made.result().terminate()
+        made.cancel()
+        raise
 
 
 async def is_writable(line: Line) -> bool:

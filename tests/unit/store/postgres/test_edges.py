@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from farhand.errors import BadSetting, StoreDown
-from farhand.store.postgres import PostgresStore
+from farhand.store import soon
+from farhand.store.postgres import PostgresStore, bell, line, lines, writer
 from farhand.store.postgres.line import Line, connect
 from farhand.store.postgres.place import place_of
 from farhand.testing import FakeClock
@@ -28,9 +29,9 @@ WAITS = """
 @pytest.fixture
 async def beside(cluster: Cluster) -> AsyncIterator[Line]:
     """A connection of somebody else's."""
-    line = await connect(place_of(cluster.address("x")))
-    yield line
-    await line.close()
+    connected = await connect(place_of(cluster.address("x")))
+    yield connected
+    await connected.close()
 
 
 @requirement("postgres:tables-patience")
@@ -104,21 +105,33 @@ async def test_when_the_database_falls_silent_a_read_gives_up_once_and_the_next_
 ) -> None:
     monkeypatch.setattr("farhand.store.postgres.lines.READ_SEC", 1.0)
     monkeypatch.setattr("farhand.store.postgres.lines.AGAIN_SEC", 60.0)
-    async with FaultProxy(("127.0.0.1", cluster.port)) as line:
-        store = await PostgresStore.open(cluster.address(place_of(address).schema, port=line.port), clock)
+    async with FaultProxy(("127.0.0.1", cluster.port)) as between:
+        store = await PostgresStore.open(cluster.address(place_of(address).schema, port=between.port), clock)
         await store.get_thread(ANN, "t1")
-        line.hang()
+        between.hang()
         # far below what one command and one connection may take together
         async with asyncio.timeout(4.0):
             with pytest.raises(StoreDown):
                 await store.get_thread(ANN, "t1")
-        tried = line.connections
+        tried = between.connections
         for _ in range(20):
             with pytest.raises(StoreDown, match="does not answer"):
                 await store.get_thread(ANN, "t1")
-        assert line.connections <= tried + 1, "the one that listens may try on"
-        line.flow()
+        assert between.connections <= tried + 1, "the one that listens may try on"
+        between.flow()
         await store.close()
+
+
+@requirement("postgres:silence")
+def test_a_read_gives_up_before_a_single_command_would_and_before_whoever_asked_does() -> None:
+    """The figures as they are shipped: the tests above have their own."""
+    assert lines.READ_SEC == 5.0
+    assert lines.READ_SEC < line.COMMAND_SEC <= soon.SOON_SEC
+    # the database says which statement was slow before the connection is given up
+    assert float(line._SETTINGS["lock_timeout"]) < float(line._SETTINGS["statement_timeout"])
+    assert float(line._SETTINGS["statement_timeout"]) < line.COMMAND_SEC * 1000
+    # whoever looks while nothing can be heard, and whoever tries again, is in time for a wake
+    assert max(bell.LOOK_SEC + bell.AGAIN_SEC, lines.AGAIN_SEC, writer.AGAIN_SEC) < 2.0
 
 
 async def _is_ready(store: PostgresStore) -> bool:
@@ -131,7 +144,7 @@ async def _is_ready(store: PostgresStore) -> bool:
 
 async def _make_read_only(cluster: Cluster, value: str) -> None:
     settings = {"default_transaction_read_only": "off"}
-    line = await connect(place_of(cluster.address("turned")), settings=settings)
-    await line.run(f"ALTER SYSTEM SET default_transaction_read_only = '{value}'")
-    await line.run("SELECT pg_reload_conf()")
-    await line.close()
+    connected = await connect(place_of(cluster.address("turned")), settings=settings)
+    await connected.run(f"ALTER SYSTEM SET default_transaction_read_only = '{value}'")
+    await connected.run("SELECT pg_reload_conf()")
+    await connected.close()

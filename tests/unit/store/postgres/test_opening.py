@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
@@ -10,12 +11,15 @@ from farhand.core.principal import Owner
 from farhand.errors import BadSetting
 from farhand.store.address import open_store
 from farhand.store.base import Committed, InsertThread
+from farhand.store.draft.records import number_of
 from farhand.store.postgres import PostgresStore
+from farhand.store.postgres.line import connect
 from farhand.store.postgres.migrate import latest_version
 from farhand.store.postgres.place import place_of
 from farhand.testing.store_laws.given import Given
 from tests.postgres import Cluster
 from tests.requirement import requirement
+from tests.unit.agent.stage import comes_true
 
 
 @requirement("postgres:tables")
@@ -24,6 +28,48 @@ async def test_many_processes_that_start_at_once_make_the_tables_once(address: s
     assert await stores[0].threads(Owner("a", "b"), limit=10) == []
     for store in stores:
         await store.close()
+
+
+@requirement("postgres:closes")
+async def test_a_store_that_is_closed_while_it_connects_leaves_no_error_behind(address: str) -> None:
+    loop = asyncio.get_running_loop()
+    said: list[str] = []
+    before = loop.get_exception_handler()
+    loop.set_exception_handler(lambda _, about: said.append(str(about.get("exception") or about["message"])))
+    try:
+        for turns in range(25):
+            store = await PostgresStore.open(address)
+            for _ in range(turns):
+                # one step further on the way to its connections each time
+                await asyncio.sleep(0)
+            await store.close()
+        gc.collect()
+        await asyncio.sleep(0)
+    finally:
+        loop.set_exception_handler(before)
+    assert said == []
+
+
+@requirement("postgres:closes")
+async def test_a_connection_that_nobody_waits_for_any_more_is_given_back(
+    address: str, postgres: PostgresStore
+) -> None:
+    place = place_of(address)
+    for turns in range(25):
+        # it is cancelled at the very next chance, wherever it is
+        connecting = asyncio.ensure_future(connect(place, settings={"application_name": "in vain"}))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        connecting.cancel()
+        await asyncio.wait([connecting])
+        if not connecting.cancelled():
+            connecting.result().cut()
+
+    async def are_gone() -> bool:
+        count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'in vain'"
+        return await postgres._lines.many(count, (), number_of) == [0]
+
+    await comes_true(are_gone)
 
 
 @requirement("postgres:tables")
