@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
-from time import monotonic
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -136,9 +136,9 @@ def test_long_random_strings_are_hidden_wherever_they_stand() -> None:
     "piece", ["a-", "password", "A1b", "://", "bearer ", "eyJ", "-----BEGIN PRIVATE KEY-----", "token:"]
 )
 def test_no_text_takes_long_to_look_through(piece: str) -> None:
-    begun = monotonic()
+    begun = thread_time()
     masked_text(piece * (200_000 // len(piece)))
-    assert monotonic() - begun < 20
+    assert thread_time() - begun < 20
 
 
 @requirement("inspector:masks")
