@@ -12,9 +12,11 @@ export default defineConfig({
     environment: "./tests/environment.ts",
     // each file starts a server of its own: two at a time are enough for a small machine
     maxWorkers: 2,
-    maxConcurrency: 24,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // as many as wait for each other's quiet seconds; more, and one turn of the loop takes seconds on a busy machine
+    maxConcurrency: 12,
+    // every wait has a bound of its own that a busy machine stretches; these are for what hangs all the same
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     teardownTimeout: 20_000,
     unstubGlobals: true,
   },

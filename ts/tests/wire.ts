@@ -55,6 +55,8 @@ export class Wire {
   readonly exchanges: Exchange[] = [];
   readonly #awaited = new Map<number, () => void>();
   #lastEvent = performance.now();
+  /** Lines that are being opened: what is to be sent over them has not left yet. */
+  #opening = 0;
 
   get posts(): Exchange[] {
     return this.exchanges.filter((exchange) => exchange.kind === "post");
@@ -67,9 +69,9 @@ export class Wire {
       : new Promise((leaves) => this.#awaited.set(nth, leaves));
   }
 
-  /** For how many milliseconds nothing has come or gone; 0 while a response is open. */
+  /** For how many milliseconds nothing has come or gone; 0 while a response is open, or a line is being opened. */
   get quietFor(): number {
-    const busy = this.exchanges.some((exchange) => exchange.end === undefined);
+    const busy = this.#opening > 0 || this.exchanges.some((exchange) => exchange.end === undefined);
     return busy || this.exchanges.length === 0 ? 0 : performance.now() - this.#lastEvent;
   }
 
@@ -114,6 +116,17 @@ export class Wire {
   end(exchange: Exchange, how: "whole" | "cut" | "left"): void {
     exchange.end ??= how;
     this.touch();
+  }
+
+  /** To be told when the line is open, or will never be. */
+  opens(): () => void {
+    this.#opening += 1;
+    let isOpening = true;
+    return () => {
+      this.#opening -= isOpening ? 1 : 0;
+      isOpening = false;
+      this.touch();
+    };
   }
 
   touch(): void {
@@ -168,6 +181,9 @@ export function socketOn(
 
     constructor(address: string | URL, protocols?: string | string[]) {
       super(address, protocols);
+      const opened = wire.opens();
+      this.on("open", opened);
+      this.on("close", opened);
       this.on("message", (text) => this.#received(JSON.parse(String(text)) as ServerFrame));
       this.on("close", () => this.#exchanges.forEach((exchange) => wire.end(exchange, "cut")));
       this.on("error", () => this.#exchanges.forEach((exchange) => wire.end(exchange, "cut")));

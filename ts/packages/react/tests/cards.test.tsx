@@ -145,4 +145,4 @@ it("a call whose time is over says how long the assistant waited", async () => {
   await here.sees(/The assistant waited \d+ s and went on/);
   expect(here.button("Ask me again").disabled).toBe(false);
   expect(here.button("Open: example.org").disabled).toBe(false);
-}, 60_000);
+});
