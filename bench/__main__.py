@@ -2,8 +2,8 @@
 
 Without names, everything is measured, and how it grows is played; with names (`python -m bench p1 p3`) only
 those, and nothing is written. `scale` is how it grows; `scale-keep` keeps its costs, `scale-kept` plays them.
-`profile` tells which functions a durable round trip goes through; `publish` puts the kept results into the
-README, whatever the machine was like.
+`profile` tells which functions a durable round trip goes through, `counts` how many functions and
+instructions a trip runs; `publish` puts the kept results into the README, whatever the machine was like.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 
-from bench import costs, parts
+from bench import costs, counts, parts
 from bench.faults import FAULTS, in_words
 from bench.kept import keep, kept, publish, why_not_published
 from bench.machine import described
@@ -39,12 +39,13 @@ def main() -> None:
         "--keep", action="store_true", help="write the README also from a busy machine or a changed tree"
     )
     chosen = options.parse_args()
+    effort = SMALL if chosen.quick else Effort()
     played = [name for name in chosen.numbers if name in PLAYS]
     for name in played:
-        PLAYS[name]()
+        PLAYS[name](effort)
     names = [_name_of(number) for number in chosen.numbers if number not in PLAYS]
-    if names or chosen.quick:
-        bench(names or list(QUICK), SMALL if chosen.quick else Effort())
+    if names or (chosen.quick and not played):
+        bench(names or list(QUICK), effort)
     elif not played:
         bench_all(in_any_case=chosen.keep)
 
@@ -81,21 +82,28 @@ def bench_all(*, in_any_case: bool) -> None:
     except FAULTS as fault:
         print(f"The time by part could not be measured: {in_words(fault)}")
     print("\nHow it grows, on PostgreSQL:\n", flush=True)
-    grow()
+    grow(Effort())
 
 
-def publish_kept() -> None:
+def publish_kept(_: Effort) -> None:
     try:
         publish(*kept())
     except FileNotFoundError:
         sys.exit("There are no results yet; `make bench` measures them.")
 
 
-def profile() -> None:
-    print(parts.profiled(Effort()))
+def profile(effort: Effort) -> None:
+    print(parts.profiled(effort))
 
 
-def grow() -> costs.Costs | None:
+def count(effort: Effort) -> None:
+    try:
+        print(counts.counted(effort))
+    except FAULTS as fault:
+        sys.exit(f"The counts cannot be told: {in_words(fault)}")
+
+
+def grow(_: Effort) -> costs.Costs | None:
     """What the costs of this machine mean for many calls, or why that cannot be told here."""
     try:
         measured = costs.measured()
@@ -106,13 +114,13 @@ def grow() -> costs.Costs | None:
     return measured
 
 
-def grow_and_keep() -> None:
+def grow_and_keep(effort: Effort) -> None:
     about = described()
-    if (measured := grow()) is not None:
+    if (measured := grow(effort)) is not None:
         costs.keep(measured, about)
 
 
-def grow_as_kept() -> None:
+def grow_as_kept(_: Effort) -> None:
     print(tables(costs.kept()))
 
 
@@ -151,11 +159,12 @@ def _what_is_small(names: list[str]) -> str:
     )
 
 
-PLAYS: dict[str, Callable[[], object]] = {
+PLAYS: dict[str, Callable[[Effort], object]] = {
     "scale": grow,
     "scale-keep": grow_and_keep,
     "scale-kept": grow_as_kept,
     "profile": profile,
+    "counts": count,
     "publish": publish_kept,
 }
 

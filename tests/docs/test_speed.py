@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from bench import __main__ as program
-from bench import costs, kept, p10, parts
+from bench import costs, counts, kept, p10, parts
 from bench.faults import in_words
 from bench.picture import draw
-from bench.table import Line, judged, printed
+from bench.table import Effort, Line, judged, printed
 from tests.process import ROOT
 from tests.requirement import requirement
 
@@ -176,3 +179,29 @@ def test_without_a_database_the_figure_says_so_and_a_fault_of_the_measurement_is
     monkeypatch.setattr(p10, "_measure", fail)
     with pytest.raises(AssertionError, match="a value is missing"):
         p10.measure(program.SMALL)
+
+
+@requirement("speed:counts")
+def test_the_counts_of_a_trip_are_printed_again_by_one_command() -> None:
+    # in a process of its own: it traces, as the measuring of coverage does
+    command = [sys.executable, "-m", "bench", "--quick", "counts"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
+    entered, bytecode, left_out = ran.stdout.splitlines()[1:]
+    functions = re.fullmatch(
+        r"functions entered, in memory +([\d,]+) of farhand, ([\d,]+) of others", entered
+    )
+    instructions = re.fullmatch(r"bytecode instructions, in memory +([\d,]+)", bytecode)
+    assert functions is not None, ran.stdout
+    assert instructions is not None, ran.stdout
+    assert 0 < int(functions[1]) < int(instructions[1].replace(",", ""))
+    assert left_out == "Left out: machine instructions."
+
+
+@requirement("speed:counts")
+def test_without_valgrind_the_counts_say_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_trips(store: str, trips: int, count: object) -> None:
+        """Tracing is tested above."""
+
+    monkeypatch.setattr(counts, "make_trips", no_trips)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert counts.counted(Effort()).splitlines()[-1] == counts.NO_VALGRIND

@@ -116,7 +116,7 @@ class OneCall:
         yield Stop("calls")
 
 
-def make_app(store: Store) -> App:
+def make_app(store: Store | str) -> App:
     def authenticate(request: HTTPConnection) -> Principal:
         return Principal("tenant", "ann")
 
