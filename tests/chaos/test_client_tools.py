@@ -17,6 +17,8 @@ from tests.process import ROOT, FarhandProcess, environment, farhand_process
 from tests.requirement import requirement
 from tests.unit.client.relay import relayed
 
+# a thousand calls, and servers and clients that start: a busy machine takes its time
+pytestmark = pytest.mark.timeout(180)
 AGENT = "tests.chaos.client_agents:agent"
 WITHIN_SEC = 40.0
 

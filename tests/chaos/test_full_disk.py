@@ -16,6 +16,8 @@ from tests.faces.ui_stream.page import Json, Page, user_message
 from tests.process import FarhandProcess, farhand_process, run_farhand
 from tests.requirement import requirement
 
+# up to five programs are started one after the other: a busy machine takes its time
+pytestmark = pytest.mark.timeout(180)
 FILE = {"x-farhand": "1", "content-type": "image/png"}
 
 

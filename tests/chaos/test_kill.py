@@ -12,6 +12,8 @@ from tests.chaos.room import Room, room
 from tests.faces.ui_stream.page import Page, Turn
 from tests.requirement import requirement
 
+# up to four servers are started one after the other: a busy machine takes its time
+pytestmark = pytest.mark.timeout(180)
 RESULT = {"viewKey": "v1"}
 DONE = 'It is done: [{"city": "oslo", "sky": "sunny"}, '
 

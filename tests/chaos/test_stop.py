@@ -19,6 +19,8 @@ from tests.faces.ui_stream.page import Live, Page, Turn
 from tests.postgres import Cluster, running_cluster
 from tests.requirement import requirement
 
+# a hundred runs are begun and ended one after the other, beside a database: a busy machine takes its time
+pytestmark = pytest.mark.timeout(180)
 AT_WORK, HELD = 50, 50
 GONE_WITHIN_SEC = 10.0
 ENDED_WITHIN_SEC = 60.0

@@ -24,6 +24,8 @@ from tests.postgres import Cluster, running_cluster
 from tests.process import FarhandProcess, farhand_process, run_farhand
 from tests.requirement import requirement
 
+# up to five programs are started one after the other, beside a database: a busy machine takes its time
+pytestmark = pytest.mark.timeout(180)
 AGENT = "tests.chaos.agents:agent"
 
 
