@@ -42,6 +42,18 @@ async def test_who_finds_no_place_waits_for_those_that_are_being_stored(
     assert len(await store.open_calls(ANN)) == 1
 
 
+@requirement("calls:room")
+async def test_places_of_one_thread_are_kept_until_the_last_of_them_is_given_back(
+    store: Store, clock: FakeClock
+) -> None:
+    room = Room(store, Limits(open_calls_per_thread=2))
+    async with room.place(ANN, "t1"):
+        async with room.place(ANN, "t1"):
+            assert (await room.fit(ANN, "t1", 2)).count == 0
+        assert (await room.fit(ANN, "t1", 2)).count == 1
+    assert (await room.fit(ANN, "t1", 2)).count == 2
+
+
 async def _is_refused(room: Room) -> bool:
     try:
         async with room.place(ANN, "t1"):
