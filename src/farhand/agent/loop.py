@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 
 from farhand.agent.attached import with_files
 from farhand.agent.execute import execute
@@ -16,7 +17,7 @@ from farhand.agent.history import open_step, results_of, stuck_on
 from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
 from farhand.agent.listen import Listener, Wish
-from farhand.agent.park import Hold, wait_or_park
+from farhand.agent.park import Hold, Rest, wait_or_park
 from farhand.agent.wish import Circumstances, Opened, open_wish, too_many
 from farhand.core.call import Call
 from farhand.core.event import (
@@ -43,6 +44,8 @@ class Work:
     messages: list[Message] = field(default_factory=list)
     unsaved: ResultsMessage | None = None
     """Outcomes of the last step: stored with the next one, and until then the calls have them."""
+    step: Step | None = None
+    """What it waits for while it is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +55,22 @@ class Step:
     opened_here: bool = False
 
 
-async def run(work: Work) -> None:
-    """Returns when the run has ended or is parked."""
+async def run(work: Work) -> Rest | None:
+    """Returns when the run has ended, or how it waits. One that is held is run again, with the same work,
+    when there may be more to do: the store need not be asked then where it stands."""
     try:
-        step = await _step_left_open(work)
+        step, work.step = work.step or await _step_left_open(work), None
         while True:
             step = step or await _ask(work)
-            if step is None or not await _settle(work, step):
-                return
+            if step is None:
+                return None
+            rest = await _settle(work, step)
+            if rest is not None:
+                return rest
             step = None
     except ModelFault as fault:
         await _fail(work, fault.code, str(fault))
+        return None
 
 
 async def _step_left_open(work: Work) -> Step | None:
@@ -157,17 +165,18 @@ async def _store(work: Work, step: Step, opened: list[Opened], stop: Stop) -> St
     return None
 
 
-async def _settle(work: Work, step: Step) -> bool:
-    """True when every call of the step has its outcome; False when the run was parked."""
-    kit, run = work.kit, work.log.run
+async def _settle(work: Work, step: Step) -> Rest | None:
+    """None when every call of the step has its outcome; else how the run waits for them."""
+    kit, run, hold = work.kit, work.log.run, work.hold
     calls, asked = step.calls, step.message.asked
-    if await execute(kit, calls, run, opened_here=step.opened_here):
+    if not hold.listens and await execute(kit, calls, run, opened_here=step.opened_here):
         calls = await _see(work, step.message.step)
-    while not _have_all(calls, asked):
-        if any(call.blocks for call in calls):
-            answered = await wait_or_park(kit, work.log, work.hold, calls)
-            if answered is None:
-                return False
+    while hold.listens or not _have_all(calls, asked):
+        if hold.listens or any(call.blocks for call in calls):
+            answered = await wait_or_park(kit, work.log, hold, calls)
+            if isinstance(answered, Rest):
+                work.step = step
+                return answered
             calls = answered
         # what a person said yes to meanwhile, be it while a tool was running
         if await execute(kit, calls, run) or not _have_all(calls, asked):
@@ -177,13 +186,19 @@ async def _settle(work: Work, step: Step) -> bool:
     if calls:
         work.unsaved = results_of(step.message, calls)
         work.messages.append(apart(work.unsaved))
-    return True
+    return None
 
 
 def _have_all(calls: list[Call], asked: Sequence[Asked]) -> bool:
     """Whether every call that the model asked for has its outcome: it is never asked again without."""
-    settled = {call.call_id for call in calls if call.outcome is not None}
-    return len(settled) >= len(asked) and settled.issuperset([each.call_id for each in asked])
+    missing = set(map(_call_id, asked))
+    for call in calls:
+        if call.outcome is not None:
+            missing.discard(call.call_id)
+    return not missing
+
+
+_call_id = attrgetter("call_id")
 
 
 async def _see(work: Work, step: int) -> list[Call]:

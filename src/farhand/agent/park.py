@@ -1,4 +1,4 @@
-"""Hold, then park: how long a run keeps its coroutine, and how it lets go and comes back.
+"""Hold, then park: how long a run is kept here, and how it lets go and comes back.
 
 Because everything is stored before it is shown, holding is only a cache of parking: a crash while holding is
 a park.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from enum import Enum
 
 from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
-from farhand.calls.wait import answered, settled
+from farhand.calls.wait import Wait, answered
 from farhand.core.call import Call, Phase
 from farhand.core.event import (
     CallBegun,
@@ -31,17 +32,25 @@ from farhand.store.base import ClaimRun, Commit, Committed, ParkRun, Stale, Writ
 from farhand.store.hub import freed
 
 
-class Hold:
-    """How long to wait with the coroutine kept: not at all, or for a while as long as somebody reads."""
+class Rest(Enum):
+    """How a run waits that has nothing to do."""
 
-    __slots__ = ("_given_up", "_kit", "_now", "_read_at", "_run_id", "_until", "seconds")
+    HELD = "held"
+    """Kept here, to go on in the same streams."""
+    PARKED = "parked"
+    """Only the store knows it."""
+
+
+class Hold(Wait):
+    """How long a run is kept: not at all, or for a while as long as somebody reads."""
+
+    __slots__ = ("_given_up", "_read_at", "_unread_for", "_until", "seconds")
 
     def __init__(self, kit: Kit, run_id: str, *, seconds: float) -> None:
+        super().__init__(kit.store, run_id)
         self.seconds = seconds
+        self._unread_for = kit.settings.patience.unread_for
         self._given_up = False
-        self._kit = kit
-        self._run_id = run_id
-        self._now = asyncio.get_running_loop().time
         self._until = self._read_at = 0.0
 
     def give_up(self) -> None:
@@ -49,27 +58,47 @@ class Hold:
         self.seconds = 0.0
         self._until = 0.0
         self._given_up = True
-        self._kit.store.hub.tell(freed(self._run_id), None)
+        self._store.hub.tell(freed(self.run_id), None)
 
     def begin(self, *, at_least: float = 0.0) -> None:
-        self._read_at = self._now()
+        self._read_at = asyncio.get_running_loop().time()
         self._until = self._read_at + (0.0 if self._given_up else max(self.seconds, at_least))
 
     def left(self) -> float:
         """Seconds to sleep at most before asking again; 0 means: park."""
-        now = self._now()
-        if self._kit.store.hub.watched(self._run_id):
+        now = asyncio.get_running_loop().time()
+        if self._store.hub.watched(self.run_id):
             self._read_at = now
-        unread = self._kit.settings.patience.unread_for
-        return max(0.0, min(self._until - now, self._read_at + unread - now))
+        return max(0.0, min(self._until, self._read_at + self._unread_for) - now)
 
 
-async def wait_or_park(kit: Kit, log: RunLog, hold: Hold, calls: Sequence[Call]) -> list[Call] | None:
-    """These calls as they are when every question of the step is answered; None when the run was parked.
+async def wait_or_park(kit: Kit, log: RunLog, hold: Hold, calls: Sequence[Call]) -> list[Call] | Rest:
+    """These calls as they are when every question of the step is answered; else how the run waits for them.
 
-    Only what a person or a page must answer ends a turn. What registered clients execute is waited for first,
-    whichever way the run waits.
+    One that is held comes here again, with the same hold, whenever there may be more to say.
     """
+    if not hold.listens:
+        await _begin(kit, log, hold, calls)
+    while True:
+        run = await hold.settled()
+        if run is None or run.fence != log.run.fence:
+            raise LostClaim(f"Run {log.run.run_id} was taken over.")
+        if run.blockers == 0:
+            answers = hold.told()
+            hold.end()
+            log.seen(run)
+            # what was heard may say that they moved, and not how
+            return answers or await kit.store.calls_of(run.owner, run.run_id, calls[0].step)
+        if hold.is_patient():
+            return Rest.HELD
+        if await park(kit, log):
+            return Rest.PARKED
+        hold.lost = True
+
+
+async def _begin(kit: Kit, log: RunLog, hold: Hold, calls: Sequence[Call]) -> None:
+    """Only what a person or a page must answer ends a turn. What registered clients execute is waited for
+    first, whichever way the run waits."""
     elsewhere = [call for call in calls if call.client_id is not None and call.phase in _EXECUTABLE]
     if (hold.seconds > 0 or elsewhere) and log.run.state is not RunState.WAITING:
         await log.write(change=WriteRun(run_id=log.run.run_id, state=RunState.WAITING))
@@ -77,20 +106,7 @@ async def wait_or_park(kit: Kit, log: RunLog, hold: Hold, calls: Sequence[Call])
         hold.begin(at_least=kit.settings.patience.hold_for)
         await answered(kit.store, log.run, elsewhere, patient=hold.left)
     hold.begin()
-    known: dict[str, Call] | None = {call.call_id: call for call in calls}
-    while True:
-        run = await settled(kit.store, log.run, patient=hold.left, calls=known)
-        if run is not None:
-            if run.fence != log.run.fence:
-                raise LostClaim(f"Run {run.run_id} was taken over.")
-            log.seen(run)
-            if known is None or any(call.blocks for call in known.values()):
-                # what was heard says that they moved, not how
-                return await kit.store.calls_of(run.owner, run.run_id, calls[0].step)
-            return list(known.values())
-        if await park(kit, log):
-            return None
-        known = None
+    hold.listen(log.run, calls)
 
 
 _EXECUTABLE = (Phase.READY, Phase.TAKEN)

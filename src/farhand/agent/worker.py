@@ -1,6 +1,7 @@
 """Keeps runs going in this process: starts them, brings parked ones back, picks up those a crash left behind.
 
-A run that waits parked is not here at all: no task, no timer. Only the store knows it.
+A run that waits parked is not here at all: only the store knows it. One that is held is a record of its work,
+without a task: it gets one when there may be something to do.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import TypeVar
 from farhand.agent import loop
 from farhand.agent.endings import break_off, break_off_by_force
 from farhand.agent.execute import recover
-from farhand.agent.handover import LET_GO_SEC, ask_holder, hear_others, together
+from farhand.agent.handover import ask_holder, hear_others, together
 from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
 from farhand.agent.leases import Leases
-from farhand.agent.park import Hold, resume
+from farhand.agent.park import Hold, Rest, resume
+from farhand.agent.works import Works
 from farhand.calls.deadlines import Deadlines
 from farhand.core.event import RunFailed
 from farhand.core.run import Run
@@ -43,15 +45,11 @@ class Worker:
     def __init__(self, kit: Kit, deadlines: Deadlines) -> None:
         self._kit = kit
         self._deadlines = deadlines
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._holds: dict[str, Hold] = {}
-        self._pens: dict[str, RunLog] = {}
         self._preferred: dict[str, float] = {}
         self._orphans: dict[str, RunLog] = {}
         """Claimed here, advanced by nobody since the store was away; the pens have what is not stored yet."""
         self._leases = Leases(kit.store, kit.settings.patience)
-        self._unfinished: list[Run] = []
-        """Cut off by the end of this process: others may have them at once."""
+        self._works = Works(self._leases, self._advance)
         self._left_alone: set[str] = set()
         """Neither to be advanced nor to be ended: a record of theirs makes no sense to this version."""
         self._group: asyncio.TaskGroup | None = None
@@ -62,33 +60,20 @@ class Worker:
 
     async def serve(self, ready: asyncio.Event) -> None:
         """Until `stop()`: the watch over wakes, deadlines and strays, and every run of this process."""
-        async with asyncio.TaskGroup() as group:
-            self._group = group
-            watches = (
-                self._watch_deadlines,
-                self._wake_parked,
-                self._pick_up_strays,
-                self._keep_leases,
-                self._hear_others,
-                self._remove_old,
-            )
-            chores = [group.create_task(_again_if_broken(watch)) for watch in watches]
-            # what a crash left behind is claimed before anybody reads it: a replay leaves out what it cut
-            await self._recovered.wait()
-            ready.set()
-            await self._stopping.wait()
-            for task in (*chores, *self._tasks.values()):
-                task.cancel()
-        await self._unless_store_is_down(self._leases.hand_over(self._unfinished))
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                self._works.open(group)
+                await self._serve(group, ready)
+        finally:
+            self._works.close()
+        if self._kit.store.is_shared:
+            await self._unless_store_is_down(self._leases.hand_over(self._works.unfinished))
 
     def launch(self, run: Run, *, hold_for: float) -> None:
         """Advances a run that is claimed for this process, in a task of its own."""
-        assert self._group is not None, "a worker launches runs while it serves"
         hold = Hold(self._kit, run.run_id, seconds=0.0 if self._stopping.is_set() else hold_for)
-        self._leases.hold(run)
-        task = self._group.create_task(self._advance(run, hold))
-        self._tasks[run.run_id] = task
-        self._holds[run.run_id] = hold
+        self._works.begin(loop.Work(self._kit, self._pen(run), hold))
 
     def launch_if_stored(self, run: Run) -> None:
         """For a run whose beginning nobody waited for: stored or not, it is not left half begun."""
@@ -133,26 +118,13 @@ class Worker:
         orphan = self._orphans.get(run.run_id)
         if orphan is not None and await orphan.saved():
             return True
-        if run.run_id in self._tasks:
-            return await self._let_go(run.run_id)
+        if run.run_id in self._works:
+            return await self._works.let_go(run.run_id)
         return await ask_holder(self._kit.store, run)
-
-    async def _let_go(self, run_id: str) -> bool:
-        task, pen = self._tasks.get(run_id), self._pens.get(run_id)
-        if task is None:
-            return True
-        task.cancel()
-        # a tool that will not be cancelled must not hold up whoever wants its run to end
-        await asyncio.wait([task], timeout=LET_GO_SEC)
-        return pen is None or pen.is_stored
 
     async def drain(self, seconds: float) -> None:
         """Parks what is held and lets what works come to its end, for so long."""
-        for hold in list(self._holds.values()):
-            hold.give_up()
-        tasks = list(self._tasks.values())
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
+        await self._works.drain(seconds)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -175,11 +147,29 @@ class Worker:
                 break
         return taken
 
+    async def _serve(self, group: asyncio.TaskGroup, ready: asyncio.Event) -> None:
+        watches = (
+            self._watch_deadlines,
+            self._wake_parked,
+            self._pick_up_strays,
+            self._keep_leases,
+            self._hear_others,
+            self._remove_old,
+        )
+        chores = [group.create_task(_again_if_broken(watch)) for watch in watches]
+        # what a crash left behind is claimed before anybody reads it: a replay leaves out what it cut
+        await self._recovered.wait()
+        ready.set()
+        await self._stopping.wait()
+        self._works.end()
+        for chore in chores:
+            chore.cancel()
+
     async def _find_strays(self) -> list[Run]:
         """Some that this worker does not know yet, if there are any behind those that it does."""
         skip = set(self._left_alone)
         while found := await self._kit.store.stray_runs(limit=PAGE, skip=skip, reserve_sec=RESERVE_SEC):
-            strays = [run for run in found if run.run_id not in self._tasks]
+            strays = [run for run in found if run.run_id not in self._works]
             if strays:
                 return strays
             skip.update(run.run_id for run in found)
@@ -263,23 +253,23 @@ class Worker:
         lost = await self._leases.renew()
         for run_id in lost:
             log.warning("run %s was taken over by another worker", run_id)
-        await together(lost, self._let_go)
+        await together(lost, self._works.let_go)
 
     async def _hear_others(self) -> None:
         await hear_others(self._kit.store, let_go=self._let_go_for_another, check=self._check_claim)
 
     async def _let_go_for_another(self, run_id: str) -> None:
-        if run_id in self._tasks and await self._let_go(run_id):
+        if run_id in self._works and await self._works.let_go(run_id):
             self._kit.store.hub.tell_others(freed(run_id), run_id)
 
     async def _check_claim(self, run_id: str) -> None:
         """Another process took a run: if it is one of ours, the work on it here is in vain."""
-        pen = self._pens.get(run_id)
-        if pen is None:
+        work = self._works.get(run_id)
+        if work is None:
             return
-        now = await self._kit.store.get_run(pen.run.owner, run_id)
-        if now is None or now.fence != pen.run.fence:
-            await self._let_go(run_id)
+        now = await self._kit.store.get_run(work.log.run.owner, run_id)
+        if now is None or now.fence != work.log.run.fence:
+            await self._works.let_go(run_id)
 
     async def _remove_old(self) -> None:
         """Now and then, what has been kept for long enough; not at once, when a server has just started."""
@@ -303,39 +293,36 @@ class Worker:
         log.log(logging.DEBUG if self._is_away else logging.WARNING, said, *about)
         self._is_away = True
 
-    async def _advance(self, run: Run, hold: Hold) -> None:
+    async def _advance(self, work: loop.Work) -> None:
         """The outermost guard of a run: whatever breaks in it ends this run and no other."""
-        pen = self._pens[run.run_id] = self._pen(run)
+        pen, rest = work.log, None
+        run_id = pen.run.run_id
         try:
-            await loop.run(loop.Work(self._kit, pen, hold))
+            rest = await loop.run(work)
         except LostClaim as error:
             log.info("%s", error)
         except StoreDown as error:
-            self._say_away("run %s waits for the store: %s", run.run_id, error)
-            self._orphans[run.run_id] = pen
+            self._say_away("run %s waits for the store: %s", run_id, error)
+            self._orphans[run_id] = pen
         except Exception:
-            log.exception("run %s broke", run.run_id)
+            log.exception("run %s broke", run_id)
             await pen.close()
-            ended = self._give_up(run, break_off(self._kit, pen.run, _BROKEN))
+            ended = self._give_up(pen.run, break_off(self._kit, pen.run, _BROKEN))
             if not await self._unless_store_is_down(ended):
-                self._orphans[run.run_id] = pen
+                self._orphans[run_id] = pen
         finally:
-            if not pen.run.active:
-                # of a parked run, this may be the wish of an answer that is just coming in
-                self.forget(run.run_id)
-            try:
-                await pen.close()
-            finally:
-                # whoever wants the run may ask again while the last words are being stored
-                self._drop(run, pen)
+            if rest is not Rest.HELD or not self._works.hold(work):
+                await self._leave(work)
 
-    def _drop(self, run: Run, pen: RunLog) -> None:
-        """Nobody works on the run here any more."""
-        if self._tasks.get(run.run_id) is asyncio.current_task():
-            del self._tasks[run.run_id], self._holds[run.run_id], self._pens[run.run_id]
-        self._leases.drop(run)
-        if self.stopped and pen.run.active and self._kit.store.is_shared:
-            self._unfinished.append(pen.run)
+    async def _leave(self, work: loop.Work) -> None:
+        if not work.log.run.active:
+            # of a parked run, this may be the wish of an answer that is just coming in
+            self.forget(work.hold.run_id)
+        try:
+            await work.log.close()
+        finally:
+            # whoever wants the run may ask again while the last words are being stored
+            self._works.drop(work)
 
     async def _give_up(self, run: Run, ending: Awaitable[bool]) -> None:
         """For a run that broke: it ends. One that cannot even end is said once and never looked at again."""

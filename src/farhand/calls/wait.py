@@ -1,11 +1,12 @@
-"""The one wait: sleep until calls are settled or the time is up.
+"""The one wait: until nothing in a run waits for a person or a far hand, or the time is up.
 
 Subscribe first, then read the record; every sleep ends in another look, so a lost notification costs at
-most one re-check. No task and no timer per waiting call.
+most one re-check. Whoever waits is a record: no task, no coroutine and no timer per waiting call.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from farhand.core.call import Call, Phase
@@ -13,60 +14,146 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.errors import ShuttingDown
 from farhand.store.base import Store
-from farhand.store.hub import Watch, freed
+from farhand.store.hub import freed
 
 JUST_STORED_SEC = 0.5
 """For so long nobody doubts that what was stored a moment ago is how things are."""
 
+Wake = Callable[[str], None]
+"""Is told the run that has something to do."""
 
-async def settled(
-    store: Store, run: Run, *, patient: Callable[[], float], calls: dict[str, Call] | None = None
-) -> Run | None:
-    """The run once nothing in it waits for a person or a far hand; None when patience is at an end.
 
-    `patient` says how many seconds to sleep at most before it is asked again; none means: give up. With
-    `calls`, run and calls are as the caller has just stored them: the record is looked at only if nothing is
-    heard for a moment, and what is heard of these calls is kept in there.
+class Wait:
+    """Of one run: `listen`, then look at what is `settled`, then `sleep`; again when woken, until its `end`.
+
+    What is told meanwhile is noted, asleep or not. Whoever derives from it says for how long it is patient.
     """
-    with store.hub.watch(freed(run.run_id), *(calls or ())) as watch:
-        now: Run | None = run
-        recheck = JUST_STORED_SEC
-        if calls is None:
-            now, recheck = await store.get_run(run.owner, run.run_id), store.hub.recheck
-        while True:
-            if now is None or now.blockers == 0 or now.fence != run.fence:
-                return now
-            seconds = patient()
-            if seconds <= 0:
+
+    __slots__ = (
+        "_calls",
+        "_look_at",
+        "_nap",
+        "_run",
+        "_slot",
+        "_store",
+        "_topic",
+        "_wake",
+        "listens",
+        "lost",
+        "run_id",
+    )
+
+    def __init__(self, store: Store, run_id: str) -> None:
+        self.run_id = run_id
+        self.listens = False
+        self.lost = False
+        """Whether something was told that only the record knows."""
+        self._store = store
+        self._run: Run | None = None
+        self._calls: list[Call] = []
+        self._look_at = self._nap = 0.0
+        self._topic = ""
+        self._slot: int | None = None
+        self._wake: Wake | None = None
+
+    def left(self) -> float:
+        """How many seconds to sleep at most before this is asked again; none means: give up."""
+        raise NotImplementedError
+
+    def is_patient(self) -> bool:
+        """Asked before each sleep."""
+        self._nap = self.left()
+        return self._nap > 0
+
+    def listen(self, run: Run, calls: Sequence[Call]) -> None:
+        """Run and calls are as they were stored a moment ago: the record is looked at only if nothing is
+        heard for a while."""
+        hub = self._store.hub
+        self._run, self._calls, self.lost = run, list(calls), False
+        self._look_at = asyncio.get_running_loop().time() + min(JUST_STORED_SEC, hub.recheck)
+        self.listens = True
+        self._topic = freed(self.run_id)
+        hub.add(self._topic, self)
+        for call in calls:
+            hub.add(call.call_id, self)
+
+    async def settled(self) -> Run | None:
+        """The run as it is now: it may wait still, or be gone."""
+        assert self._run is not None, "a wait listens before it looks"
+        now: Run | None = self._run
+        if self.lost:
+            self.lost = False
+            self._look_at = asyncio.get_running_loop().time() + self._store.hub.recheck
+            now = await self._store.get_run(self._run.owner, self.run_id)
+        return now
+
+    def told(self) -> list[Call] | None:
+        """The calls, if how they went was told."""
+        for call in self._calls:
+            if call.blocks:
                 return None
-            recheck = min(recheck, store.hub.recheck)
-            await watch.wait(min(seconds, recheck))
-            if seconds < recheck and not watch.news and not watch.lost:
-                # patience alone is asked again: the record was looked at a moment ago
-                recheck -= seconds
-                continue
-            recheck = store.hub.recheck
-            now = _heard(watch, now, {} if calls is None else calls)
-            if now is None:
-                now = await store.get_run(run.owner, run.run_id)
+        return self._calls
 
+    def sleep(self, wake: Wake) -> None:
+        """`wake` is called, once, as soon as there is something to do."""
+        self._wake = wake
+        if self.lost or (self._run is not None and self._run.blockers == 0):
+            self.wake()
+        elif self._slot is None:
+            self._set_alarm()
 
-def _heard(watch: Watch, run: Run, calls: dict[str, Call]) -> Run | None:
-    """The run by what was told of it and its calls; None if only the record knows."""
-    news = list(watch.news)
-    watch.news.clear()
-    if watch.lost or not news:
-        watch.lost = False
-        return None
-    for item in news:
+    def end(self) -> None:
+        """Nobody is waited for any more."""
+        if not self.listens:
+            return
+        hub = self._store.hub
+        hub.remove(self._topic, self)
+        for call in self._calls:
+            hub.remove(call.call_id, self)
+        if self._slot is not None:
+            hub.alarms.drop(self, self._slot)
+        self.listens = False
+        self._run, self._calls, self._slot, self._wake = None, [], None, None
+
+    def tell(self, item: object) -> None:
+        """What the hub has to say."""
         if isinstance(item, Call):
-            calls[item.call_id] = item
-        elif isinstance(item, Run) and item.last_seq >= run.last_seq:
-            run = item
+            # that nothing is left to wait for is told of the run
+            self._note(item)
+            return
+        if isinstance(item, Run) and self._run is not None and item.last_seq >= self._run.last_seq:
+            self._run = item
         else:
             # one that is older was read before what this side has written since
-            return None
-    return run
+            self.lost = True
+        self.wake()
+
+    def wake(self) -> None:
+        wake, self._wake = self._wake, None
+        # when the process is about to stop, nobody goes on
+        if wake is not None and not self._store.hub.closed:
+            wake(self.run_id)
+
+    def ring(self, now: float) -> None:
+        """The time has come for which an alarm was set. Mostly patience alone is asked again: the record was
+        looked at a moment ago."""
+        self._slot = None
+        if self._wake is None:
+            return
+        self.lost = self.lost or now >= self._look_at
+        if self.lost or not self.is_patient():
+            self.wake()
+        else:
+            self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        until = min(asyncio.get_running_loop().time() + self._nap, self._look_at)
+        self._slot = self._store.hub.alarms.set(self, until)
+
+    def _note(self, moved: Call) -> None:
+        for index, call in enumerate(self._calls):
+            if call.call_id == moved.call_id:
+                self._calls[index] = moved
 
 
 async def answered(store: Store, run: Run, calls: Sequence[Call], *, patient: Callable[[], float]) -> bool:

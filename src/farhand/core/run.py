@@ -39,7 +39,7 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
     blockers: int = 0
     started_at: float
     hold_for: float = 0.0
-    """How long it keeps its coroutine at a pause, as it was started; 0 if a pause ends the response."""
+    """How long it is held at a pause, as it was started; 0 if a pause ends the response."""
     ended_at: float | None = None
     error: str | None = None
 

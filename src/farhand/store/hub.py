@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from farhand.core.principal import Owner
 from farhand.store.alarms import SLOT_SEC, Alarms
@@ -62,6 +62,19 @@ def feed_of(owner: Owner) -> str:
 
 def is_feed(topic: str) -> bool:
     return topic.startswith(FEED)
+
+
+class Listener(Protocol):
+    """Whoever listens to a topic: none of these may wait or raise."""
+
+    lost: bool
+    """Something is new that was not told: the record has it."""
+
+    def tell(self, item: object) -> None: ...
+
+    def wake(self) -> None:
+        """There is something to look at, or to go for."""
+        ...
 
 
 class Watch:
@@ -166,7 +179,7 @@ class Hub:
         self.closed = False
         self.tell_others = aside or (lambda topic, item: None)
         self.alarms = Alarms()
-        self._watches: dict[str, tuple[Watch, ...]] = {}
+        self._watches: dict[str, tuple[Listener, ...]] = {}
         self.elsewhere = Elsewhere()
 
     def watch(self, *topics: str, limit: int = 256) -> Watch:
@@ -206,10 +219,10 @@ class Hub:
         """The runs that somebody reads in this process."""
         return [topic for topic in self._watches if topic.startswith("run_")]
 
-    def add(self, topic: str, watch: Watch) -> None:
+    def add(self, topic: str, watch: Listener) -> None:
         self._watches[topic] = (*self._watches.get(topic, ()), watch)
 
-    def remove(self, topic: str, watch: Watch) -> None:
+    def remove(self, topic: str, watch: Listener) -> None:
         left = tuple([each for each in self._watches[topic] if each is not watch])
         if left:
             self._watches[topic] = left

@@ -101,10 +101,10 @@ class Stage:
         return Position((await self.stored(run)).last_seq)
 
     async def idle(self) -> None:
-        """Until no run has a task here."""
+        """Until no run is worked on or held here."""
 
         async def nothing_runs() -> bool:
-            return not self.farhand.worker._tasks
+            return not self.farhand.worker._works
 
         await comes_true(nothing_runs)
 

@@ -48,7 +48,7 @@ async def test_words_of_a_run_that_was_taken_over_have_the_numbers_of_the_journa
     on = await stage(_two_steps(OPEN), open_url)
     run = await on.say("go", hold_for=30.0)
     await on.told(run, CallOpened)
-    await on.farhand.worker._let_go(run.run_id)
+    await on.farhand.worker._works.let_go(run.run_id)
     _answer_after(on, monkeypatch, look, when=lambda: True)
     assert await on.farhand.worker._bring_back(await on.stored(run), held_here=True)
     await _check_numbers(on, run)

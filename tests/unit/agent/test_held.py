@@ -1,0 +1,152 @@
+"""A run that is held is a record: it has no task until there is something to do, and everybody finds it."""
+
+from __future__ import annotations
+
+import pytest
+
+from farhand.agent.endings import STOPPED_BY_USER
+from farhand.core.event import CallOpened, CallSettled, RunFinished, RunParked, StepFinished
+from farhand.core.outcome import Cancelled, Success
+from farhand.core.principal import LOCAL
+from farhand.core.run import Run, RunState
+from farhand.core.settings import Patience, Settings
+from farhand.models.scripted import Ask, Moment, Step
+from farhand.store.hub import freed
+from tests.requirement import requirement
+from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.hands import add, ask_text, open_url
+from tests.unit.agent.stage import THREAD, Stage, comes_true, kinds, text_in
+
+OPEN = Ask("open_url", {"url": "https://example.org"})
+VIEW = Success({"viewKey": "v1"})
+
+
+@requirement("speed:no-task")
+async def test_a_held_run_has_no_task_and_goes_on_when_it_is_answered(stage: MakeStage) -> None:
+    on = await stage([OPEN, OPEN, "Thanks."], open_url)
+    run = await _held(on)
+    after = await on.position(run)
+    await on.answer(await on.open_call(), VIEW)
+    await on.told(run, StepFinished, after=after)
+    await _comes_to_rest(on, run)
+    await on.answer(await on.open_call(), VIEW)
+    events = await on.told(run)
+    assert text_in(events) == "Thanks."
+    assert not {"RunParked", "RunResumed"} & set(kinds(events))
+    await on.idle()
+
+
+@requirement("speed:no-task")
+async def test_one_of_two_answers_gives_a_held_run_nothing_to_do(stage: MakeStage) -> None:
+    on = await stage([[OPEN, Ask("ask_text", {"question": "?"})], _tell], open_url, ask_text)
+    run = await _held(on)
+    await on.answer(await on.open_call("ask_text"), Success("yes"))
+    assert not on.farhand.worker._works._tasks
+    await on.answer(await on.open_call("open_url"), VIEW)
+    assert text_in(await on.told(run)) == "{'viewKey': 'v1'} yes"
+
+
+@requirement("runs:hold")
+async def test_a_held_run_with_a_near_tool_in_its_step_hands_all_results_to_the_model(
+    stage: MakeStage,
+) -> None:
+    on = await stage([[OPEN, Ask("add", {"a": 1, "b": 2})], _tell], open_url, add)
+    run = await on.say("both", hold_for=60)
+    await on.told(run, CallSettled)
+    await _comes_to_rest(on, run)
+    await on.answer(await on.open_call(), VIEW)
+    assert text_in(await on.told(run)) == "{'viewKey': 'v1'} 3"
+
+
+@requirement("runs:stop")
+async def test_a_held_run_is_stopped_like_any_other(stage: MakeStage) -> None:
+    on = await stage([OPEN, "never"], open_url)
+    run = await _held(on)
+    assert await on.farhand.stop(LOCAL, THREAD, STOPPED_BY_USER)
+    assert (await on.told(run))[-1] == RunFinished(RunState.STOPPED, STOPPED_BY_USER, heard=True)
+    assert await on.outcomes(run) == [Cancelled(STOPPED_BY_USER)]
+    _check_forgotten(on, run)
+
+
+@requirement("runs:stop")
+async def test_a_run_that_is_let_go_before_it_could_go_on_is_forgotten(stage: MakeStage) -> None:
+    on = await stage([OPEN, "never"], open_url)
+    run = await _held(on)
+    works = on.farhand.worker._works
+    on.store.hub.tell(freed(run.run_id), None)
+    assert run.run_id in works._tasks, "woken, and not at work yet"
+    assert await works.let_go(run.run_id)
+    _check_forgotten(on, run)
+
+
+@requirement("runs:drain")
+async def test_a_server_that_is_about_to_stop_parks_what_is_held(stage: MakeStage) -> None:
+    on = await stage([OPEN, "never"], open_url)
+    run = await _held(on)
+    await on.farhand.drain(20.0)
+    assert (await on.stored(run)).parked
+    assert isinstance((await on.journal(run))[-1], RunParked)
+    _check_forgotten(on, run)
+
+
+@requirement("runs:drain")
+async def test_a_server_that_stops_at_once_leaves_a_held_run_as_a_crash_would(stage: MakeStage) -> None:
+    on = await stage([OPEN, "Thanks."], open_url)
+    run = await _held(on)
+    on.farhand.worker.stop()
+    assert on.farhand._serving is not None
+    await on.farhand._serving
+    stored = await on.stored(run)
+    assert (stored.waits, stored.parked) == (True, False)
+    await on.answer(await on.open_call(), VIEW)
+    _check_forgotten(on, run)
+
+
+@requirement("runs:hold")
+async def test_a_run_that_nobody_reads_any_more_parks_and_its_record_is_gone(stage: MakeStage) -> None:
+    on = await stage([OPEN, "never"], open_url, settings=Settings(patience=Patience(unread_for=0.05)))
+    run = await on.say("open it", hold_for=600)
+    await on.idle()
+    assert (await on.stored(run)).parked
+    _check_forgotten(on, run)
+
+
+@requirement("runs:hold")
+@pytest.mark.parametrize("shaken", [False, True])
+async def test_a_held_run_looks_at_the_record_if_it_may_have_missed_something(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch, *, shaken: bool
+) -> None:
+    on = await stage([OPEN, "Thanks."], open_url)
+    on.store.hub.recheck = 60.0 if shaken else 0.05
+    run = await _held(on)
+    with monkeypatch.context() as deaf:
+        deaf.setattr(on.store.hub, "tell", lambda topic, item: None)
+        await on.answer(await on.open_call(), VIEW)
+    if shaken:
+        on.store.hub.shake(freed(run.run_id))
+    assert text_in(await on.told(run)) == "Thanks."
+
+
+async def _held(on: Stage) -> Run:
+    run = await on.say("open it", hold_for=60)
+    await on.told(run, CallOpened)
+    await _comes_to_rest(on, run)
+    return run
+
+
+async def _comes_to_rest(on: Stage, run: Run) -> None:
+    async def is_held() -> bool:
+        works = on.farhand.worker._works
+        return run.run_id in works and not works._tasks and on.store.hub.has(freed(run.run_id))
+
+    await comes_true(is_held)
+
+
+def _check_forgotten(on: Stage, run: Run) -> None:
+    assert run.run_id not in on.farhand.worker._works
+    assert not on.farhand.worker._works._tasks
+    assert not on.store.hub.has(freed(run.run_id))
+
+
+def _tell(moment: Moment) -> Step:
+    return " ".join(str(each.output) if each.kind == "success" else each.error for each in moment.last)
