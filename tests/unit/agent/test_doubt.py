@@ -53,10 +53,11 @@ async def test_whoever_brings_a_result_is_told_in_time_and_the_same_again_is_rep
     run = await on.say("go")
     await on.told(run)
     result = Result(call_id=(await on.open_call()).call_id, outcome=Success({"viewKey": "v"}))
-    monkeypatch.setattr(soon, "SOON_SEC", 0.3)
-    await wait_for_replica("ghost")
-    with pytest.raises(StoreDown, match="not said yet whether this was kept"):
-        await on.farhand.desk.settle(LOCAL, result)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(soon, "SOON_SEC", 0.3)
+        await wait_for_replica("ghost")
+        with pytest.raises(StoreDown, match="not said yet whether this was kept"):
+            await on.farhand.desk.settle(LOCAL, result)
     await wait_for_replica("")
     receipts: list[Receipt] = []
 
@@ -77,10 +78,11 @@ async def test_a_message_whose_beginning_is_in_doubt_is_answered_once(
     doubtful: tuple[Stage, Replica], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on, wait_for_replica = doubtful
-    monkeypatch.setattr(soon, "SOON_SEC", 0.3)
-    await wait_for_replica("ghost")
-    with pytest.raises(StoreDown, match="not said yet whether this was kept"):
-        await on.say("go", message_id="m1", hold_for=30.0)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(soon, "SOON_SEC", 0.3)
+        await wait_for_replica("ghost")
+        with pytest.raises(StoreDown, match="not said yet whether this was kept"):
+            await on.say("go", message_id="m1", hold_for=30.0)
     await wait_for_replica("")
 
     async def is_asked() -> bool:

@@ -149,11 +149,11 @@ async def test_a_held_run_that_nobody_reads_parks_early(stage: MakeStage) -> Non
 
 @requirement("runs:hold")
 async def test_a_held_run_that_is_read_does_not_park_early(stage: MakeStage) -> None:
-    on = await stage([OPEN, _tell], open_url, settings=Settings(patience=Patience(unread_for=0.02)))
-    run = await on.say("open it", hold_for=0.5)
+    on = await stage([OPEN, _tell], open_url, settings=Settings(patience=Patience(unread_for=0.4)))
     started = asyncio.get_running_loop().time()
+    run = await on.say("open it", hold_for=1.2)
     await on.told(run, RunParked)
-    assert asyncio.get_running_loop().time() - started >= 0.5
+    assert asyncio.get_running_loop().time() - started >= 1.2
 
 
 @requirement("runs:hold")

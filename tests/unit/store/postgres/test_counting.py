@@ -13,7 +13,7 @@ from farhand.testing import FakeClock
 from farhand.testing.store_laws.given import Given
 from tests.requirement import requirement
 
-SLOW = "(SELECT count(*) FROM pg_sleep(0.4)) - 1 +"
+SLOW = "(SELECT count(*) FROM pg_sleep(2)) - 1 +"
 
 
 @requirement("cli:purge-much")
@@ -22,8 +22,8 @@ async def test_a_dry_run_counts_for_longer_than_a_statement_may_take(
 ) -> None:
     await settled(given)
     monkeypatch.setattr(purge, "COUNT_OLD", purge.COUNT_OLD.replace("SELECT", f"SELECT {SLOW}", 1))
-    monkeypatch.setattr(line, "_SETTINGS", {**line._SETTINGS, "statement_timeout": "100"})
-    monkeypatch.setattr(line, "COMMAND_SEC", 0.2)
+    monkeypatch.setattr(line, "_SETTINGS", {**line._SETTINGS, "statement_timeout": "500"})
+    monkeypatch.setattr(line, "COMMAND_SEC", 1.0)
     counted = await purge_store(given.store, older_than_sec=0.0, dry_run=True)
     assert (counted.calls, counted.dry_run) == (3, True)
 

@@ -13,6 +13,7 @@ from farhand.errors import StoreDown
 from farhand.store.base import Committed, InsertThread, SwapCall, WriteRun
 from farhand.store.hub import freed
 from farhand.store.postgres import PostgresStore
+from farhand.store.postgres import line as line_module
 from farhand.store.postgres.line import Line, connect
 from farhand.store.postgres.place import place_of
 from farhand.testing import FakeClock
@@ -175,7 +176,6 @@ async def test_a_database_that_is_killed_and_started_again_is_used_again(clock: 
 async def test_behind_a_commit_that_does_not_end_all_are_sent_away_until_the_database_says_what_became_of_it(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("farhand.store.postgres.line.COMMAND_SEC", 0.5)
     monkeypatch.setattr("farhand.store.postgres.writer.DOUBT_PATIENCE_SEC", 0.2)
     with running_cluster() as cluster:
         address = cluster.address("doubt")
@@ -184,6 +184,8 @@ async def test_behind_a_commit_that_does_not_end_all_are_sent_away_until_the_dat
         run = await given.run()
         await store.check()
         await _wait_for_a_replica(address, "ghost")
+        patience = line_module.COMMAND_SEC
+        monkeypatch.setattr(line_module, "COMMAND_SEC", 0.5)
         write = WriteRun(run_id=run.run_id, events=(TextAdded(0, "once"),))
         first, batch = asyncio.gather(store.commit(write)), store._writer._batch
 
@@ -199,6 +201,7 @@ async def test_behind_a_commit_that_does_not_end_all_are_sent_away_until_the_dat
             await store.check()
         assert not first.done(), "it may be kept, or not"
         assert caplog.text.count("is not known yet") == 1
+        monkeypatch.setattr(line_module, "COMMAND_SEC", patience)
         await _wait_for_a_replica(address, "")
         [answer] = await asyncio.wait_for(first, WITHIN_SEC)
         assert isinstance(answer, Committed)
