@@ -155,7 +155,8 @@ def _what_is_small(names: list[str]) -> str:
     left_out = ", ".join(f"P{int(name[1:])}" for name in NUMBERS if name not in names)
     return (
         f"A quick look: left out are {left_out or 'none'}; rounds of {SMALL.seconds:g} s, and a tenth of the"
-        " calls, streams and words of a whole run. Nothing is written."
+        " calls, streams and words of a whole run, the memory of parked calls in one round instead of three."
+        " Nothing is written."
     )
 
 

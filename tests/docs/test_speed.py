@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench import __main__ as program
-from bench import costs, counts, kept, p10, parts
+from bench import costs, counts, kept, p07, p10, parts
 from bench.faults import in_words
 from bench.picture import draw
 from bench.table import Effort, Line, judged, printed
@@ -205,3 +205,22 @@ def test_without_valgrind_the_counts_say_so_in_one_line(monkeypatch: pytest.Monk
     monkeypatch.setattr(counts, "make_trips", no_trips)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert counts.counted(Effort()).splitlines()[-1] == counts.NO_VALGRIND
+
+
+@requirement("speed:judged")
+def test_the_memory_of_parked_calls_has_rounds_only_where_it_has_a_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parked: list[list[int]] = []
+
+    def look(counts: list[int]) -> dict[str, float]:
+        parked.append(counts)
+        return {str(count): 0.0 for count in counts} | {"growth": 1.0}
+
+    monkeypatch.setattr(p07, "_parked", look)
+    whole = p07._memory(Effort())
+    assert (whole.ok, len(parked)) == (True, 3)
+    parked.clear()
+    small = p07._memory(program.SMALL)
+    assert (small.ok, len(parked)) == (None, 1)
+    assert "one round, no verdict" in small.detail
