@@ -2,7 +2,7 @@
 and whoever answers is told when the peer has left.
 
 The server below reads heads of any size for as long as they take; a few thousand slow ones would be its end.
-Must not know what is asked.
+It also makes room for what most connections never need (`lean.py`). Must not know what is asked.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from farhand.cli.lean import Pipeline, Signal
 from farhand.wire.line import EXTENSION, Left
 
 HEAD_BYTES = 64 * 1024
@@ -25,6 +26,9 @@ _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0
 
 
 class Connection(HttpToolsProtocol):
+    # beside the names of the server below: a dictionary of more than thirty shares them with no other
+    __slots__ = ("_extensions", "_in_head", "_is_lost", "_left", "_piece", "_seen", "_timer")
+
     def __init__(
         self,
         config: Config,
@@ -34,6 +38,8 @@ class Connection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        # a double-ended queue by its type, of which this much is used
+        self.pipeline = Pipeline()  # type: ignore[assignment]
         self._in_head = True
         self._piece = 0
         self._seen = 0
@@ -45,6 +51,8 @@ class Connection(HttpToolsProtocol):
     # the server below narrows the same argument
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # an event by its type; its only other user is the class that made it
+        self.flow._is_writable_event = Signal(is_set=True)  # type: ignore[assignment]  # noqa: SLF001
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -84,7 +92,11 @@ class Connection(HttpToolsProtocol):
         self._stop_waiting()
         if self._seen > HEAD_BYTES:
             self._check_size()
+        before: RequestResponseCycle | None = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before:
+            # nobody waits for it yet: its task begins in the next turn of the loop
+            self.cycle.message_event = Signal()  # type: ignore[assignment]
 
     def on_response_complete(self) -> None:
         self._left = None
