@@ -33,6 +33,8 @@ SETTINGS = {
 }
 SILENCE_SEC = 3.0
 STARTS = 100
+GONE_WITHIN_SEC = 60.0
+"""A process that was asked to stop is gone within ten seconds of its own time, and the machine is busy."""
 
 
 class Server:
@@ -66,6 +68,16 @@ class Server:
             process = self._there()
             process.kill()
             await process.wait()
+            await self.start()
+        return 1
+
+    async def replace(self) -> int:
+        """As a deployment does: asked to stop, with all that is under way, and started again."""
+        async with self._changing:
+            async with asyncio.timeout(GONE_WITHIN_SEC):
+                code = await self.stop()
+            # cut off from its store it has nothing to wait for, and leaves with what it could hand over
+            assert code in (0, 1), f"it ended with {code}:\n{self.errors[-2000:]}"
             await self.start()
         return 1
 
@@ -121,6 +133,15 @@ def process_faults(each: list[Server], dice: random.Random, *, stopped_for: floa
         return await dice.choice(each).freeze(dice.uniform(0.05, stopped_for))
 
     return [Fault("kill", kill), Fault("stop", stop)]
+
+
+def deployments(each: list[Server], dice: random.Random) -> list[Fault]:
+    """A lane of its own: what is handed over meets whatever else breaks."""
+
+    async def replace() -> int:
+        return await dice.choice(each).replace()
+
+    return [Fault("asked-to-stop", replace)]
 
 
 def _client(line: FaultProxy) -> httpx2.AsyncClient:

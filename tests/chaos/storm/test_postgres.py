@@ -1,4 +1,4 @@
-"""Random faults on three workers and one database: kills, stops, restarts of the database, and broken lines.
+"""Random faults on three workers and one database: kills, stops, deployments, restarts and broken lines.
 
 Clients ask whichever worker they like, and every worker has its own line to the database, which breaks, too.
 """
@@ -15,7 +15,7 @@ import pytest
 from tests.chaos.fault_proxy import FaultProxy
 from tests.chaos.storm.director import SEED, Fault, line_faults
 from tests.chaos.storm.play import judge, play
-from tests.chaos.storm.servers import process_faults, servers
+from tests.chaos.storm.servers import deployments, process_faults, servers
 from tests.postgres import Cluster, running_cluster
 from tests.requirement import requirement
 
@@ -25,6 +25,7 @@ WORKERS = 3
 @pytest.mark.storm
 @pytest.mark.timeout(1800)
 @requirement("chaos:storm-postgres")
+@requirement("chaos:storm-asked-to-stop")
 async def test_nothing_is_lost_doubled_or_untrue_on_three_workers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -41,6 +42,7 @@ async def test_nothing_is_lost_doubled_or_untrue_on_three_workers(
                 line_faults([*there.lines, *lines], dice),
                 # longer than a lease: somebody else goes on meanwhile
                 process_faults(there.each, dice, stopped_for=1.5),
+                deployments(there.each, dice),
                 [restart_of(cluster)],
             ]
             played = await play(there, lanes, dice)
