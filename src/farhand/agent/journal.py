@@ -200,6 +200,8 @@ class RunLog:
             self._words_told_at = now
         if entries is not None:
             entries += told
+            if told:
+                self._store.hub.tell_rest(self.run.run_id, entries)
         elif told:
             self._store.hub.tell(self.run.run_id, told)
 

@@ -127,6 +127,11 @@ class Watch:
         if self._sleeper is not None:
             self.wake()
 
+    def has(self, item: object) -> bool:
+        """Whether this very item is among the news."""
+        news = self.news
+        return bool(news) and (news[-1] is item or any(each is item for each in news))
+
     def wake(self) -> None:
         sleeper, self._sleeper = self._sleeper, None
         if sleeper is not None and not sleeper.done():
@@ -188,6 +193,13 @@ class Hub:
     def tell(self, topic: str, item: object) -> None:
         for watch in self._watches.get(topic, ()):
             watch.tell(item)
+
+    def tell_rest(self, topic: str, item: object) -> None:
+        """What was told before it was filled: whoever has it still sees it; who was awake and looked, or came
+        since, is told now."""
+        for watch in self._watches.get(topic, ()):
+            if not isinstance(watch, Watch) or not watch.has(item):
+                watch.tell(item)
 
     def close(self) -> None:
         """Wakes every watcher, to go: the process is about to stop."""

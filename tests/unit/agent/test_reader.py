@@ -295,6 +295,28 @@ async def test_a_promise_of_words_that_is_not_kept_wakes_nobody_for_good(store: 
         assert waiting.result() == [Entry(2, TextAdded(0, "stored"), store.now())]
 
 
+@requirement("streams:heard-once")
+async def test_a_reader_that_looks_before_promised_words_are_there_is_told_them_all_the_same(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "WORDS_SEC", 0.0)
+    monkeypatch.setattr(journal, "JOIN_FOR_SEC", PATIENCE_SEC)
+    run = await _journal(store, RunStarted("t1"), state=RunState.RUNNING)
+    async with asyncio.TaskGroup() as group:
+        log = journal.RunLog(store, run, group)
+        with Reader(store, LOCAL, run.run_id) as reading:
+            await reading.next(1)
+            log.say(TextAdded(0, "one "))
+            heard = await reading.next(PATIENCE_SEC) or []
+            log.say(TextAdded(0, "two "))
+            # awake in this very moment, as after a look at the record
+            heard += await reading.next(PATIENCE_SEC) or []
+            log.say(TextAdded(1, "three"))
+            heard += await reading.next(PATIENCE_SEC) or []
+        await log.saved()
+    assert text_in([entry.event for entry in heard]) == "one two three"
+
+
 @requirement("streams:resume")
 async def test_a_reader_of_a_run_that_is_not_there_or_not_its_own_ends_at_once(store: Store) -> None:
     run = await _journal(store, RunStarted("t1"), DONE)
