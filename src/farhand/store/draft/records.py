@@ -51,6 +51,11 @@ def call_if_there(row: Columns) -> Call | None:
     return _call_of(row[0][0]) if row[0] else None
 
 
+def calls_in(row: Columns) -> list[Call]:
+    """Of a list of bodies."""
+    return [_call_of(body) for body in row[0]]
+
+
 def messages_of(row: Columns) -> list[Message]:
     """Of a list of bodies."""
     return [_message_of(body) for body in row[0]]
@@ -58,6 +63,11 @@ def messages_of(row: Columns) -> list[Message]:
 
 def body_of_tool(row: Columns) -> Tool:
     return _tool_of(row[0])
+
+
+def tool_if_there(row: Columns) -> Tool | None:
+    """Of a list of one body or none."""
+    return _tool_of(row[0][0]) if row[0] else None
 
 
 def body_of_client(row: Columns) -> Client:
@@ -103,6 +113,11 @@ def run_of(row: Columns) -> Run:
         ended_at=row[14],
         error=row[15],
     )
+
+
+def run_if_there(row: Columns) -> Run | None:
+    """Of a list of one run's columns, or none."""
+    return run_of(row[0][0]) if row[0] else None
 
 
 def named_run_of(row: Columns) -> tuple[str, Run | None]:

@@ -21,7 +21,7 @@ UNDER_WAY = 2
 """Statements of one kind: with more of them, fewer would have company."""
 
 R = TypeVar("R")
-_Asked: TypeAlias = tuple[tuple[str, ...], asyncio.Future[R]]
+_Asked: TypeAlias = tuple[tuple[str | None, ...], asyncio.Future[R]]
 
 
 class AtOnce(Generic[R]):
@@ -35,7 +35,7 @@ class AtOnce(Generic[R]):
         self._under_way = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def read(self, *key: str) -> R:
+    async def read(self, *key: str | None) -> R:
         waiter: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._asked.append((key, waiter))
         if len(self._asked) == 1 and self._under_way < UNDER_WAY:

@@ -35,7 +35,12 @@ MESSAGES = f"""
     {_EACH_ASKED}
 """  # noqa: S608
 
-RUN = ANY_RUN + _OWN + " AND run_id = $3"
+RUN = f"""
+    SELECT ARRAY(
+        SELECT ROW({RUN_COLUMNS}) FROM runs
+        WHERE tenant = asked.tenant AND subject = asked.subject AND run_id = asked.id)
+    {_EACH_ASKED}
+"""  # noqa: S608
 
 LAST_RUN = ANY_RUN + _OWN + " AND thread_id = $3 ORDER BY run_no DESC LIMIT 1"
 
@@ -70,10 +75,15 @@ ASKING = "SELECT body FROM calls WHERE tenant = $1 AND subject = $2 AND approval
 REQUESTED = "SELECT body FROM calls WHERE tenant = $1 AND subject = $2 AND request_id = $3"
 
 CALLS_OF_RUN = """
-    SELECT body FROM calls
-    WHERE tenant = $1 AND subject = $2 AND run_no = (SELECT run_no FROM runs WHERE run_id = $3)
-        AND ($4::bigint IS NULL OR step = $4)
-    ORDER BY call_no
+    SELECT ARRAY(
+        SELECT body FROM calls
+        WHERE tenant = asked.tenant AND subject = asked.subject
+            AND run_no = (SELECT run_no FROM runs WHERE run_id = asked.id)
+            AND (asked.step IS NULL OR step = asked.step::bigint)
+        ORDER BY call_no)
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
+        WITH ORDINALITY AS asked (tenant, subject, id, step, place)
+    ORDER BY place
 """
 
 OPEN_CALLS = """
@@ -99,7 +109,10 @@ CLIENTS = """
     ORDER BY tenant, subject, client_id
 """
 
-TOOL = "SELECT body FROM tools WHERE version = $1"
+TOOL = """
+    SELECT ARRAY(SELECT body FROM tools WHERE version = asked.version)
+    FROM unnest($1::text[]) WITH ORDINALITY AS asked (version, place) ORDER BY place
+"""
 
 EVENTS = """
     SELECT seq, events.body, at FROM events JOIN runs USING (run_no)

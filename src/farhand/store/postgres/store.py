@@ -21,8 +21,8 @@ from farhand.store.base import Commit, Due, Old, Write
 from farhand.store.draft.records import (
     body_of_call,
     body_of_thread,
-    body_of_tool,
     call_if_there,
+    calls_in,
     client_if_readable,
     due_of,
     entry_of,
@@ -30,8 +30,10 @@ from farhand.store.draft.records import (
     named_run_of,
     news_of,
     number_of,
+    run_if_there,
     run_of,
     span_of,
+    tool_if_there,
 )
 from farhand.store.hub import Hub
 from farhand.store.postgres import sql
@@ -66,6 +68,9 @@ class PostgresStore:
         self.files = PostgresFiles(self._lines)
         self.streams = PostgresStreams(self._lines, hours)
         self._messages = AtOnce(self._lines, sql.MESSAGES, messages_of)
+        self._tool = AtOnce(self._lines, sql.TOOL, tool_if_there)
+        self._run = AtOnce(self._lines, sql.RUN, run_if_there)
+        self._calls_of = AtOnce(self._lines, sql.CALLS_OF_RUN, calls_in)
         self._call = AtOnce(self._lines, sql.CALL, call_if_there)
         self._count_open = AtOnce(self._lines, sql.COUNT_OPEN, number_of)
         self._tools: dict[str, Tool] = {}
@@ -105,7 +110,7 @@ class PostgresStore:
         return await self._messages.read(*_key(owner), thread_id)
 
     async def get_run(self, owner: Owner, run_id: str) -> Run | None:
-        return await self._lines.one(sql.RUN, (*_key(owner), run_id), run_of)
+        return await self._run.read(*_key(owner), run_id)
 
     async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
         return await self._lines.one(sql.LAST_RUN, (*_key(owner), thread_id), run_of)
@@ -120,7 +125,7 @@ class PostgresStore:
         return await self._lines.one(sql.ASKING, (*_key(owner), approval_id), body_of_call)
 
     async def calls_of(self, owner: Owner, run_id: str, step: int | None = None) -> list[Call]:
-        return await self._lines.many(sql.CALLS_OF_RUN, (*_key(owner), run_id, step), body_of_call)
+        return await self._calls_of.read(*_key(owner), run_id, None if step is None else str(step))
 
     async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
         return await self._lines.many(sql.OPEN_CALLS, (*_key(owner), thread_id), body_of_call)
@@ -146,7 +151,7 @@ class PostgresStore:
         # a version never changes, so a copy at hand is as good as the record
         tool = self._tools.get(version)
         if tool is None:
-            tool = await self._lines.one(sql.TOOL, (version,), body_of_tool)
+            tool = await self._tool.read(version)
             self._keep_at_hand(version, tool)
         return tool
 

@@ -10,7 +10,7 @@ from farhand.core.call import Call
 from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import InsertThread
 from farhand.store.postgres import PostgresStore, at_once
-from farhand.testing.store_laws.given import ANN, BOB, Given, user_message
+from farhand.testing.store_laws.given import ANN, BOB, OPEN_URL, Given, user_message
 from tests.requirement import requirement
 from tests.statements import counted_statements
 
@@ -42,6 +42,25 @@ async def test_everybody_gets_what_they_asked_for_and_nothing_of_others(
     places = [(ANN, "none"), (ANN, "t1"), (BOB, "t1")]
     assert await asyncio.gather(*(store.messages(*place) for place in places)) == [[], [said], []]
     assert await asyncio.gather(*(store.count_open(*place) for place in places)) == [0, len(calls), 0]
+
+
+@requirement("postgres:at-once")
+async def test_runs_their_calls_and_tools_are_read_together_too(given: Given, calls: list[Call]) -> None:
+    store, run_id = given.store, calls[0].run_id or ""
+    run = await store.get_run(ANN, run_id)
+    assert run is not None
+    with counted_statements() as asked:
+        assert await asyncio.gather(
+            *(store.get_run(owner, each) for owner, each in [(ANN, run_id), (BOB, run_id), (ANN, "?")])
+        ) == [run, None, None]
+        assert await asyncio.gather(*(store.calls_of(ANN, run_id, step) for step in (None, 1, 2))) == [
+            calls,
+            [call for call in calls if call.step == 1],
+            [],
+        ]
+        tools = await asyncio.gather(*(store.get_tool(each) for each in (OPEN_URL.version, "?")))
+        assert tools == [OPEN_URL, None]
+    assert asked == {"run": 1, "calls of run": 1, "tool": 1}
 
 
 @requirement("postgres:at-once")
