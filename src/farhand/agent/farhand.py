@@ -330,8 +330,8 @@ class Farhand:
         """What happens to this owner's runs, calls and clients, after this number."""
         return FeedReader(self.kit.store, owner, after)
 
-    async def _soon(self, work: Awaitable[T]) -> T:
-        return await soon(self.kit.store, work)
+    def _soon(self, work: Awaitable[T]) -> Awaitable[T]:
+        return soon(self.kit.store, work)
 
     def _check_that_it_works(self) -> None:
         if self._serving is not None and self._serving.done():

@@ -61,8 +61,6 @@ class RunLog:
         self._told = 0
         """How many of them readers have been told, all but the last of these wholly."""
         self._telling: asyncio.Handle | None = None
-        self._promised: list[Entry] | None = None
-        """Handed to readers as news, to be filled before they are awake."""
         self._words_told_at = 0.0
         self._next_seq = run.last_seq + 1
         self._flush_at: asyncio.TimerHandle | None = None
@@ -123,7 +121,7 @@ class RunLog:
                     # the model goes on speaking, and its next word must find readers at the end of this one
                     self._tell()
                 # when it has ended, readers are told its last words with the commit
-                self._telling = self._promised = None
+                self._telling = None
             self._cancel_timer()
             said, told = self._spoken, self._told
             self._spoken, self._told = [], 0
@@ -179,30 +177,27 @@ class RunLog:
             return
         self._telling = self._loop.call_soon(self._tell)
         if self._told == len(self._spoken):
-            # more of what readers have the beginning of: they are called now, and hear it in the same turn
-            self._promised = []
-            self._store.hub.tell(self.run.run_id, self._promised)
+            # more of what readers have the beginning of: called now, they are up when it is told
+            self._store.hub.stir(self.run.run_id)
 
     def _tell(self) -> None:
         """Together what was said together."""
-        entries = self._promised
-        self._telling = self._promised = None
+        self._telling = None
         now = self._loop.time()
         if self._flush_at is None:
             self._flush_at = self._loop.call_at(now + JOIN_FOR_SEC, self._flush)
         if not self._is_sure(now):
             return
         first, at = max(0, self._told - 1), self._store.now()
+        told: list[Entry] = []
+        for seq, said in enumerate(self._spoken[first:], self._next_seq + first):
+            rest = said.rest(seq, at)
+            if rest is not None:
+                told.append(rest)
         self._told = len(self._spoken)
-        rest = [said.rest(seq, at) for seq, said in enumerate(self._spoken[first:], self._next_seq + first)]
-        told = [entry for entry in rest if entry is not None]
         if type(self._spoken[-1]) is _Words:
             self._words_told_at = now
-        if entries is not None:
-            entries += told
-            if told:
-                self._store.hub.tell_rest(self.run.run_id, entries)
-        elif told:
+        if told:
             self._store.hub.tell(self.run.run_id, told)
 
     def _flush(self) -> None:

@@ -6,7 +6,7 @@ Who comes too late is told the truth: the outcome the call has. Knows no wire an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -92,10 +92,18 @@ class Desk:
         """All that one message brings, in one transaction: what is accepted of it is accepted together."""
         while True:
             planned: Known = {}
-            verdicts = [await self._plan(owner, item, planned) for item in brought]
-            changes = [verdict for verdict in verdicts if isinstance(verdict, Change)]
+            changes: list[Change] = []
+            receipts: list[Receipt] = []
+            for item in brought:
+                verdict = await self._plan(owner, item, planned)
+                if isinstance(verdict, Change):
+                    planned[verdict.after.call_id] = verdict.after
+                    changes.append(verdict)
+                    receipts.append(Accepted())
+                else:
+                    receipts.append(verdict)
             if await soon(self._store, self._done(changes)):
-                return [Accepted() if isinstance(verdict, Change) else verdict for verdict in verdicts]
+                return receipts
 
     async def take(
         self, owner: Owner, call_id: str, holder: str, *, instead_of: str | None = None
@@ -190,15 +198,11 @@ class Desk:
         ]
         return await self._commit(changes, When.ANY_TIME, *beside)
 
-    async def _plan(self, owner: Owner, item: Brought, planned: Known) -> Change | Receipt:
+    def _plan(self, owner: Owner, item: Brought, planned: Known) -> Coroutine[None, None, Change | Receipt]:
         """What this item would change, after the items before it; or what it is told instead."""
         if isinstance(item, Reply):
-            verdict = await self._plan_reply(owner, item, planned)
-        else:
-            verdict = await self._plan_result(owner, item, planned)
-        if isinstance(verdict, Change):
-            planned[verdict.after.call_id] = verdict.after
-        return verdict
+            return self._plan_reply(owner, item, planned)
+        return self._plan_result(owner, item, planned)
 
     async def _plan_result(self, owner: Owner, result: Result, planned: Known) -> Change | Receipt:
         stored = await self._far_call(owner, result.call_id)

@@ -74,8 +74,10 @@ def is_ref(text: str) -> bool:
 
 def refs_in(value: object) -> tuple[str, ...]:
     """The files that a result refers to, each once, in the order they stand there."""
+    if not isinstance(value, _HOLDERS):
+        return ()
     found: dict[str, None] = {}
-    rest = [value]
+    rest: list[object] = [value]
     while rest and len(found) < REFS_AT_MOST:
         each = rest.pop()
         if isinstance(each, dict):

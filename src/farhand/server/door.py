@@ -47,7 +47,8 @@ class Door:
         self._screen = Screen(origins=allow_origins, hosts=allow_hosts, local=authenticate is None)
         self._key = Key()
         self._strikes = Strikes(failed_per_min)
-        self._good: dict[int, None] = {}
+        self._good: dict[int, Principal] = {}
+        """Credentials that were let in, by their hash, and as whom."""
         self._closed = False
         self.open = False
         """Every program on this machine comes in without the token."""
@@ -154,7 +155,7 @@ class Door:
         if shown not in self._good:
             self._strikes.check(_address(scope), _now())
         try:
-            principal = await self._answer(scope)
+            principal = await self._answer(scope, self._good.get(shown))
         # raised by the hook; one that raises at a wrong credential instead of saying no is guessed at too
         except (SignInNeeded, SignInDown):
             self._note_failed(shown, scope, heads)
@@ -163,7 +164,7 @@ class Door:
             self._note_failed(shown, scope, heads)
             raise SignInNeeded("Sign in first.", hint="The request carries no credential that is valid here.")
         # the count of the address stays: whoever has one good credential could guess others for ever
-        self._remember(shown)
+        self._remember(shown, principal)
         return principal
 
     def _note_failed(self, shown: int, scope: Scope, heads: Heads) -> None:
@@ -171,8 +172,8 @@ class Door:
         if not _CREDENTIALS.isdisjoint(heads):
             self._strikes.add(_address(scope), _now())
 
-    async def _answer(self, scope: Scope) -> Principal | None:
-        """What the hook says, whatever it does."""
+    async def _answer(self, scope: Scope, before: Principal | None = None) -> Principal | None:
+        """What the hook says, whatever it does; `before` is what it said the last time."""
         assert self._authenticate is not None, "asked only where there is a hook"
         try:
             answer = self._authenticate(HTTPConnection(scope))
@@ -190,15 +191,16 @@ class Door:
         except Exception as error:  # noqa: BLE001
             log.error("the authenticate hook raised %s", _named(error))
             raise _hook_failed() from None
-        if answer is None or _is_principal(answer):
+        # what is equal to one that was looked at needs no second look
+        if answer is None or (type(answer) is Principal and answer == before) or _is_principal(answer):
             return answer
         log.error("the authenticate hook answered %s, not a Principal or None", type(answer).__name__)
         raise _hook_failed()
 
-    def _remember(self, shown: int) -> None:
+    def _remember(self, shown: int, principal: Principal) -> None:
         if len(self._good) >= _REMEMBERED and shown not in self._good:
             del self._good[next(iter(self._good))]
-        self._good[shown] = None
+        self._good[shown] = principal
 
     def _port(self, scope: Scope) -> int:
         """The port the cookie is named for: fixed with the first request if nobody set it."""

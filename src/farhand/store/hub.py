@@ -127,10 +127,12 @@ class Watch:
         if self._sleeper is not None:
             self.wake()
 
-    def has(self, item: object) -> bool:
-        """Whether this very item is among the news."""
-        news = self.news
-        return bool(news) and (news[-1] is item or any(each is item for each in news))
+    def stir(self) -> None:
+        """News come in the next turn of the loop, before whoever is called now is up. Should they not, after
+        all, it finds none and sleeps again."""
+        sleeper, self._sleeper = self._sleeper, None
+        if sleeper is not None and not sleeper.done():
+            sleeper.set_result(True)
 
     def wake(self) -> None:
         sleeper, self._sleeper = self._sleeper, None
@@ -194,12 +196,11 @@ class Hub:
         for watch in self._watches.get(topic, ()):
             watch.tell(item)
 
-    def tell_rest(self, topic: str, item: object) -> None:
-        """What was told before it was filled: whoever has it still sees it; who was awake and looked, or came
-        since, is told now."""
+    def stir(self, topic: str) -> None:
+        """Wakes those who sleep, to be told in the next turn of the loop."""
         for watch in self._watches.get(topic, ()):
-            if not isinstance(watch, Watch) or not watch.has(item):
-                watch.tell(item)
+            if isinstance(watch, Watch):
+                watch.stir()
 
     def close(self) -> None:
         """Wakes every watcher, to go: the process is about to stop."""

@@ -20,12 +20,14 @@ SOON_SEC = 8.0
 T = TypeVar("T")
 
 
-async def soon(store: Store, work: Awaitable[T]) -> T:
+def soon(store: Store, work: Awaitable[T]) -> Awaitable[T]:
     """What the work brings. `StoreDown` if that takes too long: what it has asked the store for may be kept
     all the same."""
-    if not store.is_shared:
-        # a store of this process alone is never in doubt
-        return await work
+    # a store of this process alone is never in doubt
+    return _in_time(work) if store.is_shared else work
+
+
+async def _in_time(work: Awaitable[T]) -> T:
     patience = asyncio.timeout(SOON_SEC)
     try:
         async with patience:

@@ -15,7 +15,7 @@ from farhand.core.outcome import canonical
 from farhand.core.tool import Schema, Tool
 from farhand.errors import BadTool
 from farhand.tools.burden import LARGEST_PROGRAM, Burden, burden_of, program_size
-from farhand.tools.check import checker, complaint
+from farhand.tools.check import checker
 from farhand.tools.docstring import cleaned
 from farhand.tools.plain import shortened
 from farhand.tools.subschemas import Subschemas, target_of
@@ -77,7 +77,7 @@ def _complaint(tool: Tool, schema: Schema, value: object) -> str | None:
         # a node of JSON takes two bytes at the least
         if burden.steps * (size // 2) > MOST_STEPS or burden.matching * size > MOST_MATCHING:
             return f"a value of {size} bytes is too large to be checked against the schema of this tool"
-    return complaint(schema, value)
+    return checker(schema).complaint(value)
 
 
 @lru_cache(maxsize=BURDENS_KEPT)

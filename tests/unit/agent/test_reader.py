@@ -281,7 +281,7 @@ async def test_a_reader_that_has_heard_words_is_not_told_when_they_are_stored(st
 
 
 @requirement("streams:heard-once")
-async def test_a_promise_of_words_that_is_not_kept_wakes_nobody_for_good(store: Store) -> None:
+async def test_a_reader_that_was_called_for_nothing_sleeps_on(store: Store) -> None:
     run = await _journal(store, RunStarted("t1"), state=RunState.RUNNING)
     with Reader(store, LOCAL, run.run_id) as reading:
         await reading.next(1)
@@ -289,14 +289,14 @@ async def test_a_promise_of_words_that_is_not_kept_wakes_nobody_for_good(store: 
             waiting = group.create_task(reading.next(PATIENCE_SEC))
             await asyncio.sleep(0)
             # as when what was about to be told is stored in the same moment
-            store.hub.tell(run.run_id, [])
+            store.hub.stir(run.run_id)
             await asyncio.sleep(0)
             await _append(store, TextAdded(0, "stored"))
         assert waiting.result() == [Entry(2, TextAdded(0, "stored"), store.now())]
 
 
 @requirement("streams:heard-once")
-async def test_a_reader_that_looks_before_promised_words_are_there_is_told_them_all_the_same(
+async def test_a_reader_that_is_up_before_the_next_word_is_told_gets_it_all_the_same(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "WORDS_SEC", 0.0)

@@ -337,7 +337,10 @@ class Encoder:
     def encode_events(self, entries: Sequence[Entry]) -> bytes:
         if self._with_ids:
             return b"".join([self._with_id(entry) for entry in entries])
-        return frames(self._with_first(self._chunks.of_entries(entries))) if entries else b""
+        if not entries:
+            return b""
+        told = self._chunks.of_entries(entries)
+        return frames(self._with_first(told) if self._first else told)
 
     def close(self, *, cut: bool) -> bytes:
         return frames(self._with_first(self._chunks.close(cut=cut)))
