@@ -41,13 +41,31 @@ Spoken = StepStarted | ModelDelayed | TextAdded | ReasoningAdded | CallBegun | I
 class RunLog:
     """For whoever holds the claim on the run; only this side appends while the model speaks."""
 
+    __slots__ = (
+        "_flush_at",
+        "_flushing",
+        "_group",
+        "_is_lost",
+        "_is_sure",
+        "_loop",
+        "_next_seq",
+        "_pen",
+        "_promised",
+        "_spoken",
+        "_store",
+        "_telling",
+        "_told",
+        "_words_told_at",
+        "run",
+    )
+
     def __init__(
         self,
         store: Store,
         run: Run,
         group: asyncio.TaskGroup,
         *,
-        is_sure: Callable[[float], bool] = lambda now: True,
+        is_sure: Callable[[Run, float], bool] = lambda run, now: True,
     ) -> None:
         """`group` is where a flush runs: beside the model, which may be silent for a while. `is_sure` says
         whether nobody else can have the run at this time of the loop: readers are not told what may never be
@@ -186,7 +204,7 @@ class RunLog:
         now = self._loop.time()
         if self._flush_at is None:
             self._flush_at = self._loop.call_at(now + JOIN_FOR_SEC, self._flush)
-        if not self._is_sure(now):
+        if not self._is_sure(self.run, now):
             return
         first, at = max(0, self._told - 1), self._store.now()
         told: list[Entry] = []

@@ -45,10 +45,10 @@ class Leases:
         if fence <= run.fence:
             self._held.pop(run.run_id, None)
 
-    def is_sure(self, run_id: str, fence: int, now: float) -> bool:
+    def is_sure(self, run: Run, now: float) -> bool:
         """True as long as nobody else can have taken the run; `now` by the loop's clock."""
-        held, until = self._held.get(run_id, (0, 0.0))
-        return held == fence and now < until
+        held, until = self._held.get(run.run_id, (0, 0.0))
+        return held == run.fence and now < until
 
     async def renew(self) -> list[str]:
         """All of them at once; which of them others have taken."""

@@ -7,7 +7,6 @@ a park.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from enum import Enum
 
 from farhand.agent.journal import RunLog
@@ -72,7 +71,7 @@ class Hold(Wait):
         return max(0.0, min(self._until, self._read_at + self._unread_for) - now)
 
 
-async def wait_or_park(kit: Kit, log: RunLog, hold: Hold, calls: Sequence[Call]) -> list[Call] | Rest:
+async def wait_or_park(kit: Kit, log: RunLog, hold: Hold, calls: list[Call]) -> list[Call] | Rest:
     """These calls as they are when every question of the step is answered; else how the run waits for them.
 
     One that is held comes here again, with the same hold, whenever there may be more to say.
@@ -96,7 +95,7 @@ async def wait_or_park(kit: Kit, log: RunLog, hold: Hold, calls: Sequence[Call])
         hold.lost = True
 
 
-async def _begin(kit: Kit, log: RunLog, hold: Hold, calls: Sequence[Call]) -> None:
+async def _begin(kit: Kit, log: RunLog, hold: Hold, calls: list[Call]) -> None:
     """Only what a person or a page must answer ends a turn. What registered clients execute is waited for
     first, whichever way the run waits."""
     elsewhere = [call for call in calls if call.client_id is not None and call.phase in _EXECUTABLE]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
 from typing import TypeVar
 
 from farhand.agent import loop
@@ -49,6 +48,8 @@ class Worker:
         self._orphans: dict[str, RunLog] = {}
         """Claimed here, advanced by nobody since the store was away; the pens have what is not stored yet."""
         self._leases = Leases(kit.store, kit.settings.patience)
+        # one for all runs: each look at the method would make another
+        self._is_sure = self._leases.is_sure
         self._works = Works(self._leases, self._advance)
         self._left_alone: set[str] = set()
         """Neither to be advanced nor to be ended: a record of theirs makes no sense to this version."""
@@ -336,9 +337,7 @@ class Worker:
 
     def _pen(self, run: Run) -> RunLog:
         assert self._group is not None, "a worker writes while it serves"
-        return RunLog(
-            self._kit.store, run, self._group, is_sure=partial(self._leases.is_sure, run.run_id, run.fence)
-        )
+        return RunLog(self._kit.store, run, self._group, is_sure=self._is_sure)
 
 
 async def _again_if_broken(watch: Callable[[], Awaitable[None]]) -> None:

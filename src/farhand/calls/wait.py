@@ -65,11 +65,11 @@ class Wait:
         self._nap = self.left()
         return self._nap > 0
 
-    def listen(self, run: Run, calls: Sequence[Call]) -> None:
+    def listen(self, run: Run, calls: list[Call]) -> None:
         """Run and calls are as they were stored a moment ago: the record is looked at only if nothing is
-        heard for a while."""
+        heard for a while. What is told of the calls is noted in this very list."""
         hub = self._store.hub
-        self._run, self._calls, self.lost = run, list(calls), False
+        self._run, self._calls, self.lost = run, calls, False
         self._look_at = asyncio.get_running_loop().time() + min(JUST_STORED_SEC, hub.recheck)
         self.listens = True
         self._topic = freed(self.run_id)

@@ -74,6 +74,24 @@ class Chunks:
     that sees them all complete post them again, for ever.
     """
 
+    __slots__ = (
+        "_begun",
+        "_block",
+        "_dead_end",
+        "_in_the_past",
+        "_kept_back",
+        "_known",
+        "_message_id",
+        "_past",
+        "_shown",
+        "_step",
+        "_step_open",
+        "_words",
+        "_written",
+        "ended",
+        "ended_unheard",
+    )
+
     def __init__(
         self,
         message_id: str,
