@@ -26,7 +26,7 @@ beforeAll(() => {
     symlinkSync(join(ROOT, "node_modules", name), join(room, "node_modules", name));
   }
   writeFileSync(join(room, "package.json"), '{"type":"module"}');
-}, 180_000);
+}, 600_000);
 
 afterAll(() => rmSync(room, { recursive: true, force: true }));
 

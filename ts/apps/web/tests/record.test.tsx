@@ -11,6 +11,8 @@ import { HTTP } from "../src/server.ts";
 
 afterEach(() => (cleanup(), vi.restoreAllMocks()));
 
+/** As long as any other wait: the machine may be busy. */
+const SOON_MS = 20_000;
 const WAITING: Thread = { id: "t1", title: "", state: "waiting", messages: [], openCalls: [] };
 
 it("a record is old only if a stream has ended since it was asked for, not because there is news", async () => {
@@ -25,19 +27,19 @@ it("a record is old only if a stream has ended since it was asked for, not becau
   const wrapper = ({ children }: { children: ReactNode }): ReactNode => <SiteProvider value={site}>{children}</SiteProvider>;
   const { result } = renderHook(() => useRecord("t1", chat, posts, false), { wrapper });
   const answer = async (number: number): Promise<boolean> => {
-    await vi.waitFor(() => expect(answers.length).toBeGreaterThan(number));
+    await vi.waitFor(() => expect(answers.length).toBeGreaterThan(number), SOON_MS);
     await act(async () => answers[number]?.(Response.json(WAITING)));
-    await vi.waitFor(() => expect(result.current.record).toEqual(WAITING));
+    await vi.waitFor(() => expect(result.current.record).toEqual(WAITING), SOON_MS);
     return result.current.isBehind;
   };
 
-  await vi.waitFor(() => expect(answers).toHaveLength(1));
+  await vi.waitFor(() => expect(answers).toHaveLength(1), SOON_MS);
   act(() => heard.forEach((tell) => tell({ type: "again" })));
   expect(await answer(0)).toBe(false);
-  await vi.waitFor(() => expect(answers).toHaveLength(2));
+  await vi.waitFor(() => expect(answers).toHaveLength(2), SOON_MS);
   act(() => result.current.ended());
   expect(result.current.isBehind).toBe(true);
   expect(await answer(1)).toBe(true);
   await answer(2);
-  await vi.waitFor(() => expect(result.current.isBehind).toBe(false));
+  await vi.waitFor(() => expect(result.current.isBehind).toBe(false), SOON_MS);
 });
