@@ -79,7 +79,7 @@ class WithoutCompareAndSwap(Turns):
 
     async def commit(self, *writes: Write) -> Commit:
         await asyncio.sleep(0)
-        versions = {call_id: call.version for call_id, call in self._calls.items()}
+        versions = {call_id: call.version for call_id, call in self._calls._calls.items()}
         return await MemoryStore.commit(self, *(_with_newest(write, versions) for write in writes))
 
 

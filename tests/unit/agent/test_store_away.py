@@ -186,7 +186,7 @@ async def test_a_recovery_that_the_store_interrupts_is_taken_up_again(
     await begun.wait()
     first.farhand.worker.stop()
     await asyncio.wait([_serving(first)])
-    moody._runs[run.run_id] = _lapsed(moody._runs[run.run_id])
+    moody._runs._runs[run.run_id] = _lapsed(moody._runs[run.run_id])
     moody.refuses = SwapCall
     async with asyncio.TaskGroup() as group:
         opening = group.create_task(_open(opened, moody, _asking(Ask("work")), work))

@@ -6,6 +6,7 @@ from farhand.core.client import Client
 from farhand.core.principal import Owner
 from farhand.store.base import DropClient, PutClient, Why
 from farhand.store.memory.undo import Undo
+from farhand.store.told import Told
 
 
 class Clients:
@@ -16,12 +17,10 @@ class Clients:
     def all(self) -> list[Client]:
         return list(self._clients.values())
 
-    def apply(self, write: PutClient | DropClient) -> Why | None:
+    def put(self, write: PutClient, _: Told) -> Why | None:
         client = write.client
         key = (client.owner, client.client_id)
         stored = self._clients.get(key)
-        if isinstance(write, DropClient):
-            return self._drop(key, stored, client)
         if (0 if stored is None else stored.version) != client.version - 1:
             return "version"
         names = {tool.name for tool in client.tools}
@@ -31,10 +30,12 @@ class Clients:
         self._undo.set(self._clients, key, client)
         return None
 
-    def _drop(self, key: tuple[Owner, str], stored: Client | None, client: Client) -> Why | None:
+    def drop(self, write: DropClient, _: Told) -> Why | None:
+        key = (write.client.owner, write.client.client_id)
+        stored = self._clients.get(key)
         if stored is None:
             return "missing"
-        if stored.version != client.version:
+        if stored.version != write.client.version:
             return "version"
         self._undo.drop(self._clients, key)
         return None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, assert_never
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -12,8 +10,7 @@ from farhand.core.principal import Owner
 from farhand.store.base import BindFiles, DropFile, InsertFile, PutPiece, Why
 from farhand.store.memory.threads import Threads
 from farhand.store.memory.undo import Undo
-
-FileWrite: TypeAlias = InsertFile | PutPiece | DropFile | BindFiles
+from farhand.store.told import Told
 
 
 class _Row(Struct, frozen=True):
@@ -45,18 +42,45 @@ class MemoryFiles:
         sizes = [file.size for file in owners if subject in (None, file.owner.subject)]
         return Kept(len(sizes), sum(sizes))
 
-    def apply(self, write: FileWrite, now: float) -> Why | None:
-        match write:
-            case InsertFile():
-                return self._insert(write.file, now)
-            case PutPiece():
-                return self._put_piece(write, now)
-            case DropFile():
-                return self._drop(write)
-            case BindFiles():
-                self._bind(write)
-                return None
-        assert_never(write)
+    def insert(self, write: InsertFile, told: Told) -> Why | None:
+        file = write.file
+        if file.ref in self._rows:
+            return "exists"
+        self._undo.set(self._rows, file.ref, _Row(replace(file, size=0), told.at))
+        return None
+
+    def put_piece(self, write: PutPiece, told: Told) -> Why | None:
+        row = self._own(write.owner, write.ref)
+        if row is None:
+            return "missing"
+        if row.arrived:
+            return "ended"
+        if write.no != len(row.pieces):
+            return "version"
+        longer = replace(
+            row,
+            file=replace(row.file, size=row.file.size + len(write.piece)),
+            written_at=told.at,
+            pieces=(*row.pieces, write.piece),
+            arrived=write.is_last,
+        )
+        self._undo.set(self._rows, write.ref, longer)
+        return None
+
+    def drop(self, write: DropFile, _: Told) -> Why | None:
+        if self._own(write.owner, write.ref) is None:
+            return "missing"
+        self._undo.drop(self._rows, write.ref)
+        return None
+
+    def bind(self, write: BindFiles, _: Told) -> Why | None:
+        if (write.owner, write.thread_id) not in self._threads:
+            return None
+        for ref in write.refs:
+            row = self._own(write.owner, ref)
+            if row is not None and row.arrived:
+                self._undo.set(self._rows, ref, replace(row, threads=row.threads | {write.thread_id}))
+        return None
 
     def forget(self, owner: Owner, thread_id: str) -> None:
         """What goes with this thread, unless another one refers to it, too."""
@@ -80,44 +104,6 @@ class MemoryFiles:
         return [
             ref for ref, row in self._rows.items() if not row.threads and row.written_at < limits[row.arrived]
         ]
-
-    def _insert(self, file: StoredFile, now: float) -> Why | None:
-        if file.ref in self._rows:
-            return "exists"
-        self._undo.set(self._rows, file.ref, _Row(replace(file, size=0), now))
-        return None
-
-    def _drop(self, write: DropFile) -> Why | None:
-        if self._own(write.owner, write.ref) is None:
-            return "missing"
-        self._undo.drop(self._rows, write.ref)
-        return None
-
-    def _bind(self, write: BindFiles) -> None:
-        if (write.owner, write.thread_id) not in self._threads:
-            return
-        for ref in write.refs:
-            row = self._own(write.owner, ref)
-            if row is not None and row.arrived:
-                self._undo.set(self._rows, ref, replace(row, threads=row.threads | {write.thread_id}))
-
-    def _put_piece(self, write: PutPiece, now: float) -> Why | None:
-        row = self._own(write.owner, write.ref)
-        if row is None:
-            return "missing"
-        if row.arrived:
-            return "ended"
-        if write.no != len(row.pieces):
-            return "version"
-        longer = replace(
-            row,
-            file=replace(row.file, size=row.file.size + len(write.piece)),
-            written_at=now,
-            pieces=(*row.pieces, write.piece),
-            arrived=write.is_last,
-        )
-        self._undo.set(self._rows, write.ref, longer)
-        return None
 
     def _own(self, owner: Owner, ref: str) -> _Row | None:
         row = self._rows.get(ref)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -10,9 +10,9 @@ from farhand.core.principal import Owner
 from farhand.core.thread import Message, Thread, Used, apart
 from farhand.store.base import AllowTool, CutThread, InsertMessage, InsertThread, RenameThread, Why
 from farhand.store.memory.undo import Undo
+from farhand.store.told import Told
 
 ThreadKey: TypeAlias = tuple[Owner, str]
-ThreadWrite: TypeAlias = InsertThread | AllowTool | RenameThread | CutThread | InsertMessage
 
 
 class Threads:
@@ -40,28 +40,14 @@ class Threads:
         self._undo.drop(self._threads, key)
         self._undo.drop(self._messages, key)
 
-    def apply(self, write: ThreadWrite) -> Why | None:
-        match write:
-            case InsertMessage():
-                return self._insert_message(write)
-            case InsertThread():
-                return self._insert(write)
-            case AllowTool():
-                return self._allow_tool(write)
-            case RenameThread():
-                return self._rename(write)
-            case CutThread():
-                return self._cut(write)
-        assert_never(write)
-
-    def _insert(self, write: InsertThread) -> Why | None:
+    def insert(self, write: InsertThread, _: Told) -> Why | None:
         key = (write.thread.owner, write.thread.thread_id)
         known = self._threads.get(key)
         thread = replace(known, updated_at=write.thread.updated_at) if known else write.thread
         self._undo.set(self._threads, key, thread)
         return None
 
-    def _allow_tool(self, write: AllowTool) -> Why | None:
+    def allow_tool(self, write: AllowTool, _: Told) -> Why | None:
         thread = self._threads.get((write.owner, write.thread_id))
         if thread is None:
             return "missing"
@@ -69,14 +55,14 @@ class Threads:
         self._undo.set(self._threads, (write.owner, write.thread_id), replace(thread, allowed=allowed))
         return None
 
-    def _rename(self, write: RenameThread) -> Why | None:
+    def rename(self, write: RenameThread, _: Told) -> Why | None:
         key = (write.owner, write.thread_id)
         if key not in self._threads:
             return "missing"
         self._undo.set(self._threads, key, replace(self._threads[key], title=write.title))
         return None
 
-    def _cut(self, write: CutThread) -> Why | None:
+    def cut(self, write: CutThread, _: Told) -> Why | None:
         key = (write.owner, write.thread_id)
         messages = self._messages.get(key, {})
         if write.message_id not in messages:
@@ -85,7 +71,7 @@ class Threads:
         self._undo.set(self._messages, key, {message_id: messages[message_id] for message_id in kept})
         return None
 
-    def _insert_message(self, write: InsertMessage) -> Why | None:
+    def insert_message(self, write: InsertMessage, _: Told) -> Why | None:
         key = (write.owner, write.thread_id)
         if key not in self._threads:
             return "missing"
