@@ -132,6 +132,11 @@ class Line:
             # the answer is still to come, and nobody is left to read it
             self.cut()
             raise
+        except AttributeError as error:
+            if not self.is_closed:
+                raise
+            # the driver stumbles over a connection that it lost between two commands of its own
+            raise self._plain(error) from error
         except _ALL as error:
             raise self._plain(error) from error
         finally:

@@ -14,7 +14,7 @@ from farhand.store.base import Committed, InsertThread, SwapCall, WriteRun
 from farhand.store.hub import freed
 from farhand.store.postgres import PostgresStore
 from farhand.store.postgres import line as line_module
-from farhand.store.postgres.line import Line, connect
+from farhand.store.postgres.line import Line, Lost, connect
 from farhand.store.postgres.place import place_of
 from farhand.testing import FakeClock
 from farhand.testing.store_laws.given import ANN, Given
@@ -217,6 +217,29 @@ async def _wait_for_a_replica(address: str, name: str) -> None:
     await line.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
     await line.run("SELECT pg_reload_conf()")
     await line.close()
+
+
+@requirement("postgres:recovers")
+async def test_a_connection_that_is_lost_while_the_driver_asks_for_types_is_lost_and_no_fault_of_ours(
+    postgres: PostgresStore,
+) -> None:
+    line = await postgres._lines._connect()
+
+    async def stumble() -> None:
+        line.cut()
+        # as the driver does between the two commands that a new type takes
+        raise AttributeError("'NoneType' object has no attribute 'bind_execute'")
+
+    with pytest.raises(Lost):
+        await line._in_time(stumble())
+    whole = await postgres._lines._connect()
+
+    async def err() -> None:
+        raise AttributeError("a fault of ours")
+
+    with pytest.raises(AttributeError):
+        await whole._in_time(err())
+    whole.cut()
 
 
 @requirement("postgres:no-lock-kept")
