@@ -207,6 +207,6 @@ GATHER = f"""
         (SELECT array_agg(ROW({RUN_COLUMNS})) FROM active) AS actives (found),
         (SELECT array_agg(ROW(call_id, run_no, version, deadline, is_open, body)) FROM locked_calls)
             AS calls (found)
-"""  # noqa: S608
+"""
 
 REQUESTED = "SELECT 1 FROM calls WHERE tenant = $1 AND subject = $2 AND request_id = $3"

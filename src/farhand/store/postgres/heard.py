@@ -124,4 +124,4 @@ NEWS = f"""
                 JOIN runs USING (run_id)
                 JOIN events ON events.run_no = runs.run_no AND seq >= first
             ORDER BY events.run_no, seq LIMIT $5)
-"""  # noqa: S608
+"""

@@ -6,7 +6,7 @@ RUN_COLUMNS = """run_no, run_id, tenant, subject, thread_id, state, parked, step
     last_seq, blockers, started_at, hold_for, ended_at, error"""
 
 # of parts of ours alone, like the others below
-ANY_RUN = f"SELECT {RUN_COLUMNS} FROM runs"  # noqa: S608
+ANY_RUN = f"SELECT {RUN_COLUMNS} FROM runs"
 
 _OWN = " WHERE tenant = $1 AND subject = $2"
 
@@ -33,14 +33,14 @@ MESSAGES = f"""
         SELECT messages.body FROM messages JOIN threads USING (thread_no)
         WHERE tenant = asked.tenant AND subject = asked.subject AND thread_id = asked.id ORDER BY message_no)
     {_EACH_ASKED}
-"""  # noqa: S608
+"""
 
 RUN = f"""
     SELECT ARRAY(
         SELECT ROW({RUN_COLUMNS}) FROM runs
         WHERE tenant = asked.tenant AND subject = asked.subject AND run_id = asked.id)
     {_EACH_ASKED}
-"""  # noqa: S608
+"""
 
 LAST_RUN = ANY_RUN + _OWN + " AND thread_id = $3 ORDER BY run_no DESC LIMIT 1"
 
@@ -58,7 +58,7 @@ STRAY_RUNS = ANY_RUN + _STRAY
 # for a while; whether a run is claimed is another matter, and does not ask for this time
 RESERVE_STRAYS = (
     # of parts of ours alone
-    f"WITH found AS (SELECT run_no FROM runs {_STRAY} FOR UPDATE SKIP LOCKED), reserved AS ("  # noqa: S608
+    f"WITH found AS (SELECT run_no FROM runs {_STRAY} FOR UPDATE SKIP LOCKED), reserved AS ("
     f" UPDATE runs SET stray_at = {_NOW} + $4::float8 FROM found WHERE runs.run_no = found.run_no"
     f" RETURNING runs.run_no) {ANY_RUN} WHERE run_no IN (SELECT run_no FROM reserved)"
 )
@@ -68,7 +68,7 @@ CALL = f"""
         SELECT body FROM calls
         WHERE tenant = asked.tenant AND subject = asked.subject AND call_id = asked.id)
     {_EACH_ASKED}
-"""  # noqa: S608
+"""
 
 ASKING = "SELECT body FROM calls WHERE tenant = $1 AND subject = $2 AND approval_id = $3"
 
@@ -96,7 +96,7 @@ COUNT_OPEN = f"""
         SELECT count(*) FROM calls
         WHERE is_open AND tenant = asked.tenant AND subject = asked.subject AND thread_id = asked.id)
     {_EACH_ASKED}
-"""  # noqa: S608
+"""
 
 COUNT_OPEN_OF_TENANT = "SELECT count(*) FROM calls WHERE is_open AND tenant = $1"
 

@@ -19,13 +19,13 @@ def _rows(table: str, columns: str) -> str:
         place += 2 if kind == "bytea" else 1
     each = f"jsonb_array_elements($1::jsonb->'{table}') WITH ORDINALITY AS each (r, place)"
     # of parts of ours alone, like all below
-    return f"(SELECT {', '.join(parts)} FROM {each} ORDER BY place) AS new"  # noqa: S608
+    return f"(SELECT {', '.join(parts)} FROM {each} ORDER BY place) AS new"
 
 
 def _insert(table: str, columns: str, *, of: str | None = None) -> str:
     """Columns with their types; `of` is the name in `$1` if it is another."""
     names = ", ".join(column.split()[0] for column in columns.split(", "))
-    return f"INSERT INTO {table} ({names}) SELECT {names} FROM {_rows(of or table, columns)}"  # noqa: S608
+    return f"INSERT INTO {table} ({names}) SELECT {names} FROM {_rows(of or table, columns)}"
 
 
 _CHANGING = (
@@ -55,7 +55,7 @@ UPDATE_RUNS = f"""
         lease_until = new.lease_until, last_seq = new.last_seq, blockers = new.blockers,
         ended_at = new.ended_at, error = new.error, stray_at = new.stray_at
     FROM {_rows("runs", _CHANGING)} WHERE runs.run_no = new.run_no
-"""  # noqa: S608
+"""
 """Without bodies."""
 
 # the last one is run first: all that another transaction may have to be waited for comes in the same order
@@ -76,7 +76,7 @@ ADD = f"""
         WHERE threads.thread_no = new.thread_no
     )
     SELECT 1
-"""  # noqa: S608
+"""
 
 MOVE = f"""
     WITH runs_moved AS ({UPDATE_RUNS}), calls_moved AS (
@@ -100,4 +100,4 @@ MOVE = f"""
     )
     SELECT pg_notify($1::jsonb->>'channel', note)
     FROM jsonb_array_elements_text($1::jsonb->'notes') AS note
-"""  # noqa: S608
+"""
