@@ -45,6 +45,7 @@ class RunLog:
         "_flush_at",
         "_flushing",
         "_group",
+        "_holds_back",
         "_is_lost",
         "_is_sure",
         "_loop",
@@ -86,6 +87,8 @@ class RunLog:
         self._pen = asyncio.Lock()
         self._is_sure = is_sure
         self._is_lost = False
+        self._holds_back = False
+        """Something is being stored that readers were not told, because nobody was sure of the run then."""
 
     @property
     def is_stored(self) -> bool:
@@ -144,6 +147,8 @@ class RunLog:
             said, told = self._spoken, self._told
             self._spoken, self._told = [], 0
             self._next_seq += len(said) + len(events)
+            # of these, readers hear with the commit: whatever is said meanwhile must not reach them before
+            self._holds_back = not all(each.is_told for each in said)
             write = change or WriteRun(run_id=self.run.run_id)
             whole = [each.whole() for each in said]
             write = replace(write, fence=self.run.fence, events=(*whole, *events))
@@ -155,6 +160,8 @@ class RunLog:
                 self._told = len(said) + self._told if self._told else told
                 self._spoken, self._next_seq = [*said, *self._spoken], first
                 raise
+            finally:
+                self._holds_back = False
             self._wrote(commit)
 
     async def saved(self) -> bool:
@@ -204,7 +211,7 @@ class RunLog:
         now = self._loop.time()
         if self._flush_at is None:
             self._flush_at = self._loop.call_at(now + JOIN_FOR_SEC, self._flush)
-        if not self._is_sure(self.run, now):
+        if self._holds_back or not self._is_sure(self.run, now):
             return
         first, at = max(0, self._told - 1), self._store.now()
         told: list[Entry] = []
@@ -238,20 +245,20 @@ class RunLog:
 class _Whole:
     """Said at once."""
 
-    __slots__ = ("_event", "_is_told")
+    __slots__ = ("_event", "is_told")
 
     def __init__(self, event: Spoken) -> None:
         self._event = event
-        self._is_told = False
+        self.is_told = False
 
     def whole(self) -> Event:
         return self._event
 
     def rest(self, seq: int, at: float) -> Entry | None:
         """What was not told yet, as an entry of this number."""
-        if self._is_told:
+        if self.is_told:
             return None
-        self._is_told = True
+        self.is_told = True
         return Entry(seq, self._event, at)
 
 
@@ -267,6 +274,10 @@ class _Words:
         self.untold = [text]
         self._told: list[str] = []
         self._chars = 0
+
+    @property
+    def is_told(self) -> bool:
+        return not self.untold
 
     def whole(self) -> Event:
         return self._saying("".join([*self._told, *self.untold]))

@@ -33,7 +33,7 @@ from farhand.core.run import Run, RunState
 from farhand.core.thread import Thread
 from farhand.errors import ShuttingDown
 from farhand.models.scripted import Ask, Moment, Say, Step, Think
-from farhand.store.base import Committed, InsertRun, InsertThread, Store, WriteRun
+from farhand.store.base import Commit, Committed, InsertRun, InsertThread, Store, Write, WriteRun
 from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
 from tests.requirement import requirement
@@ -315,6 +315,53 @@ async def test_a_reader_that_is_up_before_the_next_word_is_told_gets_it_all_the_
             heard += await reading.next(PATIENCE_SEC) or []
         await log.saved()
     assert text_in([entry.event for entry in heard]) == "one two three"
+
+
+@requirement("streams:heard-once")
+async def test_words_that_were_not_told_in_doubt_are_heard_before_what_is_said_while_they_are_stored(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "WORDS_SEC", 0.0)
+    monkeypatch.setattr(journal, "JOIN_FOR_SEC", PATIENCE_SEC)
+    run = await _journal(store, RunStarted("t1"), state=RunState.RUNNING)
+    commit, is_sure, go_on, heard = store.commit, True, asyncio.Event(), ""
+
+    async def slow_commit(*writes: Write) -> Commit:
+        await go_on.wait()
+        return await commit(*writes)
+
+    async def hear_all() -> None:
+        nonlocal heard
+        while len(heard) < len("one two three"):
+            heard += text_in([entry.event for entry in await reading.next(PATIENCE_SEC) or []])
+
+    monkeypatch.setattr(store, "commit", slow_commit)
+    with Reader(store, LOCAL, run.run_id) as reading:
+        await reading.next(1)
+        async with asyncio.timeout(PATIENCE_SEC), asyncio.TaskGroup() as group:
+            log = journal.RunLog(store, run, group, is_sure=lambda run, now: is_sure)
+            group.create_task(hear_all())
+            log.say(TextAdded(0, "one "))
+            await _turns()
+            # the lease is nearly over, and the words are being stored when it is renewed
+            is_sure = False
+            log.say(TextAdded(0, "two "))
+            await _turns()
+            group.create_task(log.write())
+            await _turns()
+            is_sure = True
+            log.say(TextAdded(1, "three"))
+            await _turns()
+            assert heard == "one "
+            go_on.set()
+            await _turns()
+            await log.write()
+    assert heard == "one two three"
+
+
+async def _turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 @requirement("streams:resume")
