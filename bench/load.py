@@ -55,8 +55,10 @@ async def connect(port: int, hear: Callable[[bytes], None]) -> Connection:
 class User:
     """One user who makes round trips: message out, call in, result out, final text in."""
 
-    def __init__(self, name: str, dialect: Dialect, book: Book) -> None:
+    def __init__(self, name: str, dialect: Dialect, book: Book, pause: float = 0.0) -> None:
+        """`pause`: seconds between two trips."""
         self._name = name
+        self._pause = pause
         self._dialect = dialect
         self._book = book
         self._trip = 0
@@ -134,6 +136,12 @@ class User:
 
     def _next(self) -> None:
         self._book.add(time.perf_counter() - self._begun)
+        if self._pause:
+            asyncio.get_running_loop().call_later(self._pause, self._go_on)
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
         if not self._book.closed:
             self.begin()
 
@@ -183,10 +191,13 @@ async def trips(spec: dict[str, Any]) -> dict[str, object]:
     book = Book()
     dialect = DIALECTS[spec.get("dialect", "held")]
     # a name that no load before this one had: its threads are new
-    users = [User(f"{os.getpid()}-{number}", dialect, book) for number in range(spec["users"])]
+    pause: float = spec.get("pause", 0.0)
+    users = [User(f"{os.getpid()}-{number}", dialect, book, pause) for number in range(spec["users"])]
     for user in users:
         await user.connect(spec["ports"])
         user.begin()
+        # those who pause don't come all at once
+        await asyncio.sleep(pause / len(users))
     await book.run(spec.get("warm", 0.5))
     book.times.clear()
     book.wakes.clear()

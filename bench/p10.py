@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
 from bench.rounds import in_turns, trips
-from bench.served import app, load, scratch
+from bench.served import Server, app, load, scratch
 from bench.table import NO_TARGET, Effort, Line, ms
 from tests.postgres import Cluster, running_cluster
 
@@ -37,24 +38,48 @@ def _measure(effort: Effort, cluster: Cluster) -> list[Line]:
         app("whole", address) as first,
         app("whole", address) as second,
     ):
-        workers = [first, second]
-
-        def both(_: int) -> dict[str, Any]:
-            return load(workers, "trips", users=USERS, seconds=effort.seconds)
-
-        def few(_: int) -> dict[str, Any]:
-            return load(workers, "trips", users=FEW, seconds=effort.seconds)
-
         sqlite_trips = trips(one, effort, users=USERS)
-        got = in_turns({"two workers": both, "SQLite": sqlite_trips, "few users": few}, effort)
-    two, sqlite = got["two workers"], got["SQLite"]
+        two_workers = _Two([first, second], effort.seconds)
+        got = in_turns(
+            {
+                "two workers": two_workers.busy,
+                "SQLite": sqlite_trips,
+                "half as many trips": two_workers.at_half,
+                "few users": two_workers.few,
+            },
+            effort,
+        )
+    two, sqlite, half = got["two workers"], got["SQLite"], got["half as many trips"]
     ratio = two["rate"] / sqlite["rate"]
     told = f"{two['rate']:.0f} against {sqlite['rate']:.0f} trips/s; both workers on one core"
+    pauses = f"they pause between trips, so that {half['rate']:.0f} are made in a second"
     return [
         Line("P10", WHAT, "≥ 0.5x trips/s", f"{ratio:.2f}x", ratio >= 0.5, told, got),
         wake_line(two["wake"], got["few users"]["wake"]),
+        Line("P10", f"{WAKE}, {USERS} users, half as busy", NO_TARGET, ms(half["wake"]), None, pauses),
         Line("P10", f"{WAKE}, {FEW} users", NO_TARGET, ms(got["few users"]["wake"]), None),
     ]
+
+
+class _Two:
+    """Two workers under three loads; what they can do at most tells how much half of it is."""
+
+    def __init__(self, workers: Sequence[Server], seconds: float) -> None:
+        self._workers = workers
+        self._seconds = seconds
+        self._most = 0.0
+
+    def busy(self, _: int) -> dict[str, Any]:
+        got = load(self._workers, "trips", users=USERS, seconds=self._seconds)
+        self._most = got["rate"]
+        return got
+
+    def at_half(self, _: int) -> dict[str, Any]:
+        pause = USERS / (self._most / 2)
+        return load(self._workers, "trips", users=USERS, seconds=self._seconds, pause=pause, warm=0.5 + pause)
+
+    def few(self, _: int) -> dict[str, Any]:
+        return load(self._workers, "trips", users=FEW, seconds=self._seconds)
 
 
 def wake_line(many: float, few: float) -> Line:
