@@ -78,6 +78,7 @@ async def test_a_file_a_fold_and_the_way_back_are_reached_with_keys(guest: Visit
     chosen = await choosing.value
     await chosen.set_files({"name": "keys.txt", "mimeType": "text/plain", "buffer": b"keys"})
     await guest.sees("keys.txt has 4 bytes")
+    await guest.sees_state("Done")
     await guest.rows.locator("summary").focus()
     await guest.page.keyboard.press("Enter")
     await expect(guest.rows.get_by_text(re.compile(r'"ref": "blob_'))).to_be_visible()

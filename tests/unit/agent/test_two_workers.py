@@ -55,9 +55,11 @@ async def hire(cluster: Cluster) -> AsyncIterator[Hire]:
     address = cluster.address()
     hired: list[Stage] = []
 
-    async def hire(script: Script | Sequence[Step | Script], *tools: object) -> Stage:
+    async def hire(
+        script: Script | Sequence[Step | Script], *tools: object, settings: Settings = QUICK
+    ) -> Stage:
         store = await PostgresStore.open(address)
-        stage = Stage(store, SystemClock(), script, *tools, settings=QUICK)
+        stage = Stage(store, SystemClock(), script, *tools, settings=settings)
         await stage.farhand.open()
         hired.append(stage)
         return stage
@@ -191,7 +193,9 @@ async def test_who_heard_words_that_were_lost_with_a_stopped_run_is_told_of_the_
         await thaw.wait()
         raise StoreDown("It was frozen.")
 
-    one, other = await hire(halting), await hire(["never"])
+    # with a lease that lasts: one that cannot write cannot renew it either, and is not to be taken over here
+    one = await hire(halting, settings=Settings(patience=Patience(lease=300.0)))
+    other = await hire(["never"])
     run = await one.say("hi")
     stored = await one.heard(run, StepStarted)
 
@@ -200,16 +204,18 @@ async def test_who_heard_words_that_were_lost_with_a_stopped_run_is_told_of_the_
 
     await comes_true(is_stored)
     commit, one.store.commit = one.store.commit, frozen  # type: ignore[method-assign]
-    with one.farhand.read(run, stored[-1].end) as reader:
-        speak.set()
-        heard = await reader.next(20.0)
-    assert heard is not None
-    assert await other.farhand.stop(LOCAL, THREAD, STOPPED_BY_USER)
-    assert await other.farhand.knows(run, stored[-1].end), "this much was stored"
-    for lost in (heard[-1].end, Position(heard[-1].seq)):
-        assert not await other.farhand.knows(run, lost)
-    one.store.commit = commit  # type: ignore[method-assign]
-    thaw.set()
+    try:
+        with one.farhand.read(run, stored[-1].end) as reader:
+            speak.set()
+            heard = await reader.next(20.0)
+        assert heard
+        assert await other.farhand.stop(LOCAL, THREAD, STOPPED_BY_USER)
+        assert await other.farhand.knows(run, stored[-1].end), "this much was stored"
+        for lost in (heard[-1].end, Position(heard[-1].seq)):
+            assert not await other.farhand.knows(run, lost)
+    finally:
+        one.store.commit = commit  # type: ignore[method-assign]
+        thaw.set()
     await one.idle()
     assert text_in(await other.journal(run)) == ""
 
