@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -20,7 +20,7 @@ from typing import Any, cast
 import uvloop
 
 from bench.dialects import DIALECTS, Dialect, ack_request, chat_request, post_request
-from bench.machine import allow_many_files, cpu_of, memory_of, own_cpu
+from bench.machine import Meter, allow_many_files, memory_of
 
 WITHIN_SEC = 240.0
 PATIENCE = 10
@@ -170,21 +170,6 @@ class Book:
         except TimeoutError:
             return
         raise RuntimeError(f"the load found a fault: {self.fault}")
-
-
-class Meter:
-    """Processor time and wall time between two looks."""
-
-    def __init__(self, pids: Iterable[int]) -> None:
-        self._pids = list(pids)
-        self._wall, self._own, self._served = self._look()
-
-    def read(self) -> dict[str, float]:
-        wall, own, served = self._look()
-        return {"seconds": wall - self._wall, "client": own - self._own, "cpu": served - self._served}
-
-    def _look(self) -> tuple[float, float, float]:
-        return time.perf_counter(), own_cpu(), sum(cpu_of(pid) for pid in self._pids)
 
 
 async def trips(spec: dict[str, Any]) -> dict[str, object]:

@@ -7,6 +7,7 @@ import platform
 import resource
 import subprocess
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -34,6 +35,21 @@ def cpu_of(pid: int, *, thread: int | None = None) -> float:
 def own_cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
+
+
+class Meter:
+    """Processor time and wall time between two looks."""
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._pids = list(pids)
+        self._wall, self._own, self._served = self._look()
+
+    def read(self) -> dict[str, float]:
+        wall, own, served = self._look()
+        return {"seconds": wall - self._wall, "client": own - self._own, "cpu": served - self._served}
+
+    def _look(self) -> tuple[float, float, float]:
+        return time.perf_counter(), own_cpu(), sum(cpu_of(pid) for pid in self._pids)
 
 
 def memory_of(pid: int) -> int:
