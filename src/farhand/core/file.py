@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -77,7 +78,7 @@ def refs_in(value: object) -> tuple[str, ...]:
     if not isinstance(value, _HOLDERS):
         return ()
     found: dict[str, None] = {}
-    rest: list[object] = [value]
+    rest: list[_Holder] = [value]
     while rest and len(found) < REFS_AT_MOST:
         each = rest.pop()
         if isinstance(each, dict):
@@ -85,12 +86,12 @@ def refs_in(value: object) -> tuple[str, ...]:
             if isinstance(ref, str) and is_ref(ref):
                 found[ref] = None
             rest += _containers(reversed(each.values()))
-        elif isinstance(each, list | tuple):
+        else:
             rest += _containers(reversed(each))
     return tuple(found)
 
 
-def _containers(values: Iterable[object]) -> list[object]:
+def _containers(values: Iterable[object]) -> list[_Holder]:
     """Those that may hold more: most values of a large result are plain, and each step costs."""
     return [each for each in values if isinstance(each, _HOLDERS) and each]
 
@@ -122,6 +123,7 @@ def is_listed(media_type: str, listed: Collection[str]) -> bool:
 
 
 _HOLDERS = (dict, list, tuple)
+_Holder: TypeAlias = dict[str, object] | list[object] | tuple[object, ...]
 _REF = re.compile(r"blob_[0-9a-f]{32}")
 _FOLDERS = re.compile(r"[/\\]")
 _UNSAFE = re.compile(r'[<>:"|?*]')
