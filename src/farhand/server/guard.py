@@ -5,12 +5,14 @@ The outermost guard: whatever an endpoint raises becomes an answer with a code, 
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from contextlib import suppress
 
 from starlette.types import Receive, Scope, Send
 
 from farhand.core.principal import Principal
-from farhand.errors import Broken, FarhandError, Misuse, TooMany, WrongMethod
+from farhand.errors import Broken, FarhandError, Misuse, ShuttingDown, TooMany, WrongMethod
 from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute, status_of
 from farhand.server.door import Door
 from farhand.server.streams import Open
@@ -52,6 +54,9 @@ class Guarded:
             await route.endpoint(request)
         except FarhandError as error:
             await self._refuse(line, error)
+        except asyncio.CancelledError:
+            await self._say_cut_short(line)
+            raise
         except Exception:
             log.exception("%s %s broke", scope.get("method"), scope["path"])
             await self._refuse(
@@ -64,6 +69,12 @@ class Guarded:
     def _wrong_method(self, scope: Scope) -> WrongMethod:
         self._door.check_place(scope)
         return WrongMethod(f"This path takes {', '.join(sorted(self.routes))}.")
+
+    async def _say_cut_short(self, line: Line) -> None:
+        """A stop is no fault, and can be waited for; left alone, the server below would say that it broke."""
+        if not line.has_answered:
+            with suppress(OSError):
+                await self._refuse(line, _cut_short())
 
     async def _refuse(self, line: Line, error: FarhandError) -> None:
         if line.has_answered:
@@ -123,6 +134,13 @@ class GuardedSocket:
         except* Exception:
             log.exception("%s broke", scope["path"])
             await socket.close(INTERNAL)
+
+
+def _cut_short() -> ShuttingDown:
+    return ShuttingDown(
+        "The server stopped before it could answer.",
+        hint="Send the same again in a moment: what was applied is not applied twice.",
+    )
 
 
 def _refusal_code(error: FarhandError) -> int:
