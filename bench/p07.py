@@ -25,9 +25,10 @@ from farhand.server.app import App
 FEW, MANY = 1_000, 100_000
 WARM, SETTLED, ANSWERED, USERS = 64, 160, 96, 16
 """Of one round; three of them must find enough among the few."""
-PARKED, PARKERS = 40_000, 64
-FILLED = 20_000
-"""With so many, what the server keeps of anything is full: above all the 32 MiB of pages of the store."""
+PARKED, PARKERS = 60_000, 64
+FILLED = 40_000
+"""With so many, what the server keeps of anything is full: above all the 32 MiB of pages of the store, and
+what the allocator has between its blocks."""
 NOTHING = 64
 """Bytes per call: a reference to it would be more, with what it refers to."""
 
@@ -73,7 +74,7 @@ def _settled(file: Path) -> Measure:
 
 
 def _memory(effort: Effort) -> Line:
-    counts = [FEW, effort.many(PARKED) // 2, effort.many(PARKED)]
+    counts = [FEW, effort.many(FILLED), effort.many(PARKED)]
     is_full = counts[1] >= FILLED
     # what has no verdict is looked at once: to park so many takes a while
     rounds = effort.rounds if is_full else 1
