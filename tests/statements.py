@@ -13,8 +13,7 @@ from farhand.store.postgres.line import Line
 
 NAMES = {
     gather.GATHER: "gather",
-    written.ADD: "add",
-    written.MOVE: "move",
+    written.WRITE: "write",
     written.UPDATE_RUNS: "runs",
     heard.NEWS: "news",
     sql.MESSAGES: "messages",

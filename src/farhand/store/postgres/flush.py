@@ -1,8 +1,7 @@
-"""Hands a draft to the database, inside its transaction: two statements for all of its commits.
+"""Hands a draft to the database, inside its transaction: one statement for all of its commits.
 
-What is new goes first, what moves comes last: an owner's other writers wait from the numbering of its feed to
-the end of the transaction. Rows travel as one JSON text and their bodies as one run of bytes that they point
-into: of an array, the driver would ask every element whether it is an array.
+Rows travel as one JSON text and their bodies as one run of bytes that they point into: of an array, the
+driver would ask every element whether it is an array.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from farhand.core.call import Call
@@ -19,10 +19,12 @@ from farhand.core.run import Run
 from farhand.store.draft.draft import CallRow, Draft, Mention, RunRow
 from farhand.store.draft.records import encode, stray_at
 from farhand.store.postgres.line import Line
-from farhand.store.postgres.written import ADD, MOVE, UPDATE_RUNS
+from farhand.store.postgres.written import UPDATE_RUNS, WRITE
 
 Value: TypeAlias = str | float | None
 Row: TypeAlias = tuple[Value, ...]
+Rows: TypeAlias = dict[str, Sequence[Row]]
+"""By the names that the statement has for them."""
 
 
 class Announcement(Struct, frozen=True):
@@ -42,10 +44,18 @@ async def flush(line: Line, draft: Draft, said: Announcement = NOTHING) -> None:
     added = [row for _, row in draft.runs.added()]
     if updated and added and not _places(updated).isdisjoint(_places(added)):
         # first: a thread's old run must have ended before the new one is there
-        await line.fetch(UPDATE_RUNS, _text({"runs": [_moved_run(row) for row in updated]}))
+        await line.fetch(UPDATE_RUNS, _text({"moved_runs": [_moved_run(row) for row in updated]}))
         updated = []
-    await _add(line, draft, added)
-    await _move(line, draft, updated, said)
+    bodies = Bodies()
+    rows = {
+        "runs": [_whole_run(row) for row in added],
+        "moved_runs": [_moved_run(row) for row in updated],
+        **_rows_of_threads(draft, bodies),
+        **_rows_of_calls(draft, bodies),
+        **_rows_of_events(draft, bodies),
+    }
+    if any(rows.values()) or said.notes or said.batch:
+        await line.fetch(WRITE, _text({**rows, **msgspec.structs.asdict(said)}), bodies.joined())
 
 
 class Bodies:
@@ -67,46 +77,40 @@ class Bodies:
         return b"".join(self._parts)
 
 
-async def _add(line: Line, draft: Draft, runs: Sequence[RunRow]) -> None:
-    bodies = Bodies()
+def _rows_of_threads(draft: Draft, bodies: Bodies) -> Rows:
     put = bodies.put
-    new = {
+    return {
         "threads": sorted(
             (owner.tenant, owner.subject, thread_id, row.thread_no, row.thread.updated_at, *put(row.body))
             for (owner, thread_id), row in draft.threads.added()
         ),
-        "used": [
+        "used_threads": [
             (row.thread_no, row.thread.updated_at, *put(row.body)) for _, row in draft.threads.updated()
         ],
         "messages": [(thread_no, message_id, *put(body)) for thread_no, message_id, body in draft.said],
-        "runs": [_whole_run(row) for row in runs],
-        "calls": [_whole_call(row, call, put(body)) for row, call, body in draft.opened],
         "tools": [(version, *put(body)) for version, body in sorted(draft.tools.added())],
     }
-    if any(new.values()):
-        await line.fetch(ADD, _text(new), bodies.joined())
 
 
-async def _move(line: Line, draft: Draft, runs: Sequence[RunRow], said: Announcement) -> None:
-    bodies = Bodies()
+def _rows_of_calls(draft: Draft, bodies: Bodies) -> Rows:
+    """Of several moves of one call the last one is written; one that is opened here is written as it is by
+    then, since the statement does not see what it adds itself."""
     put = bodies.put
-    # of several moves of one call the last one is written
     moved = {call.call_id: (row, call, body) for _, row, call, body in draft.moved}
+    opened = [moved.pop(call.call_id, (row, call, body)) for row, call, body in draft.opened]
+    return {
+        "calls": [_whole_call(row, call, put(body)) for row, call, body in opened],
+        "moved_calls": [_moved_call(row, call, put(body)) for row, call, body in moved.values()],
+    }
+
+
+def _rows_of_events(draft: Draft, bodies: Bodies) -> Rows:
     counts = Counter(mention.owner for mention in draft.mentions)
-    if not (runs or moved or draft.events or counts or said.notes or said.batch):
-        return
-    changed = {
-        "runs": [_moved_run(row) for row in runs],
-        "calls": [_moved_call(row, call, put(body)) for row, call, body in moved.values()],
-        "events": [(run_no, seq, at, *put(body)) for run_no, seq, at, body in draft.events],
+    return {
+        "events": [(run_no, seq, at, *bodies.put(body)) for run_no, seq, at, body in draft.events],
         "ends": [(owner.tenant, owner.subject, count) for owner, count in sorted(counts.items())],
         "feed": _numbered_from_the_end(draft.mentions, counts, bodies),
-        "channel": said.channel,
-        "notes": said.notes,
-        "writer": said.writer,
-        "batch": said.batch,
     }
-    await line.fetch(MOVE, _text(changed), bodies.joined())
 
 
 def _text(rows: Mapping[str, object]) -> str:

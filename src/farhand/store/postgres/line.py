@@ -82,6 +82,15 @@ class Line:
         """Whether it was given up because the database was silent."""
         return self._is_late
 
+    @property
+    def is_in_transaction(self) -> bool:
+        return not self.is_closed and bool(self._connection.is_in_transaction())
+
+    @property
+    def notifies_at_commit(self) -> bool:
+        """Before version 15 a session woke the listeners only when it was out of every transaction."""
+        return bool(self._connection.get_server_version() >= (15,))
+
     async def fetch(self, sql: str, *values: object, seconds: float | None = None) -> list[Row]:
         found: list[Row] = await self._in_time(self._connection.fetch(sql, *values), seconds)
         return found
@@ -212,7 +221,7 @@ def _plainly(error: Exception) -> str:
     return os.strerror(number) if number is not None and number > 0 else str(error)
 
 
-_ALL = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+_ALL = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 _WRONG = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
@@ -223,6 +232,8 @@ _RACED = (asyncpg.UniqueViolationError, asyncpg.SerializationError, asyncpg.Dead
 _LOST = (
     OSError,
     asyncpg.InterfaceError,
+    # between two commands the database has said that the session ends, and its end has not arrived yet
+    asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,

@@ -1,4 +1,4 @@
-"""What is written: the statements that take a draft. `$1` has the rows of each table as JSON, `$2` the bodies
+"""What is written: the statement that takes a draft. `$1` has the rows of each table as JSON, `$2` the bodies
 that they point into.
 """
 
@@ -54,13 +54,35 @@ UPDATE_RUNS = f"""
     UPDATE runs SET state = new.state, parked = new.parked, step = new.step, fence = new.fence,
         lease_until = new.lease_until, last_seq = new.last_seq, blockers = new.blockers,
         ended_at = new.ended_at, error = new.error, stray_at = new.stray_at
-    FROM {_rows("runs", _CHANGING)} WHERE runs.run_no = new.run_no
+    FROM {_rows("moved_runs", _CHANGING)} WHERE runs.run_no = new.run_no
 """
 """Without bodies."""
 
-# the last one is run first: all that another transaction may have to be waited for comes in the same order
-ADD = f"""
-    WITH tools_added AS (
+# the last part is run first: all that another transaction may have to be waited for comes in the same order,
+# what is new, then what moves, then the numbers of the feeds, since an owner's other writers wait from there
+# to the end of the transaction
+WRITE = f"""
+    WITH signed AS (
+        INSERT INTO writers (name, batch) SELECT $1::jsonb->>'writer', ($1::jsonb->>'batch')::bigint
+        WHERE ($1::jsonb->>'batch')::bigint > 0
+        ON CONFLICT (name) DO UPDATE SET batch = excluded.batch, at = now()
+    ), ends AS (
+        {_insert("feed_ends", "tenant text, subject text, last_no bigint", of="ends")}
+        ON CONFLICT (tenant, subject) DO UPDATE SET last_no = feed_ends.last_no + excluded.last_no
+        RETURNING tenant, subject, last_no
+    ), feed_told AS (
+        INSERT INTO feed (tenant, subject, feed_no, at, run_no, seq, thread_id, body)
+        SELECT tenant, subject, last_no - back, at, run_no, seq, thread_id, body
+        FROM {_rows("feed", _FEED)} JOIN ends USING (tenant, subject)
+    ), events_said AS (
+        {_insert("events", "run_no bigint, seq bigint, at float8, body bytea")}
+    ), calls_moved AS (
+        UPDATE calls SET version = new.version, body = new.body, is_open = new.is_open,
+            deadline = new.deadline, settled_at = new.settled_at
+        FROM {_rows("moved_calls", _MOVED_CALL)} WHERE calls.call_id = new.call_id
+    ), runs_moved AS (
+        {UPDATE_RUNS}
+    ), tools_added AS (
         {_insert("tools", "version text, body bytea")} ON CONFLICT DO NOTHING
     ), calls_added AS (
         {_insert("calls", _WHOLE_CALL)}
@@ -72,31 +94,8 @@ ADD = f"""
         {_insert("threads", _NEW_THREAD)}
     ), threads_used AS (
         UPDATE threads SET updated_at = new.updated_at, body = new.body
-        FROM {_rows("used", "thread_no bigint, updated_at float8, body bytea")}
+        FROM {_rows("used_threads", "thread_no bigint, updated_at float8, body bytea")}
         WHERE threads.thread_no = new.thread_no
-    )
-    SELECT 1
-"""
-
-MOVE = f"""
-    WITH runs_moved AS ({UPDATE_RUNS}), calls_moved AS (
-        UPDATE calls SET version = new.version, body = new.body, is_open = new.is_open,
-            deadline = new.deadline, settled_at = new.settled_at
-        FROM {_rows("calls", _MOVED_CALL)} WHERE calls.call_id = new.call_id
-    ), events_said AS (
-        {_insert("events", "run_no bigint, seq bigint, at float8, body bytea")}
-    ), ends AS (
-        {_insert("feed_ends", "tenant text, subject text, last_no bigint", of="ends")}
-        ON CONFLICT (tenant, subject) DO UPDATE SET last_no = feed_ends.last_no + excluded.last_no
-        RETURNING tenant, subject, last_no
-    ), feed_told AS (
-        INSERT INTO feed (tenant, subject, feed_no, at, run_no, seq, thread_id, body)
-        SELECT tenant, subject, last_no - back, at, run_no, seq, thread_id, body
-        FROM {_rows("feed", _FEED)} JOIN ends USING (tenant, subject)
-    ), signed AS (
-        INSERT INTO writers (name, batch) SELECT $1::jsonb->>'writer', ($1::jsonb->>'batch')::bigint
-        WHERE ($1::jsonb->>'batch')::bigint > 0
-        ON CONFLICT (name) DO UPDATE SET batch = excluded.batch, at = now()
     )
     SELECT pg_notify($1::jsonb->>'channel', note)
     FROM jsonb_array_elements_text($1::jsonb->'notes') AS note
