@@ -13,7 +13,7 @@ from bench.apps.whole import make_app, open_url
 from bench.pending import Pending
 from bench.served import run_alone, scratch
 from bench.table import Effort, Line, medians, ms
-from farhand.cli.serve import spare_collections
+from farhand.cli.garbage import spare_collections
 
 CALLS = 100_000
 WITHIN_SEC = 240.0

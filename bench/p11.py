@@ -1,10 +1,12 @@
-"""P11: a restart with very many parked calls. How long until requests are answered?"""
+"""P11: a restart with very many parked calls. How long until `farhand run` answers requests?"""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from statistics import median
 
-from bench.served import app, run_alone, scratch
+from bench.served import configurations, run_alone, scratch, serving
 from bench.table import Effort, Line
 
 CALLS = 100_000
@@ -12,11 +14,15 @@ CALLS = 100_000
 
 def measure(effort: Effort) -> Line:
     count = effort.many(CALLS)
+    full: list[float] = []
+    empty: list[float] = []
     with scratch() as folder:
-        file = folder / "p11.db"
-        run_alone("bench.p07", "fill", str(file), str(count))
-        full = [_ready_after(f"sqlite:///{file}") for _ in range(effort.rounds)]
-        empty = [_ready_after(f"sqlite:///{folder}/empty.db") for _ in range(effort.rounds)]
+        run_alone("bench.p07", "fill", str(folder / "p11.db"), str(count))
+        configurations.append("`farhand run`, its modules compiled by a start before, as an installation has")
+        _ready_after(folder, "empty.db")
+        for _ in range(effort.rounds):
+            full.append(_ready_after(folder, "p11.db"))
+            empty.append(_ready_after(folder, "empty.db"))
     took = median(full)
     return Line(
         "P11",
@@ -29,6 +35,10 @@ def measure(effort: Effort) -> Line:
     )
 
 
-def _ready_after(store: str) -> float:
-    with app("whole", store) as ours:
+def _ready_after(folder: Path, name: str) -> float:
+    store = ("--store", f"sqlite:///{folder / name}")
+    command = [sys.executable, "-m", "farhand", "run", "bench.apps.whole:agent", *store, "--port"]
+    # compiled once, like what is installed, also where Python is told to leave nothing behind
+    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+    with serving(command, {**compiled, "XDG_CONFIG_HOME": str(folder)}) as ours:
         return ours.ready_after

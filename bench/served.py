@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,14 +40,14 @@ class Server:
 
 
 @contextmanager
-def serving(command: Sequence[str]) -> Iterator[Server]:
-    """A server that answers on the port it is told as its last argument."""
+def serving(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """A server that answers on the port it is told as its last argument, with these variables beside ours."""
     port = _free_port()
     begun = time.perf_counter()
     process = subprocess.Popen(
         ["taskset", "-c", str(cores()[0]), *command, str(port)],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
         stdout=subprocess.DEVNULL,
     )
     try:

@@ -81,8 +81,10 @@ def authenticate(request: HTTPConnection) -> Principal | None:
     return Principal(f"tenant{token[-2:]}", token) if token else None
 
 
+agent = Agent(model=BenchModel(), frontend_tools=[open_url])
+
+
 def make_app(store: str) -> App:
-    agent = Agent(model=BenchModel(), frontend_tools=[open_url])
     # counted as ever, and high enough for one load client that answers for everybody
     limits = Limits(open_calls_per_tenant=1_000_000, results_per_sec=1_000_000, results_burst=1_000_000)
     return create_app(agent, store=store, authenticate=authenticate, settings=Settings(limits=limits))

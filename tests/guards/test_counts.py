@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -102,27 +100,6 @@ async def test_a_parked_call_has_no_task(app: App) -> None:
         while len(asyncio.all_tasks()) > before:  # noqa: ASYNC110
             await asyncio.sleep(0)
     assert len(await app.farhand.open_calls(ANN)) == 20
-
-
-@requirement("speed:imports")
-def test_serving_from_sqlite_loads_no_other_store_no_provider_and_no_framework() -> None:
-    heavy = [
-        "asyncpg",
-        "anthropic",
-        "openai",
-        "backboard",
-        "fastapi",
-        "httpx2",
-        "jwt",
-        "hypothesis",
-        "pytest",
-    ]
-    program = (
-        "import sys, farhand.server.app, farhand.store.sqlite\n"
-        f"print(*[name for name in {heavy!r} if name in sys.modules])"
-    )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == []
 
 
 class _Silent(Trip):

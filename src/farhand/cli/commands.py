@@ -1,31 +1,20 @@
-"""The commands: what was said becomes settings, an app and a server. A mistake is one line and code 2."""
+"""What can be said on the command line: every command and its words. A mistake is one line and code 2.
 
-import logging
-import os
-import socket
+The work of a command is loaded when it runs, so that help is there at once and a server loads nothing of what
+the other commands need.
+"""
+
 import sys
-from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from farhand.agent.agent import Agent
-from farhand.cli.doctor import doctor
-from farhand.cli.lines import fail, say, warn
+from farhand.cli.garbage import loading
+from farhand.cli.lines import fail
 from farhand.cli.lookups import add_lookups
-from farhand.cli.options import Options, with_options
-from farhand.cli.purge import purge
-from farhand.cli.serve import address_of, listen, require_loopback, serve
-from farhand.cli.target import load_target
-from farhand.cli.types import types
-from farhand.cli.workers import Inherited, require_shared, supervise
-from farhand.errors import BadSetting, FarhandError
-from farhand.models.named import model_named
-from farhand.server.app import App, create_app
-from farhand.server.settings import ServerSettings, load_settings
-from farhand.store.address import DEFAULT, shown
+from farhand.cli.options import AsJson, Asked, Options, Token, Url, with_options
+from farhand.errors import FarhandError
 
 commands = typer.Typer(
     name="farhand", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
@@ -57,10 +46,13 @@ def farhand(
     """Tool calls for agents whose hands are elsewhere: in a browser, in another program, behind a yes."""
 
 
+Target = Annotated[str, typer.Argument(help="module:agent, path/to/file.py:agent, or module:app")]
+
+
 @commands.command()
 @with_options
 def run(
-    target: Annotated[str, typer.Argument(help="module:agent, path/to/file.py:agent, or module:app")],
+    target: Target,
     options: Options,
     *,
     workers: Annotated[
@@ -74,133 +66,70 @@ def run(
 
     To serve others, name an app of create_app that has an authenticate hook.
     """
-    settings = load_settings(options.said(), config=options.config)
-    found = load_target(target)
-    if isinstance(found, App):
-        app = _adjusted(found, settings, options)
-    else:
-        app = _app(found, settings, settings.store or DEFAULT)
-    require_shared(app.store_address, workers)
-    if inherited is not None:
-        _serve_inherited(app, settings, options, Inherited.read(inherited))
-    elif workers > 1:
-        _supervise(app, settings, options, workers)
-    else:
-        _serve(app, settings, options)
+    with loading():
+        from farhand.cli.run import serve_target
+    serve_target(target, options, workers=workers, inherited=inherited)
 
 
 @commands.command()
 @with_options
 def demo(options: Options) -> None:
     """Serve the demo: an agent with a tool of every kind, and a scripted model. No key, no account."""
-    settings = load_settings(options.said(), config=options.config)
-    found = load_target("farhand.demo.agent:agent")
-    assert isinstance(found, Agent), "the demo is an agent"
-    _serve(_app(found, settings, settings.store or _demo_store()), settings, options)
+    with loading():
+        from farhand.cli.run import serve_demo
+    serve_demo(options)
 
 
-commands.command()(types)
-commands.command()(purge)
-commands.command()(doctor)
+@commands.command()
+def types(
+    target: Target,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write here. [standard output]")
+    ] = None,
+) -> None:
+    """Write TypeScript types of an agent's frontend tools.
+
+    A page whose handlers have these types does not compile when a handler is missing or does not fit.
+    """
+    from farhand.cli.types import write_types
+
+    write_types(target, output)
+
+
+# each of them a word of the command
+@commands.command()
+def purge(
+    *,
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="How old it has to be: 12h, 7d, 4w. [7d]"),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count, remove nothing.")] = False,
+    store: Annotated[
+        str | None, typer.Option(metavar="STORE", help="The store, if not the usual one.")
+    ] = None,
+    url: Url = None,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove settled calls, events of ended runs and loose files that are old. Threads and messages stay."""
+    from farhand.cli.purge import remove_old
+
+    remove_old(Asked(url, token, as_json), older_than=older_than, dry_run=dry_run, store=store)
+
+
+@commands.command()
+def doctor(
+    *,
+    store: Annotated[str | None, typer.Option(metavar="STORE", help="Look at this store.")] = None,
+    url: Url = None,
+    token: Token = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at versions, settings, the store, its clock, and whether streams arrive. Code 1 if one is bad."""
+    from farhand.cli.doctor import examine
+
+    examine(Asked(url, token, as_json), store=store)
+
+
 add_lookups(commands)
-
-
-def _app(agent: Agent, settings: ServerSettings, store: str) -> App:
-    if settings.model is not None:
-        agent.spec = replace(agent.spec, model=model_named(settings.model))
-    return create_app(
-        agent,
-        store=store,
-        allow_origins=settings.allow_origin,
-        allow_hosts=settings.allow_host,
-        settings=settings.settings,
-        client_tools=settings.client_tools,
-        inspector=settings.inspector,
-    )
-
-
-def _adjusted(app: App, settings: ServerSettings, options: Options) -> App:
-    """An app that was made in Python keeps what it was made with; what would be ignored is refused."""
-    for name in sorted({"store", "model", "hold_for"} & options.said().keys()):
-        option = "--" + name.replace("_", "-")
-        raise BadSetting(
-            f"{option} does not reach an app of create_app.", hint="Set it where the app is made."
-        )
-    app.door.allow(origins=settings.allow_origin, hosts=settings.allow_host)
-    if settings.inspector is not None:
-        app.inspector = settings.inspector
-    return app
-
-
-def _serve(app: App, settings: ServerSettings, options: Options) -> None:
-    sockets = _prepare(app, settings, options)
-    serve(app, sockets, ready=lambda: _say_ready(app, settings))
-
-
-def _serve_inherited(app: App, settings: ServerSettings, options: Options, inherited: Inherited) -> None:
-    """One of several workers: the parent listens and speaks for all of them."""
-    _log(options)
-    _set_door(app, settings)
-    app.door.port = inherited.sockets[0].getsockname()[1]
-    serve(app, inherited.sockets, ready=inherited.ready)
-
-
-def _supervise(app: App, settings: ServerSettings, options: Options, workers: int) -> None:
-    sockets = _prepare(app, settings, options)
-    code = supervise(
-        sockets, workers, token=app.door.token, ready=lambda: _say_ready(app, settings, workers=workers)
-    )
-    if code:
-        raise typer.Exit(code)
-
-
-def _prepare(app: App, settings: ServerSettings, options: Options) -> list[socket.socket]:
-    """The door is set and somebody listens on the port."""
-    _log(options)
-    _set_door(app, settings)
-    sockets = listen(settings.host, settings.port)
-    app.door.port = sockets[0].getsockname()[1]
-    return sockets
-
-
-def _say_ready(app: App, settings: ServerSettings, *, workers: int = 1) -> None:
-    assert app.door.port is not None, "said once somebody listens"
-    address = address_of(settings.host, app.door.port)
-    entry = address if app.door.has_hook or app.door.open else f"{address}?token={app.door.token}"
-    model, store = app.agent.spec.model.name, shown(app.store_address)
-    if app.door.open:
-        warn("--open: every program on this machine may use this server without the token.")
-    with_many = f" with {workers} workers" if workers > 1 else ""
-    facts = [("open", entry), ("model", model), ("store", store), ("stop", "Ctrl-C")]
-    say(facts, title=f"farhand {version('farhand')} is ready{with_many}")
-
-
-def _set_door(app: App, settings: ServerSettings) -> None:
-    door = app.door
-    if not door.has_hook:
-        require_loopback(settings.host)
-        door.token = settings.token
-        door.open = settings.open
-    elif settings.open:
-        raise BadSetting("--open does not go with an authenticate hook.", hint="Leave one of them out.")
-    if not settings.host.replace(".", "").isdigit() and ":" not in settings.host:
-        # who listens under a name is asked for by that name
-        door.allow(hosts=(settings.host,))
-
-
-def _log(options: Options) -> None:
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
-    if options.verbose:
-        logging.getLogger("farhand").setLevel(logging.INFO)
-
-
-def _demo_store() -> str:
-    """A file of the user's own, so that a demo that was stopped can go on."""
-    try:
-        folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "farhand"
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:
-        raise BadSetting(
-            f"There is no place for the demo's store: {error}.", hint="Name one with --store."
-        ) from None
-    return f"sqlite:///{folder / 'demo.db'}"

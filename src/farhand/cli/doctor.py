@@ -5,7 +5,7 @@ import platform
 import sqlite3
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 import typer
@@ -13,7 +13,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from farhand.cli.lookups import AsJson, Token, Url
+from farhand.cli.options import Asked
 from farhand.cli.remote import NotReached, remote
 from farhand.cli.stream_check import check_stream
 from farhand.cli.tables import show_json
@@ -37,16 +37,10 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     do: str = ""
 
 
-def doctor(
-    *,
-    store: Annotated[str | None, typer.Option(metavar="STORE", help="Look at this store.")] = None,
-    url: Url = None,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """Look at versions, settings, the store, its clock, and whether streams arrive. Code 1 if one is bad."""
-    findings = list(_findings(store, url, token))
-    if as_json:
+def examine(to: Asked, *, store: str | None) -> None:
+    """Exits with code 1 if something is bad."""
+    findings = list(_findings(store, to.url, to.token))
+    if to.as_json:
         show_json(msgspec.to_builtins(findings))
     else:
         for finding in findings:

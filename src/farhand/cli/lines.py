@@ -1,20 +1,18 @@
-"""What the command line prints: plain lines, one per fact, never wrapped."""
+"""What the command line prints: plain lines, one per fact, never wrapped. Tables are in `tables.py`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
-from rich.console import Console
-from rich.text import Text
+from typer import echo, style
 
 
 def say(facts: Iterable[tuple[str, str]], *, title: str) -> None:
     """A title and under it one line per fact."""
-    console = Console()
-    _print(console, Text(title, style="bold"))
-    for name, value in facts:
-        _print(console, Text.assemble((f"  {name:<7}", "dim"), value))
-    console.file.flush()
+    lines = [style(title, bold=True)]
+    lines += [style(f"  {name:<7}", dim=True) + value for name, value in facts]
+    echo("\n".join(lines), color=_colour())
 
 
 def warn(text: str) -> None:
@@ -25,10 +23,17 @@ def fail(text: str) -> None:
     _complain("error", "red", text)
 
 
+def plain(text: str) -> str:
+    """Without what a terminal would take for a command."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
 def _complain(kind: str, colour: str, text: str) -> None:
-    line = " ".join(text.split())
-    _print(Console(stderr=True), Text.assemble(("farhand: ", "bold"), (f"{kind}: ", f"bold {colour}"), line))
+    line = plain(" ".join(text.split()))
+    said = style("farhand: ", bold=True) + style(f"{kind}: ", fg=colour, bold=True) + line
+    echo(said, err=True, color=_colour())
 
 
-def _print(console: Console, text: Text) -> None:
-    console.print(text, soft_wrap=True, highlight=False)
+def _colour() -> bool | None:
+    """None leaves it to where the line goes: a file and a pipe get none."""
+    return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None

@@ -1,33 +1,14 @@
-"""The commands that speak to a running server: `call`, `tools`, `runs`, `inbox`. A refusal is one line.
+"""The words of the commands that speak to a running server: `call`, `tools`, `runs`, `inbox`.
 
-A tool that failed, or a call that nobody answered, is exit code 1; whatever could not be asked is 2.
+What they do is in `asking.py`, and loaded when one of them runs.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any
-from urllib.parse import quote
+from typing import Annotated
 
 import typer
 
-from farhand.cli.lines import fail
-from farhand.cli.remote import Remote, read_json, remote
-from farhand.cli.tables import compact, first_line, show, show_json, show_value
-from farhand.cli.waiting import waiting_for
-from farhand.clock import SystemClock
-from farhand.errors import BadSetting, Rejected
-
-# what a server answers, read as JSON
-Json = Any
-
-LONGEST_SEC = 86_400
-
-Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The server, if not on this machine.")]
-Token = Annotated[
-    str | None,
-    typer.Option("--token", metavar="TOKEN", help="What lets you in. FARHAND_TOKEN keeps it unseen."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the server's answer as JSON.")]
+from farhand.cli.options import AsJson, Asked, Token, Url
+from farhand.errors import BadSetting
 
 inbox = typer.Typer(
     help="What waits for you: calls to answer and questions to say yes or no to.", invoke_without_command=True
@@ -61,41 +42,17 @@ def call(  # noqa: PLR0913
     as_json: AsJson = False,
 ) -> None:
     """Call a tool and print what comes back."""
-    given = read_json(input, "The input")
-    if not isinstance(given, dict):
-        raise BadSetting("The input is not a JSON object.", hint="""Write '{"name": "value"}'.""")
-    if within is not None and not 0 < within <= LONGEST_SEC:
-        raise BadSetting(f"--timeout is a number of seconds up to {LONGEST_SEC}, not {within}.")
-    body: dict[str, object] = {"toolID": tool, "input": given}
-    # the server tells of progress by the id of the request
-    request_id = request_id or SystemClock().fresh("cli")
-    named = {"requestID": request_id, "sessionID": session, "timeout": within and within * 1000}
-    body |= {name: value for name, value in named.items() if value is not None}
-    to = remote(url, token)
-    with _one_line_if_refused(as_json=as_json, too_late=504), waiting_for(tool, to, request_id):
-        answer: Json = to.post("/client-tools/execute", body, within=None)
-    if as_json:
-        show_json(answer)
-    elif answer["status"] == "success":
-        show_value(answer.get("output"))
-    else:
-        fail(f"{tool}: {answer['error']}")
-    if answer["status"] != "success":
-        raise typer.Exit(1)
+    from farhand.cli import asking
+
+    wanted = asking.Wanted(tool, input, within, request_id, session)
+    asking.call(wanted, Asked(url, token, as_json))
 
 
 def tools(*, url: Url = None, token: Token = None, as_json: AsJson = False) -> None:
     """List the tools that a run of yours would be offered."""
-    with _one_line_if_refused(as_json=as_json):
-        listed: Json = remote(url, token).get("/api/tools")
-    if as_json:
-        show_json(listed)
-        return
-    rows = [
-        (each["name"], each["executor"], "yes" if each["approval"] else "", first_line(each["description"]))
-        for each in listed["tools"]
-    ]
-    show(rows, columns=("tool", "runs in", "asks", "description"), nothing="There are no tools.")
+    from farhand.cli import asking
+
+    asking.list_tools(Asked(url, token, as_json))
 
 
 def runs(
@@ -106,22 +63,9 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """List your chats with the state of their last run, newest first."""
-    with _one_line_if_refused(as_json=as_json):
-        listed: Json = remote(url, token).get(f"/api/chat?limit={limit}")
-    if as_json:
-        show_json(listed)
-        return
-    rows = [
-        (
-            each["id"],
-            each["state"],
-            str(each["openCalls"] or ""),
-            each["updatedAt"],
-            first_line(each["title"]),
-        )
-        for each in listed["threads"]
-    ]
-    show(rows, columns=("chat", "state", "open", "updated", "title"), nothing="There are no chats.")
+    from farhand.cli import asking
+
+    asking.list_runs(Asked(url, token, as_json), limit=limit)
 
 
 @inbox.callback()
@@ -138,21 +82,9 @@ def waiting(context: typer.Context, *, url: Url = None, token: Token = None, as_
 @inbox.command("list")
 def list_waiting(*, url: Url = None, token: Token = None, as_json: AsJson = False) -> None:
     """List what waits, oldest first."""
-    with _one_line_if_refused(as_json=as_json):
-        listed: Json = remote(url, token).get("/api/inbox")
-    if as_json:
-        show_json(listed)
-        return
-    rows = [
-        (
-            each.get("approvalId") or each["callId"],
-            "yes or no" if each.get("approvalId") else f"answer from {each['executor']}",
-            each["tool"],
-            compact(each["input"]),
-        )
-        for each in listed["calls"]
-    ]
-    show(rows, columns=("id", "waits for", "tool", "input"), nothing="Nothing waits.")
+    from farhand.cli import asking
+
+    asking.list_waiting(Asked(url, token, as_json))
 
 
 @inbox.command()
@@ -168,11 +100,9 @@ def answer(
     as_json: AsJson = False,
 ) -> None:
     """Bring a result to a call, in the place of whoever should have."""
-    if error is None:
-        body = {"toolCallId": call_id, "status": "success", "output": read_json(output, "The output")}
-    else:
-        body = {"toolCallId": call_id, "status": "failed", "errorText": error}
-    _bring(remote(url, token), "/api/tools/ack", body, as_json=as_json)
+    from farhand.cli import asking
+
+    asking.answer(call_id, Asked(url, token, as_json), output=output, error=error)
 
 
 @inbox.command()
@@ -188,14 +118,9 @@ def approve(
     as_json: AsJson = False,
 ) -> None:
     """Say yes."""
-    to = remote(url, token)
-    edited = {} if input is None else {"input": read_json(input, "The input")}
-    body = {
-        "approvalId": _question(to, which, as_json=as_json),
-        "approved": True,
-        "scope": "thread" if always else "once",
-    }
-    _bring(to, "/api/tools/approve", {**body, **edited}, as_json=as_json)
+    from farhand.cli import asking
+
+    asking.approve(which, Asked(url, token, as_json), scope="thread" if always else "once", input=input)
 
 
 @inbox.command()
@@ -208,41 +133,6 @@ def deny(
     as_json: AsJson = False,
 ) -> None:
     """Say no."""
-    to = remote(url, token)
-    body = {"approvalId": _question(to, which, as_json=as_json), "approved": False, "reason": reason}
-    _bring(to, "/api/tools/approve", body, as_json=as_json)
+    from farhand.cli import asking
 
-
-def _question(to: Remote, which: str, *, as_json: bool) -> str:
-    """The approval's own id; for a call, the one that it asks with."""
-    if not which.startswith("call_"):
-        return which
-    with _one_line_if_refused(as_json=as_json):
-        listed: Json = to.get("/api/inbox")
-    asked = {each["callId"]: each.get("approvalId") for each in listed["calls"]}
-    found: str | None = asked.get(which)
-    if found is None:
-        fail(f"The call {quote(which)} asks for no yes or no.")
-        raise typer.Exit(2)
-    return found
-
-
-def _bring(to: Remote, path: str, body: object, *, as_json: bool) -> None:
-    with _one_line_if_refused(as_json=as_json):
-        receipt: Json = to.post(path, body)
-    if as_json:
-        show_json(receipt)
-    else:
-        show_value("Done before; nothing changed." if receipt.get("ignored") else "Done.")
-
-
-@contextmanager
-def _one_line_if_refused(*, as_json: bool, too_late: int | None = None) -> Iterator[None]:
-    """`too_late` is a status that is no mistake of the asker."""
-    try:
-        yield
-    except Rejected as refusal:
-        if as_json:
-            show_json({"error": {"code": refusal.answered, "message": refusal.message}})
-        fail(str(refusal))
-        raise typer.Exit(1 if refusal.status == too_late else 2) from None
+    asking.deny(which, Asked(url, token, as_json), reason=reason)

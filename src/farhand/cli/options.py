@@ -1,12 +1,28 @@
-"""The options of every command that serves: listed once, and what was said of them."""
+"""The options that commands share, listed once: of those that serve, and of those that ask a server."""
 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
+
+Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The server, if not on this machine.")]
+Token = Annotated[
+    str | None,
+    typer.Option("--token", metavar="TOKEN", help="What lets you in. FARHAND_TOKEN keeps it unseen."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the server's answer as JSON.")]
+
+
+class Asked(NamedTuple):
+    """Which server is asked, and how its answer is printed."""
+
+    url: str | None
+    token: str | None
+    as_json: bool
+
 
 _NOT_SETTINGS = frozenset({"config", "verbose"})
 

@@ -3,16 +3,16 @@
 A SQLite store belongs to one process: while a server runs, that server is asked.
 """
 
+from __future__ import annotations
+
 import asyncio
 import re
 from datetime import UTC, datetime
-from typing import Annotated
 
 import msgspec
-import typer
 
 from farhand.cli.lines import say
-from farhand.cli.lookups import AsJson, Token, Url
+from farhand.cli.options import Asked
 from farhand.cli.remote import NotReached, remote
 from farhand.cli.tables import show_json
 from farhand.errors import BadSetting, StoreLocked
@@ -24,22 +24,7 @@ LONGEST_SEC = 100 * 365.25 * 86_400
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
-# each of them a word of the command
-def purge(
-    *,
-    older_than: Annotated[
-        str | None,
-        typer.Option(metavar="AGE", help="How old it has to be: 12h, 7d, 4w. [7d]"),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count, remove nothing.")] = False,
-    store: Annotated[
-        str | None, typer.Option(metavar="STORE", help="The store, if not the usual one.")
-    ] = None,
-    url: Url = None,
-    token: Token = None,
-    as_json: AsJson = False,
-) -> None:
-    """Remove settled calls, events of ended runs and loose files that are old. Threads and messages stay."""
+def remove_old(to: Asked, *, older_than: str | None, dry_run: bool, store: str | None) -> None:
     settings = load_settings({} if store is None else {"store": store})
     seconds = settings.settings.patience.keep_settled if older_than is None else seconds_of(older_than)
     if seconds > LONGEST_SEC:
@@ -48,15 +33,15 @@ def purge(
         )
     asked = PurgeRequest(older_than_sec=seconds, dry_run=dry_run)
     address = settings.store or DEFAULT
-    if url is not None or (store is None and address.startswith("memory:")):
-        purged = _ask_server(asked, url, token)
+    if to.url is not None or (store is None and address.startswith("memory:")):
+        purged = _ask_server(asked, to)
     else:
         _check_lasting(address)
         try:
             purged = asyncio.run(_purge(address, asked))
         except StoreLocked as locked:
-            purged = _ask_holder(asked, locked, token, is_named=store is not None)
-    _show(purged, as_json=as_json)
+            purged = _ask_holder(asked, locked, to, is_named=store is not None)
+    _show(purged, as_json=to.as_json)
 
 
 def seconds_of(age: str) -> float:
@@ -82,7 +67,7 @@ async def _purge(address: str, asked: PurgeRequest) -> Purged:
         await opened.close()
 
 
-def _ask_holder(asked: PurgeRequest, locked: StoreLocked, token: str | None, *, is_named: bool) -> Purged:
+def _ask_holder(asked: PurgeRequest, locked: StoreLocked, to: Asked, *, is_named: bool) -> Purged:
     """The settings that name the store name its server, too; of any other store they say nothing."""
     in_use = BadSetting(
         locked.message,
@@ -91,13 +76,13 @@ def _ask_holder(asked: PurgeRequest, locked: StoreLocked, token: str | None, *, 
     if is_named:
         raise in_use
     try:
-        return _ask_server(asked, None, token)
+        return _ask_server(asked, to)
     except NotReached:
         raise in_use from None
 
 
-def _ask_server(asked: PurgeRequest, url: str | None, token: str | None) -> Purged:
-    answer = remote(url, token).post("/api/purge", msgspec.to_builtins(asked), within=None)
+def _ask_server(asked: PurgeRequest, to: Asked) -> Purged:
+    answer = remote(to.url, to.token).post("/api/purge", msgspec.to_builtins(asked), within=None)
     return msgspec.convert(answer, Purged)
 
 

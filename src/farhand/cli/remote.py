@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from farhand.cli.serve import address_of
+from farhand.cli.address import address_of
 from farhand.errors import BadSetting, FarhandError, Rejected
 from farhand.server.settings import load_settings
 from farhand.wire.sse import Parser

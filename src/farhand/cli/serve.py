@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import os
 import resource
 import socket
@@ -21,6 +20,7 @@ from typing import NoReturn
 import uvicorn
 
 from farhand.cli.connection import Connection
+from farhand.cli.garbage import spare_collections
 from farhand.errors import BadSetting
 from farhand.server.app import App
 from farhand.wire.address import is_loopback
@@ -29,8 +29,6 @@ DRAIN_SEC = 6.0
 """What works may come to its end in this time; the rest is for handing over what did not."""
 GONE_AFTER_SEC = 9.5
 CONNECTIONS = 21_000
-YOUNG = 10_000
-"""New objects before the next collection; Python's own 700 are fewer than the requests of one moment hold."""
 PROXIES = "FORWARDED_ALLOW_IPS"
 """The addresses of proxies whose X-Forwarded-For is believed: the server below reads it under this name."""
 
@@ -62,26 +60,12 @@ def require_loopback(host: str) -> None:
         )
 
 
-def address_of(host: str, port: int) -> str:
-    """What to open in a browser."""
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-
-
 def serve(app: App, sockets: list[socket.socket], *, ready: Callable[[], None]) -> None:
     """Runs the app until a signal ends it. `ready` is called once requests are answered."""
     _allow_many_files()
     server = Server(_config(app), app, ready)
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(_serve(app, server, sockets))
-
-
-def spare_collections() -> None:
-    """For a process that is ready to serve: what is loaded by now stays, and is not looked through again by
-    every full collection, which would stop everybody for as long as that takes. And the young are left alone
-    for longer: nearly all that a request makes is freed when it ends, without being looked through once."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(YOUNG)
 
 
 class Server(uvicorn.Server):

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from farhand.cli.lines import plain
+
 _ANY_WIDTH = 10_000
 
 
@@ -57,8 +59,3 @@ def _roomy(table: Table) -> Console:
 
 def _pretty(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-
-
-def plain(text: str) -> str:
-    """Without what a terminal would take for a command."""
-    return "".join(letter if letter.isprintable() else "�" for letter in text)

@@ -1,7 +1,8 @@
 """`farhand types`: the TypeScript types of an agent's frontend tools."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -11,16 +12,8 @@ from farhand.server.app import App
 from farhand.tools.typescript import frontend_types
 
 
-def types(
-    target: Annotated[str, typer.Argument(help="module:agent, path/to/file.py:agent, or module:app")],
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write here. [standard output]")
-    ] = None,
-) -> None:
-    """Write TypeScript types of an agent's frontend tools.
-
-    A page whose handlers have these types does not compile when a handler is missing or does not fit.
-    """
+def write_types(target: str, output: str | None) -> None:
+    """To standard output, unless a file is named."""
     found = load_target(target)
     agent = found.agent if isinstance(found, App) else found
     text = frontend_types(agent.spec.toolbox.tools())

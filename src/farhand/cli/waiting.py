@@ -11,8 +11,8 @@ from http.client import HTTPException
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from farhand.cli.lines import plain
 from farhand.cli.remote import Remote
-from farhand.cli.tables import plain
 
 LISTENS_WITHIN_SEC = 2.0
 

@@ -7,7 +7,6 @@ from importlib.metadata import version
 
 from farhand.errors import FarhandError
 from farhand.faces.base import Face, Request, Route
-from farhand.server.openapi import openapi_of
 from farhand.wire.json_out import encode
 
 
@@ -24,6 +23,9 @@ def development_face(faces: Sequence[Face]) -> Face:
 
 
 def _document(faces: Sequence[Face]) -> bytes:
+    # all that is told of every route: loaded for whoever wants to read it
+    from farhand.server.openapi import openapi_of
+
     return encode(openapi_of(faces, version=version("farhand")))
 
 

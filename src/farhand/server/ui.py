@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Mapping
+from functools import cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import NamedTuple
 
 from starlette.types import Scope, Send
 
@@ -54,12 +54,18 @@ _ASSET: tuple[Header, ...] = (
 )
 
 
-class Built(NamedTuple):
+class Built:
     """One file of the build, plain and compressed."""
 
-    content_type: bytes
-    plain: bytes
-    packed: bytes
+    def __init__(self, content_type: bytes, plain: bytes) -> None:
+        self.content_type = content_type
+        self.plain = plain
+
+    @cached_property
+    def packed(self) -> bytes:
+        """Made for the first browser that asks, and once: a server that starts is waited for."""
+        # without the time of day in it, every worker sends the same bytes
+        return gzip.compress(self.plain, compresslevel=9, mtime=0)
 
 
 class Ui:
@@ -103,9 +109,7 @@ def _read(folder: Traversable) -> dict[str, Built]:
 
 
 def _built(file: Traversable) -> Built:
-    plain = file.read_bytes()
-    # without the time of day in it, every worker sends the same bytes
-    return Built(_TYPES[_suffix(file.name)], plain, gzip.compress(plain, compresslevel=9, mtime=0))
+    return Built(_TYPES[_suffix(file.name)], file.read_bytes())
 
 
 def _suffix(name: str) -> str:

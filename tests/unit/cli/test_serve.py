@@ -14,8 +14,9 @@ from websockets.asyncio.client import connect
 
 from farhand import Agent, ScriptedModel, create_app
 from farhand.cli import connection as connection_module
+from farhand.cli.address import address_of
 from farhand.cli.connection import HEAD_BYTES, Connection
-from farhand.cli.serve import _config, address_of, listen, require_loopback
+from farhand.cli.serve import _config, listen, require_loopback
 from farhand.errors import BadSetting
 from tests.requirement import requirement
 
