@@ -9,12 +9,12 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.tool import Tool
 from farhand.store.base import Due, InsertCall, SwapCall, Why
+from farhand.store.memory.feed import Saying
 from farhand.store.memory.requests import Requests
 from farhand.store.memory.runs import Runs
 from farhand.store.memory.threads import ThreadKey
 from farhand.store.memory.undo import Undo
 from farhand.store.rules import why_not_swap
-from farhand.store.told import Told
 
 
 class Calls:
@@ -63,13 +63,13 @@ class Calls:
         ]
         return sorted(waiting, key=lambda due: due.deadline)[:limit]
 
-    def insert(self, write: InsertCall, told: Told) -> Why | None:
+    def insert(self, write: InsertCall, told: Saying) -> Why | None:
         call = write.call
         if call.call_id in self._calls:
             return "exists"
-        if call.run_id is not None and call.run_id not in self._runs:
+        if call.run_id is not None and not self._runs.has(call.run_id, told):
             return "missing"
-        if not self._requests.add(call):
+        if call.request is not None and not self._requests.add(call):
             return "exists"
         self._undo.set(self._calls, call.call_id, call)
         self._count(call, int(call.phase is not Phase.SETTLED))
@@ -84,7 +84,7 @@ class Calls:
             told.calls.append(call)
         return None
 
-    def swap(self, write: SwapCall, told: Told) -> Why | None:
+    def swap(self, write: SwapCall, told: Saying) -> Why | None:
         stored = self._calls.get(write.before.call_id)
         if stored is None:
             return "missing"

@@ -2,57 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from msgspec import Struct, field
 
-from farhand.core.event import TOLD, Event, Happening, News
+from farhand.core.event import Happening, News
 from farhand.core.principal import Owner
-from farhand.core.run import Run
 from farhand.store.memory.undo import Undo
+from farhand.store.told import Told
 
-_TOLD = frozenset(TOLD)
+
+class Saying(Told):
+    """A commit under way. `news` is what feeds get if it holds: to whom, what, of which thread and run."""
+
+    news: list[tuple[Owner, Happening, str | None, str | None]] = field(default_factory=list)
+
+
+class _Feed(Struct):
+    news: list[News]
+    last: int = 0
+    """The number of the last one, also when that is not kept any more."""
 
 
 class Feeds:
     def __init__(self, undo: Undo) -> None:
         self._undo = undo
-        self._news: dict[Owner, list[News]] = {}
-        self._last: dict[Owner, int] = {}
+        self._feeds: dict[Owner, _Feed] = {}
 
-    def tell(
-        self,
-        owner: Owner,
-        events: Iterable[Happening],
-        at: float,
-        thread_id: str | None,
-        run_id: str | None = None,
-    ) -> None:
-        first = self._last.get(owner, 0) + 1
-        added = [News(no, at, event, thread_id, run_id) for no, event in enumerate(events, first)]
-        self._undo.extend(self._news.setdefault(owner, []), added)
-        self._undo.set(self._last, owner, first - 1 + len(added))
+    def keep(self, told: Saying) -> None:
+        """The commit holds."""
+        for owner, event, thread_id, run_id in told.news:
+            feed = self._feeds.get(owner)
+            if feed is None:
+                feed = self._feeds[owner] = _Feed([])
+            feed.last += 1
+            feed.news.append(News(feed.last, told.at, event, thread_id, run_id))
+            told.feeds.add(owner)
 
-    def tell_run(self, run: Run, events: Iterable[Event], at: float) -> bool:
-        """True if there was something worth telling among them."""
-        told = [event for event in events if type(event) in _TOLD]
-        if told:
-            self.tell(run.owner, told, at, run.thread_id, run.run_id)
-        return bool(told)
-
-    def forget(self, owner: Owner, thread_id: str) -> None:
+    def forget(self, owner: Owner, thread_id: str, told: Saying) -> None:
         """All that was told of this thread; numbers go on where they were."""
-        kept = [news for news in self._news.get(owner, ()) if news.thread_id != thread_id]
-        self._undo.set(self._news, owner, kept)
+        told.news = [each for each in told.news if (each[0], each[2]) != (owner, thread_id)]
+        feed = self._feeds.get(owner)
+        if feed is not None:
+            kept = [news for news in feed.news if news.thread_id != thread_id]
+            self._undo.set(self._feeds, owner, _Feed(kept, feed.last))
 
     def after(self, owner: Owner, no: int, limit: int) -> list[News]:
-        return [news for news in self._news.get(owner, ()) if news.no > no][:limit]
+        feed = self._feeds.get(owner)
+        return [] if feed is None else [news for news in feed.news if news.no > no][:limit]
 
     def span(self, owner: Owner) -> tuple[int, int]:
-        kept, last = self._news.get(owner), self._last.get(owner, 0)
-        return (kept[0].no if kept else last + 1), last
+        feed = self._feeds.get(owner)
+        if feed is None:
+            return 1, 0
+        return (feed.news[0].no if feed.news else feed.last + 1), feed.last
 
     def count_old(self, before: float) -> int:
-        return sum(each.at < before for news in self._news.values() for each in news)
+        return sum(news.at < before for feed in self._feeds.values() for news in feed.news)
 
     def purge(self, before: float) -> None:
-        for owner, news in self._news.items():
-            self._news[owner] = [each for each in news if each.at >= before]
+        for feed in self._feeds.values():
+            feed.news = [news for news in feed.news if news.at >= before]

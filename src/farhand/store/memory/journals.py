@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from farhand.core.event import Entry, Event
-from farhand.core.run import Run
+from farhand.core.event import Entry
 from farhand.store.memory.undo import Undo
 
 
@@ -12,10 +11,15 @@ class Journals:
         self._undo = undo
         self._entries: dict[str, list[Entry]] = {}
 
-    def append(self, run: Run, events: tuple[Event, ...], now: float) -> list[Entry]:
-        added = [Entry(seq, event, now) for seq, event in enumerate(events, run.last_seq + 1)]
-        self._undo.extend(self._entries.setdefault(run.run_id, []), added)
-        return added
+    def keep(self, said: dict[str, list[Entry]]) -> None:
+        """What runs have said in a commit that holds, of each in its order."""
+        for run_id, entries in said.items():
+            journal = self._entries.get(run_id)
+            if journal is None:
+                # a list of its own: readers are told the other one
+                self._entries[run_id] = entries[:]
+            else:
+                journal += entries
 
     def read(self, run_id: str, after: int, limit: int) -> list[Entry]:
         journal = self._entries.get(run_id, [])

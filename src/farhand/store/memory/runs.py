@@ -1,4 +1,8 @@
-"""The runs of a memory store, with what they say: their journals, and the feeds of their owners."""
+"""The runs of a memory store, with what they say: their journals, and the feeds of their owners.
+
+A commit has its own copies of the runs that it touches, and of what they say. They are kept when it holds, so
+there is nothing to take back when it does not.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,17 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from farhand.core.event import Event
+from farhand.core.event import TOLD, Entry, Event
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.store.base import ClaimRun, InsertRun, ParkRun, Why, WriteRun
-from farhand.store.memory.feed import Feeds
+from farhand.store.memory.feed import Feeds, Saying
 from farhand.store.memory.journals import Journals
 from farhand.store.memory.threads import ThreadKey, Threads
 from farhand.store.memory.undo import Undo
 from farhand.store.rules import changed, claimed, is_stray, parked
-from farhand.store.told import Told
+
+_TOLD = frozenset(TOLD)
 
 
 class Runs:
@@ -27,11 +32,12 @@ class Runs:
         self._runs: dict[str, Run] = {}
         self._last_run: dict[ThreadKey, str] = {}
 
-    def __contains__(self, run_id: str) -> bool:
-        return run_id in self._runs
-
     def __getitem__(self, run_id: str) -> Run:
         return self._runs[run_id]
+
+    def has(self, run_id: str, told: Saying) -> bool:
+        """In the commit that is under way."""
+        return run_id in told.runs or run_id in self._runs
 
     def get(self, owner: Owner, run_id: str) -> Run | None:
         run = self._runs.get(run_id)
@@ -41,8 +47,10 @@ class Runs:
         run_id = self._last_run.get(key)
         return None if run_id is None else self._runs[run_id]
 
-    def of_thread(self, key: ThreadKey) -> list[Run]:
-        return [run for run in self._runs.values() if (run.owner, run.thread_id) == key]
+    def of_thread(self, key: ThreadKey, told: Saying) -> list[Run]:
+        """As they are in the commit that is under way."""
+        runs = self._runs | told.runs
+        return [run for run in runs.values() if (run.owner, run.thread_id) == key]
 
     def page(self, owner: Owner, limit: int, after: str | None) -> list[Run]:
         """The newest first."""
@@ -53,60 +61,68 @@ class Runs:
     def stray(self, now: float, skip: Collection[str]) -> list[Run]:
         return [run for run in self._runs.values() if run.run_id not in skip and is_stray(run, now)]
 
-    def insert(self, write: InsertRun, told: Told) -> Why | None:
+    def insert(self, write: InsertRun, told: Saying) -> Why | None:
         run = write.run
         key = (run.owner, run.thread_id)
-        if run.run_id in self._runs:
+        if self.has(run.run_id, told):
             return "exists"
         if key not in self._threads:
             return "missing"
         last = self._last_run.get(key)
-        if last is not None and self._runs[last].active:
+        if last is not None and (told.runs.get(last) or self._runs[last]).active:
             return "active"
         self._undo.set(self._last_run, key, run.run_id)
-        self._put(run, told)
+        told.runs[run.run_id] = run
         return None
 
-    def claim(self, write: ClaimRun, told: Told) -> Why | None:
-        run = self._runs.get(write.run_id)
+    def claim(self, write: ClaimRun, told: Saying) -> Why | None:
+        run = told.runs.get(write.run_id) or self._runs.get(write.run_id)
         if run is None:
             return "missing"
         after = claimed(run, write, told.at)
         if isinstance(after, str):
             return after
-        self._put(after, told)
+        told.runs[run.run_id] = after
         return None
 
-    def write(self, write: WriteRun, told: Told) -> Why | None:
-        run = self._runs.get(write.run_id)
+    def write(self, write: WriteRun, told: Saying) -> Why | None:
+        run = told.runs.get(write.run_id) or self._runs.get(write.run_id)
         if run is None:
             return "missing"
         after = changed(run, write, told.at)
         if isinstance(after, str):
             return after
-        self._append(run, write.events, told)
-        self._put(after, told)
+        told.runs[run.run_id] = after
+        if write.events:
+            self._say(run, write.events, told)
         return None
 
-    def park(self, write: ParkRun, told: Told) -> Why | None:
-        run = self._runs.get(write.run_id)
+    def park(self, write: ParkRun, told: Saying) -> Why | None:
+        run = told.runs.get(write.run_id) or self._runs.get(write.run_id)
         if run is None:
             return "missing"
         after = parked(run, write)
         if isinstance(after, str):
             return after
-        self._append(run, (write.event,), told)
-        self._put(after, told)
+        told.runs[run.run_id] = after
+        self._say(run, (write.event,), told)
         return None
 
-    def block(self, run_id: str | None, by: int, told: Told) -> None:
+    def block(self, run_id: str | None, by: int, told: Saying) -> None:
         """So many more calls, or fewer, have to settle before it can go on."""
-        if run_id is None:
-            return
-        run = self._runs[run_id]
-        self._put(replace(run, blockers=run.blockers + by) if by else run, told)
+        if run_id is not None:
+            run = told.runs.get(run_id) or self._runs[run_id]
+            told.runs[run_id] = replace(run, blockers=run.blockers + by) if by else run
 
-    def drop(self, key: ThreadKey, runs: list[Run], told: Told) -> None:
+    def keep(self, told: Saying) -> None:
+        """The commit holds: what it has written becomes the record."""
+        self._runs.update(told.runs)
+        if told.entries:
+            self.journals.keep(told.entries)
+        if told.news:
+            self._feeds.keep(told)
+
+    def drop(self, key: ThreadKey, runs: list[Run], told: Saying) -> None:
         """All runs of this thread, which are these."""
         self._undo.drop(self._last_run, key)
         for run in runs:
@@ -124,14 +140,9 @@ class Runs:
         ended = {run.run_id: run.ended_at for run in self._runs.values() if run.ended_at is not None}
         return sum(at < ended_before and run in self.journals for run, at in ended.items())
 
-    def _append(self, run: Run, events: tuple[Event, ...], told: Told) -> None:
-        if not events:
-            return
-        added = self.journals.append(run, events, told.at)
-        if self._feeds.tell_run(run, events, told.at):
-            told.feeds.add(run.owner)
-        told.entries.setdefault(run.run_id, []).extend(added)
-
-    def _put(self, run: Run, told: Told) -> None:
-        self._undo.set(self._runs, run.run_id, run)
-        told.runs[run.run_id] = run
+    def _say(self, run: Run, events: tuple[Event, ...], told: Saying) -> None:
+        entries = told.entries.setdefault(run.run_id, [])
+        for seq, event in enumerate(events, run.last_seq + 1):
+            entries.append(Entry(seq, event, told.at))
+            if type(event) in _TOLD:
+                told.news.append((run.owner, event, run.thread_id, run.run_id))

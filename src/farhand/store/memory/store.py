@@ -22,14 +22,13 @@ from farhand.store.base import Commit, Committed, DeleteThread, Due, Old, Stale,
 from farhand.store.hub import Hub, tell_commit
 from farhand.store.memory.calls import Calls
 from farhand.store.memory.clients import Clients
-from farhand.store.memory.feed import Feeds
+from farhand.store.memory.feed import Feeds, Saying
 from farhand.store.memory.files import MemoryFiles
 from farhand.store.memory.runs import Runs
 from farhand.store.memory.threads import Threads
 from farhand.store.memory.undo import Undo
 from farhand.store.rules import ARRIVING_SEC
 from farhand.store.streams import Unshared
-from farhand.store.told import Told
 
 
 class MemoryStore(Unshared):
@@ -44,7 +43,7 @@ class MemoryStore(Unshared):
         self._clients = Clients(self._undo)
         self.files = MemoryFiles(self._undo, self._threads)
         # Any: each takes the write that it stands beside
-        self._meaning: dict[type[Write], Callable[[Any, Told], Why | None]] = {
+        self._meaning: dict[type[Write], Callable[[Any, Saying], Why | None]] = {
             base.WriteRun: self._runs.write,
             base.InsertRun: self._runs.insert,
             base.ClaimRun: self._runs.claim,
@@ -70,32 +69,32 @@ class MemoryStore(Unshared):
         return self._clock.now()
 
     async def commit(self, *writes: Write) -> Commit:
-        told = Told(self.now())
+        told = Saying(self._clock.now())
         self._undo.begin()
         for write in writes:
             why = self._meaning[type(write)](write, told)
             if why is not None:
                 self._undo.take_back()
                 return Stale(write, why)
+        self._runs.keep(told)
         tell_commit(self.hub, told)
         return Committed(told.at, told.runs)
 
-    def _tell(self, write: Tell, told: Told) -> Why | None:
-        self._feeds.tell(write.owner, write.events, told.at, write.thread_id)
-        told.feeds.add(write.owner)
+    def _tell(self, write: Tell, told: Saying) -> Why | None:
+        told.news += [(write.owner, event, write.thread_id, None) for event in write.events]
         return None
 
-    def _delete_thread(self, write: DeleteThread, told: Told) -> Why | None:
+    def _delete_thread(self, write: DeleteThread, told: Saying) -> Why | None:
         key = (write.owner, write.thread_id)
         if key not in self._threads:
             return "missing"
-        runs = self._runs.of_thread(key)
+        runs = self._runs.of_thread(key, told)
         if any(run.active for run in runs):
             return "active"
         self._calls.drop(key, runs)
         self._runs.drop(key, runs, told)
         self._threads.drop(key)
-        self._feeds.forget(*key)
+        self._feeds.forget(*key, told)
         self.files.forget(*key)
         return None
 

@@ -76,7 +76,8 @@ class Threads:
         if key not in self._threads:
             return "missing"
         messages = self._messages.setdefault(key, {})
-        if write.message.message_id in messages:
+        message_id = write.message.message_id
+        if message_id in messages:
             return "exists"
-        self._undo.set(messages, write.message.message_id, write.message)
+        self._undo.set(messages, message_id, write.message)
         return None
