@@ -45,7 +45,9 @@ def finished(call: Call, outcome: Outcome, *, at: float, result: Result | None =
         return None
     if result is not None and (result.title is not None or result.metadata is not None):
         after = replace(after, title=result.title, metadata=result.metadata)
-    return Change(call, after, beside=_bound(after, outcome))
+    # files that the result refers to go with the thread from now on
+    refs = refs_in(outcome.output) if isinstance(outcome, Success) else ()
+    return Change(call, after, beside=(BindFiles(call.owner, call.thread_id, refs),) if refs else ())
 
 
 def stopped(call: Call, outcome: Outcome, *, at: float) -> Change:
@@ -65,12 +67,6 @@ def answered(call: Call, answer: Answer, *, at: float, deadline: float | None) -
     always = answer.scope == "thread"
     allowed = (AllowTool(call.owner, call.thread_id, call.tool_version),) if always else ()
     return Change(call, approved, (_told(approved, answer),), allowed)
-
-
-def _bound(call: Call, outcome: Outcome) -> tuple[Write, ...]:
-    """Files that the result refers to go with the thread from now on."""
-    refs = refs_in(outcome.output) if isinstance(outcome, Success) else ()
-    return (BindFiles(call.owner, call.thread_id, refs),) if refs else ()
 
 
 def _telling(call: Call, events: tuple[Event, ...]) -> Write:

@@ -6,7 +6,7 @@ Who comes too late is told the truth: the outcome the call has. Knows no wire an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -69,11 +69,13 @@ class Desk:
 
     async def open(self, calls: Sequence[tuple[Call, Tool | None]], *beside: Write) -> Commit:
         """The calls exist from now on, together with what is written beside them, or not at all."""
-        inserts = [InsertCall(call, tool) for call, tool in calls]
-        # the opening of a run's call is told in its journal
-        lone = [call for call, _ in calls if call.run_id is None]
-        alone = [Tell(call.owner, (opened_event(call),), call.thread_id) for call in lone]
-        commit = await self._store.commit(*inserts, *alone, *beside)
+        writes: list[Write] = []
+        for call, tool in calls:
+            writes.append(InsertCall(call, tool))
+            # the opening of a run's call is told in its journal
+            if call.run_id is None:
+                writes.append(Tell(call.owner, (opened_event(call),), call.thread_id))
+        commit = await self._store.commit(*writes, *beside)
         if isinstance(commit, Committed):
             for call, _ in calls:
                 self._watch(call)
@@ -95,7 +97,10 @@ class Desk:
             changes: list[Change] = []
             receipts: list[Receipt] = []
             for item in brought:
-                verdict = await self._plan(owner, item, planned)
+                if isinstance(item, Reply):
+                    verdict = await self._plan_reply(owner, item, planned)
+                else:
+                    verdict = await self._plan_result(owner, item, planned)
                 if isinstance(verdict, Change):
                     planned[verdict.after.call_id] = verdict.after
                     changes.append(verdict)
@@ -198,13 +203,8 @@ class Desk:
         ]
         return await self._commit(changes, When.ANY_TIME, *beside)
 
-    def _plan(self, owner: Owner, item: Brought, planned: Known) -> Coroutine[None, None, Change | Receipt]:
-        """What this item would change, after the items before it; or what it is told instead."""
-        if isinstance(item, Reply):
-            return self._plan_reply(owner, item, planned)
-        return self._plan_result(owner, item, planned)
-
     async def _plan_result(self, owner: Owner, result: Result, planned: Known) -> Change | Receipt:
+        """What this would change, after what is planned before it; or what it is told instead."""
         stored = await self._far_call(owner, result.call_id)
         if stored is None:
             return Unknown()
@@ -277,7 +277,9 @@ class Desk:
         return False
 
     async def _commit(self, changes: Sequence[Change], when: When, *beside: Write) -> Commit:
-        writes = [write for change in changes for write in change.writes(when)]
+        writes: list[Write] = []
+        for change in changes:
+            writes += change.writes(when)
         if not writes and not beside:
             return Committed(self._store.now())
         commit = await self._store.commit(*writes, *beside)

@@ -37,6 +37,7 @@ class Opening(Struct, frozen=True, gc=False, kw_only=True):
 
 def call_of(opening: Opening, *, now: float, patience: Patience) -> Call:
     tool = opening.tool
+    approval = None if opening.approval_id is None else _approval(opening, opening.approval_id, now)
     draft = Call(
         call_id=opening.call_id,
         owner=opening.owner,
@@ -54,12 +55,12 @@ def call_of(opening: Opening, *, now: float, patience: Patience) -> Call:
         timeout_sec=opening.timeout_sec,
         opened_at=now,
         phase=Phase.READY,
-        approval=_approval(opening, now),
+        approval=approval,
     )
     call = new_call(draft)
     if call.phase is Phase.ASKING:
-        return _until(call, now + (tool.approval_timeout_sec or patience.park_for))
-    return _until(call, ready_deadline(call, held=opening.held, now=now, patience=patience))
+        return replace(call, deadline=now + (tool.approval_timeout_sec or patience.park_for))
+    return replace(call, deadline=ready_deadline(call, held=opening.held, now=now, patience=patience))
 
 
 def ready_deadline(call: Call, *, held: bool, now: float, patience: Patience) -> float | None:
@@ -86,17 +87,11 @@ def opened_event(call: Call) -> CallOpened:
     )
 
 
-def _approval(opening: Opening, now: float) -> Approval | None:
-    if opening.approval_id is None:
-        return None
+def _approval(opening: Opening, approval_id: str, now: float) -> Approval:
     granted = Answer(approved=True, scope="thread") if opening.allowed_before else None
     return Approval(
-        approval_id=opening.approval_id,
+        approval_id=approval_id,
         digest=digest_of_approval(opening.tool.version, opening.input),
         answer=granted,
         answered_at=now if granted else None,
     )
-
-
-def _until(call: Call, deadline: float | None) -> Call:
-    return replace(call, deadline=deadline)

@@ -39,7 +39,11 @@ class Room:
         limits = self._limits
         here = await self._store.count_open(owner, thread_id) + self._opening[owner, thread_id]
         in_thread = max(0, min(wanted, limits.open_calls_per_thread - here))
-        in_tenant = await self._of_tenant(owner.tenant, in_thread)
+        left = self._left_of_tenant.get(owner.tenant, 0)
+        if left < in_thread:
+            left = await self._count(owner.tenant)
+        in_tenant = max(0, min(in_thread, left))
+        self._left_of_tenant[owner.tenant] = left - in_tenant
         if in_tenant < in_thread:
             return Fit(in_tenant, _why(limits.open_calls_per_tenant, "a tenant"))
         return Fit(in_thread, "" if in_thread == wanted else _why(limits.open_calls_per_thread, "a thread"))
@@ -74,15 +78,11 @@ class Room:
             # one that was stored while the store counted is counted twice: look again when it is known
             await asyncio.wait(others)
 
-    async def _of_tenant(self, tenant: str, wanted: int) -> int:
-        left = self._left_of_tenant.get(tenant, 0)
-        if left < wanted:
-            opening = sum(count for (owner, _), count in self._opening.items() if owner.tenant == tenant)
-            count = await self._store.count_open_of_tenant(tenant)
-            left = self._limits.open_calls_per_tenant - count - opening
-        granted = max(0, min(wanted, left))
-        self._left_of_tenant[tenant] = left - granted
-        return granted
+    async def _count(self, tenant: str) -> int:
+        """How many more the tenant may open."""
+        opening = sum(count for (owner, _), count in self._opening.items() if owner.tenant == tenant)
+        count = await self._store.count_open_of_tenant(tenant)
+        return self._limits.open_calls_per_tenant - count - opening
 
 
 def _why(limit: int, whose: str) -> str:

@@ -7,10 +7,9 @@ never with a call in a wrong state: nobody can finish what was not approved.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from farhand.core.approval import Answer, Approval
 from farhand.core.outcome import (
@@ -124,12 +123,12 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
 def new_call(call: Call) -> Call:
     """The call as it begins: asking if it has an unanswered approval, else ready."""
     asks = call.approval is not None and call.approval.answer is None
-    return msgspec.structs.replace(call, phase=Phase.ASKING if asks else Phase.READY, version=1)
+    return replace(call, phase=Phase.ASKING if asks else Phase.READY, version=1)
 
 
 def rejected_call(call: Call, outcome: Outcome, *, at: float) -> Call:
     """A call that ended where it began: an unknown tool, or input its schema does not allow."""
-    return msgspec.structs.replace(
+    return replace(
         call, phase=Phase.SETTLED, outcome=outcome, digest=digest(outcome), settled_at=at, deadline=None
     )
 
@@ -139,7 +138,7 @@ def advance(call: Call, move: Move, **changes: object) -> Call | None:
     phase = MOVES[call.phase].get(move)
     if phase is None:
         return None
-    return _replace(call, phase=phase, version=call.version + 1, **changes)
+    return replace(call, phase=phase, version=call.version + 1, **changes)
 
 
 def approve(call: Call, answer: Answer, *, at: float, deadline: float | None) -> Call | None:
@@ -149,7 +148,7 @@ def approve(call: Call, answer: Answer, *, at: float, deadline: float | None) ->
     input = call.input if answer.input is None else answer.input
     # as JSON tells them apart: to Python 1, 1.0 and true are equal
     edited = canonical(input) != canonical(call.input)
-    approval = _replace(
+    approval = replace(
         call.approval,
         digest=digest_of_approval(call.tool_version, input),
         answer=answer,
@@ -162,9 +161,10 @@ def approve(call: Call, answer: Answer, *, at: float, deadline: float | None) ->
 def deny(call: Call, answer: Answer, *, at: float) -> Call | None:
     if call.approval is None:
         return None
-    approval = _replace(call.approval, answer=answer, answered_at=at)
     outcome = Denied(answer.reason)
-    return advance(call, Move.DENY, approval=approval, **_ending(outcome, digest(outcome), at))
+    denied = settle(call, outcome, sent=digest(outcome), at=at)
+    answered = replace(call.approval, answer=answer, answered_at=at)
+    return None if denied is None else replace(denied, approval=answered)
 
 
 def take(call: Call, holder: str, *, at: float, deadline: float | None = None) -> Call | None:
@@ -174,7 +174,7 @@ def take(call: Call, holder: str, *, at: float, deadline: float | None = None) -
     until = Take(holder, at + TAKE_LASTS_SEC)
     taken = advance(release(call) or call, Move.TAKE, take=until, deadline=deadline or call.deadline)
     # one write is one version, also when it is a release and a take
-    return None if taken is None else _replace(taken, version=call.version + 1)
+    return None if taken is None else replace(taken, version=call.version + 1)
 
 
 def release(call: Call) -> Call | None:
@@ -183,15 +183,5 @@ def release(call: Call) -> Call | None:
 
 def settle(call: Call, outcome: Outcome, *, sent: str, at: float) -> Call | None:
     """The end of the call. `sent` is the digest of the result as it came."""
-    return advance(call, MOVE_OF[type(outcome)], **_ending(outcome, sent, at))
-
-
-def _ending(outcome: Outcome, sent: str, at: float) -> dict[str, object]:
-    return {"outcome": outcome, "digest": sent, "settled_at": at, "deadline": None, "take": None}
-
-
-S = TypeVar("S", bound=Struct)
-
-
-def _replace(struct: S, **changes: object) -> S:
-    return msgspec.structs.replace(struct, **changes)
+    move = MOVE_OF[type(outcome)]
+    return advance(call, move, outcome=outcome, digest=sent, settled_at=at, deadline=None, take=None)
