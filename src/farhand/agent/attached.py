@@ -6,7 +6,7 @@ Knows no provider.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -24,9 +24,10 @@ REFS_LOOKED_UP = 256
 
 async def with_files(files: Files, owner: Owner, prompt: Prompt) -> Prompt:
     """The prompt, and what is known of the files in it. Another owner's file is as good as none."""
-    refs = list(dict.fromkeys(_newest_first(prompt.messages)))[:REFS_LOOKED_UP]
-    if not refs:
+    found = _newest_first(prompt.messages)
+    if not found:
         return prompt
+    refs = list(dict.fromkeys(found))[:REFS_LOOKED_UP]
     known = {ref: part_of(file) for ref, file in (await files.known(owner, refs)).items()}
     told = {ref: known.get(ref) for ref in refs}
     return replace(prompt, files=told, images=await _images(files, owner, known))
@@ -48,14 +49,14 @@ async def _images(files: Files, owner: Owner, known: dict[str, File]) -> dict[st
     return images
 
 
-def _newest_first(messages: Sequence[Message]) -> Iterator[str]:
+def _newest_first(messages: Sequence[Message]) -> list[str]:
+    """All that are referred to, the newest message first."""
+    refs: list[str] = []
     for message in reversed(messages):
-        match message:
-            case UserMessage(parts=parts):
-                yield from [part.ref for part in parts if isinstance(part, File)]
-            case ResultsMessage(results=results):
-                for resolved in results:
-                    if isinstance(resolved.outcome, Success):
-                        yield from refs_in(resolved.outcome.output)
-            case _:
-                pass
+        if isinstance(message, UserMessage):
+            refs += [part.ref for part in message.parts if isinstance(part, File)]
+        elif isinstance(message, ResultsMessage):
+            for resolved in message.results:
+                outcome = resolved.outcome
+                refs += refs_in(outcome.output) if isinstance(outcome, Success) else ()
+    return refs

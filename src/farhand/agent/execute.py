@@ -33,7 +33,7 @@ async def execute(
     taken all the same was begun by whoever took it: by a worker that took the run over, perhaps.
     """
     own = _own(calls)
-    if not opened_here:
+    if own and not opened_here:
         own = [call for call in own if call.phase is Phase.READY or _may_repeat(kit, call)]
     if not own:
         return False

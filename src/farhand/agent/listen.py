@@ -25,7 +25,8 @@ from farhand.models.delays import Hearing
 
 
 class Wish:
-    """A call as the model writes it. `input` is None until the model has written all of it."""
+    """A call as the model writes it. `input` is None until the model has written all of it; `understood` is
+    what was made of it then, as far as possible."""
 
     def __init__(self, call_id: str, start: CallStart) -> None:
         self.call_id = call_id
@@ -34,6 +35,7 @@ class Wish:
             start.model_call_id if start.model_call_id is None else whole(start.model_call_id)
         )
         self.input: str | None = None
+        self.understood: object = None
 
 
 class _Block:
@@ -70,9 +72,9 @@ class Listener:
             raise ModelFault("The model's answer broke off.", hint="Send the message again.")
         return self._stop
 
-    def parts(self, inputs: dict[str, object]) -> tuple[Part, ...]:
-        """What was said, in its order; `inputs` has the calls' inputs as they were understood."""
-        return tuple([_part(block, inputs) for block in self._blocks])
+    def parts(self) -> tuple[Part, ...]:
+        """What was said, in its order."""
+        return tuple(map(_part, self._blocks))
 
     def _hear_delay(self, sentence: str) -> None:
         self._log.say(ModelDelayed(sentence))
@@ -142,8 +144,8 @@ def whole(text: str) -> str:
     return text
 
 
-def _part(block: _Block | Wish, inputs: dict[str, object]) -> Part:
+def _part(block: _Block | Wish) -> Part:
     if isinstance(block, Wish):
-        return Asked(block.call_id, block.tool, inputs[block.call_id], block.model_call_id)
+        return Asked(block.call_id, block.tool, block.understood, block.model_call_id)
     text = "".join(block.pieces)
     return Reasoning(text, block.echo) if block.reasoning else Text(text)

@@ -6,7 +6,6 @@ here changes anything any more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -27,8 +26,9 @@ from farhand.core.event import (
     StepFinished,
     StepStarted,
 )
-from farhand.core.run import Run, RunState
+from farhand.core.run import RunState
 from farhand.core.thread import Asked, AssistantMessage, Message, ResultsMessage, apart
+from farhand.core.tool import Tool
 from farhand.errors import LostClaim, ModelFault
 from farhand.models.base import Prompt, Remembering, Stop
 from farhand.store.base import InsertMessage, Write, WriteRun
@@ -96,109 +96,104 @@ async def _ask(work: Work) -> Step | None:
     work.log.say(StepStarted(run.step + 1))
     listener = Listener(work.log, kit.clock)
     stop = await listener.listen(kit.model, await with_files(kit.files, run.owner, prompt))
-    opened = await _open_wishes(work, listener, stop)
-    step = Step(
-        AssistantMessage(
-            run.run_id, run.step + 1, listener.parts({each.call.call_id: each.input for each in opened})
-        ),
-        [each.call for each in opened],
-        opened_here=True,
-    )
-    return await _store(work, step, opened, stop)
+    opened = await _open_wishes(work, listener, stop) if listener.wishes else []
+    return await _store(work, AssistantMessage(run.run_id, run.step + 1, listener.parts()), opened, stop)
 
 
 async def _open_wishes(work: Work, listener: Listener, stop: Stop) -> list[Opened]:
     kit, run = work.kit, work.log.run
-    wishes = list(listener.wishes.values())
-    if not wishes:
-        return []
+    wishes: list[tuple[Wish, Tool | None]] = []
+    asks = False
+    for wish in listener.wishes.values():
+        tool = kit.tool(run.owner, wish.tool)
+        asks = asks or (tool is not None and tool.may_ask)
+        wishes.append((wish, tool))
     # only a tool that may ask cares what was allowed in its thread before
-    asks = any(_may_ask(kit, run, wish) for wish in wishes)
     thread = await kit.store.get_thread(run.owner, run.thread_id) if asks else None
     around = Circumstances(run, run.step + 1, stop, work.hold.seconds > 0, thread)
     limit = kit.settings.limits.open_calls_per_run
-    why = f"a step may ask for {limit} calls at most."
-    opened = [
-        open_wish(kit, wish, around) if number < limit else too_many(kit, wish, around, why)
-        for number, wish in enumerate(wishes)
-    ]
-    return await _without_crowd(kit, around, wishes, opened)
-
-
-def _may_ask(kit: Kit, run: Run, wish: Wish) -> bool:
-    tool = kit.tool(run.owner, wish.tool)
-    return tool is not None and tool.may_ask
-
-
-async def _without_crowd(
-    kit: Kit, around: Circumstances, wishes: list[Wish], opened: list[Opened]
-) -> list[Opened]:
-    """Rejects what the thread or the tenant has no room for. Only what has to wait takes room."""
-    waiting = [number for number, each in enumerate(opened) if each.call.blocks]
-    if not waiting:
-        return opened
-    fit = await kit.room.fit(around.run.owner, around.run.thread_id, len(waiting))
-    for number in waiting[fit.count :]:
-        opened[number] = too_many(kit, wishes[number], around, fit.why)
+    opened: list[Opened] = []
+    waiting: list[int] = []
+    for number, (wish, tool) in enumerate(wishes):
+        if number < limit:
+            each = open_wish(kit, wish, tool, around)
+        else:
+            each = too_many(kit, wish, around, f"a step may ask for {limit} calls at most.")
+        opened.append(each)
+        if each.call.blocks:
+            waiting.append(number)
+    # what the thread or the tenant has no room for is rejected; only what has to wait takes room
+    if waiting:
+        fit = await kit.room.fit(run.owner, run.thread_id, len(waiting))
+        for number in waiting[fit.count :]:
+            opened[number] = too_many(kit, wishes[number][0], around, fit.why)
     return opened
 
 
-async def _store(work: Work, step: Step, opened: list[Opened], stop: Stop) -> Step | None:
+async def _store(work: Work, message: AssistantMessage, opened: list[Opened], stop: Stop) -> Step | None:
     """The message, its calls and their events in one transaction: none of them exists without the others."""
-    number = step.message.step
-    finished = StepFinished(number, stop.reason, stop.usage)
-    told: tuple[Event, ...] = (*[each.event for each in opened], finished)
-    writes = (*_unsaved(work), *_insert(work, step.message))
-    calls = [(each.call, each.tool) for each in opened]
-    work.messages.append(step.message)
+    events: list[Event] = []
+    calls: list[Call] = []
+    kept: list[tuple[Call, Tool | None]] = []
+    for each in opened:
+        events.append(each.event)
+        calls.append(each.call)
+        kept.append((each.call, each.tool))
+    events.append(StepFinished(message.step, stop.reason, stop.usage))
+    through = partial(work.kit.desk.open, kept) if kept else None
+    work.messages.append(message)
     if stop.reason == "pause" or (opened and stop.reason == "calls"):
-        change = WriteRun(run_id=work.log.run.run_id, step=number, state=_state_with(step.calls))
-        await work.log.write(*told, change=change, beside=writes, through=partial(work.kit.desk.open, calls))
-        return step
+        change = WriteRun(run_id=work.log.run.run_id, step=message.step, state=_state_with(calls))
+        await work.log.write(*events, change=change, beside=_said(work, message), through=through)
+        return Step(message, calls, opened_here=True)
+    events.append(RunFinished(RunState.DONE, stop.reason, heard=_heard(work)))
     # calls of an answer that ended early were rejected: their results close the history
-    results = _insert(work, results_of(step.message, step.calls)) if opened else ()
-    done = WriteRun(run_id=work.log.run.run_id, step=number, state=RunState.DONE)
-    told = (*told, RunFinished(RunState.DONE, stop.reason, heard=_heard(work)))
-    await work.log.write(
-        *told, change=done, beside=(*writes, *results), through=partial(work.kit.desk.open, calls)
-    )
+    said = _said(work, message, results_of(message, calls)) if opened else _said(work, message)
+    done = WriteRun(run_id=work.log.run.run_id, step=message.step, state=RunState.DONE)
+    await work.log.write(*events, change=done, beside=said, through=through)
     return None
 
 
 async def _settle(work: Work, step: Step) -> Rest | None:
     """None when every call of the step has its outcome; else how the run waits for them."""
     kit, run, hold = work.kit, work.log.run, work.hold
-    calls, asked = step.calls, step.message.asked
+    calls, message = step.calls, step.message
     if not hold.listens and await execute(kit, calls, run, opened_here=step.opened_here):
-        calls = await _see(work, step.message.step)
-    while hold.listens or not _have_all(calls, asked):
-        if hold.listens or any(call.blocks for call in calls):
+        calls = await _see(work, message.step)
+    is_over = not hold.listens and _have_all(calls, message)
+    while not is_over:
+        if hold.listens or any(map(_blocks, calls)):
             answered = await wait_or_park(kit, work.log, hold, calls)
             if isinstance(answered, Rest):
                 work.step = step
                 return answered
             calls = answered
         # what a person said yes to meanwhile, be it while a tool was running
-        if await execute(kit, calls, run) or not _have_all(calls, asked):
-            calls = await _see(work, step.message.step)
+        is_over = not await execute(kit, calls, run) and _have_all(calls, message)
+        if not is_over:
+            calls = await _see(work, message.step)
+            is_over = _have_all(calls, message)
     # the model is shown copies: whatever it does to them, the record of the step stays as it is
-    work.messages[-1] = apart(step.message)
+    work.messages[-1] = apart(message)
     if calls:
-        work.unsaved = results_of(step.message, calls)
+        work.unsaved = results_of(message, calls)
         work.messages.append(apart(work.unsaved))
     return None
 
 
-def _have_all(calls: list[Call], asked: Sequence[Asked]) -> bool:
+_blocks = attrgetter("blocks")
+
+
+def _have_all(calls: list[Call], message: AssistantMessage) -> bool:
     """Whether every call that the model asked for has its outcome: it is never asked again without."""
-    missing = set(map(_call_id, asked))
+    missing: set[str] = set()
+    for part in message.parts:
+        if isinstance(part, Asked):
+            missing.add(part.call_id)
     for call in calls:
         if call.outcome is not None:
             missing.discard(call.call_id)
     return not missing
-
-
-_call_id = attrgetter("call_id")
 
 
 async def _see(work: Work, step: int) -> list[Call]:
@@ -221,7 +216,7 @@ async def _see(work: Work, step: int) -> list[Call]:
 async def _fail(work: Work, code: str, message: str) -> None:
     failed = WriteRun(run_id=work.log.run.run_id, state=RunState.FAILED, error=message)
     told = RunFailed(code, message, heard=_heard(work))
-    await work.log.write(told, change=failed, beside=_unsaved(work))
+    await work.log.write(told, change=failed, beside=_said(work))
 
 
 def _heard(work: Work) -> bool:
@@ -245,18 +240,17 @@ def _trouble(work: Work) -> tuple[str, str] | None:
 
 def _state_with(calls: list[Call]) -> RunState:
     """Waiting, if only a person or a far hand can move the step on."""
-    open_calls = [call for call in calls if call.outcome is None]
-    waits = bool(open_calls) and all(call.blocks for call in open_calls)
-    return RunState.WAITING if waits else RunState.RUNNING
+    state = RunState.RUNNING
+    for call in calls:
+        if call.outcome is None and not call.blocks:
+            return RunState.RUNNING
+        if call.outcome is None:
+            state = RunState.WAITING
+    return state
 
 
-def _unsaved(work: Work) -> tuple[Write, ...]:
-    if work.unsaved is None:
-        return ()
-    results, work.unsaved = work.unsaved, None
-    return _insert(work, results)
-
-
-def _insert(work: Work, message: Message) -> tuple[Write, ...]:
+def _said(work: Work, *messages: Message) -> tuple[Write, ...]:
+    """Into the thread: what is not stored yet of the last step, then these."""
     run = work.log.run
-    return (InsertMessage(run.owner, run.thread_id, message),)
+    unsaved, work.unsaved = (() if work.unsaved is None else (work.unsaved,)), None
+    return tuple([InsertMessage(run.owner, run.thread_id, each) for each in (*unsaved, *messages)])

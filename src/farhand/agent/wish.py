@@ -40,18 +40,17 @@ class Opened(Struct, frozen=True):
     call: Call
     tool: Tool | None
     event: CallOpened | CallRejected
-    input: object
-    """As the model wrote it, understood as far as possible."""
 
 
-def open_wish(kit: Kit, wish: Wish, around: Circumstances) -> Opened:
+def open_wish(kit: Kit, wish: Wish, tool: Tool | None, around: Circumstances) -> Opened:
+    """`tool` is the one that it names, if there is one."""
     understood = _read(wish)
-    tool = kit.tool(around.run.owner, wish.tool)
     wrong = _wrong(kit, wish, tool, understood, around)
     if wrong is not None or tool is None or not isinstance(understood, dict):
         return _rejected(kit, wish, around, understood, wrong or "The input is not a JSON object.")
+    wish.understood = understood
     call = kit.desk.prepare(_opening(kit, wish, around, tool, understood))
-    return Opened(call, tool, opened_event(call), understood)
+    return Opened(call, tool, opened_event(call))
 
 
 def too_many(kit: Kit, wish: Wish, around: Circumstances, why: str) -> Opened:
@@ -72,10 +71,11 @@ def _wrong(kit: Kit, wish: Wish, tool: Tool | None, understood: object, around: 
         return f"The input is larger than {kit.settings.limits.call_input} bytes."
     if isinstance(understood, _Unreadable):
         return understood.why
-    if wish.tool in kit.toolbox:
-        failure = kit.toolbox.check(wish.tool, understood)
-        return None if failure is None else failure.error
-    return complaint_about(tool, understood)
+    declared = kit.toolbox.declared(wish.tool)
+    if declared is None:
+        return complaint_about(tool, understood)
+    bound = declared.bind(understood)
+    return bound.error if isinstance(bound, Failure) else None
 
 
 def _opening(
@@ -101,7 +101,7 @@ def _opening(
 
 def _rejected(kit: Kit, wish: Wish, around: Circumstances, understood: object, why: str) -> Opened:
     tool = kit.tool(around.run.owner, wish.tool)
-    shown = understood.text if isinstance(understood, _Unreadable) else understood
+    shown = wish.understood = understood.text if isinstance(understood, _Unreadable) else understood
     now = kit.store.now()
     call = Call(
         call_id=wish.call_id,
@@ -118,7 +118,7 @@ def _rejected(kit: Kit, wish: Wish, around: Circumstances, understood: object, w
         phase=Phase.READY,
     )
     event = CallRejected(call_id=wish.call_id, tool=wish.tool, input=shown, error=why)
-    return Opened(rejected_call(call, Failure(why), at=now), None, event, shown)
+    return Opened(rejected_call(call, Failure(why), at=now), None, event)
 
 
 class _Unreadable(Struct, frozen=True):

@@ -114,8 +114,8 @@ def apart(message: Message) -> Message:
         # texts and files can't be changed
         return message
     if isinstance(message, ResultsMessage):
-        return replace(message, results=tuple([_resolved_apart(each) for each in message.results]))
-    return replace(message, parts=tuple([_part_apart(part) for part in message.parts]))
+        return replace(message, results=tuple(map(_resolved_apart, message.results)))
+    return replace(message, parts=tuple(map(_part_apart, message.parts)))
 
 
 def _part_apart(part: Part) -> Part:
