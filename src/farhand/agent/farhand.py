@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from farhand.agent.answers import Pause, pause_of
 from farhand.agent.direct import Direct, call_directly, call_for_caller, fault_in
@@ -40,8 +39,6 @@ from farhand.tools.timeouts import asked_timeout
 from farhand.tools.toolbox import Toolbox, ToolSource
 
 log = logging.getLogger("farhand.runs")
-
-T = TypeVar("T")
 
 JUST_ENDED_SEC = 60.0
 STORED_SEC = 3.0
@@ -130,23 +127,21 @@ class Farhand:
     ) -> Started:
         """A run that answers this message; `hold_for` 0 parks it as soon as it waits for a far hand."""
         place = Place(owner, thread_id)
-        return await self._soon(
-            start_run(self.kit, self.worker, place, message, instead_of=instead_of, hold_for=hold_for)
-        )
+        started = start_run(self.kit, self.worker, place, message, instead_of=instead_of, hold_for=hold_for)
+        return await soon(self.kit.store, started)
 
     async def start_again(
         self, owner: Owner, thread_id: str, *, instead_of: str | None, hold_for: float
     ) -> Started:
         """Another answer to the message before this one."""
         place = Place(owner, thread_id)
-        return await self._soon(
-            answer_again(self.kit, self.worker, place, instead_of=instead_of, hold_for=hold_for)
-        )
+        started = answer_again(self.kit, self.worker, place, instead_of=instead_of, hold_for=hold_for)
+        return await soon(self.kit.store, started)
 
     async def stop(self, owner: Owner, thread_id: str, reason: str) -> bool:
         """True if a run was stopped, False if none was active; an unknown thread is not found."""
         run = await self.last_run(owner, thread_id)
-        return run.active and await self._soon(stop_run(self.kit, self.worker, run, reason))
+        return run.active and await soon(self.kit.store, stop_run(self.kit, self.worker, run, reason))
 
     async def last_run(self, owner: Owner, thread_id: str) -> Run:
         run = await self.kit.store.last_run(owner, thread_id)
@@ -198,15 +193,17 @@ class Farhand:
         return await self.kit.store.threads(owner, limit=limit, after=after)
 
     async def rename(self, owner: Owner, thread_id: str, title: str) -> None:
-        await self._soon(self.kit.store.commit(RenameThread(owner, thread_id, title)))
+        store = self.kit.store
+        await soon(store, store.commit(RenameThread(owner, thread_id, title)))
 
     async def delete(self, owner: Owner, thread_id: str) -> None:
         """Stops the thread's run and removes all of it."""
+        store = self.kit.store
         while True:
             run = await self.find_run(owner, thread_id)
             if run is not None and run.active:
-                await self._soon(stop_run(self.kit, self.worker, run, DELETED))
-            commit = await self._soon(self.kit.store.commit(DeleteThread(owner, thread_id)))
+                await soon(store, stop_run(self.kit, self.worker, run, DELETED))
+            commit = await soon(store, store.commit(DeleteThread(owner, thread_id)))
             if not (isinstance(commit, Stale) and commit.why == "active"):
                 return
 
@@ -329,9 +326,6 @@ class Farhand:
     def feed(self, owner: Owner, after: int) -> FeedReader:
         """What happens to this owner's runs, calls and clients, after this number."""
         return FeedReader(self.kit.store, owner, after)
-
-    def _soon(self, work: Awaitable[T]) -> Awaitable[T]:
-        return soon(self.kit.store, work)
 
     def _check_that_it_works(self) -> None:
         if self._serving is not None and self._serving.done():

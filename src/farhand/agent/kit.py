@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from farhand.agent.files import Files
 from farhand.agent.leases import lease_sec
@@ -32,7 +33,7 @@ class Kit:
     sources: tuple[ToolSource, ...] = ()
     """Tools that come and go with those who registered them. They can't shadow the toolbox."""
 
-    @property
+    @cached_property
     def lease_sec(self) -> float:
         """For how long a claim on a run holds unless it is renewed."""
         return lease_sec(self.store, self.settings.patience)
@@ -41,7 +42,9 @@ class Kit:
         """What a run of this owner is offered."""
         own = self.toolbox.tools()
         for source in self.sources:
-            own += [tool for tool in source.tools(owner) if tool.name not in self.toolbox]
+            offered = source.tools(owner)
+            if offered:
+                own += [tool for tool in offered if tool.name not in self.toolbox]
         return own
 
     def tool(self, owner: Owner, name: str) -> Tool | None:

@@ -8,6 +8,7 @@ the store's answer; the time kept here only tells when to stop speaking before o
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 from farhand.core.run import Run
 from farhand.core.settings import Patience
@@ -36,8 +37,9 @@ class Leases:
 
     def hold(self, run: Run) -> None:
         """It was claimed or begun for this process, a moment ago at most."""
-        left = run.lease_until - self._store.now()
-        self._held[run.run_id] = (run.fence, _now() + left)
+        # nobody else can have what is in a store of this process alone
+        until = _now() + run.lease_until - self._store.now() if self._store.is_shared else inf
+        self._held[run.run_id] = (run.fence, until)
 
     def drop(self, run: Run) -> None:
         """Nobody works on it here any more; unless it was claimed anew."""

@@ -110,10 +110,18 @@ async def _end(kit: Kit, worker: Worker, run: Run, reason: str) -> bool:
 async def _begin(
     kit: Kit, worker: Worker, place: Place, message: UserMessage, writes: Sequence[Write], *, hold_for: float
 ) -> Started | Stale:
-    run = _new_run(kit, place, hold_for)
+    now = kit.store.now()
+    run = Run(
+        run_id=kit.clock.fresh("run"),
+        owner=place.owner,
+        thread_id=place.thread_id,
+        started_at=now,
+        hold_for=hold_for,
+        lease_until=now + kit.lease_sec,
+    )
     try:
         commit = await kit.store.commit(
-            InsertThread(_thread(kit, place, message)),
+            InsertThread(_thread(place, message, now)),
             *writes,
             InsertRun(run),
             WriteRun(run_id=run.run_id, events=(RunStarted(place.thread_id, message.message_id),)),
@@ -177,20 +185,7 @@ def _first_to_go(messages: Sequence[Message], instead_of: str | None) -> int:
     raise NotFound("There is no such message in this thread.")
 
 
-def _new_run(kit: Kit, place: Place, hold_for: float) -> Run:
-    now = kit.store.now()
-    return Run(
-        run_id=kit.clock.fresh("run"),
-        owner=place.owner,
-        thread_id=place.thread_id,
-        started_at=now,
-        hold_for=hold_for,
-        lease_until=now + kit.lease_sec,
-    )
-
-
-def _thread(kit: Kit, place: Place, message: UserMessage) -> Thread:
-    now = kit.store.now()
-    names = [part.name for part in message.parts if isinstance(part, File)]
-    title = printable(text_of(message) or ", ".join(names))[:TITLE_CHARS]
+def _thread(place: Place, message: UserMessage, now: float) -> Thread:
+    said = text_of(message) or ", ".join([part.name for part in message.parts if isinstance(part, File)])
+    title = printable(said)[:TITLE_CHARS]
     return Thread(owner=place.owner, thread_id=place.thread_id, title=title, created_at=now, updated_at=now)

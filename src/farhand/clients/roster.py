@@ -64,7 +64,8 @@ class Roster:
 
     def tools(self, owner: Owner) -> list[Tool]:
         """All that the clients of this owner offer."""
-        return list(self._tools.get(owner, {}).values())
+        tools = self._tools.get(owner)
+        return [] if tools is None else list(tools.values())
 
     def get(self, owner: Owner, name: str) -> Tool | None:
         return self._tools.get(owner, {}).get(name)

@@ -41,10 +41,6 @@ class Request:
         self._limit = limit
         self._settings = settings
 
-    @property
-    def keep_alive(self) -> float:
-        return self._settings.patience.keep_alive
-
     def parameter(self, name: str) -> str:
         """A part of the path."""
         value: str = self.scope["path_params"][name]
@@ -71,7 +67,7 @@ class Request:
             self.line,
             source,
             headers=headers,
-            keep_alive=self.keep_alive if keep_alive is None else keep_alive,
+            keep_alive=self._settings.patience.keep_alive if keep_alive is None else keep_alive,
             stall_after=self._settings.limits.stalled_after_sec,
         )
 

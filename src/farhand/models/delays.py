@@ -10,9 +10,11 @@ from __future__ import annotations
 import email.utils
 import math
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from farhand.clock import SystemClock
 from farhand.models.faults import as_sentence, in_words
@@ -23,17 +25,15 @@ LONGEST_WAIT_SEC = 120.0
 Listening: TypeAlias = Callable[[str], None]
 
 
-class Hearing:
+class Hearing(Struct, eq=False):
     """Within this, `listening` is told of every delay, as a sentence.
 
     Also keeps whether the last try got an answer: a connection that failed gives none.
     """
 
-    __slots__ = ("_before", "answered", "listening")
-
-    def __init__(self, listening: Listening) -> None:
-        self.listening = listening
-        self.answered = True
+    listening: Listening
+    answered: bool = True
+    _before: Token[Hearing | None] | None = None
 
     def __enter__(self) -> None:
         self._before = _hearing.set(self)
@@ -41,6 +41,7 @@ class Hearing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        assert self._before is not None, "it was entered"
         _hearing.reset(self._before)
 
 

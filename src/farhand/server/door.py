@@ -164,7 +164,8 @@ class Door:
             self._note_failed(shown, scope, heads)
             raise SignInNeeded("Sign in first.", hint="The request carries no credential that is valid here.")
         # the count of the address stays: whoever has one good credential could guess others for ever
-        self._remember(shown, principal)
+        if principal != self._good.get(shown):
+            self._remember(shown, principal)
         return principal
 
     def _note_failed(self, shown: int, scope: Scope, heads: Heads) -> None:

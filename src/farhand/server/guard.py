@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 
 from starlette.types import Receive, Scope, Send
 
@@ -49,7 +50,7 @@ class Guarded:
             if route.streams:
                 # when its sign-in ends, the connection is cut: a reader can tell that from an end
                 opened = self._traffic.streams.begin(
-                    Open(scope, route.scope, principal, line.cut), self._traffic.now()
+                    Open(scope, route.scope, principal, request.owner, line.cut), self._traffic.now()
                 )
             await route.endpoint(request)
         except FarhandError as error:
@@ -117,7 +118,8 @@ class GuardedSocket:
             self._traffic.note(self._face.name, error)
             await refuse(receive, send, _refusal_code(error))
             return
-        opened = Open(scope, self.route.scope, principal, lambda: socket.close(NO_CREDENTIAL))
+        cut = partial(socket.close, NO_CREDENTIAL)
+        opened = Open(scope, self.route.scope, principal, principal.owner, cut)
         try:
             with self._traffic.streams.place(opened, self._traffic.now()):
                 await self._serve(scope, socket, principal)

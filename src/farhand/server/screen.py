@@ -28,10 +28,13 @@ class Screen:
         self._hosts: frozenset[str] = frozenset()
         self._local = local
         self._passed: set[bytes] = set()
+        self.has_origins = False
+        """Whether pages of other origins may come at all."""
         self.allow(origins=origins, hosts=hosts)
 
     def allow(self, *, origins: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
         self._origins |= {_origin(each) for each in origins}
+        self.has_origins = bool(self._origins)
         self._hosts |= {_host(each) for each in hosts}
 
     def check(self, scope: Scope) -> Heads:
@@ -76,10 +79,6 @@ class Screen:
     def lists(self, origin: bytes) -> bool:
         """Whether pages of this origin are let in by name, so that the browser has to be told."""
         return origin in self._origins
-
-    @property
-    def has_origins(self) -> bool:
-        return bool(self._origins)
 
     def _judge_host(self, host: Host | None, value: bytes) -> None:
         if host is None:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
+from msgspec import Struct
 from starlette.types import Scope
 
 from farhand.core.principal import Owner, Principal
@@ -19,18 +20,16 @@ from farhand.errors import TooMany
 Cut = Callable[[], Awaitable[None]]
 
 
-class Open:
+class Open(Struct, eq=False):
     """One open stream or socket. `cut` ends it at once."""
 
-    __slots__ = ("cut", "due", "is_over", "needs", "principal", "scope")
-
-    def __init__(self, scope: Scope, needs: str, principal: Principal, cut: Cut) -> None:
-        self.scope = scope
-        self.needs = needs
-        self.principal = principal
-        self.cut = cut
-        self.due = 0.0
-        self.is_over = False
+    scope: Scope
+    needs: str
+    principal: Principal
+    owner: Owner
+    cut: Cut
+    due: float = 0.0
+    is_over: bool = False
 
 
 class Streams:
@@ -56,7 +55,16 @@ class Streams:
 
     def begin(self, opened: Open, now: float) -> Open:
         """Takes a place, for whoever gives it back with `end`; `TooMany` if there is none."""
-        self._take(opened.principal.owner)
+        owner = opened.owner
+        here = self._of.get(owner, 0)
+        if here >= self._limits.streams_per_principal:
+            raise _too_many(
+                f"One sign-in may have {self._limits.streams_per_principal} streams open at once."
+            )
+        if self._count >= self._limits.streams_per_worker:
+            raise _too_many("The server has as many streams open as it can hold.")
+        self._of[owner] = here + 1
+        self._count += 1
         opened.due = now + self.again_after
         self._waiting.append(opened)
         return opened
@@ -65,7 +73,12 @@ class Streams:
         opened.is_over = True
         # it stays in line for a while, but nothing of its request does
         opened.scope, opened.cut = {}, _cut_already
-        self._give_back(opened.principal.owner)
+        self._count -= 1
+        here = self._of[opened.owner] - 1
+        if here:
+            self._of[opened.owner] = here
+        else:
+            del self._of[opened.owner]
 
     def due(self, now: float) -> list[Open]:
         """Those to ask about again by now; each of them comes back in its turn."""
@@ -83,25 +96,6 @@ class Streams:
         while self._waiting and self._waiting[0].is_over:
             self._waiting.popleft()
         return self._waiting[0].due if self._waiting else None
-
-    def _take(self, owner: Owner) -> None:
-        here = self._of.get(owner, 0)
-        if here >= self._limits.streams_per_principal:
-            raise _too_many(
-                f"One sign-in may have {self._limits.streams_per_principal} streams open at once."
-            )
-        if self._count >= self._limits.streams_per_worker:
-            raise _too_many("The server has as many streams open as it can hold.")
-        self._of[owner] = here + 1
-        self._count += 1
-
-    def _give_back(self, owner: Owner) -> None:
-        self._count -= 1
-        here = self._of[owner] - 1
-        if here:
-            self._of[owner] = here
-        else:
-            del self._of[owner]
 
 
 async def _cut_already() -> None:

@@ -41,7 +41,7 @@ class Scene:
         async def cut() -> None:
             self.cut.append(name)
 
-        return Open(scope, "chat", principal, cut)
+        return Open(scope, "chat", principal, principal.owner, cut)
 
     async def at(self, now: float) -> list[str]:
         """Whose streams were cut by this time."""

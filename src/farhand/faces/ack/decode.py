@@ -17,7 +17,8 @@ from farhand.wire.guard import read_as
 
 def decode_result(body: bytes, limits: Limits) -> Result:
     ack = read_as(body, Ack)
-    _check_time(ack.requested_at)
+    if ack.requested_at is not None:
+        _check_time(ack.requested_at)
     result = Result(call_id=ack.tool_call_id, outcome=_outcome_of(ack))
     check_words(result, limits)
     return result
@@ -51,10 +52,8 @@ def _outcome_of(ack: Ack) -> Outcome:
             return Failure(ack.error_text or "timeout")
 
 
-def _check_time(text: str | None) -> None:
+def _check_time(text: str) -> None:
     """Informational only, but a wrong one tells of a wrong client."""
-    if text is None:
-        return
     try:
         datetime.fromisoformat(text)
     except ValueError:

@@ -55,32 +55,30 @@ async def say(
     files: Files, owner: Owner, thread_id: str, *, message_id: str, said: tuple[Said, ...]
 ) -> UserMessage:
     """The message with its files stored. Sent again, it is the same message with the same files."""
-    if sum(not isinstance(part, Text) for part in said) > FILES_AT_MOST:
+    beside = [part for part in said if not isinstance(part, Text)]
+    if len(beside) > FILES_AT_MOST:
         raise Malformed(f"A message has at most {FILES_AT_MOST} files.", hint="Nothing was applied.")
-    for part in said:
+    for file in beside:
         # all of them, before the first one is stored
-        if isinstance(part, Attached):
-            files.check(part.label)
+        if isinstance(file, Attached):
+            files.check(file.label)
     parts: list[Text | File] = []
     for no, part in enumerate(said):
-        parts.append(await _stored(files, owner, part, known_as=f"{thread_id}/{message_id}/{no}"))
+        if isinstance(part, Text):
+            parts.append(part)
+        else:
+            parts.append(await _stored(files, owner, part, known_as=f"{thread_id}/{message_id}/{no}"))
     return UserMessage(message_id, tuple(parts))
 
 
-async def _stored(files: Files, owner: Owner, part: Said, *, known_as: str) -> Text | File:
-    match part:
-        case Text():
-            return part
-        case Attached(label=label, data=data):
-            return part_of(await files.keep(owner, label, data, known_as=known_as))
-        case Referred(ref=ref):
-            try:
-                return part_of(await files.find(owner, ref))
-            except NotFound:
-                # the chat may well be there: it is the message that is wrong
-                raise Malformed(
-                    "The message refers to a file that is not there.", hint="Upload it again."
-                ) from None
+async def _stored(files: Files, owner: Owner, part: Attached | Referred, *, known_as: str) -> File:
+    if isinstance(part, Attached):
+        return part_of(await files.keep(owner, part.label, part.data, known_as=known_as))
+    try:
+        return part_of(await files.find(owner, part.ref))
+    except NotFound:
+        # the chat may well be there: it is the message that is wrong
+        raise Malformed("The message refers to a file that is not there.", hint="Upload it again.") from None
 
 
 # also behind the path of a host that mounts farhand, but never on another server
