@@ -79,7 +79,7 @@ async def wait_or_park(kit: Kit, log: RunLog, hold: Hold, calls: list[Call]) -> 
     if not hold.listens:
         await _begin(kit, log, hold, calls)
     while True:
-        run = await hold.settled()
+        run = await hold.settled() if hold.lost else hold.run
         if run is None or run.fence != log.run.fence:
             raise LostClaim(f"Run {log.run.run_id} was taken over.")
         if run.blockers == 0:

@@ -318,7 +318,7 @@ class Worker:
     async def _leave(self, work: loop.Work) -> None:
         if not work.log.run.active:
             # of a parked run, this may be the wish of an answer that is just coming in
-            self.forget(work.hold.run_id)
+            self._preferred.pop(work.hold.run_id, None)
         try:
             await work.log.close()
         finally:

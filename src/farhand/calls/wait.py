@@ -33,13 +33,13 @@ class Wait:
         "_calls",
         "_look_at",
         "_nap",
-        "_run",
         "_slot",
         "_store",
         "_topic",
         "_wake",
         "listens",
         "lost",
+        "run",
         "run_id",
     )
 
@@ -48,8 +48,9 @@ class Wait:
         self.listens = False
         self.lost = False
         """Whether something was told that only the record knows."""
+        self.run: Run | None = None
+        """As it was when something was told of it last."""
         self._store = store
-        self._run: Run | None = None
         self._calls: list[Call] = []
         self._look_at = self._nap = 0.0
         self._topic = ""
@@ -69,7 +70,7 @@ class Wait:
         """Run and calls are as they were stored a moment ago: the record is looked at only if nothing is
         heard for a while. What is told of the calls is noted in this very list."""
         hub = self._store.hub
-        self._run, self._calls, self.lost = run, calls, False
+        self.run, self._calls, self.lost = run, calls, False
         self._look_at = asyncio.get_running_loop().time() + min(JUST_STORED_SEC, hub.recheck)
         self.listens = True
         self._topic = freed(self.run_id)
@@ -79,13 +80,12 @@ class Wait:
 
     async def settled(self) -> Run | None:
         """The run as it is now: it may wait still, or be gone."""
-        assert self._run is not None, "a wait listens before it looks"
-        now: Run | None = self._run
-        if self.lost:
-            self.lost = False
-            self._look_at = asyncio.get_running_loop().time() + self._store.hub.recheck
-            now = await self._store.get_run(self._run.owner, self.run_id)
-        return now
+        assert self.run is not None, "a wait listens before it looks"
+        if not self.lost:
+            return self.run
+        self.lost = False
+        self._look_at = asyncio.get_running_loop().time() + self._store.hub.recheck
+        return await self._store.get_run(self.run.owner, self.run_id)
 
     def told(self) -> list[Call] | None:
         """The calls, if how they went was told."""
@@ -97,7 +97,7 @@ class Wait:
     def sleep(self, wake: Wake) -> None:
         """`wake` is called, once, as soon as there is something to do."""
         self._wake = wake
-        if self.lost or (self._run is not None and self._run.blockers == 0):
+        if self.lost or (self.run is not None and self.run.blockers == 0):
             self.wake()
         elif self._slot is None:
             self._set_alarm()
@@ -113,7 +113,7 @@ class Wait:
         if self._slot is not None:
             hub.alarms.drop(self, self._slot)
         self.listens = False
-        self._run, self._calls, self._slot, self._wake = None, [], None, None
+        self.run, self._calls, self._slot, self._wake = None, [], None, None
 
     def tell(self, item: object) -> None:
         """What the hub has to say."""
@@ -121,8 +121,8 @@ class Wait:
             # that nothing is left to wait for is told of the run
             self._note(item)
             return
-        if isinstance(item, Run) and self._run is not None and item.last_seq >= self._run.last_seq:
-            self._run = item
+        if isinstance(item, Run) and self.run is not None and item.last_seq >= self.run.last_seq:
+            self.run = item
         else:
             # one that is older was read before what this side has written since
             self.lost = True

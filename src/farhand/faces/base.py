@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+from msgspec import Struct
 from starlette.types import Scope
 
 from farhand.agent.reader import Reader
@@ -26,20 +27,15 @@ from farhand.wire.pull import End, Source, send_frames
 from farhand.wire.websocket import Socket
 
 
-class Request:
+class Request(Struct, eq=False):
     """One HTTP request that passed the door."""
 
-    __slots__ = ("_limit", "_settings", "line", "owner", "principal", "scope")
-
-    def __init__(
-        self, scope: Scope, line: Line, principal: Principal, limit: int, settings: Settings
-    ) -> None:
-        self.scope = scope
-        self.line = line
-        self.principal = principal
-        self.owner: Owner = principal.owner
-        self._limit = limit
-        self._settings = settings
+    scope: Scope
+    line: Line
+    principal: Principal
+    owner: Owner
+    _limit: int
+    _settings: Settings
 
     def parameter(self, name: str) -> str:
         """A part of the path."""
@@ -146,15 +142,12 @@ class Encoder(Protocol):
         ...
 
 
-class _Following:
+class _Following(Struct, eq=False):
     """A run's journal as the source of a response."""
 
-    __slots__ = ("_encoder", "_reader", "_until")
-
-    def __init__(self, reader: Reader, encoder: Encoder, until: int | None) -> None:
-        self._reader = reader
-        self._encoder = encoder
-        self._until = until
+    _reader: Reader
+    _encoder: Encoder
+    _until: int | None
 
     @property
     def ended(self) -> bool:

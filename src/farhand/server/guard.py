@@ -44,7 +44,7 @@ class Guarded:
             if route is None:
                 raise self._wrong_method(scope)
             principal = await self._door.admit(scope, route.scope)
-            request = Request(scope, line, principal, route.limit, self._settings)
+            request = Request(scope, line, principal, principal.owner, route.limit, self._settings)
             if route.rate is not None:
                 self._traffic.rates[route.rate].count(request.owner, self._traffic.now())
             if route.streams:

@@ -129,10 +129,6 @@ class WriteRun(Struct, frozen=True, gc=False, kw_only=True):
     error: str | None = None
     lease_sec: float | None = None
 
-    @property
-    def only_appends(self) -> bool:
-        return self.state is None and self.step is None and self.error is None and self.lease_sec is None
-
 
 class ParkRun(Struct, frozen=True, gc=False):
     """Lets go of the run, with its event. Guard: the fence is the run's, and something is open."""

@@ -41,7 +41,9 @@ def claimed(run: Run, write: ClaimRun, now: float) -> Run | Why:
 
 def changed(run: Run, write: WriteRun, now: float) -> Run | Why:
     """With its events counted: writing them is the store's."""
-    only_appends = write.only_appends
+    only_appends = (
+        write.state is None and write.step is None and write.error is None and write.lease_sec is None
+    )
     if write.fence != run.fence and not (write.fence is None and only_appends):
         return "fence"
     last_seq = run.last_seq + len(write.events)

@@ -50,6 +50,8 @@ class ToolSource(Protocol):
 class Toolbox:
     def __init__(self) -> None:
         self._tools: dict[str, AnyTool] = {}
+        self._facts: dict[str, Tool] = {}
+        """The same without their functions, as models and calls know them."""
 
     @overload
     def tool(self, function: Callable[P, R], /) -> DeclaredTool[P, R]: ...
@@ -94,10 +96,10 @@ class Toolbox:
                 )
             fresh[name] = declared
         self._tools.update(fresh)
+        self._facts = {name: declared.tool for name, declared in self._tools.items()}
 
     def get(self, name: str) -> Tool | None:
-        declared = self._tools.get(name)
-        return None if declared is None else declared.tool
+        return self._facts.get(name)
 
     def declared(self, name: str) -> AnyTool | None:
         return self._tools.get(name)
@@ -107,7 +109,7 @@ class Toolbox:
         return list(self._tools.values())
 
     def tools(self) -> list[Tool]:
-        return [declared.tool for declared in self._tools.values()]
+        return list(self._facts.values())
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools())

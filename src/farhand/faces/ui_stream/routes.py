@@ -73,7 +73,12 @@ class _Endpoints:
             await LiveSocket(self._farhand, request, group).serve()
 
     async def _begun(self, request: Request) -> Exchange:
-        exchange = await begin(self._farhand, request.principal, decode_message(await _body(request)))
+        try:
+            body = await request.json()
+        except TooLarge as fault:
+            # a stock client sends the whole conversation with every post, so a long one gets here in the end
+            raise TooLarge(fault.message, hint=ONLY_THE_LAST) from None
+        exchange = await begin(self._farhand, request.principal, decode_message(body))
         # a client that will come back after a cut wants to know where it stands from the first event on
         exchange.with_ids = "after" in query(request.scope)
         return exchange
@@ -94,11 +99,3 @@ class _Endpoints:
             end = await follow(request, reader, encoder, headers=HEADERS, until=exchange.until)
         if end is End.FINISHED and encoder.ended and exchange.unheard and exchange.chunks.ended_unheard:
             await self._farhand.heard(exchange.run)
-
-
-async def _body(request: Request) -> bytes:
-    try:
-        return await request.json()
-    except TooLarge as fault:
-        # a stock client sends the whole conversation with every post, so a long one gets here in the end
-        raise TooLarge(fault.message, hint=ONLY_THE_LAST) from None

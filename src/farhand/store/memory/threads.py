@@ -34,7 +34,7 @@ class Threads:
 
     def messages(self, key: ThreadKey) -> list[Message]:
         # as from a file, the reader's own: whoever changes an input in place changes no record
-        return [apart(message) for message in self._messages.get(key, {}).values()]
+        return list(map(apart, self._messages.get(key, {}).values()))
 
     def drop(self, key: ThreadKey) -> None:
         self._undo.drop(self._threads, key)
