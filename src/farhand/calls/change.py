@@ -30,11 +30,16 @@ class Change(Struct, frozen=True, gc=False):
     beside: tuple[Write, ...] = ()
 
     def writes(self, when: When) -> tuple[Write, ...]:
-        told = (*self.events, settled_event(self.after)) if self.after.phase is Phase.SETTLED else self.events
-        swap = SwapCall(self.before, self.after, when)
-        if not told:
+        call, events = self.after, self.events
+        if call.phase is Phase.SETTLED:
+            events = (*events, settled_event(call))
+        swap = SwapCall(self.before, call, when)
+        if not events:
             return (swap, *self.beside)
-        return (swap, *self.beside, _telling(self.after, told))
+        if call.run_id is None:
+            # a call without a run is told to its owner alone
+            return (swap, *self.beside, Tell(call.owner, events, call.thread_id))
+        return (swap, *self.beside, WriteRun(run_id=call.run_id, events=events))
 
 
 def finished(call: Call, outcome: Outcome, *, at: float, result: Result | None = None) -> Change | None:
@@ -67,13 +72,6 @@ def answered(call: Call, answer: Answer, *, at: float, deadline: float | None) -
     always = answer.scope == "thread"
     allowed = (AllowTool(call.owner, call.thread_id, call.tool_version),) if always else ()
     return Change(call, approved, (_told(approved, answer),), allowed)
-
-
-def _telling(call: Call, events: tuple[Event, ...]) -> Write:
-    """In the run's journal; a call without a run is told to its owner alone."""
-    if call.run_id is None:
-        return Tell(call.owner, events, call.thread_id)
-    return WriteRun(run_id=call.run_id, events=events)
 
 
 def _told(call: Call, answer: Answer) -> ApprovalAnswered:

@@ -78,7 +78,8 @@ class Desk:
         commit = await self._store.commit(*writes, *beside)
         if isinstance(commit, Committed):
             for call, _ in calls:
-                self._watch(call)
+                if call.deadline is not None:
+                    self._expect(Due(call.deadline, call.owner, call.call_id))
         return commit
 
     async def settle(self, owner: Owner, result: Result) -> Receipt:
@@ -205,13 +206,16 @@ class Desk:
 
     async def _plan_result(self, owner: Owner, result: Result, planned: Known) -> Change | Receipt:
         """What this would change, after what is planned before it; or what it is told instead."""
-        stored = await self._far_call(owner, result.call_id)
-        if stored is None:
+        stored = await self._store.get_call(owner, result.call_id)
+        # what runs on this side is answered by nobody else
+        if stored is None or stored.executor is Executor.SERVER:
             return Unknown()
         call = planned.get(stored.call_id, stored)
+        outcome = result.outcome
         if call.phase is Phase.SETTLED:
-            return late_result(call, sent=digest(result.outcome))
-        outcome = await self._checked(call, result.outcome)
+            return late_result(call, sent=digest(outcome))
+        if isinstance(outcome, Success):
+            outcome = await self._checked(call, outcome)
         return finished(call, outcome, at=self._store.now(), result=result) or Refused("not_approved")
 
     async def _plan_reply(self, owner: Owner, reply: Reply, planned: Known) -> Change | Receipt:
@@ -238,10 +242,8 @@ class Desk:
                 f"The edited input does not fit '{call.tool}': {wrong}.", hint="Nothing was approved."
             )
 
-    async def _checked(self, call: Call, outcome: Outcome) -> Outcome:
+    async def _checked(self, call: Call, outcome: Success) -> Success | Failure:
         """A success whose output breaks the tool's promise is a failure that says so."""
-        if not isinstance(outcome, Success):
-            return outcome
         tool = await self._store.get_tool(call.tool_version)
         wrong = None if tool is None else complaint_about_output(tool, outcome.output)
         return (
@@ -255,7 +257,7 @@ class Desk:
         return run is not None and not run.parked
 
     async def _far_call(self, owner: Owner, call_id: str) -> Call | None:
-        """A call that far hands may move. What runs on this side is answered by nobody else."""
+        """A call that far hands may take and release: not one that runs on this side."""
         call = await self._store.get_call(owner, call_id)
         return None if call is None or call.executor is Executor.SERVER else call
 
@@ -285,9 +287,7 @@ class Desk:
         commit = await self._store.commit(*writes, *beside)
         if not isinstance(commit, Stale):
             for change in changes:
-                self._watch(change.after)
+                after = change.after
+                if after.deadline is not None:
+                    self._expect(Due(after.deadline, after.owner, after.call_id))
         return commit
-
-    def _watch(self, call: Call) -> None:
-        if call.deadline is not None:
-            self._expect(Due(call.deadline, call.owner, call.call_id))

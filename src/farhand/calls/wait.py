@@ -118,8 +118,10 @@ class Wait:
     def tell(self, item: object) -> None:
         """What the hub has to say."""
         if isinstance(item, Call):
-            # that nothing is left to wait for is told of the run
-            self._note(item)
+            # only noted: that nothing is left to wait for is told of the run
+            for index, call in enumerate(self._calls):
+                if call.call_id == item.call_id:
+                    self._calls[index] = item
             return
         if isinstance(item, Run) and self.run is not None and item.last_seq >= self.run.last_seq:
             self.run = item
@@ -149,11 +151,6 @@ class Wait:
     def _set_alarm(self) -> None:
         until = min(asyncio.get_running_loop().time() + self._nap, self._look_at)
         self._slot = self._store.hub.alarms.set(self, until)
-
-    def _note(self, moved: Call) -> None:
-        for index, call in enumerate(self._calls):
-            if call.call_id == moved.call_id:
-                self._calls[index] = moved
 
 
 async def answered(store: Store, run: Run, calls: Sequence[Call], *, patient: Callable[[], float]) -> bool:

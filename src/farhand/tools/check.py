@@ -31,7 +31,14 @@ def complaint(schema: Schema, value: object) -> str | None:
 
 def checker(schema: Schema) -> Checker:
     """The compiled form of this schema, made once per content. What cannot be a schema is `BadTool`."""
-    return _compiled(canonical(schema))
+    known = _known.get(id(schema))
+    if known is not None and known[0] is schema:
+        return known[1]
+    made = _compiled(canonical(schema))
+    if len(_known) >= SCHEMAS_KEPT:
+        _known.clear()
+    _known[id(schema)] = (schema, made)
+    return made
 
 
 class Checker:
@@ -64,6 +71,11 @@ class Checker:
             if not alone.is_valid({name: member}):
                 return name_of((name,))
         return "the value"
+
+
+_known: dict[int, tuple[Schema, Checker]] = {}
+"""By the very object, which is kept with it: a tool's schema is never changed, and large ones are long to
+write out for a look-up with every result."""
 
 
 @lru_cache(maxsize=SCHEMAS_KEPT)
