@@ -24,7 +24,8 @@ def results_of(
 ) -> ResultsMessage:
     """The outcomes in the order of the calls; what is still open is given up, in these words."""
     known = {call.call_id: call for call in calls}
-    results = tuple([_resolved(asked, known.get(asked.call_id), given_up) for asked in step.asked])
+    asked = [part for part in step.parts if isinstance(part, Asked)]
+    results = tuple([_resolved(each, known.get(each.call_id), given_up) for each in asked])
     return ResultsMessage(step.run_id, step.step, results)
 
 

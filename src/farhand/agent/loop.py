@@ -6,9 +6,10 @@ here changes anything any more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
+
+from msgspec import Struct, field
 
 from farhand.agent.attached import with_files
 from farhand.agent.execute import execute
@@ -34,8 +35,7 @@ from farhand.models.base import Prompt, Remembering, Stop
 from farhand.store.base import InsertMessage, Write, WriteRun
 
 
-@dataclass(slots=True)
-class Work:
+class Work(Struct, eq=False):
     """One claim on one run: what it writes with, and what the model has been told so far."""
 
     kit: Kit
@@ -48,8 +48,7 @@ class Work:
     """What it waits for while it is held."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True, eq=False):
     message: AssistantMessage
     calls: list[Call]
     opened_here: bool = False

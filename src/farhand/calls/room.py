@@ -37,7 +37,7 @@ class Room:
 
     async def fit(self, owner: Owner, thread_id: str, wanted: int) -> Fit:
         limits = self._limits
-        here = await self._store.count_open(owner, thread_id) + self._opening[owner, thread_id]
+        here = await self._store.count_open(owner, thread_id) + self._opening.get((owner, thread_id), 0)
         in_thread = max(0, min(wanted, limits.open_calls_per_thread - here))
         left = self._left_of_tenant.get(owner.tenant, 0)
         if left < in_thread:
