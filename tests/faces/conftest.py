@@ -24,6 +24,7 @@ class NamedOptions(TypedDict, total=False):
     client_tools: ClientTools | None
     inspector: bool | None
     open: bool
+    mounted: bool
 
 
 Serve = Callable[..., Awaitable[Served]]

@@ -6,12 +6,14 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
 import httpx2
 import uvicorn
 
 from farhand.agent.agent import Agent
 from farhand.agent.farhand import Farhand
+from farhand.cli.connection import Connection
 from farhand.clients.roster import ClientTools
 from farhand.core.settings import Settings
 from farhand.server.app import App, create_app
@@ -27,6 +29,8 @@ class Options:
     client_tools: ClientTools | None = None
     inspector: bool | None = None
     open: bool = False
+    mounted: bool = False
+    """Served as by a host's own server: not by that of `farhand run`, which tells who left."""
 
 
 @dataclass
@@ -76,7 +80,7 @@ async def served(agent: Agent, options: Options) -> AsyncIterator[Served]:
     listener = socket.create_server(("127.0.0.1", 0))
     # the loop sets it only on sockets that name their protocol, and without it each answer waits 40 ms
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    server = await _listen(app, listener)
+    server = await _listen(app, listener, "auto" if options.mounted else Connection)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     token = app.door.token or ""
     async with _client(url, token) as http, _client(url, "") as stranger:
@@ -87,9 +91,11 @@ async def served(agent: Agent, options: Options) -> AsyncIterator[Served]:
             await running.stop()
 
 
-async def _listen(app: App, listener: socket.socket) -> uvicorn.Server:
+async def _listen(
+    app: App, listener: socket.socket, http: Literal["auto"] | type[Connection]
+) -> uvicorn.Server:
     # without its loop of ticks and its signal handlers: those belong to a process of its own
-    config = uvicorn.Config(app, lifespan="off", log_config=None, timeout_graceful_shutdown=5)
+    config = uvicorn.Config(app, http=http, lifespan="off", log_config=None, timeout_graceful_shutdown=5)
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)

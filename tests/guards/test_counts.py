@@ -75,6 +75,22 @@ async def test_a_held_round_trip_is_less_than_700_steps_of_ours(app: App) -> Non
     assert sum(calls.values()) / 10 < 700, calls.most_common(40)
 
 
+@requirement("speed:a-word")
+async def test_a_word_that_comes_alone_is_less_than_40_steps_of_ours_and_wakes_no_reader(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # nothing gathers, and nothing is stored meanwhile
+    monkeypatch.setattr("farhand.agent.journal.WORDS_SEC", 0.0)
+    monkeypatch.setattr("farhand.agent.journal.JOIN_FOR_SEC", 600.0)
+    trip = Trip(app, "t1")
+    with counted_calls() as calls:
+        await trip.run("words one by one")
+    # the last words leave with the end
+    assert len(trip.bodies) >= 495
+    assert sum(calls.values()) / 500 < 40, calls.most_common(40)
+    assert calls["/wire/pull.py write"] < 10
+
+
 @requirement("speed:no-task")
 async def test_a_held_call_has_no_task_and_its_stream_one(app: App) -> None:
     before = len(asyncio.all_tasks())

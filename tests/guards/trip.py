@@ -95,7 +95,7 @@ def asked_of(contract: type) -> set[str]:
 
 
 class OneCall:
-    """Asks for one call, then says what came of it; or says many words in one moment."""
+    """Asks for one call, then says what came of it; or says many words, in one moment or one by one."""
 
     name = "one call"
 
@@ -105,9 +105,12 @@ class OneCall:
             yield TextDelta(f"It said {last.results[0].outcome}.")
             yield Stop("end")
             return
-        if isinstance(last, UserMessage) and text_of(last) == "many words":
+        if isinstance(last, UserMessage) and "words" in text_of(last):
             for number in range(500):
                 yield TextDelta(f"word {number} ")
+                if text_of(last) == "words one by one":
+                    # in the next turn of the loop it is told, and then comes the next one
+                    await asyncio.sleep(0)
             yield Stop("end")
             return
         yield CallStart(0, "open_url", "call_0")

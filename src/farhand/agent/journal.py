@@ -105,21 +105,25 @@ class RunLog:
 
         The first word leaves as soon as this moment is over, the next ones together.
         """
-        if self._is_lost:
-            raise LostClaim(f"Run {self.run.run_id} was taken over.")
         if isinstance(event, DELTAS):
             of = event.call_id if isinstance(event, InputAdded) else event.part
-            self._add(type(event), of, event.text)
-        else:
-            self._spoken.append(_Whole(event))
+            self.say_word(type(event), of, event.text)
+            return
+        if self._is_lost:
+            raise LostClaim(f"Run {self.run.run_id} was taken over.")
+        self._spoken.append(_Whole(event))
         if self._telling is None:
             self._tell_soon()
 
-    def say_word(self, kind: type[TextAdded | ReasoningAdded], part: int, text: str) -> None:
+    def say_word(self, kind: type[Delta], of: int | str, text: str) -> None:
         """The same for one more word of a block, of which a model says thousands."""
         if self._is_lost:
             raise LostClaim(f"Run {self.run.run_id} was taken over.")
-        self._add(kind, part, text)
+        last = self._spoken[-1] if self._spoken else None
+        if type(last) is _Words and last.kind is kind and last.of == of:
+            last.untold.append(text)
+        else:
+            self._spoken.append(_Words(kind, of, text))
         if self._telling is None:
             self._tell_soon()
 
@@ -188,22 +192,12 @@ class RunLog:
             # others append while the model is silent: a settled call, an answered approval
             self._next_seq = self.run.last_seq + 1
 
-    def _add(self, kind: type[Delta], of: int | str, text: str) -> None:
-        last = self._spoken[-1] if self._spoken else None
-        if type(last) is _Words and last.kind is kind and last.of == of:
-            last.untold.append(text)
-        else:
-            self._spoken.append(_Words(kind, of, text))
-
     def _tell_soon(self) -> None:
         at = self._words_told_at + WORDS_SEC
         if at > self._loop.time():
             self._telling = self._loop.call_at(at, self._tell)
-            return
-        self._telling = self._loop.call_soon(self._tell)
-        if self._told == len(self._spoken):
-            # more of what readers have the beginning of: called now, they are up when it is told
-            self._store.hub.stir(self.run.run_id)
+        else:
+            self._telling = self._loop.call_soon(self._tell)
 
     def _tell(self) -> None:
         """Together what was said together."""
@@ -223,7 +217,7 @@ class RunLog:
         if type(self._spoken[-1]) is _Words:
             self._words_told_at = now
         if told:
-            self._store.hub.tell(self.run.run_id, told)
+            self._store.hub.say(self.run.run_id, told)
 
     def _flush(self) -> None:
         self._flush_at = None

@@ -7,8 +7,11 @@ up the run or another reader.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 from msgspec.structs import replace
 
@@ -32,6 +35,9 @@ from farhand.store.hub import Watch
 PAGE = 200
 SPOKEN_SOON_SEC = 0.5
 
+Show: TypeAlias = Callable[[list[Entry]], bool]
+"""Takes entries where they are told, outside of the reader's task; False if the task is needed from there."""
+
 
 class Reader:
     """Use it as a context manager; `next()` gives what there is, in order."""
@@ -40,6 +46,7 @@ class Reader:
         "_ahead",
         "_behind",
         "_believes",
+        "_is_needed",
         "_left",
         "_owner",
         "_run_id",
@@ -54,6 +61,7 @@ class Reader:
         self.at = after
         self.cut = False
         self._left = False
+        self._is_needed = False
         self._store = store
         self._owner = owner
         self._run_id = run_id
@@ -83,12 +91,16 @@ class Reader:
             self._behind = False
             self._believes = SPOKEN_SOON_SEC
 
-    async def next(self, seconds: float) -> list[Entry] | None:
+    async def next(self, seconds: float, show: Show | None = None) -> list[Entry] | None:
         """What comes after `at`; an empty list when nothing came in time; None when nothing will come.
 
         That is when the run ended before, or when this process is about to stop (`cut`): then the rest is to
         be had from another reader.
+
+        With `show`, what is heard meanwhile goes there and wakes nobody; an empty list, too, as soon as that
+        says False.
         """
+        hear = None if show is None else partial(self._pass_on, show)
         while not self._left:
             if self._behind:
                 stored, is_all = await self._recorded()
@@ -99,15 +111,24 @@ class Reader:
                     self.cut = True
                     break
                 recheck, self._believes = self._believes or self._store.hub.recheck, 0.0
-                if not await self._watch.wait(min(seconds, recheck)):
-                    # nothing was heard: perhaps it was lost, so the record is asked
-                    self._behind = True
+                is_told = await self._watch.wait(min(seconds, recheck), hear)
+                if self._is_needed or not is_told:
+                    # if nothing was heard, perhaps it was lost, so the record is asked
+                    self._behind = self._behind or not is_told
+                    self._is_needed = False
                     return []
-            heard = self._heard()
+            news, self._watch.news = self._watch.news, []
+            heard = self._new_in(news)
             # what was told before is heard again when it is stored: that is no reason to say anything
             if heard:
                 return heard
         return None
+
+    def _pass_on(self, show: Show, news: list[object]) -> bool:
+        fresh = self._new_in(news)
+        if fresh and not show(fresh):
+            self._is_needed = True
+        return not (self._is_needed or self._behind or self._left)
 
     async def _recorded(self) -> tuple[list[Entry] | None, bool]:
         """What the record has; and whether that is nothing, of a run that may say more."""
@@ -140,45 +161,42 @@ class Reader:
     async def _page(self, after: int) -> list[Entry]:
         return await self._store.events(self._owner, self._run_id, after=after, limit=PAGE)
 
-    def _heard(self) -> list[Entry]:
+    def _new_in(self, news: list[object]) -> list[Entry]:
+        """What of the news was not heard before."""
         fresh: list[Entry] = []
         self._whole = False
-        news = self._watch.news
         for entries in news:
             assert isinstance(entries, list)
             fresh += self._fresh(entries)
             if self._behind:
                 break
-        in_pieces = len(news) > 1
-        news.clear()
         if self._store.is_shared:
             for entry in fresh:
                 self._ahead.hear(entry)
         if self._watch.lost:
             self._behind = True
-        return joined(fresh) if in_pieces else fresh
+        return joined(fresh) if len(news) > 1 else fresh
 
     def _fresh(self, entries: list[Entry]) -> list[Entry]:
         """What of these is new. A hole means that something was not heard: the rest comes from the store."""
-        if not entries or not self._has_all_before(entries[0]) or not self._are_in_line(entries):
+        if not entries or not self._follow_on(entries):
             return self._sort_out(entries)
         self.at = entries[-1].end
         return entries
 
-    def _has_all_before(self, first: Entry) -> bool:
-        """Whether this is new and follows directly: as nearly always."""
-        at = self.at
+    def _follow_on(self, entries: list[Entry]) -> bool:
+        """Whether they are new and follow directly, in a run that was never taken over: as nearly always."""
+        first, at = entries[0], self.at
         if first.seq == at.seq:
-            return 0 < first.offset == at.offset
-        return first.seq == at.seq + 1 and first.offset == 0
-
-    def _are_in_line(self, entries: list[Entry]) -> bool:
-        """Whether they follow each other, in a run that was never taken over."""
+            is_next = 0 < first.offset == at.offset
+        else:
+            is_next = first.seq == at.seq + 1 and first.offset == 0
         return (
-            entries[-1].seq - entries[0].seq == len(entries) - 1
-            and not self.at.takeover
+            is_next
+            and entries[-1].seq - first.seq == len(entries) - 1
+            and not at.takeover
             and not self._ahead.heard
-            and _TAKEOVERS.isdisjoint([type(entry.event) for entry in entries])
+            and _TAKEOVERS.isdisjoint(map(type, map(_EVENT, entries)))
         )
 
     def _sort_out(self, entries: list[Entry]) -> list[Entry]:
@@ -264,6 +282,7 @@ def _may_be_said(run: Run, position: Position) -> bool:
     return run.active and run.blockers == 0 and not run.parked and position.seq <= run.last_seq + AT_MOST
 
 
+_EVENT = attrgetter("event")
 _TAKEOVERS = frozenset({RunResumed, StepDiscarded})
 
 

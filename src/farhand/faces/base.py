@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -23,7 +24,7 @@ from farhand.core.settings import Limits, Settings
 from farhand.errors import FarhandError, StoreDown, TooLarge, Unreadable
 from farhand.wire.http import Header, header, read_body, refuse_foreign, require_json, respond_json
 from farhand.wire.line import Line
-from farhand.wire.pull import End, Source, send_frames
+from farhand.wire.pull import End, Show, Source, send_frames
 from farhand.wire.websocket import Socket
 
 
@@ -153,10 +154,12 @@ class _Following(Struct, eq=False):
     def ended(self) -> bool:
         return self._encoder.ended
 
-    async def next(self, seconds: float) -> bytes | None:
+    async def next(self, seconds: float, show: Show | None = None) -> bytes | None:
+        # up to a number, what is stored is all there is to show
+        at_once = None if show is None or self._until is not None else partial(self._show, show)
         try:
             while self._until is None or self._reader.at.seq < self._until:
-                entries = await self._reader.next(seconds)
+                entries = await self._reader.next(seconds, at_once)
                 if entries is None:
                     break
                 frames = self._encoder.encode_events(entries)
@@ -170,6 +173,10 @@ class _Following(Struct, eq=False):
 
     def leave(self) -> None:
         self._reader.leave()
+
+    def _show(self, show: Show, entries: list[Entry]) -> bool:
+        frames = self._encoder.encode_events(entries)
+        return not frames or show(frames)
 
 
 def follow(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 from farhand.core.principal import Owner
 from farhand.store.alarms import SLOT_SEC, Alarms
@@ -77,13 +77,20 @@ class Listener(Protocol):
         ...
 
 
+Hear: TypeAlias = Callable[[list[object]], bool]
+"""Hears the news in place of whoever sleeps, outside of its task; False if that has to get up."""
+
+
 class Watch:
     """News of some topics, for one watcher. Use it as a context manager."""
 
     __slots__ = (
+        "_hear",
         "_hub",
+        "_is_called",
         "_limit",
         "_loop",
+        "_nap",
         "_sleeper",
         "_slot",
         "_topics",
@@ -98,13 +105,18 @@ class Watch:
         self._hub = hub
         self._topics = topics
         self._limit = limit
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop
         self._sleeper: asyncio.Future[bool] | None = None
-        self._until = 0.0
+        self._hear: Hear | None = None
+        self._is_called = False
+        """Whether the news are heard in the next turn of the loop."""
+        self._nap = self._until = 0.0
         self._slot: int | None = None
         """Where its alarm is set, for this sleep or an earlier one."""
 
     def __enter__(self) -> Self:
+        # kept, since asking for it is a call to the system
+        self._loop = asyncio.get_running_loop()
         for topic in self._topics:
             self._hub.add(topic, self)
         return self
@@ -117,6 +129,8 @@ class Watch:
         if self._slot is not None:
             self._hub.alarms.drop(self, self._slot)
             self._slot = None
+        # it mostly leads back here
+        self._hear = None
 
     def tell(self, item: object) -> None:
         news = self.news
@@ -124,36 +138,39 @@ class Watch:
             news.clear()
             self.lost = True
         news.append(item)
-        if self._sleeper is not None:
+        if self._sleeper is None or self._is_called:
+            return
+        if self._hear is None:
             self.wake()
+        else:
+            # in the next turn of the loop, together with what comes of it until then
+            self._is_called = True
+            self._loop.call_soon(self._listen)
 
-    def stir(self) -> None:
-        """News come in the next turn of the loop, before whoever is called now is up. Should they not, after
-        all, it finds none and sleeps again."""
-        sleeper, self._sleeper = self._sleeper, None
-        if sleeper is not None and not sleeper.done():
-            sleeper.set_result(True)
+    def say(self, item: object) -> None:
+        """The same, and heard at once by whoever has heard all before it."""
+        sleeper, hear = self._sleeper, self._hear
+        if self.news or hear is None or sleeper is None or sleeper.done():
+            self.tell(item)
+        else:
+            self._let_hear(hear, [item], sleeper)
 
     def wake(self) -> None:
-        sleeper, self._sleeper = self._sleeper, None
-        if sleeper is not None and not sleeper.done():
-            sleeper.set_result(bool(self.news))
+        self._get_up(is_told=bool(self.news))
 
-    def wait(self, seconds: float) -> asyncio.Future[bool]:
+    def wait(self, seconds: float, hear: Hear | None = None) -> asyncio.Future[bool]:
         """True as soon as there is news; False when the time is up, which means: look at the record.
+
+        With `hear`, news end the sleep only if that says so, or fails; otherwise the time begins anew.
 
         To be awaited at once; no coroutine, since a held stream would keep it for as long as it is open.
         """
-        # kept, since asking for it is a call to the system
-        loop = self._loop
-        if loop is None:
-            loop = self._loop = asyncio.get_running_loop()
-        sleeper: asyncio.Future[bool] = loop.create_future()
+        sleeper: asyncio.Future[bool] = self._loop.create_future()
         if self.news:
             sleeper.set_result(True)
             return sleeper
-        self._sleeper = sleeper
-        self._until = until = loop.time() + seconds
+        self._sleeper, self._hear, self._nap = sleeper, hear, seconds
+        self._until = until = self._loop.time() + seconds
         # one for many sleeps: news mostly come first
         if self._slot is None or self._slot * SLOT_SEC > until + SLOT_SEC:
             self._set_alarm()
@@ -169,6 +186,35 @@ class Watch:
             self._set_alarm()
         else:
             self.wake()
+
+    def _listen(self) -> None:
+        self._is_called = False
+        sleeper, hear, news = self._sleeper, self._hear, self.news
+        if not news or sleeper is None or sleeper.done():
+            return
+        if hear is None:
+            self.wake()
+        else:
+            self.news = []
+            self._let_hear(hear, news, sleeper)
+
+    def _let_hear(self, hear: Hear, news: list[object], sleeper: asyncio.Future[bool]) -> None:
+        try:
+            sleeps_on = hear(news)
+        # whoever sleeps is to know, and nobody else: not who tells, and not those who are told next
+        except Exception as fault:  # noqa: BLE001
+            self._sleeper = None
+            sleeper.set_exception(fault)
+            return
+        if sleeps_on:
+            self._until = self._loop.time() + self._nap
+        else:
+            self._get_up(is_told=True)
+
+    def _get_up(self, *, is_told: bool) -> None:
+        sleeper, self._sleeper = self._sleeper, None
+        if sleeper is not None and not sleeper.done():
+            sleeper.set_result(is_told)
 
     def _set_alarm(self) -> None:
         if self._slot is not None:
@@ -196,11 +242,14 @@ class Hub:
         for watch in self._watches.get(topic, ()):
             watch.tell(item)
 
-    def stir(self, topic: str) -> None:
-        """Wakes those who sleep, to be told in the next turn of the loop."""
+    def say(self, topic: str, item: object) -> None:
+        """Tells what ends a moment: nothing comes that would be heard with it, so nobody waits for a turn of
+        the loop who can hear it now."""
         for watch in self._watches.get(topic, ()):
             if isinstance(watch, Watch):
-                watch.stir()
+                watch.say(item)
+            else:
+                watch.tell(item)
 
     def close(self) -> None:
         """Wakes every watcher, to go: the process is about to stop."""

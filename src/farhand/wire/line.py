@@ -12,7 +12,8 @@ from typing import TypeAlias
 from starlette.types import Message, Receive, Scope, Send
 
 EXTENSION = "farhand.left"
-"""A function that takes another, to call it when the peer has left. Its server writes a head at once."""
+"""A function that takes another, to call it when the peer has left. Its server writes a head at once, and can
+be sent to from any callback of its loop."""
 
 Left: TypeAlias = Callable[[], None]
 

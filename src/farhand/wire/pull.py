@@ -1,15 +1,16 @@
 """A response body that stays open, pulled from its source at the reader's own speed.
 
 One send to the server is one write to the socket, so the source joins what waits. A reader that is slow only
-slows its own pulling: the source holds nothing for it. Must not know what the frames say.
+slows its own pulling: the source holds nothing for it. While a pull waits and the socket takes what comes,
+the source shows it at once, and nobody is woken for it. Must not know what the frames say.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from starlette.types import Message
 
@@ -18,15 +19,22 @@ from farhand.wire.http import SECURITY, Header
 from farhand.wire.line import Line
 from farhand.wire.sse import KEEP_ALIVE
 
+Show: TypeAlias = Callable[[bytes], bool]
+"""Sends frames where they are made, outside of the response's task; False if that is needed from there."""
+
 
 class Source(Protocol):
     @property
     def ended(self) -> bool:
-        """Whether what `next()` gave last is all there is: then the body ends with it."""
+        """Whether what was given last is all there is: then the body ends with it."""
         ...
 
-    async def next(self, seconds: float) -> bytes | None:
-        """What waits, joined; empty when nothing came in time; None at the end."""
+    async def next(self, seconds: float, show: Show | None) -> bytes | None:
+        """What waits, joined; empty when nothing came in time; None at the end.
+
+        With `show`, what comes meanwhile may be given there instead; when that says False, this ends soon,
+        whatever it gives.
+        """
         ...
 
     def leave(self) -> None:
@@ -76,12 +84,16 @@ async def _listening(line: Line, writing: Coroutine[None, None, End]) -> End:
 
 
 class _Body:
-    __slots__ = ("_line", "_lost", "_source", "_stall_after")
+    __slots__ = ("_is_last", "_line", "_lost", "_sending", "_source", "_stall_after")
 
     def __init__(self, line: Line, source: Source, stall_after: float) -> None:
         self._line = line
         self._source = source
         self._stall_after = stall_after
+        self._is_last = False
+        """Whether the body has ended with what was sent."""
+        self._sending: Begun[None] | None = None
+        """What the socket has not taken yet."""
         self._lost: End | None = None
         """Why nobody reads any more."""
 
@@ -90,42 +102,49 @@ class _Body:
         self._source.leave()
 
     async def write(self, headers: Sequence[Header], keep_alive: float) -> End:
-        source = self._source
-        await self._pass_on({"type": "http.response.start", "status": 200, "headers": [*headers, *SECURITY]})
+        self._send({"type": "http.response.start", "status": 200, "headers": [*headers, *SECURITY]})
+        show: Show | None = self._show
         if not self._line.is_told:
             # some servers keep the head back until a body follows, and whoever connected wants to know
-            await self._pass_on({"type": "http.response.body", "body": b"", "more_body": True})
-        is_last = False
-        while self._lost is None and not is_last:
-            frames = await source.next(keep_alive)
-            is_last = frames is None or source.ended
-            body = frames or (b"" if is_last else KEEP_ALIVE)
-            waits = self._begin({"type": "http.response.body", "body": body, "more_body": not is_last})
+            await self._finish()
+            self._send({"type": "http.response.body", "body": b"", "more_body": True})
+            # nor may every server be called outside of the task that it made for the request
+            show = None
+        await self._finish()
+        while self._lost is None and not self._is_last:
+            frames = await self._source.next(keep_alive, show)
+            if self._sending is None and not self._is_last:
+                self._show(frames)
             # a stream that waits for hours keeps nothing of what it has sent
-            del frames, body
-            if waits is not None:
-                await self._finish(waits)
-                del waits
+            del frames
+            if self._sending is not None:
+                await self._finish()
         return self._lost or End.FINISHED
 
-    async def _pass_on(self, message: Message) -> None:
-        waits = self._begin(message)
-        if waits is not None:
-            await self._finish(waits)
+    def _show(self, frames: bytes | None) -> bool:
+        """Sends them, or a comment if there are none; True if the socket has taken them and more may come."""
+        self._is_last = frames is None or self._source.ended
+        body = frames or (b"" if self._is_last else KEEP_ALIVE)
+        self._send({"type": "http.response.body", "body": body, "more_body": not self._is_last})
+        return self._sending is None and self._lost is None and not self._is_last
 
-    def _begin(self, message: Message) -> Begun[None] | None:
-        """Sends; what is left of that if the socket takes no more for now, as it nearly never is."""
+    def _send(self, message: Message) -> None:
+        """At once, but for what is left of it if the socket takes no more for now, as it nearly never is."""
         if self._lost is not None:
-            return None
+            return
         try:
             sending = Begun(self._line.send(message))
         except OSError:
             # how servers of newer ASGI versions say that the reader is gone
             self._lost = End.LEFT
-            return None
-        return None if sending.is_done else sending
+            return
+        if not sending.is_done:
+            self._sending = sending
 
-    async def _finish(self, sending: Begun[None]) -> None:
+    async def _finish(self) -> None:
+        sending, self._sending = self._sending, None
+        if sending is None:
+            return
         try:
             async with asyncio.timeout(self._stall_after):
                 await sending

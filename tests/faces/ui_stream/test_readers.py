@@ -6,7 +6,10 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncGenerator
+from functools import partial
 from urllib.parse import urlsplit
+
+import pytest
 
 from farhand.core.principal import LOCAL
 from farhand.core.settings import Patience, Settings
@@ -22,10 +25,16 @@ PIECES = 120
 """Together more than the buffers between a server and a client that does not read."""
 
 
+@pytest.fixture(params=["own", "mounted"])
+def serve_both(serve: Serve, request: pytest.FixtureRequest) -> Serve:
+    """By our own server, which is sent to wherever a word is told, and by one that is not."""
+    return partial(serve, mounted=request.param == "mounted")
+
+
 @requirement("ui-stream:keep-alive")
-async def test_a_stream_that_waits_is_kept_alive_with_comments(serve: Serve) -> None:
+async def test_a_stream_that_waits_is_kept_alive_with_comments(serve_both: Serve) -> None:
     settings = Settings(patience=Patience(keep_alive=0.05))
-    served = await serve(Scene(once(Ask("open_url", {"url": "u"}))).agent, settings=settings)
+    served = await serve_both(Scene(once(Ask("open_url", {"url": "u"}))).agent, settings=settings)
     page = Page(served.http, wait="hold")
     page.messages = [user_message("open")]
     received = b""
@@ -39,14 +48,16 @@ async def test_a_stream_that_waits_is_kept_alive_with_comments(serve: Serve) -> 
 
 
 @requirement("ui-stream:slow-reader")
-async def test_a_reader_that_takes_nothing_holds_up_neither_the_run_nor_another_reader(serve: Serve) -> None:
+async def test_a_reader_that_takes_nothing_holds_up_neither_the_run_nor_another_reader(
+    serve_both: Serve,
+) -> None:
     async def script(moment: Moment) -> AsyncGenerator[Step, None]:
         await scene.gate("go").wait()
         for _ in range(PIECES):
             yield Say([PIECE])
 
     scene = Scene(script)
-    served = await serve(scene.agent)
+    served = await serve_both(scene.agent)
     page = Page(served.http)
     page.messages = [user_message("much")]
     _, stalled = await _post_and_stop_reading(served, page)
@@ -61,12 +72,12 @@ async def test_a_reader_that_takes_nothing_holds_up_neither_the_run_nor_another_
 
 
 @requirement("ui-stream:slow-reader")
-async def test_a_reader_that_was_stuck_gets_all_of_it_once_it_reads_again(serve: Serve) -> None:
+async def test_a_reader_that_was_stuck_gets_all_of_it_once_it_reads_again(serve_both: Serve) -> None:
     async def script(moment: Moment) -> AsyncGenerator[Step, None]:
         for number in range(PIECES):
             yield Say([f"{number:06}" + PIECE])
 
-    served = await serve(Scene(script).agent)
+    served = await serve_both(Scene(script).agent)
     page = Page(served.http)
     page.messages = [user_message("much")]
     reader, writer = await _post_and_stop_reading(served, page)

@@ -281,21 +281,6 @@ async def test_a_reader_that_has_heard_words_is_not_told_when_they_are_stored(st
 
 
 @requirement("streams:heard-once")
-async def test_a_reader_that_was_called_for_nothing_sleeps_on(store: Store) -> None:
-    run = await _journal(store, RunStarted("t1"), state=RunState.RUNNING)
-    with Reader(store, LOCAL, run.run_id) as reading:
-        await reading.next(1)
-        async with asyncio.TaskGroup() as group:
-            waiting = group.create_task(reading.next(PATIENCE_SEC))
-            await asyncio.sleep(0)
-            # as when what was about to be told is stored in the same moment
-            store.hub.stir(run.run_id)
-            await asyncio.sleep(0)
-            await _append(store, TextAdded(0, "stored"))
-        assert waiting.result() == [Entry(2, TextAdded(0, "stored"), store.now())]
-
-
-@requirement("streams:heard-once")
 async def test_a_reader_that_is_up_before_the_next_word_is_told_gets_it_all_the_same(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

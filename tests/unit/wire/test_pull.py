@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from starlette.types import Message
+from starlette.types import Message, Send
 
 from farhand.errors import StoreDown
 from farhand.wire.http import SECURITY
@@ -29,18 +29,23 @@ def line_to(peer: Peer) -> Line:
     return Line({}, peer.receive, peer.send)
 
 
+def own_line_to(peer: Peer, send: Send | None = None) -> Line:
+    """As the server of `farhand run` offers it."""
+    return Line({"extensions": {EXTENSION: lambda left: None}}, peer.receive, send or peer.send)
+
+
 @asynccontextmanager
 async def streaming(
-    peer: Peer, source: Frames, *, stall_after: float = 60
+    line: Line, source: Frames, *, stall_after: float = 60
 ) -> AsyncIterator[asyncio.Task[End]]:
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-        yield group.create_task(send_frames(line_to(peer), source, headers=HEADERS, stall_after=stall_after))
+        yield group.create_task(send_frames(line, source, headers=HEADERS, stall_after=stall_after))
 
 
 @requirement("stream:body-ends-once")
 async def test_a_stream_starts_at_once_and_ends_its_body_once() -> None:
     peer, source = Peer(), Frames()
-    async with streaming(peer, source) as ended:
+    async with streaming(line_to(peer), source) as ended:
         await peer.has_sent(2)
         assert peer.sent == [START, body(b"")]
         source.add([b"a", b"b", None])
@@ -67,7 +72,7 @@ async def test_a_comment_is_sent_whenever_nothing_came_in_time() -> None:
 @requirement("stream:reader-leaves")
 async def test_a_reader_that_leaves_ends_the_stream_without_an_end_of_body() -> None:
     peer, source = Peer({"type": "http.request", "body": b"", "more_body": False}), Frames()
-    async with streaming(peer, source) as ended:
+    async with streaming(line_to(peer), source) as ended:
         await peer.has_sent(2)
         peer.leave()
         assert await ended is End.LEFT
@@ -78,7 +83,7 @@ async def test_a_reader_that_leaves_ends_the_stream_without_an_end_of_body() -> 
 @requirement("stream:reader-leaves")
 async def test_frames_for_a_reader_that_left_meanwhile_are_not_sent() -> None:
     peer, source = Peer(), Frames()
-    async with streaming(peer, source) as ended:
+    async with streaming(line_to(peer), source) as ended:
         await peer.has_sent(2)
         source.add([b"a", b"b"])
         peer.leave()
@@ -107,7 +112,7 @@ async def test_a_socket_that_takes_nothing_is_given_up(stalling: int) -> None:
     peer, source = Peer(), Frames(*[b"a"] * (stalling - 1))
     if stalling == 1:
         peer.takes.clear()
-    async with streaming(peer, source, stall_after=0.05) as ended:
+    async with streaming(line_to(peer), source, stall_after=0.05) as ended:
         if stalling > 1:
             await peer.has_sent(stalling + 1)
             peer.takes.clear()
@@ -119,7 +124,7 @@ async def test_a_socket_that_takes_nothing_is_given_up(stalling: int) -> None:
 @requirement("stream:slow-reader")
 async def test_a_slow_reader_is_waited_for_and_nothing_is_pulled_meanwhile() -> None:
     peer, source = Peer(), Frames()
-    async with streaming(peer, source) as ended:
+    async with streaming(line_to(peer), source) as ended:
         await peer.has_sent(2)
         peer.takes.clear()
         source.add([b"a", b"b"])
@@ -144,7 +149,7 @@ async def test_a_fault_of_the_source_reaches_the_caller_as_it_was_raised(fault: 
 @pytest.mark.parametrize("is_sending", [True, False])
 async def test_a_cancelled_stream_stays_cancelled(is_sending: bool) -> None:
     peer, source = Peer(), Frames()
-    async with streaming(peer, source) as ended:
+    async with streaming(line_to(peer), source) as ended:
         await peer.has_sent(2)
         if is_sending:
             peer.takes.clear()
@@ -184,3 +189,83 @@ async def test_a_server_that_tells_of_a_reader_that_left_is_not_listened_to() ->
         told[0]()
         assert await ended is End.LEFT
     assert source.was_left
+
+
+async def _asked(source: Frames, times: int) -> None:
+    """Until the source was asked so often; bounded by the timeout of the test."""
+    # nobody tells
+    while len(source.asked) < times:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+
+@requirement("stream:shown-at-once")
+async def test_what_comes_while_a_stream_waits_is_sent_where_it_comes_and_wakes_nobody() -> None:
+    peer, source = Peer(), Frames()
+    source.last = b"c"
+    async with streaming(own_line_to(peer), source) as ended:
+        await _asked(source, 1)
+        source.show(b"a")
+        source.show(b"b")
+        assert peer.sent == [START, body(b"a"), body(b"b")]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert len(source.asked) == 1
+        source.show(b"c")
+        assert peer.sent[3:] == [body(b"c", more=False)]
+        assert await ended is End.FINISHED
+    assert len(peer.sent) == 4
+
+
+@requirement("stream:slow-reader")
+async def test_what_a_full_socket_does_not_take_is_waited_for_before_more_is_asked_for() -> None:
+    peer, source = Peer(), Frames()
+    async with streaming(own_line_to(peer), source) as ended:
+        await _asked(source, 1)
+        peer.takes.clear()
+        source.show(b"a")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert len(source.asked) == 1
+        peer.takes.set()
+        await _asked(source, 2)
+        source.show(b"b")
+        source.add([None])
+        assert await ended is End.FINISHED
+    assert peer.bodies == [b"a", b"b", b""]
+
+
+@requirement("stream:slow-reader")
+async def test_a_socket_that_takes_nothing_of_what_was_shown_is_given_up() -> None:
+    peer, source = Peer(), Frames()
+    async with streaming(own_line_to(peer), source, stall_after=0.05) as ended:
+        await _asked(source, 1)
+        peer.takes.clear()
+        source.show(b"a")
+        assert await ended is End.STALLED
+    assert peer.bodies == [b"a"]
+
+
+@requirement("stream:reader-leaves")
+async def test_a_reader_that_left_when_something_is_shown_is_no_error_of_who_shows_it() -> None:
+    peer, source = Peer(), Frames()
+
+    async def refuse(message: Message) -> None:
+        await peer.send(message)
+        if message["type"] == "http.response.body":
+            raise OSError("closed")
+
+    async with streaming(own_line_to(peer, refuse), source) as ended:
+        await _asked(source, 1)
+        source.show(b"a")
+        assert await ended is End.LEFT
+    assert peer.bodies == [b"a"]
+
+
+@requirement("stream:shown-at-once")
+async def test_a_server_that_does_not_say_so_is_called_from_its_own_task_alone() -> None:
+    peer, source = Peer(), Frames()
+    async with streaming(line_to(peer), source):
+        await _asked(source, 1)
+        with pytest.raises(AssertionError, match="may be shown"):
+            source.show(b"a")
+        source.add([None])
