@@ -8,7 +8,7 @@ that is missing.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene, once
 from tests.faces.ui_stream.page import Live, Page
 from tests.faces.ui_stream.wires import closed_with, read, wire
+from tests.postgres import Cluster
 from tests.requirement import requirement
 
 # Any: bodies of any wire
@@ -220,6 +221,42 @@ async def test_a_hostile_address_is_refused_or_not_found(waiting: Waiting, part:
     await completes(waiting)
 
 
+@requirement("hostile:ids")
+@pytest.mark.parametrize("waiting", ["memory", "sqlite", "postgres"], indirect=True)
+async def test_an_id_with_a_letter_that_not_every_store_can_hold_finds_nothing(waiting: Waiting) -> None:
+    for face, route in routes(waiting):
+        queries = (f"{path_of(route)}?after={each}&limit={each}" for each in ("%00", "9" * 20))
+        for address in (path_of(route, "x%00"), *queries):
+            status, told = await post(waiting, route, b"{}", JSON, address)
+            assert status < 500, f"{route.method} {address}: {status} {told!r}"
+        for body in spoiled(json.loads(for_nobody(waiting, route))) if route.limit else ():
+            status, told = await post(waiting, route, json.dumps(body).encode())
+            assert status < 500, f"{route.path}: {body}: {status} {told!r}"
+            if status >= 400:
+                speaks(face, status, told)
+    nothing = {"toolCallId": "call_\0", "status": "success", "output": 1}
+    assert (await waiting.served.http.post("/api/tools/ack", json=nothing)).status_code == 404
+    assert (await waiting.served.http.get("/api/chat/%00")).status_code == 404
+    assert (await waiting.served.http.get("/api/chat/%00/stream")).status_code == 204
+    await completes(waiting)
+
+
+@requirement("hostile:ids")
+@pytest.mark.parametrize("waiting", ["memory", "sqlite", "postgres"], indirect=True)
+async def test_such_an_id_in_a_frame_finds_nothing_and_the_socket_goes_on(waiting: Waiting) -> None:
+    async with wire(waiting.served, "/api/chat/ws") as socket:
+        await socket.send(json.dumps({"type": "resume", "requestId": "r", "id": "\0"}))
+        assert json.loads(await read(socket)) == {"type": "no-active", "requestId": "r"}
+    async with wire(waiting.served, "/api/chat/live") as socket:
+        told = []
+        for call in ("call_0", "\0"):
+            await socket.send(json.dumps({"type": "tool_result", "toolCallId": call, "result": 1}))
+            told.append([await read(socket), await read(socket)])
+        assert "no such call" in told[0][0]
+        assert told[0] == told[1]
+    await completes(waiting)
+
+
 @requirement("hostile:method")
 @pytest.mark.parametrize(
     "method", ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "QUERY"]
@@ -286,15 +323,23 @@ class Anything(dict[str, str]):
 
 
 @pytest.fixture
-async def waiting(serve: Serve) -> AsyncIterator[Waiting]:
+async def waiting(serve: Serve, request: pytest.FixtureRequest) -> AsyncIterator[Waiting]:
+    """On the store that the test names, if it does."""
     scene = Scene(once(Ask("open_url", {"url": "u"}), Ask("take_photo", {"camera": "front"})))
-    served = await serve(scene.agent)
+    served = await serve(scene.agent, store=store_named(getattr(request, "param", "memory"), request))
     async with Page(served.http, "held", wait="hold").saying("open") as live:
         approval = (await live.until("tool-approval-request"))["approvalId"]
         call = next(
             chunk["toolCallId"] for chunk in live.turn.chunks if chunk["type"] == "tool-input-available"
         )
         yield Waiting(served, scene, live, call, approval)
+
+
+def store_named(kind: str, request: pytest.FixtureRequest) -> str:
+    if kind == "postgres":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        return cluster.address()
+    return "memory:" if kind == "memory" else request.getfixturevalue("file_store")
 
 
 async def completes(waiting: Waiting) -> None:
@@ -324,6 +369,25 @@ def sockets(waiting: Waiting) -> list[tuple[Face, SocketRoute]]:
 def valid_for(waiting: Waiting, route: Route) -> bytes:
     make = VALID.get(route.path)
     return b"{}" if make is None else json.dumps(make(waiting), separators=(",", ":")).encode()
+
+
+def for_nobody(waiting: Waiting, route: Route) -> bytes:
+    """Without what names the open call: a proper answer to it would not be hostile."""
+    valid = valid_for(waiting, route)
+    return valid.replace(waiting.call.encode(), b"nowhere").replace(waiting.approval.encode(), b"nowhere")
+
+
+def spoiled(value: Json) -> Iterator[Json]:
+    """The same body again and again, each time with another of its texts spoiled."""
+    if isinstance(value, str):
+        yield f"{value}\0"
+        return
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for place, part in inside:
+        for other in spoiled(part):
+            copy = value.copy()
+            copy[place] = other
+            yield copy
 
 
 def path_of(route: Route, part: str = NOWHERE) -> str:

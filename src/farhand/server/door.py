@@ -238,8 +238,8 @@ def _is_principal(answer: object) -> bool:
 def _can_be_stored(name: object) -> bool:
     if not isinstance(name, str) or len(name) > LONGEST_NAME:
         return False
-    # ASCII is told at once; half a character has no place in a store
-    return name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name)
+    # neither a NUL nor half a character has a place in every store; ASCII is told at once
+    return "\0" not in name and (name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name))
 
 
 def _in_our_words(error: HTTPException) -> FarhandError:

@@ -192,7 +192,9 @@ async def test_a_scope_that_the_principal_does_not_have_is_refused() -> None:
 
 @requirement("door:hook")
 @pytest.mark.parametrize(
-    "answer", [True, "ada", {"tenant": "house"}, Principal("house", 7), Principal("house", "ada", "chat")]  # type: ignore[arg-type]
+    "answer",
+    [True, "ada", {"tenant": "house"}, Principal("house", 7), Principal("house", "ada", "chat"),  # type: ignore[arg-type]
+     Principal("house", "ada\0"), Principal("\0", "ada"), Principal("house", "\ud800")],
 )  # fmt: skip
 async def test_a_hook_that_answers_nonsense_lets_nobody_in(
     answer: object, caplog: pytest.LogCaptureFixture

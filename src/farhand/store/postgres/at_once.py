@@ -12,7 +12,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from farhand.errors import Unreadable
 from farhand.store.draft.records import Columns
-from farhand.store.postgres.line import Row
+from farhand.store.postgres.line import Row, Unfit
 from farhand.store.postgres.lines import Lines
 
 KEYS = 256
@@ -73,8 +73,12 @@ class AtOnce(Generic[R]):
             for each in asked:
                 await self._read([each])
             return
-        for _, waiter in asked:
-            _fail(waiter, error)
+        for key, waiter in asked:
+            if isinstance(error, Unfit):
+                # nothing is equal to NULL: the answer of the statement for what is not there
+                await self._read([((None,) * len(key), waiter)])
+            else:
+                _fail(waiter, error)
 
     def _answer(self, waiter: asyncio.Future[R], row: Row) -> None:
         """A record that cannot be read fails whoever asked for it alone."""

@@ -59,6 +59,10 @@ class Declined(Exception):
     """The database is there and did not do it: too slow, locked, out of space."""
 
 
+class Unfit(ValueError):
+    """No record can hold such a text, so none is found by it."""
+
+
 class Line:
     """Made by `connect`."""
 
@@ -162,7 +166,8 @@ class Line:
         if self._is_late:
             return Lost("the database did not answer in time")
         if isinstance(error, _UNFIT):
-            return ValueError(f"the database cannot hold this: {error}")
+            kind = Unfit if isinstance(error, _NO_TEXT) else ValueError
+            return kind(f"the database cannot hold this: {error}")
         if isinstance(error, _RACED):
             return Raced(str(error))
         if self.is_closed or isinstance(error, _LOST):
@@ -228,6 +233,8 @@ _WRONG = (
     asyncpg.ClientConfigurationError,
 )
 _UNFIT = (asyncpg.DataError, asyncpg.exceptions.PostgresSyntaxError)
+# a NUL, or a letter that the encoding of the database lacks
+_NO_TEXT = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
 _RACED = (asyncpg.UniqueViolationError, asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 _LOST = (
     OSError,

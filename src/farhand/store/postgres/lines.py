@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from farhand.errors import StoreDown, Unreadable
 from farhand.store.draft.records import Columns
-from farhand.store.postgres.line import Declined, Line, Lost, Raced, connect, is_writable
+from farhand.store.postgres.line import Declined, Line, Lost, Raced, Unfit, connect, is_writable
 from farhand.store.postgres.place import Place
 
 log = logging.getLogger("farhand.store")
@@ -53,7 +53,10 @@ class Lines:
         return found[0] if found else None
 
     async def many(self, sql: str, key: tuple[object, ...], of: Callable[[Columns], R]) -> list[R]:
-        found = await self.do(lambda line: line.fetch(sql, *key))
+        try:
+            found = await self.do(lambda line: line.fetch(sql, *key))
+        except Unfit:
+            return []
         try:
             return [of(row) for row in found]
         except ValueError as error:

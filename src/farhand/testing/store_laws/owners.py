@@ -42,3 +42,25 @@ class OwnerLaws(Laws):
             assert await store.get_asking(ANN, fresh("apr")) is None
             assert await store.calls_of(ANN, fresh("run")) == []
             assert await store.get_tool("no such version") is None
+
+    async def test_what_not_every_store_can_hold_is_not_found(self) -> None:
+        async with self.given() as given:
+            run = await given.run()
+            store = given.store
+            for name in ("\0", f"{run.thread_id}\0", f"{run.run_id}\0"):
+                assert await store.get_thread(ANN, name) is None
+                assert await store.messages(ANN, name) == []
+                assert await store.get_run(ANN, name) is None
+                assert await store.last_run(ANN, name) is None
+                assert await store.get_call(ANN, name) is None
+                assert await store.get_asking(ANN, name) is None
+                assert await store.get_requested(ANN, name) is None
+                assert await store.calls_of(ANN, name) == []
+                assert await store.open_calls(ANN, name) == []
+                assert await store.count_open(ANN, name) == 0
+                assert await store.client_calls(ANN, name) == []
+                assert await store.events(ANN, name) == []
+                assert await store.get_tool(name) is None
+                assert await store.files.get(ANN, name) is None
+                assert await store.files.piece(ANN, name, 0) is None
+                assert store.streams is None or not await store.streams.is_here(ANN, name)
