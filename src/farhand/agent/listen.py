@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from farhand.agent.journal import RunLog
 from farhand.clock import Clock
@@ -63,7 +64,7 @@ class Listener:
             stream = model.stream(prompt)
             try:
                 async for event in stream:
-                    self._hear(event)
+                    self._HEARING[type(event)](self, event)
             except BaseException:
                 # one that came to its end has nothing left to close
                 await stream.aclose()
@@ -79,48 +80,40 @@ class Listener:
     def _hear_delay(self, sentence: str) -> None:
         self._log.say(ModelDelayed(sentence))
 
-    def _hear(self, event: ModelEvent) -> None:
-        # the most frequent ones first
-        if isinstance(event, TextDelta):
-            self._add(event.text, reasoning=False)
-        elif isinstance(event, _WISH):
-            self._hear_wish(event)
-        elif isinstance(event, Stop):
-            self._stop = event
-        elif isinstance(event, ReasoningDelta):
-            self._add(event.text, reasoning=True)
-        elif isinstance(event, ReasoningDone):
-            self._block(reasoning=True).echo = event.echo
-            # a finished reasoning item is closed: what follows it is another one
-            self._speaking = None
-        else:
-            assert_never(event)
-
-    def _hear_wish(self, event: CallStart | InputDelta | CallDone) -> None:
-        if isinstance(event, CallStart):
-            wish = Wish(self._clock.fresh("call"), event)
-            self.wishes[event.index] = wish
-            self._blocks.append(wish)
-            self._speaking = None
-            self._log.say(CallBegun(wish.call_id, wish.tool))
+    def _hear_words(self, event: TextDelta | ReasoningDelta) -> None:
+        if not event.text:
             return
-        wish = self.wishes[event.index]
-        if isinstance(event, CallDone):
-            wish.input = event.input
-        elif event.text:
-            text = event.text if event.text.isascii() else whole(event.text)
-            self._log.say(InputAdded(wish.call_id, text))
-
-    def _add(self, text: str, *, reasoning: bool) -> None:
-        if not text:
-            return
-        if not text.isascii():
-            text = whole(text)
+        text = event.text if event.text.isascii() else whole(event.text)
+        reasoning = type(event) is ReasoningDelta
         block = self._speaking
         if block is None or block.reasoning is not reasoning:
             block = self._block(reasoning=reasoning)
         block.pieces.append(text)
         self._log.say_word(ReasoningAdded if reasoning else TextAdded, block.number, text)
+
+    def _hear_echo(self, event: ReasoningDone) -> None:
+        self._block(reasoning=True).echo = event.echo
+        # a finished reasoning item is closed: what follows it is another one
+        self._speaking = None
+
+    def _hear_wish(self, event: CallStart) -> None:
+        wish = Wish(self._clock.fresh("call"), event)
+        self.wishes[event.index] = wish
+        self._blocks.append(wish)
+        self._speaking = None
+        self._log.say(CallBegun(wish.call_id, wish.tool))
+
+    def _hear_input(self, event: InputDelta) -> None:
+        wish = self.wishes[event.index]
+        if event.text:
+            text = event.text if event.text.isascii() else whole(event.text)
+            self._log.say(InputAdded(wish.call_id, text))
+
+    def _hear_whole_input(self, event: CallDone) -> None:
+        self.wishes[event.index].input = event.input
+
+    def _hear_stop(self, event: Stop) -> None:
+        self._stop = event
 
     def _block(self, *, reasoning: bool) -> _Block:
         if self._speaking is not None and self._speaking.reasoning is reasoning:
@@ -129,8 +122,17 @@ class Listener:
         self._blocks.append(block)
         return block
 
-
-_WISH = (InputDelta, CallStart, CallDone)
+    # Any: each of them takes its own kind of event, and the key says which
+    _HEARING: ClassVar[dict[type[ModelEvent], Callable[[Listener, Any], None]]] = {
+        TextDelta: _hear_words,
+        ReasoningDelta: _hear_words,
+        ReasoningDone: _hear_echo,
+        CallStart: _hear_wish,
+        InputDelta: _hear_input,
+        CallDone: _hear_whole_input,
+        Stop: _hear_stop,
+    }
+    """What is made of each event of a model."""
 
 
 def whole(text: str) -> str:

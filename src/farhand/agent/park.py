@@ -6,7 +6,6 @@ a park.
 
 from __future__ import annotations
 
-import asyncio
 from enum import Enum
 
 from farhand.agent.journal import RunLog
@@ -60,12 +59,12 @@ class Hold(Wait):
         self._store.hub.tell(freed(self.run_id), None)
 
     def begin(self, *, at_least: float = 0.0) -> None:
-        self._read_at = asyncio.get_running_loop().time()
+        self._read_at = self._loop.time()
         self._until = self._read_at + (0.0 if self._given_up else max(self.seconds, at_least))
 
     def left(self) -> float:
         """Seconds to sleep at most before asking again; 0 means: park."""
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         if self._store.hub.watched(self.run_id):
             self._read_at = now
         return max(0.0, min(self._until, self._read_at + self._unread_for) - now)

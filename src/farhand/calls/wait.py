@@ -32,6 +32,7 @@ class Wait:
     __slots__ = (
         "_calls",
         "_look_at",
+        "_loop",
         "_nap",
         "_slot",
         "_store",
@@ -51,6 +52,8 @@ class Wait:
         self.run: Run | None = None
         """As it was when something was told of it last."""
         self._store = store
+        # kept, since asking for it is a call to the system
+        self._loop = asyncio.get_running_loop()
         self._calls: list[Call] = []
         self._look_at = self._nap = 0.0
         self._topic = ""
@@ -71,7 +74,7 @@ class Wait:
         heard for a while. What is told of the calls is noted in this very list."""
         hub = self._store.hub
         self.run, self._calls, self.lost = run, calls, False
-        self._look_at = asyncio.get_running_loop().time() + min(JUST_STORED_SEC, hub.recheck)
+        self._look_at = self._loop.time() + min(JUST_STORED_SEC, hub.recheck)
         self.listens = True
         self._topic = freed(self.run_id)
         hub.add(self._topic, self)
@@ -84,7 +87,7 @@ class Wait:
         if not self.lost:
             return self.run
         self.lost = False
-        self._look_at = asyncio.get_running_loop().time() + self._store.hub.recheck
+        self._look_at = self._loop.time() + self._store.hub.recheck
         return await self._store.get_run(self.run.owner, self.run_id)
 
     def told(self) -> list[Call] | None:
@@ -149,7 +152,7 @@ class Wait:
             self._set_alarm()
 
     def _set_alarm(self) -> None:
-        until = min(asyncio.get_running_loop().time() + self._nap, self._look_at)
+        until = min(self._loop.time() + self._nap, self._look_at)
         self._slot = self._store.hub.alarms.set(self, until)
 
 
