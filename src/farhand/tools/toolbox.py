@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import ParamSpec, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 import anyio
@@ -50,8 +51,6 @@ class ToolSource(Protocol):
 class Toolbox:
     def __init__(self) -> None:
         self._tools: dict[str, AnyTool] = {}
-        self._facts: dict[str, Tool] = {}
-        """The same without their functions, as models and calls know them."""
 
     @overload
     def tool(self, function: Callable[P, R], /) -> DeclaredTool[P, R]: ...
@@ -96,10 +95,10 @@ class Toolbox:
                 )
             fresh[name] = declared
         self._tools.update(fresh)
-        self._facts = {name: declared.tool for name, declared in self._tools.items()}
 
     def get(self, name: str) -> Tool | None:
-        return self._facts.get(name)
+        declared = self._tools.get(name)
+        return None if declared is None else declared.tool
 
     def declared(self, name: str) -> AnyTool | None:
         return self._tools.get(name)
@@ -109,7 +108,7 @@ class Toolbox:
         return list(self._tools.values())
 
     def tools(self) -> list[Tool]:
-        return list(self._facts.values())
+        return list(map(_facts, self._tools.values()))
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools())
@@ -168,6 +167,9 @@ def toolbox_of(tools: Iterable[object] = (), frontend_tools: Iterable[object] = 
     box = Toolbox()
     box.include(*_items(tools), *(_frontend(given) for given in _items(frontend_tools)))
     return box
+
+
+_facts: Callable[[AnyTool], Tool] = attrgetter("tool")
 
 
 def _items(given: Iterable[object]) -> Iterable[object]:

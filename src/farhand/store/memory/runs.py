@@ -7,6 +7,7 @@ there is nothing to take back when it does not.
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import count, repeat
 
 from msgspec.structs import replace
 
@@ -142,7 +143,7 @@ class Runs:
 
     def _say(self, run: Run, events: tuple[Event, ...], told: Saying) -> None:
         entries = told.entries.setdefault(run.run_id, [])
-        for seq, event in enumerate(events, run.last_seq + 1):
-            entries.append(Entry(seq, event, told.at))
+        entries += map(Entry, count(run.last_seq + 1), events, repeat(told.at))
+        for event in events:
             if type(event) in _TOLD:
                 told.news.append((run.owner, event, run.thread_id, run.run_id))
