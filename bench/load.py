@@ -186,7 +186,7 @@ async def trips(spec: dict[str, Any]) -> dict[str, object]:
     await book.run(spec.get("warm", 0.5))
     book.times.clear()
     book.wakes.clear()
-    meter = Meter(spec["pids"])
+    meter = Meter(spec["pids"], spec.get("database"))
     for _ in range(PATIENCE):
         await book.run(spec["seconds"])
         # a slow server is given the time for a trip of each user, or a few lucky ones would be its figure

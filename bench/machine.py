@@ -8,6 +8,7 @@ import resource
 import subprocess
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -32,24 +33,35 @@ def cpu_of(pid: int, *, thread: int | None = None) -> float:
     return time.clock_gettime((~pid << 3) | 2)
 
 
+def cpu_of_children(pid: int) -> float:
+    """Of all that this process has started and that runs; what ends between two looks is not counted."""
+    used = 0.0
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with suppress(OSError):
+            used += cpu_of(int(child))
+    return used
+
+
 def own_cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 class Meter:
-    """Processor time and wall time between two looks."""
+    """Processor time and wall time between two looks; `database` is the process whose children are one."""
 
-    def __init__(self, pids: Iterable[int]) -> None:
+    def __init__(self, pids: Iterable[int], database: int | None = None) -> None:
         self._pids = list(pids)
-        self._wall, self._own, self._served = self._look()
+        self._database = database
+        self._before = self._look()
 
     def read(self) -> dict[str, float]:
-        wall, own, served = self._look()
-        return {"seconds": wall - self._wall, "client": own - self._own, "cpu": served - self._served}
+        return {name: value - self._before[name] for name, value in self._look().items()}
 
-    def _look(self) -> tuple[float, float, float]:
-        return time.perf_counter(), own_cpu(), sum(cpu_of(pid) for pid in self._pids)
+    def _look(self) -> dict[str, float]:
+        served = sum(cpu_of(pid) for pid in self._pids)
+        look = {"seconds": time.perf_counter(), "client": own_cpu(), "cpu": served}
+        return look if self._database is None else look | {"database": cpu_of_children(self._database)}
 
 
 def memory_of(pid: int) -> int:

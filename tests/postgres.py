@@ -74,9 +74,21 @@ class Cluster:
         self.stop(sig)
         self.start()
 
+    @property
+    def pid(self) -> int:
+        """Of the process that has all the others of the database as its children."""
+        return self._running().pid
+
+    def keep_what_is_written(self) -> None:
+        """The tests' database forgets at a power cut; one that is measured must not."""
+        address = self.address().partition("?")[0]
+        for command in ("ALTER SYSTEM SET fsync = on", "ALTER SYSTEM SET full_page_writes = on"):
+            _run([_binary("psql"), "-q", "-c", command, address])
+        _run([_binary("psql"), "-q", "-c", "SELECT pg_reload_conf()", address])
+
     def cpu_sec(self) -> float:
         """What all of its processes have computed so far."""
-        own = self._running().pid
+        own = self.pid
         ticks = 0
         for status in Path("/proc").glob("[0-9]*/stat"):
             try:
