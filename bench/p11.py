@@ -30,7 +30,8 @@ def measure(effort: Effort) -> Line:
         "ready in ≤ 1 s",
         f"{took:.2f} s",
         took <= 1,
-        f"{median(empty):.2f} s with an empty store; most of both is Python's own start",
+        f"median of {len(full)} starts, {min(full):.2f} to {max(full):.2f} s; {median(empty):.2f} s with an"
+        f" empty store, median of {len(empty)}; most of both is Python's own start",
         {"full": full, "empty": empty},
     )
 
