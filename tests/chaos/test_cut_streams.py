@@ -32,13 +32,13 @@ async def until_cut(client: httpx2.AsyncClient, path: str, line: FaultProxy, siz
 
 async def resumed_until_done(client: httpx2.AsyncClient, line: FaultProxy, size: int) -> list[SseFrame]:
     frames: list[SseFrame] = []
-    position = "0.0"
+    position, lasts = "0.0", size
     while not frames or frames[-1].data != "[DONE]":
-        heard = await until_cut(client, f"/api/chat/chat/stream?after={position}", line, size)
+        heard = await until_cut(client, f"/api/chat/chat/stream?after={position}", line, lasts)
         ends = [index for index, frame in enumerate(heard) if frame.id is not None]
+        # an event that is longer than the line lasts has one that lasts longer, and the next one none
+        lasts = size if ends else 2 * lasts
         if not ends:
-            # an event that is longer than the line lasts
-            size *= 2
             continue
         # what came without its position comes again
         frames += heard[: ends[-1] + 1]
