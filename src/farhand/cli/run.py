@@ -17,12 +17,12 @@ from farhand.cli.lines import say, warn
 from farhand.cli.options import Options
 from farhand.cli.serve import listen, require_loopback, serve
 from farhand.cli.target import load_target
-from farhand.cli.workers import Inherited, require_shared, supervise
+from farhand.cli.workers import NAME_IT_THERE, Inherited, require_shared, supervise
 from farhand.errors import BadSetting
 from farhand.models.named import model_named
 from farhand.server.app import App, create_app
 from farhand.server.settings import ServerSettings, load_settings
-from farhand.store.address import DEFAULT, shown
+from farhand.store.address import DEFAULT, check_address, shown
 
 
 def serve_target(target: str, options: Options, *, workers: int, inherited: str | None) -> None:
@@ -31,9 +31,10 @@ def serve_target(target: str, options: Options, *, workers: int, inherited: str 
     found = load_target(target)
     if isinstance(found, App):
         app = _adjusted(found, settings, options)
+        require_shared(app.store_address, workers, hint=NAME_IT_THERE)
     else:
         app = _app(found, settings, settings.store or DEFAULT)
-    require_shared(app.store_address, workers)
+        require_shared(app.store_address, workers)
     if inherited is not None:
         _serve_inherited(app, settings, options, Inherited.read(inherited))
     elif workers > 1:
@@ -50,6 +51,7 @@ def serve_demo(options: Options) -> None:
 
 
 def _app(agent: Agent, settings: ServerSettings, store: str) -> App:
+    check_address(store)
     if settings.model is not None:
         agent.spec = replace(agent.spec, model=model_named(settings.model))
     return create_app(

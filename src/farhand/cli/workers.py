@@ -19,7 +19,7 @@ from threading import Thread
 from time import monotonic
 
 from farhand.errors import BadSetting
-from farhand.store.address import is_shared
+from farhand.store.address import is_shared, shown
 
 log = logging.getLogger("farhand.workers")
 
@@ -32,15 +32,17 @@ GONE_WITHIN_SEC = 9.0
 """Who is not gone by then is killed: all is over within 10 s, also if a worker stands still."""
 
 
-def require_shared(store: str, workers: int) -> None:
+NAME_A_DATABASE = "Name a database with --store postgresql://user@host/name, or leave --workers out."
+NAME_IT_THERE = "Name a database where the app is made: create_app(agent, store=...), or leave --workers out."
+
+
+def require_shared(store: str, workers: int, *, hint: str = NAME_A_DATABASE) -> None:
     """`BadSetting` unless several processes may open the store at once."""
     if not 1 <= workers <= AT_MOST:
         raise BadSetting(f"--workers takes a number from 1 to {AT_MOST}, not {workers}.")
     if workers > 1 and not is_shared(store):
-        raise BadSetting(
-            f"--workers {workers} needs a store that processes share, and '{store}' belongs to one process.",
-            hint="Name a database with --store postgresql://user@host/name, or leave --workers out.",
-        )
+        kept = f"'{shown(store)}' belongs to one process"
+        raise BadSetting(f"--workers {workers} needs a store that processes share, and {kept}.", hint=hint)
 
 
 @dataclass(frozen=True)

@@ -20,19 +20,17 @@ async def open_store(address: str, clock: Clock | None = None, *, as_is: bool = 
     A database that several servers share judges time by its own clock, unless one is given. `as_is` opens
     what is there: nothing is made, brought up to date or tidied up, and what is not there is a `BadSetting`.
     """
-    scheme, _, rest = address.partition(":")
+    check_address(address)
     if is_shared(address):
         return await _open_postgres(address, clock, as_is=as_is)
     clock = clock or SystemClock()
-    if scheme == "memory" and not rest:
+    if address == "memory:":
         from farhand.store.memory import MemoryStore
 
         return MemoryStore(clock)
-    if scheme == "sqlite" and rest.startswith("///") and len(rest) > 3:
-        from farhand.store.sqlite import SqliteStore
+    from farhand.store.sqlite import SqliteStore
 
-        return await SqliteStore.open(rest[3:], clock, as_is=as_is)
-    raise _no_address(address)
+    return await SqliteStore.open(address.removeprefix(_FILE), clock, as_is=as_is)
 
 
 def is_shared(address: str) -> bool:
@@ -40,27 +38,52 @@ def is_shared(address: str) -> bool:
     return address.startswith(("postgresql://", "postgres://"))
 
 
+def check_address(address: str) -> None:
+    """`BadSetting` for what names no kind of store that there is."""
+    if not (is_shared(address) or _is_file(address) or address == "memory:"):
+        raise _no_address(address)
+
+
 def shown(address: str) -> str:
-    """The address without its password, for whoever looks at the screen or into a log."""
-    return _PASSWORD.sub(r"\1\2", address)
+    """The address without its password, for whoever looks at the screen or into a log.
+
+    However it is written: a password that should have been encoded may hold any letter, so all before the
+    last @ is the user and the password, and what does not look like hosts and a database is left out.
+    """
+    if _PLAIN.fullmatch(address):
+        return address
+    scheme, _, rest = address.partition("://")
+    if not _NAME.fullmatch(scheme):
+        return "…"
+    user, at, place = rest.rpartition("@")
+    place, _, query = place.partition("?")
+    name = user.partition(":")[0]
+    # a ? before the last @ may be of a password, or the @ of one that stands in the query: nobody can tell
+    if not _NAME.fullmatch(name) or not _PLACE.fullmatch(place) or "?" in user:
+        return f"{scheme}://…"
+    harmless = "&".join(each for each in query.split("&") if _HARMLESS.fullmatch(each))
+    return f"{scheme}://{name}{at}{place}" + (f"?{harmless}" if harmless else "")
 
 
-_PASSWORD = re.compile(r"(://[^/@:]*):[^/@]*(@)|(?<=[?&])password=[^&]*&?")
+_PLAIN = re.compile(r"sqlite:///.*|(?:(?:memory|sqlite):)?[^@:?=]*", re.DOTALL)
+_NAME = re.compile(r"[\w.+-]*")
+_PLACE = re.compile(r"(?:[\w.,%-]|:\d+|\[[0-9a-fA-F:.]*\])*(?:/[^\s:@#]*)?")
+"""Hosts with their ports, and a database: a colon before anything but a port may stand before a password."""
+_HARMLESS = re.compile(r"(?!.*pass)[a-z_]+=[^#]*")
 
 
 async def look_at_store(address: str) -> StoreFacts:
     """What can be said of it without opening it."""
+    check_address(address)
     if is_shared(address):
         with _driver_needed():
             from farhand.store.postgres.look import look as look_at_database
         return await look_at_database(address, SystemClock())
-    if address.startswith("sqlite:///"):
+    if _is_file(address):
         from farhand.store.sqlite.look import look as look_at_file
 
-        return look_at_file(address.removeprefix("sqlite:///"))
-    if address == "memory:":
-        return StoreFacts("memory, gone with its process", version=1, latest=1)
-    raise _no_address(address)
+        return look_at_file(address.removeprefix(_FILE))
+    return StoreFacts("memory, gone with its process", version=1, latest=1)
 
 
 async def _open_postgres(address: str, clock: Clock | None, *, as_is: bool) -> Store:
@@ -81,8 +104,15 @@ def _driver_needed() -> Iterator[None]:
         ) from error
 
 
+_FILE = "sqlite:///"
+
+
+def _is_file(address: str) -> bool:
+    return address.startswith(_FILE) and address != _FILE
+
+
 def _no_address(address: str) -> BadSetting:
     return BadSetting(
-        f"'{address}' is not a store address.",
+        f"'{shown(address)}' is not a store address.",
         hint="Use memory:, sqlite:///file.db (four slashes for an absolute path) or postgresql://host/database.",
     )

@@ -85,6 +85,27 @@ def test_an_option_that_would_have_no_effect_is_refused(
     assert "--hold-for does not reach an app of create_app." in err
 
 
+@requirement("store:address-shown")
+def test_a_store_of_no_kind_is_told_first_and_without_its_password(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = "postgresql+asyncpg://u:s3cret@h/x"
+    for more in ([], ["--workers", "2"]):
+        code, _, err = said(capsys, monkeypatch, "run", "tests.chaos.agents:agent", "--store", odd, *more)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "'postgresql+asyncpg://u@h/x' is not a store address." in err
+
+
+@requirement("cli:one-line")
+def test_an_app_that_workers_cannot_share_is_told_where_its_store_is_set(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, err = said(capsys, monkeypatch, "run", "tests.chaos.agents:app", "--workers", "2")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "create_app(agent, store=...)" in err
+    assert "--store" not in err
+
+
 @requirement("cli:one-line")
 @pytest.mark.parametrize(
     ("option", "value", "answer"),

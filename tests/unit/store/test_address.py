@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from farhand.errors import BadSetting
-from farhand.store.address import open_store
+from farhand.store.address import look_at_store, open_store, shown
 from farhand.store.memory import MemoryStore
+from farhand.store.postgres.place import place_of
 from farhand.store.sqlite import SqliteStore
+from tests.requirement import requirement
 
 
 async def test_memory_is_a_store_that_is_gone_with_the_process() -> None:
@@ -33,3 +35,64 @@ async def test_three_slashes_are_a_file_here_and_four_a_file_anywhere(
 async def test_anything_else_is_a_clear_error(address: str) -> None:
     with pytest.raises(BadSetting, match="not a store address"):
         await open_store(address)
+
+
+SECRETS = [
+    "postgresql://u:s3cr3t@h/x",
+    "postgresql+asyncpg://u:s3cr3t@h/x",
+    "postgresql://:s3cr3t@h/x",
+    "postgresql://u:p@s3cr3t@h/x",
+    "postgresql://u:p/s3cr3t@h/x",
+    "postgresql://u:12/s3cr3t@h/x",
+    "postgresql://u:p?s3cr3t@h/x",
+    "postgresql://u:12?s3cr3t@h/x",
+    "postgresql://u:p#s3cr3t@h/x",
+    "postgresql://u:12#s3cr3t@h/x",
+    "postgresql://u:[s3cr3t@h/x",
+    "postgresql://u:p:s3cr3t@h/x",
+    "postgresql://u%3As3cr3t@h/x",
+    "postgresql://u:s3cr3t",
+    "postgresql://h/x?password=s3cr3t",
+    "postgresql://h/x?sslmode=require&pass%77ord=s3cr3t&sslpassword=s3cr3t",
+    "postgresql://h/x?password=a@s3cr3t",
+    "postgresql:u:s3cr3t@h/x",
+    "postgresql:u:s3cr3t",
+    "u:s3cr3t@h/x",
+    "mysql://u:s3cr3t@h/x",
+]
+
+
+@requirement("store:address-shown")
+@pytest.mark.parametrize("address", SECRETS)
+async def test_a_password_is_never_shown_however_it_is_written(address: str) -> None:
+    assert "s3cr3t" not in shown(address)
+    if not address.startswith("postgresql://"):
+        for use in (open_store, look_at_store):
+            with pytest.raises(BadSetting) as refused:
+                await use(address)
+            assert "s3cr3t" not in str(refused.value)
+        return
+    try:
+        told = place_of(address).name
+    except BadSetting as error:
+        told = str(error)
+    assert "s3cr3t" not in told
+
+
+@requirement("store:address-shown")
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("memory:", "memory:"),
+        ("sqlite:////home/a@b:c/x.db", "sqlite:////home/a@b:c/x.db"),
+        ("postgresql://u:p@h:5432/x?schema=two&password=p", "postgresql://u@h:5432/x?schema=two"),
+        ("postgresql://u:p@ss@[::1]:5432,other:5433/x", "postgresql://u@[::1]:5432,other:5433/x"),
+        ("postgresql://u:p/ss@h", "postgresql://u@h"),
+        ("postgresql:///x?host=/run", "postgresql:///x?host=/run"),
+        ("postgresql://h/x", "postgresql://h/x"),
+        ("redis://x", "redis://x"),
+        ("a store of the program's own", "a store of the program's own"),
+    ],
+)
+def test_the_rest_of_an_address_is_shown(address: str, told: str) -> None:
+    assert shown(address) == told

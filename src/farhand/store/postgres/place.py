@@ -32,9 +32,12 @@ def place_of(address: str) -> Place:
     try:
         parts = urlsplit(address)
         _ = parts.port
-    except ValueError as error:
-        raise _bad(str(error)) from None
+    except ValueError:
+        # not in its words: what it could not read may be of the password
+        raise _bad(_UNREADABLE) from None
     query = parse_qsl(parts.query, keep_blank_values=True)
+    if "@" in parts.path or parts.fragment or any("@" in key for key, _ in query):
+        raise _bad(_UNREADABLE)
     schema = next((value for key, value in query if key == "schema"), DEFAULT_SCHEMA)
     if not _SCHEMA.fullmatch(schema):
         raise _bad("its schema must be a short name of small letters, digits and _")
@@ -43,6 +46,9 @@ def place_of(address: str) -> Place:
     dsn = f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
     host = parts.netloc.rpartition("@")[2] or dict(query).get("host", "")
     return Place(dsn, schema, f"{host}{parts.path} (schema {schema})")
+
+
+_UNREADABLE = "where its host begins cannot be told; in a password write / ? # @ : as %2F %3F %23 %40 %3A"
 
 
 def _bad(why: str) -> BadSetting:
