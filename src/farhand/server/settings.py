@@ -5,6 +5,7 @@ Owns the order, and the sentence for a bad value: where it stands and what is ex
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -14,7 +15,6 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from pydantic_settings import EnvSettingsSource, SettingsError
 
 from farhand.clients.roster import ClientTools
 from farhand.core.file import FileRules
@@ -101,17 +101,26 @@ def _settings_of(read: dict[str, object]) -> ServerSettings:
 
 
 def _read_variables() -> dict[str, object]:
+    """In the words of a file; an empty one says nothing."""
+    given = {name.upper(): value for name, value in os.environ.items() if value}
+    if _SERVICE_ADDRESS.match(given.get(f"{PREFIX}PORT", "")):
+        del given[f"{PREFIX}PORT"]
+    read: dict[str, Any] = {room: _whole_room(room, given) for room in ROOMS}
+    for setting in known_settings():
+        room, _, name = setting.name.rpartition(".")
+        holder = read[room] if room else read
+        if setting.variable in given and isinstance(holder, dict):
+            holder[name] = given[setting.variable]
+    return {name: value for name, value in read.items() if value != {}}
+
+
+def _whole_room(room: str, given: Mapping[str, str]) -> object:
+    """What one variable says of all its settings, as JSON; none of them, if there is no such variable."""
+    variable = f"{PREFIX}{room.upper()}"
     try:
-        read: dict[str, object] = EnvSettingsSource(Shape)()
-    except SettingsError as error:
-        # its message names the field, in other words than ours
-        room = str(error).partition('"')[2].partition('"')[0]
-        raise BadSetting(
-            f"{PREFIX}{room.upper()}: expected JSON.", hint="Or set its parts one by one."
-        ) from None
-    port = read.get("port")
-    if isinstance(port, str) and _SERVICE_ADDRESS.match(port):
-        del read["port"]
+        read: object = json.loads(given.get(variable, "{}"))
+    except (ValueError, RecursionError):
+        raise BadSetting(f"{variable}: expected JSON.", hint="Or set its parts one by one.") from None
     return read
 
 

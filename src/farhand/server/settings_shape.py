@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import fields
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from farhand.core.file import FileRules, is_pattern
 from farhand.core.settings import Limits, Patience
@@ -64,14 +63,12 @@ _Amount = Annotated[int, _Number, Field(ge=1, le=2**40)]
 _Seconds = Annotated[float, _Number, Field(gt=0, le=_TEN_YEARS, allow_inf_nan=False)]
 _SecondsOrNone = Annotated[float, _Number, Field(ge=0, le=_TEN_YEARS, allow_inf_nan=False)]
 _MediaType = Annotated[str, AfterValidator(_media_type)]
-_Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
-_MediaTypes = Annotated[tuple[_MediaType, ...], NoDecode, BeforeValidator(_split), Field(min_length=1)]
+_Words = Annotated[tuple[str, ...], BeforeValidator(_split)]
+_MediaTypes = Annotated[tuple[_MediaType, ...], BeforeValidator(_split), Field(min_length=1)]
 
 
-class _Plain(BaseSettings):
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_nested_delimiter="__", env_ignore_empty=True, extra="forbid"
-    )
+class _Plain(BaseModel):
+    model_config = ConfigDict(extra="forbid")
 
     host: str = Field("127.0.0.1", min_length=1)
     port: _Port = 8787
@@ -83,18 +80,6 @@ class _Plain(BaseSettings):
     allow_host: _Words = ()
     inspector: bool | None = None
     hold_for: _SecondsOrNone | None = None
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what it is made with: whoever makes it knows where each value stands, and can say so."""
-        return (init_settings,)
 
 
 def _room(struct: type[Struct]) -> type[BaseModel]:
@@ -123,4 +108,4 @@ ROOMS: dict[str, type[BaseModel]] = {
 
 # as in a room
 _fields: dict[str, Any] = {name: (room, Field(default_factory=room)) for name, room in ROOMS.items()}
-Shape: type[BaseSettings] = create_model("Shape", __base__=_Plain, **_fields)
+Shape: type[BaseModel] = create_model("Shape", __base__=_Plain, **_fields)

@@ -69,6 +69,16 @@ def test_the_short_word_of_a_variable_wins_over_the_long_one_of_a_file(
 
 
 @requirement("settings:precedence")
+def test_a_variable_of_its_own_wins_over_the_one_of_its_room_in_any_case_of_letters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FARHAND_LIMITS", '{"max_steps": 3, "title": 40}')
+    monkeypatch.setenv("farhand_limits__title", "50")
+    limits = load_settings({}).settings.limits
+    assert (limits.max_steps, limits.title) == (3, 50)
+
+
+@requirement("settings:precedence")
 def test_lists_come_from_options_from_a_variable_with_commas_and_from_a_file(
     nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +177,7 @@ def test_a_bad_argument_names_its_option(arguments: dict[str, object], answer: s
         ("FARHAND_PATIENCE", "{", "FARHAND_PATIENCE: expected JSON."),
         ("FARHAND_PATIENCE", '{"leese": 1}', "no setting 'patience.leese'. Did you mean patience.lease?"),
         ("FARHAND_LIMITS", "[]", "FARHAND_LIMITS: expected a table of settings, got []."),
+        ("FARHAND_LIMITS", "[" * 100_000, "FARHAND_LIMITS: expected JSON."),
         ("FARHAND_COLOUR", "red", "docs/reference/settings.md lists them all."),
     ],
 )
