@@ -107,8 +107,8 @@ class Draft:
         self.opened: list[tuple[CallRow, Call, bytes]] = []
         self.moved: list[tuple[CallRow, CallRow, Call, bytes]] = []
         """In the order of the moves: the row as it was, the row, the record and its body."""
-        self.events: list[tuple[int, int, float, bytes]] = []
-        """Run number, number in the journal, time, body."""
+        self.events: list[tuple[int, int, float, list[bytes]]] = []
+        """Those of one write: run number, number of the first one in the journal, time, bodies."""
         self.mentions: list[Mention] = []
         self._kept = (0, 0, 0, 0, 0)
 

@@ -30,7 +30,9 @@ _call_of = msgspec.json.Decoder(Call).decode
 _tool_of = msgspec.json.Decoder(Tool).decode
 _message_of: Callable[[bytes], Message] = msgspec.json.Decoder(Message).decode
 _event_of: Callable[[bytes], Event] = msgspec.json.Decoder(Event).decode
-_happening_of: Callable[[bytes], Happening] = msgspec.json.Decoder(Happening).decode
+_events_of: Callable[[bytes], list[Event]] = msgspec.json.Decoder(list[Event]).decode
+_happening_of: Callable[[bytes | msgspec.Raw], Happening] = msgspec.json.Decoder(Happening).decode
+_apart: Callable[[bytes], list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _fields_of: Callable[[bytes], Unknown] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -78,8 +80,24 @@ def entry_of(row: Columns) -> Entry:
     return Entry(row[0], _event_of(row[1]), row[2])
 
 
+def entries_of(row: Columns) -> list[Entry]:
+    """Of the number of the last one, a body with all of them, and their time."""
+    last, body, at = row
+    events = _events_of(body)
+    return [Entry(seq, event, at) for seq, event in enumerate(events, last - len(events) + 1)]
+
+
 def news_of(row: Columns) -> News:
     return News(row[0], row[1], _happening_of(row[2]), row[3], row[4])
+
+
+def news_among(row: Columns) -> News:
+    """The same, of a body with several events: the sixth column tells how many of them come after it; None if
+    the body is its own."""
+    behind = row[5]
+    if behind is None:
+        return news_of(row)
+    return News(row[0], row[1], _happening_of(_apart(row[2])[-1 - behind]), row[3], row[4])
 
 
 def due_of(row: Columns) -> Due:

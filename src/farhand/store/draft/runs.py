@@ -87,10 +87,11 @@ def block_run(draft: Draft, told: Told, row: RunRow, by: int) -> None:
 def _append(draft: Draft, told: Told, row: RunRow, events: tuple[Event, ...]) -> None:
     """To the journal; and the owner's feed points at those entries that are worth telling."""
     run, run_no, at = row.run, row.run_no, told.at
+    first = run.last_seq + 1
+    draft.events.append((run_no, first, at, [encode(event) for event in events]))
     added = told.entries.setdefault(run.run_id, [])
-    for seq, event in enumerate(events, run.last_seq + 1):
+    for seq, event in enumerate(events, first):
         added.append(Entry(seq, event, at))
-        draft.events.append((run_no, seq, at, encode(event)))
         if type(event) in _TOLD:
             draft.mentions.append(Mention(run.owner, at, run_no, seq))
             told.feeds.add(run.owner)

@@ -107,7 +107,11 @@ def _rows_of_calls(draft: Draft, bodies: Bodies) -> Rows:
 def _rows_of_events(draft: Draft, bodies: Bodies) -> Rows:
     counts = Counter(mention.owner for mention in draft.mentions)
     return {
-        "events": [(run_no, seq, at, *bodies.put(body)) for run_no, seq, at, body in draft.events],
+        "events": [
+            (run_no, seq, at, *bodies.put(body))
+            for run_no, first, at, said in draft.events
+            for seq, body in enumerate(said, first)
+        ],
         "ends": [(owner.tenant, owner.subject, count) for owner, count in sorted(counts.items())],
         "feed": _numbered_from_the_end(draft.mentions, counts, bodies),
     }

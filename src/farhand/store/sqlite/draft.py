@@ -84,11 +84,12 @@ class SqliteDraft(Draft):
 
     def _find_active(self, key: ThreadKey) -> str | None:
         thread = self.threads[key]
-        found: tuple[str] | None = self.db.execute(
-            "SELECT run_id FROM runs WHERE thread_no = ? AND ended_at IS NULL",
+        # a run begins only when the one before it has ended, so no other than the last can be active
+        found: tuple[str, float | None] | None = self.db.execute(
+            "SELECT run_id, ended_at FROM runs WHERE thread_no = ? ORDER BY run_no DESC LIMIT 1",
             (0 if thread is None else thread.thread_no,),
         ).fetchone()
-        return None if found is None else found[0]
+        return None if found is None or found[1] is not None else found[0]
 
     def _find_call(self, call_id: str) -> CallRow | None:
         found: tuple[int, int | None, int, float | None, int, bytes] | None = self.db.execute(

@@ -51,9 +51,10 @@ def _flush_runs(db: sqlite3.Connection, draft: SqliteDraft) -> None:
     for old, row in draft.runs.updated():
         if not _is_recounted(old.run, row.run):
             continue
-        counted.append((*_counted(row.run), row.run_no))
-        if (seen := _watched(row.run)) != _watched(old.run):
-            watched.append((*seen, row.run_no))
+        if (seen := _watched(row.run)) == _watched(old.run):
+            counted.append((*_counted(row.run), row.run_no))
+        else:
+            watched.append((*_counted(row.run), *seen, row.run_no))
     _many(db, sql.UPDATE_RUN, counted)
     _many(db, sql.UPDATE_RUN_WATCHED, watched)
     _many(db, sql.INSERT_RUN, [_whole_run(draft, row) for _, row in draft.runs.added()])
@@ -75,8 +76,11 @@ def _flush_calls(db: sqlite3.Connection, draft: SqliteDraft) -> None:
 
 
 def _flush_events(db: sqlite3.Connection, draft: SqliteDraft) -> None:
-    events = [(run_no, seq, at, bytearray(body)) for run_no, seq, at, body in draft.events]
-    _many(db, sql.INSERT_EVENT, events)
+    said = [
+        ((run_no << sql.PLACE_BITS) + first + len(bodies) - 1, at, bytearray(b"[%b]" % b",".join(bodies)))
+        for run_no, first, at, bodies in draft.events
+    ]
+    _many(db, sql.INSERT_EVENTS, said)
     pointers: list[Sequence[Value]] = []
     news: list[Sequence[Value]] = []
     ends = draft.feed_ends

@@ -6,6 +6,7 @@ import sqlite3
 
 from farhand.store.base import Old
 from farhand.store.sqlite.file import StoreFile
+from farhand.store.sqlite.sql import DELETE_JOURNAL, END_JOURNAL
 
 CALLS = 500
 """Removed in one transaction, so that commits get their turn in between."""
@@ -29,12 +30,8 @@ def purge_journals(db: sqlite3.Connection, ended_before: float) -> int:
         "SELECT run_no FROM runs WHERE ended_at < ? AND has_journal = 1 LIMIT ?", (ended_before, JOURNALS)
     ).fetchall()
     # what the journal told is kept in the run: new events are numbered after it
-    db.executemany(
-        "UPDATE runs SET has_journal = 0, last_seq = max(last_seq, coalesce("
-        " (SELECT max(seq) FROM events WHERE events.run_no = runs.run_no), 0)) WHERE run_no = ?",
-        runs,
-    )
-    db.executemany("DELETE FROM events WHERE run_no = ?", runs)
+    db.executemany(END_JOURNAL, runs)
+    db.executemany(DELETE_JOURNAL, runs)
     return len(runs)
 
 

@@ -9,6 +9,7 @@ from farhand.store.base import CutThread, DeleteThread, Why
 from farhand.store.sqlite.draft import SqliteDraft
 from farhand.store.sqlite.files import drop_files_of
 from farhand.store.sqlite.flush import flush
+from farhand.store.sqlite.sql import DELETE_JOURNAL
 from farhand.store.told import Told
 
 
@@ -50,7 +51,7 @@ def delete_thread(draft: SqliteDraft, told: Told, write: DeleteThread) -> Why | 
         (*owner_key, write.thread_id, thread.thread_no),
     )
     for run_no, run_id, _ in runs:
-        draft.db.execute("DELETE FROM events WHERE run_no = ?", (run_no,))
+        draft.db.execute(DELETE_JOURNAL, (run_no,))
         draft.db.execute("DELETE FROM calls WHERE run_no = ?", (run_no,))
         told.forget_run(run_id)
     draft.db.execute("DELETE FROM runs WHERE thread_no = ?", key)

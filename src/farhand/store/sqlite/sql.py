@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+PLACE_BITS = 28
+"""Of a place in the journals, for the number of an event: as many as a run that speaks for months can say.
+The bits above are its run's."""
+
+_first, _last = f"(run_no << {PLACE_BITS})", f"(run_no + 1 << {PLACE_BITS}) - 1"
+
 # an event more does not write the run again: the journal itself tells how long it is
-RUN = """
-    SELECT run_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until,
-           max(last_seq, coalesce((SELECT max(seq) FROM events WHERE events.run_no = runs.run_no), 0)),
+_last_seq = f"""
+    max(last_seq, coalesce(
+        (SELECT place - {_first} FROM journals WHERE place BETWEEN {_first} AND {_last}
+         ORDER BY place DESC LIMIT 1), 0))
+"""
+
+RUN = f"""
+    SELECT run_no, run_id, tenant, subject, thread_id, state, parked, step, fence, lease_until, {_last_seq},
            blockers, started_at, hold_for, ended_at, error
     FROM runs JOIN threads USING (thread_no)
 """
@@ -64,12 +75,11 @@ CLIENT_CALLS = """
     ORDER BY call_no LIMIT ?
 """
 
-EVENTS = """
-    SELECT seq, body, at FROM events
-    WHERE seq > ? AND run_no = (
-        SELECT run_no FROM runs JOIN threads USING (thread_no) WHERE run_id = ? AND tenant = ? AND subject = ?
-    )
-    ORDER BY seq LIMIT ?
+EVENTS = f"""
+    SELECT place - {_first}, journals.body, at
+    FROM runs JOIN threads USING (thread_no) JOIN journals ON place > {_first} + ? AND place <= {_last}
+    WHERE run_id = ? AND tenant = ? AND subject = ?
+    ORDER BY place LIMIT ?
 """
 
 DUE = """
@@ -77,11 +87,12 @@ DUE = """
     WHERE is_open = 1 AND deadline < ? ORDER BY deadline LIMIT ?
 """
 
-FEED = """
-    SELECT feed_no, feed.at, coalesce(events.body, feed.body) AS told,
-           coalesce(threads.thread_id, feed.thread_id), run_id
+FEED = f"""
+    SELECT feed_no, feed.at, coalesce(journals.body, feed.body) AS told,
+           coalesce(threads.thread_id, feed.thread_id), run_id, place - ({_first} + seq)
     FROM feed
-        LEFT JOIN events USING (run_no, seq)
+        LEFT JOIN journals ON place = (
+            SELECT min(place) FROM journals WHERE place BETWEEN {_first} + seq AND {_last})
         LEFT JOIN runs USING (run_no)
         LEFT JOIN threads USING (thread_no)
     WHERE feed.tenant = ? AND feed.subject = ? AND feed_no > ? AND told IS NOT NULL
@@ -119,7 +130,8 @@ UPDATE_RUN = """
 """
 
 UPDATE_RUN_WATCHED = """
-    UPDATE runs SET stray_at = nullif(?, ''), ended_at = nullif(?, ''), error = nullif(?, '')
+    UPDATE runs SET last_seq = ?, state = ?, parked = ?, step = ?, fence = ?, lease_until = ?, blockers = ?,
+        stray_at = nullif(?, ''), ended_at = nullif(?, ''), error = nullif(?, '')
     WHERE run_no = ?
 """
 
@@ -145,8 +157,14 @@ INSERT_CALL = """
 
 INSERT_TOOL = "INSERT INTO tools (version, body) VALUES (?, ?)"
 
-INSERT_EVENT = "INSERT INTO events (run_no, seq, at, body) VALUES (?, ?, ?, ?)"
+INSERT_EVENTS = "INSERT INTO journals (place, at, body) VALUES (?, ?, ?)"
 
 INSERT_POINTER = "INSERT INTO feed (tenant, subject, feed_no, at, run_no, seq) VALUES (?, ?, ?, ?, ?, ?)"
+
+END_JOURNAL = f"UPDATE runs SET has_journal = 0, last_seq = {_last_seq} WHERE run_no = ?"
+
+DELETE_JOURNAL = f"""
+    DELETE FROM journals WHERE place BETWEEN (?1 << {PLACE_BITS}) AND (?1 + 1 << {PLACE_BITS}) - 1
+"""
 
 INSERT_NEWS = "INSERT INTO feed (tenant, subject, feed_no, at, thread_id, body) VALUES (?, ?, ?, ?, ?, ?)"

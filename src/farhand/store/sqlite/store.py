@@ -26,9 +26,9 @@ from farhand.store.draft.records import (
     body_of_tool,
     client_if_readable,
     due_of,
-    entry_of,
+    entries_of,
     named_run_of,
-    news_of,
+    news_among,
     number_of,
     run_of,
     span_of,
@@ -148,10 +148,13 @@ class SqliteStore(Unshared):
 
     async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]:
         key = (after, run_id, owner.tenant, owner.subject)
-        return await self._reads.many(sql.EVENTS, key, entry_of, limit=limit)
+        found = await self._reads.many(sql.EVENTS, key, entries_of, limit=limit)
+        # a row may begin before the reader's place, and end behind its page
+        return [entry for said in found for entry in said if entry.seq > after][:limit]
 
     async def feed(self, owner: Owner, *, after: int = 0, limit: int = 500) -> list[News]:
-        return await self._reads.many(sql.FEED, (owner.tenant, owner.subject, after), news_of, limit=limit)
+        key = (owner.tenant, owner.subject, after)
+        return await self._reads.many(sql.FEED, key, news_among, limit=limit)
 
     async def feed_span(self, owner: Owner) -> tuple[int, int]:
         span = self._reads.one(sql.FEED_SPAN, (owner.tenant, owner.subject), span_of)
