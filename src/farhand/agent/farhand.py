@@ -260,16 +260,17 @@ class Farhand:
         await self.kit.store.commit(WriteRun(run_id=run.run_id, events=(AnswerHeard(),)))
 
     async def is_to_be_heard(self, run: Run) -> bool:
-        """Whether a reader gets the last answer: it goes on, has just ended, or ended unheard."""
+        """Whether a reader gets the last answer: it goes on, or it is still kept and has just ended, or ended
+        unheard."""
+        if run.active:
+            return True
+        last = await self._last_said(run)
         just_ended = (run.ended_at or 0.0) + JUST_ENDED_SEC > self.kit.store.now()
-        return run.active or just_ended or await self.is_unheard(run)
+        return bool(last) and (just_ended or _ended_unheard(last))
 
     async def is_unheard(self, run: Run) -> bool:
         """Ended while nobody was reading, and read by nobody since."""
-        if run.active:
-            return False
-        last = await self.kit.store.events(run.owner, run.run_id, after=max(0, run.last_seq - 1))
-        return any(isinstance(each.event, RunFinished | RunFailed) and not each.event.heard for each in last)
+        return not run.active and _ended_unheard(await self._last_said(run))
 
     async def knows(self, run: Run, position: Position) -> bool:
         """Whether the journal has this position, so that exactly the rest of it can be told."""
@@ -327,6 +328,10 @@ class Farhand:
         """What happens to this owner's runs, calls and clients, after this number."""
         return FeedReader(self.kit.store, owner, after)
 
+    async def _last_said(self, run: Run) -> list[Entry]:
+        """The end of its journal; nothing if that was removed."""
+        return await self.kit.store.events(run.owner, run.run_id, after=max(0, run.last_seq - 1))
+
     def _check_that_it_works(self) -> None:
         if self._serving is not None and self._serving.done():
             raise ShuttingDown(
@@ -341,3 +346,7 @@ class Farhand:
 
 def _address(item: Brought) -> str:
     return item.approval_id if isinstance(item, Reply) else item.call_id
+
+
+def _ended_unheard(last: Sequence[Entry]) -> bool:
+    return any(isinstance(each.event, RunFinished | RunFailed) and not each.event.heard for each in last)

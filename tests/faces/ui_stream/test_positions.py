@@ -267,6 +267,21 @@ async def test_of_an_answer_that_was_removed_there_is_no_rest(serve: Serve, posi
     assert (response.status_code, response.content) == (204, b"")
 
 
+@requirement("ui-stream:late-rest")
+@pytest.mark.parametrize("query", ["", "?after=0.0", "?after=3.0"])
+async def test_an_answer_that_was_removed_as_soon_as_it_ended_is_not_told_as_one_that_waits(
+    serve: Serve, query: str
+) -> None:
+    clock = FakeClock()
+    kept = await open_store("memory:", clock)
+    page = Page((await serve(Scene(["Hello."]).agent, store=kept)).http)
+    await page.say("hi")
+    clock.advance(1)
+    await kept.purge(settled_before=clock.now())
+    response = await page.http.get(f"/api/chat/{page.id}/stream{query}")
+    assert (response.status_code, response.content) == (204, b"")
+
+
 @requirement("ui-stream:marks")
 async def test_a_position_in_an_older_answer_is_none_in_the_current_one(serve: Serve) -> None:
     page = Page((await serve(Scene(["Hello there.", "Hello again."]).agent)).http)
