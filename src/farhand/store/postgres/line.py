@@ -51,6 +51,10 @@ class Lost(Exception):
     """The connection is gone, or none could be made."""
 
 
+class Full(Lost):
+    """The database has no room for one more connection."""
+
+
 class Raced(Exception):
     """Another transaction was faster: look again, and try again."""
 
@@ -192,6 +196,8 @@ async def connect(
             )
     except _WRONG as error:
         raise ValueError(str(error)) from error
+    except asyncpg.TooManyConnectionsError as error:
+        raise Full(str(error)) from error
     except (TimeoutError, *_ALL) as error:
         raise Lost(_plainly(error) or "the database did not answer in time") from error
     return Line(connection)

@@ -2,8 +2,9 @@
 
 One that was idle while the database restarted is found to be dead only when it is used: then all idle ones
 are given up and the read is tried once more on a new one. While the database cannot be reached, readers are
-told so at once instead of each waiting for its own connection to fail. A read has one patience for all of it:
-for its turn, a connection and the answer.
+told so at once instead of each waiting for its own connection to fail. Where it has no room for another one,
+they share those that there are. A read has one patience for all of it: for its turn, a connection and the
+answer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TypeVar
 
 from farhand.errors import StoreDown, Unreadable
 from farhand.store.draft.records import Columns
-from farhand.store.postgres.line import Declined, Line, Lost, Raced, Unfit, connect, is_writable
+from farhand.store.postgres.line import Declined, Full, Line, Lost, Raced, Unfit, connect, is_writable
 from farhand.store.postgres.place import Place
 
 log = logging.getLogger("farhand.store")
@@ -26,6 +27,8 @@ READ_SEC = 5.0
 """How long a reader waits: for its turn, then for an answer, on as many connections as that takes."""
 AGAIN_SEC = 0.25
 """After how long a database that could not be reached is tried again."""
+FULL_SEC = 1.0
+"""After how long a database that had no room for another connection is asked for one again."""
 QUIET_SEC = 10.0
 """Trouble that comes back sooner is the same trouble: some reads fail and others do not."""
 TOGETHER_SEC = 60.0
@@ -39,6 +42,10 @@ class Lines:
     def __init__(self, place: Place, *, at_most: int = AT_MOST) -> None:
         self._place = place
         self._idle: list[Line] = []
+        self._out = 0
+        """Those that are not idle: in use, or being made or looked at."""
+        self._came_back = asyncio.Event()
+        self._full_until = -math.inf
         self._turn = asyncio.Semaphore(at_most)
         self._down_until = 0.0
         self._closed = False
@@ -105,9 +112,7 @@ class Lines:
 
     async def _try(self, work: Callable[[Line], Awaitable[R]], until: float) -> R:
         for _ in range(TRIES):
-            line = await self._idle_one()
-            is_fresh = line is None
-            line = line or await self._connect(until)
+            line, is_fresh = await self._get_line(until)
             line.until = until
             try:
                 done = await work(line)
@@ -139,6 +144,38 @@ class Lines:
         except TimeoutError as error:
             raise StoreDown("The store is too busy to be read.", hint="Try again in a moment.") from error
 
+    async def _get_line(self, until: float) -> tuple[Line, bool]:
+        """And whether it is new."""
+        while True:
+            try:
+                return await self._find_line(until)
+            except Full as error:
+                if not self._out:
+                    raise self._down(error) from error
+            await self._wait_for_line(until)
+
+    async def _find_line(self, until: float) -> tuple[Line, bool]:
+        """`Full` if none is idle and there is no room for another."""
+        self._out += 1
+        try:
+            line = await self._idle_one()
+            if line is not None:
+                return line, False
+            if self._out > 1 and asyncio.get_running_loop().time() < self._full_until:
+                raise Full("the database has no room for more connections")
+            return await self._connect(until), True
+        except BaseException:
+            self._take_back()
+            raise
+
+    async def _wait_for_line(self, until: float) -> None:
+        self._came_back.clear()
+        try:
+            async with asyncio.timeout_at(until):
+                await self._came_back.wait()
+        except TimeoutError as error:
+            raise StoreDown("The store is too busy to be read.", hint="Try again in a moment.") from error
+
     async def _idle_one(self) -> Line | None:
         """The one that was used last, if it is still there: else none of them may be."""
         if not self._idle:
@@ -157,6 +194,9 @@ class Lines:
         self._is_asking = self._is_silent
         try:
             line = await connect(self._place, seconds=left)
+        except Full as error:
+            self._found_full(error)
+            raise
         except (Lost, ValueError) as error:
             self._fell_silent()
             raise self._down(error) from error
@@ -164,6 +204,14 @@ class Lines:
             self._is_asking = False
         self._is_silent = False
         return line
+
+    def _found_full(self, error: Full) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._full_until > QUIET_SEC:
+            log.warning(
+                "the database has no room for more connections, so reads wait for each other: %s", error
+            )
+        self._full_until = now + FULL_SEC
 
     def _fell_silent(self) -> None:
         self._is_silent = True
@@ -175,6 +223,11 @@ class Lines:
         else:
             line.until = math.inf
             self._idle.append(line)
+        self._take_back()
+
+    def _take_back(self) -> None:
+        self._out -= 1
+        self._came_back.set()
 
     def _forget_idle(self) -> None:
         for line in self._idle:

@@ -134,6 +134,57 @@ def test_a_read_gives_up_before_a_single_command_would_and_before_whoever_asked_
     assert max(bell.LOOK_SEC + bell.AGAIN_SEC, lines.AGAIN_SEC, writer.AGAIN_SEC) < 2.0
 
 
+@requirement("postgres:full")
+async def test_where_there_is_no_room_for_more_connections_readers_share_those_that_there_are(
+    cluster: Cluster, beside: Line, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = await _limited(cluster, beside, connections=4)
+    store = await PostgresStore.open(address, clock)
+    for _ in range(5):
+        # of another kind than those that are read in one statement
+        found = await asyncio.gather(*(store.get_thread(ANN, f"t{number}") for number in range(40)))
+        assert found == [None] * 40
+    assert caplog.text.count("no room for more connections") == 1
+    await store.close()
+
+
+@requirement("postgres:full")
+async def test_without_any_connection_of_ones_own_the_store_is_said_to_be_away(
+    cluster: Cluster, beside: Line
+) -> None:
+    place = place_of(await _limited(cluster, beside, connections=1))
+    other = await connect(place)
+    readers = lines.Lines(place)
+    for _ in range(2):
+        found = await asyncio.gather(*map(_is_readable, [readers] * 4))
+        assert found == [False] * 4
+    await other.close()
+
+    async def is_readable() -> bool:
+        return await _is_readable(readers)
+
+    await comes_true(is_readable)
+    assert all(await asyncio.gather(*map(_is_readable, [readers] * 4)))
+    await readers.close()
+
+
+async def _limited(cluster: Cluster, beside: Line, *, connections: int) -> str:
+    """The address of an empty store for a user who may have so many connections."""
+    address = cluster.address()
+    user = f"limited_{place_of(address).schema}"
+    await beside.run(f"CREATE ROLE {user} LOGIN CONNECTION LIMIT {connections}")
+    await beside.run(f"GRANT CREATE ON DATABASE postgres TO {user}")
+    return address.replace("farhand@", f"{user}@")
+
+
+async def _is_readable(readers: lines.Lines) -> bool:
+    try:
+        await readers.do(lambda line: line.fetch("SELECT pg_sleep(0.01)"))
+    except StoreDown:
+        return False
+    return True
+
+
 async def _is_ready(store: PostgresStore) -> bool:
     try:
         await store.check()
