@@ -1,7 +1,8 @@
 """`python -m bench`: measures, prints the table, keeps it (`bench/kept.py`).
 
 Without names, everything is measured, and how it grows is played; with names (`python -m bench p1 p3`) only
-those, and nothing is written. `scale` is how it grows; `scale-keep` keeps its costs, `scale-kept` plays them.
+those, and nothing is written. `scale` is how it grows; `scale-keep` also writes that down, from a commit
+alone: its costs, and the tables of docs/explanation/scale.md; `scale-kept` plays the kept ones.
 `profile` tells which functions a durable round trip goes through, `counts` how many functions and
 instructions a trip runs; `publish` puts the kept results into the README, whatever the machine was like.
 """
@@ -18,11 +19,12 @@ from importlib import import_module
 
 from bench import costs, counts, parts
 from bench.faults import FAULTS, in_words
-from bench.kept import keep, kept, publish, why_not_published
+from bench.kept import keep, kept, publish, put, why_no_commit, why_not_published
 from bench.machine import described
 from bench.served import configurations
-from bench.simulate_scale import tables
+from bench.simulate_scale import tables, told
 from bench.table import Effort, Line, busiest, judged, printed
+from tests.chaos.machine import Others
 
 NUMBERS = ("p01", "p02", "p03", "p04", "p05", "p06", "p07", "p08", "p09", "p10", "p11", "p12")
 QUICK = ("p01", "p03", "p04", "p05", "p06", "p07", "p09", "p12")
@@ -52,14 +54,15 @@ def main() -> None:
 
 def bench(names: list[str], effort: Effort) -> tuple[list[Line], dict[str, str]]:
     """These figures, measured and printed."""
-    about = described()
+    about, others = described(), Others()
     begun = time.monotonic()
     if effort == SMALL:
         print(_what_is_small(names), flush=True)
     lines = measure(names, effort)
     about |= {
         "load client": busiest(lines),
-        "date": dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "others": f"{others.share():.0%}",
+        "date": _date(),
         "took": f"{time.monotonic() - begun:.0f} s, {effort.rounds} rounds of {effort.seconds:g} s",
     }
     print(printed(lines))
@@ -115,13 +118,24 @@ def grow(_: Effort) -> costs.Costs | None:
 
 
 def grow_and_keep(effort: Effort) -> None:
-    about = described()
-    if (measured := grow(effort)) is not None:
-        costs.keep(measured, about)
+    """Only from a commit: the page names it."""
+    about, others = described(), Others()
+    if (why := why_no_commit(about)) is not None:
+        sys.exit(f"Nothing was measured: {why}. Commit first; the costs are kept with their commit.")
+    if (measured := grow(effort)) is None:
+        return
+    about |= {"database": costs.DATABASE, "date": _date(), "others": f"{others.share():.0%}"}
+    costs.keep(measured, about)
+    put(costs.PAGE, told(measured, about))
+    print("\nThe costs are in bench/costs.json, the tables in docs/explanation/scale.md.")
 
 
 def grow_as_kept(_: Effort) -> None:
-    print(tables(costs.kept()))
+    print(told(*costs.kept()))
+
+
+def _date() -> str:
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _name_of(number: str) -> str:

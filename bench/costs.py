@@ -12,18 +12,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bench.held import transactions
+from bench.machine import ROOT
 from farhand import Agent, ScriptedModel, Success, tool
 from farhand.core.principal import LOCAL
 from farhand.core.thread import Thread
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.store.address import open_store
 from farhand.store.base import InsertThread, Store
-from farhand.store.postgres.line import connect
+from farhand.store.postgres.line import Line, connect
 from farhand.store.postgres.place import place_of
 from tests.postgres import Cluster, running_cluster
 
 TRIPS, IN_FLIGHT, ROUNDS = 384, 64, 3
 KEPT = Path(__file__).parent / "costs.json"
+PAGE = ROOT / "docs" / "explanation" / "scale.md"
+DATABASE = "PostgreSQL that waits for its disk (fsync on)"
+TELLERS, TOLD = 8, 50
+"""Connections that commit with a NOTIFY, all at once, and how often each does."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class Costs:
     """A transaction with nothing in it but its beginning and its end."""
     commit: float
     """What each commit adds to its transaction."""
+    alone: float
+    """For which a transaction with a NOTIFY keeps all others of the server waiting."""
     parked_bytes: float
     scan_few: float
     scan_many: float
@@ -48,13 +55,15 @@ class Costs:
 
 def measured() -> Costs:
     with running_cluster() as cluster:
+        cluster.keep_what_is_written()
         idle, held = asyncio.run(transactions(cluster))
         return replace(asyncio.run(_measure(cluster)), idle_transactions=idle, held_transactions=held)
 
 
-def kept() -> Costs:
-    """Those that were measured last and written down."""
-    return Costs(**json.loads(KEPT.read_text())["costs"])
+def kept() -> tuple[Costs, dict[str, str]]:
+    """Those that were measured last and written down, and what they say of themselves."""
+    read = json.loads(KEPT.read_text())
+    return Costs(**read["costs"]), read["about"]
 
 
 def keep(costs: Costs, about: dict[str, str]) -> None:
@@ -68,6 +77,7 @@ async def _measure(cluster: Cluster) -> Costs:
     try:
         alone, together = await _commit_sec(store, 1), await _commit_sec(store, IN_FLIGHT)
         cpu, database_cpu = await _trip_cpu(cluster, agent)
+        told = await _told_sec(address)
         few, before = await _scan_sec(store), await _size(address)
         await _trips(agent, "parked", answer=False)
         many, grown = await _scan_sec(store), await _size(address) - before
@@ -76,7 +86,7 @@ async def _measure(cluster: Cluster) -> Costs:
         await store.close()
     per_commit = max(0.0, (together - alone) / (IN_FLIGHT - 1))
     batch = max(0.0, alone - per_commit)
-    return Costs(cpu, database_cpu, batch, per_commit, grown / TRIPS, few, many, 0.0, 0.0)
+    return Costs(cpu, database_cpu, batch, per_commit, told, grown / TRIPS, few, many, 0.0, 0.0)
 
 
 @tool(executor="frontend")
@@ -132,6 +142,25 @@ async def _commit_sec(store: Store, at_once: int) -> float:
         await asyncio.gather(*(store.commit(InsertThread(thread)) for thread in threads))
         best = min(best, time.perf_counter() - began)
     return best
+
+
+async def _told_sec(address: str) -> float:
+    """From the end of a transaction with a NOTIFY to the next one's, when many queue; the best of some."""
+    lines = [await connect(place_of(address)) for _ in range(TELLERS)]
+
+    async def tell(line: Line) -> None:
+        for _ in range(TOLD):
+            # a number is drawn, so that there is something to write
+            await line.fetch("SELECT pg_notify('scale', txid_current()::text)")
+
+    spent: list[float] = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        await asyncio.gather(*map(tell, lines))
+        spent.append((time.perf_counter() - began) / (TELLERS * TOLD))
+    for line in lines:
+        await line.close()
+    return min(spent)
 
 
 async def _scan_sec(store: Store) -> float:

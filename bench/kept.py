@@ -37,8 +37,8 @@ def kept() -> tuple[list[Line], dict[str, str]]:
 
 def why_not_published(about: dict[str, str]) -> str | None:
     """One sentence, where these figures are none to publish."""
-    if about["commit"] == "unknown" or about["commit"].endswith("-dirty"):
-        return f"the tree is not a commit as it stands ({about['commit']})"
+    if (why := why_no_commit(about)) is not None:
+        return why
     load = about["load before"].split()[0]
     try:
         is_quiet = float(load) <= QUIET
@@ -47,14 +47,24 @@ def why_not_published(about: dict[str, str]) -> str | None:
     return None if is_quiet else f"the load of the machine was {load} before the run, more than {QUIET:g}"
 
 
+def why_no_commit(about: dict[str, str]) -> str | None:
+    """One sentence, where nobody could come back to what was measured."""
+    is_one = about["commit"] != "unknown" and not about["commit"].endswith("-dirty")
+    return None if is_one else f"the tree is not a commit as it stands ({about['commit']})"
+
+
 def publish(lines: Sequence[Line], about: dict[str, str]) -> None:
     """The table into the README, in the place of the one before."""
-    text = README.read_text()
-    before, begin, rest = text.partition(BEGIN)
+    put(README, block(lines, about))
+
+
+def put(page: Path, text: str) -> None:
+    """Between the marks of this page, in the place of what stood there."""
+    before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise LookupError(f"the README has no place for the table: {BEGIN} … {END} is missing")
-    README.write_text(f"{before}{BEGIN}\n{block(lines, about)}\n{END}{after}")
+        raise LookupError(f"{page.name} has no place for the table: {BEGIN} … {END} is missing")
+    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
 def block(lines: Sequence[Line], about: dict[str, str]) -> str:
@@ -63,8 +73,16 @@ def block(lines: Sequence[Line], about: dict[str, str]) -> str:
         cells = (line.number, line.what, line.target, line.measured, line.verdict)
         rows.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     said = (
-        f"Measured on {about['date']}, {about['machine']}, Python {about['python']}, commit"
-        f" `{about['commit']}`, load before the run {about['load before']}. `make bench` prints this table"
-        " again; [the picture](bench/results.svg) and [all that was read](bench/results.json)."
+        f"{measured_on(about)} `make bench` prints this table again; [the picture](bench/results.svg) and"
+        " [all that was read](bench/results.json)."
     )
     return "\n".join([*rows, "", said])
+
+
+def measured_on(about: dict[str, str]) -> str:
+    """One sentence: when, where, and how quiet it was there before the run and during it."""
+    return (
+        f"Measured on {about['date']}, {about['machine']}, Python {about['python']}, commit"
+        f" `{about['commit']}`, load before the run {about['load before']}; what others had of the machine"
+        f" meanwhile: {about.get('others', 'not noted')}."
+    )

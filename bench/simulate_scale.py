@@ -1,17 +1,20 @@
 """How farhand grows: plays up to a million waiting calls with the costs of a few things.
 
 `make bench ARGS=scale` measures those costs here and prints two tables: those, and what they mean for many
-waiting calls; so does `make bench` behind its own. With `ARGS=scale-keep` the costs are kept, and
-`ARGS=scale-kept` plays them again: those of docs/explanation/scale.md, which says the same.
+waiting calls; so does `make bench` behind its own. With `ARGS=scale-keep` the costs are kept and the tables
+written into docs/explanation/scale.md; `ARGS=scale-kept` plays them again.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from heapq import heappop, heappush
 from statistics import quantiles
 
 from bench.costs import TRIPS, Costs
 from bench.held import HELD
+from bench.kept import measured_on
 
 WAITING = (1_000, 10_000, 100_000, 1_000_000)
 MEAN_WAIT_SEC = 600.0
@@ -19,7 +22,14 @@ MEAN_WAIT_SEC = 600.0
 BUSY_AT_MOST = 0.6
 """A worker or a database that is busier than this is too full for bursts."""
 PLAYED_SEC = 30.0
-ANSWERS_AT_MOST = 60_000
+ANSWERS_AT_MOST = 15_000
+COMMITS = 4
+"""Of a trip: the message, the call, its result, the end. `tests/guards` counts them."""
+
+
+def told(costs: Costs, about: dict[str, str]) -> str:
+    """Both, and what they are of: what stands in the page."""
+    return f"{tables(costs)}\n\n{measured_on(about)} The database: {about['database']}."
 
 
 def tables(costs: Costs) -> str:
@@ -34,6 +44,10 @@ def _table_of_costs(costs: Costs) -> str:
         (
             "a transaction",
             f"{costs.batch * 1e3:.1f} ms, and {costs.commit * 1e6:.0f} µs a commit in it",
+        ),
+        (
+            "the end of a transaction that tells something, one behind the other in the whole server",
+            f"{costs.alone * 1e3:.2f} ms",
         ),
         ("a run with its parked call, in the database", f"{costs.parked_bytes / 1024:.1f} KiB"),
         ("a look for what is overdue or stray, with nothing parked", f"{costs.scan_few * 1e3:.1f} ms"),
@@ -88,42 +102,61 @@ def database_load(costs: Costs, rate: float) -> float:
 def play(costs: Costs, rate: float, workers: int) -> list[float]:
     """Answers arrive at random at any worker: from the answer to the run that goes on, by percent."""
     dice = random.Random(1)
+    piece = costs.trip_cpu / COMMITS
     free = [0.0] * workers
-    writers = [_Writer(costs) for _ in range(workers)]
-    woken: list[float] = []
+    database = _Database(costs, workers)
     moment = 0.0
-    while moment < PLAYED_SEC and len(woken) < ANSWERS_AT_MOST:
-        moment += dice.expovariate(rate)
+    for number in range(COMMITS * ANSWERS_AT_MOST):
+        # the other commits of a trip lie minutes before the answer or behind it: each comes by itself
+        moment += dice.expovariate(COMMITS * rate)
+        if moment > PLAYED_SEC:
+            break
         worker = dice.randrange(workers)
-        # the receiving half of a trip, the commit, then the half that goes on
-        read = max(moment, free[worker]) + costs.trip_cpu / 2
-        kept = writers[worker].commit(read)
-        free[worker] = read + costs.trip_cpu / 2
-        woken.append(kept + costs.trip_cpu / 2 - moment)
-    return quantiles(woken, n=100)
+        free[worker] = max(moment, free[worker]) + piece
+        database.write(free[worker], worker, answered_at=moment if number % COMMITS == 0 else None)
+    return quantiles((each + piece for each in database.kept_after()), n=100)
 
 
-class _Writer:
-    """One transaction at a time; who comes while it runs shares the next."""
+class _Database:
+    """Each worker has one transaction at a time, and what comes while it runs shares the next one. They end
+    one after the other, whoever's they are: a NOTIFY takes a lock of the whole server for that."""
 
-    def __init__(self, costs: Costs) -> None:
+    def __init__(self, costs: Costs, workers: int) -> None:
         self._costs = costs
-        self._running_until = 0.0
-        self._next_until = 0.0
-        """Of the transaction behind the one that runs; the same if nobody waits for one."""
+        self._moments: list[tuple[float, int, str, int]] = []
+        self._waiting: list[list[float | None]] = [[] for _ in range(workers)]
+        self._running: list[list[float | None]] = [[] for _ in range(workers)]
+        self._arrivals: dict[int, float | None] = {}
+        self._number = 0
+        self._unlocked_at = 0.0
 
-    def commit(self, at: float) -> float:
-        """When it is kept."""
-        if at >= self._running_until:
-            # the one behind has begun, if there was one
-            self._running_until = self._next_until
-        if at >= self._running_until:
-            self._running_until = self._next_until = at + self._costs.batch + self._costs.commit
-        elif self._next_until == self._running_until:
-            self._next_until = self._running_until + self._costs.batch + self._costs.commit
-        else:
-            self._next_until += self._costs.commit
-        return self._next_until
+    def write(self, at: float, worker: int, *, answered_at: float | None) -> None:
+        self._arrivals[self._number] = answered_at
+        self._will(at, "arrives", worker)
+
+    def kept_after(self) -> Iterator[float]:
+        """Plays all that was written; how long each answer took until it was kept."""
+        while self._moments:
+            at, number, what, worker = heappop(self._moments)
+            if what == "arrives":
+                self._waiting[worker].append(self._arrivals.pop(number))
+            elif what == "is written":
+                self._unlocked_at = max(at, self._unlocked_at) + self._costs.alone
+                self._will(self._unlocked_at, "is kept", worker)
+            else:
+                yield from (at - each for each in self._running[worker] if each is not None)
+                self._running[worker] = []
+            if self._waiting[worker] and not self._running[worker]:
+                self._begin(at, worker)
+
+    def _begin(self, at: float, worker: int) -> None:
+        self._running[worker], self._waiting[worker] = self._waiting[worker], []
+        commits = len(self._running[worker]) * self._costs.commit
+        self._will(at + max(0.0, self._costs.batch - self._costs.alone) + commits, "is written", worker)
+
+    def _will(self, at: float, what: str, worker: int) -> None:
+        heappush(self._moments, (at, self._number, what, worker))
+        self._number += 1
 
 
 def _room(size: float) -> str:
