@@ -1,9 +1,10 @@
 """What happened in a run of the fault tests, from every side, and what of it must not have happened.
 
 Owns the rules: one outcome for each call and one answer for each question; whoever brought one was told the
-truth; the model got the winner, once; readers heard the journal, no event lost or doubled, lost their place
-only where words were lost, and every response had one end; no finished tool ran again, and none without the
-yes it needs. Must not know how the faults were made, nor how anything was recorded.
+truth; a far call was offered to somebody; the model got the winner, once, and soon; readers heard the
+journal, no event lost or doubled, lost their place only where words were lost, and every response had one
+end; no finished tool ran again, and none without the yes it needs. Must not know how the faults were made,
+nor how anything was recorded.
 """
 
 from __future__ import annotations
@@ -13,6 +14,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
+
+LATE_SEC = 45.0
+"""Faults that follow each other can keep a run asleep for as long, and a starved machine for longer: there
+it is late by `OF_OTHERS`."""
+OF_OTHERS = 10
+"""Times as long as nine in ten took."""
+OVERTAKEN = 100
+"""So many that were settled later and woken earlier say that the machine was not to blame."""
 
 
 class Told(StrEnum):
@@ -40,12 +50,17 @@ class Sending:
 
 @dataclass(frozen=True)
 class Kept:
-    """A call in the record, when everything is over. `digest` None: it was never settled."""
+    """A call in the record, when everything is over. `digest` None: it was never settled.
+
+    A far one can be brought to its end by nobody but those to whom it was offered.
+    """
 
     call_id: str
     thread_id: str
     kind: str
     digest: str | None
+    settled_at: float = 0.0
+    is_far: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,20 @@ class Request:
 
     thread_id: str
     results: tuple[tuple[str, str], ...]
+    at: float = 0.0
+    """By the clock of `Kept.settled_at`."""
+
+
+class Wake(NamedTuple):
+    """From the last outcome that a step of a thread waited for, to the model that was asked with it."""
+
+    thread_id: str
+    settled_at: float
+    asked_at: float
+
+    @property
+    def took(self) -> float:
+        return self.asked_at - self.settled_at
 
 
 @dataclass(frozen=True)
@@ -142,12 +171,27 @@ def violations(history: History) -> list[str]:
         *(f"question: {each}" for each in _two_outcomes(history.answers)),
         *(f"question: {each}" for each in _untold_truths(history.answers, history.answered)),
         *_denied_and_done(history),
+        *_never_offered(history),
         *_wrong_to_the_model(history),
+        *_woken_late(history),
         *_lost_or_doubled(history),
         *_lost_places(history),
         *_wrong_endings(history),
         *_run_twice(history),
     ]
+
+
+def wakes(history: History) -> list[Wake]:
+    """Of every step that waited for something."""
+    settled_at = {each.call_id: each.settled_at for each in history.kept}
+    given: set[str] = set()
+    found: list[Wake] = []
+    for request in sorted(history.requests, key=lambda each: each.at):
+        new = {call_id for call_id, _ in request.results if call_id in settled_at} - given
+        given |= new
+        if new:
+            found.append(Wake(request.thread_id, max(settled_at[each] for each in new), request.at))
+    return found
 
 
 def _two_outcomes(sendings: list[Sending]) -> Iterator[str]:
@@ -203,6 +247,16 @@ def _denied_and_done(history: History) -> Iterator[str]:
             yield f"question: {execution.call_key} ran without a yes"
 
 
+def _never_offered(history: History) -> Iterator[str]:
+    """Whoever sent its outcome, or was told that it is over, had been shown it."""
+    sent = {(each.call_id, each.digest) for each in history.sendings}
+    told_over = {each.call_id for each in history.sendings if each.told is Told.OVER}
+    for each in history.kept:
+        is_known = each.call_id in told_over or (each.call_id, each.digest) in sent
+        if each.is_far and each.digest is not None and not is_known:
+            yield f"never offered: {each.call_id} ended as {each.kind}, and nobody had a part in it"
+
+
 def _wrong_to_the_model(history: History) -> Iterator[str]:
     kept = {each.call_id: each for each in history.kept}
     given: set[str] = set()
@@ -220,6 +274,18 @@ def _wrong_to_the_model(history: History) -> Iterator[str]:
     for each in history.kept:
         if each.thread_id in finished and each.call_id not in given:
             yield f"model: never given {each.call_id} of a thread that finished"
+
+
+def _woken_late(history: History) -> Iterator[str]:
+    """Judged by others, not by the clock alone: a machine that is starved is slow for everybody."""
+    found = wakes(history)
+    usual = sorted(each.took for each in found)[len(found) * 9 // 10] if found else 0.0
+    for late in found:
+        if late.took <= max(LATE_SEC, OF_OTHERS * usual):
+            continue
+        passed = sum(each.settled_at > late.settled_at and each.asked_at < late.asked_at for each in found)
+        if passed >= OVERTAKEN:
+            yield f"woken late: {late.thread_id} after {late.took:.0f} s, when {passed} others had passed it"
 
 
 def _lost_or_doubled(history: History) -> Iterator[str]:

@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tests.chaos.history import (
+    LATE_SEC,
+    OVERTAKEN,
     Ending,
     Execution,
     Gap,
@@ -35,7 +37,10 @@ def good() -> History:
             Sending("c2", "late", Told.OVER, kind="timed_out"),
             Sending("nobody", "x", Told.UNKNOWN),
         ],
-        kept=[Kept("c1", "t1", "success", "mine"), Kept("c2", "t2", "timed_out", "too late")],
+        kept=[
+            Kept("c1", "t1", "success", "mine", is_far=True),
+            Kept("c2", "t2", "timed_out", "too late", is_far=True),
+        ],
         answers=[
             Sending("c1", "yes", Told.ACCEPTED),
             Sending("c1", "no", Told.CONFLICT, winner="yes", kind="approved"),
@@ -52,29 +57,33 @@ def good() -> History:
             Execution("look_up", "look_up:t1", idempotent=True),
             Execution("look_up", "look_up:t1", idempotent=True),
         ],
-        talks=[
-            Talk(
-                "t1",
-                is_finished=True,
-                journal=[
-                    Line(1, "", is_silent=True),
-                    Line(2, "cut sho", is_discarded=True),
-                    Line(3, "", is_silent=True, is_takeover=True),
-                    Line(4, "Hello there."),
-                    Line(5, "output c1"),
-                ],
-                heard=[
-                    Heard(2, 3, "cut"),
-                    Heard(4, 5, "Hello"),
-                    Heard(4, 12, " there."),
-                    Heard(5, 0, "output c1"),
-                ],
-                gaps=[Gap(3, 0, takeover=0), Gap(4, 2, takeover=0)],
-                endings=[Ending(0, 0, is_whole=False), Ending(1, 0, is_whole=True)],
-            ),
-            Talk("t2", is_finished=True),
-        ],
+        talks=_good_talks(),
     )
+
+
+def _good_talks() -> list[Talk]:
+    return [
+        Talk(
+            "t1",
+            is_finished=True,
+            journal=[
+                Line(1, "", is_silent=True),
+                Line(2, "cut sho", is_discarded=True),
+                Line(3, "", is_silent=True, is_takeover=True),
+                Line(4, "Hello there."),
+                Line(5, "output c1"),
+            ],
+            heard=[
+                Heard(2, 3, "cut"),
+                Heard(4, 5, "Hello"),
+                Heard(4, 12, " there."),
+                Heard(5, 0, "output c1"),
+            ],
+            gaps=[Gap(3, 0, takeover=0), Gap(4, 2, takeover=0)],
+            endings=[Ending(0, 0, is_whole=False), Ending(1, 0, is_whole=True)],
+        ),
+        Talk("t2", is_finished=True),
+    ]
 
 
 @requirement("chaos:checker")
@@ -132,6 +141,26 @@ def _give_the_model_nothing(history: History) -> None:
 
 def _give_the_model_a_stranger(history: History) -> None:
     history.requests.append(Request("t1", (("c9", "mine"),)))
+
+
+def _time_out_what_was_never_offered(history: History) -> None:
+    """No reader heard of it, so nobody brought anything, and the thread went on without it."""
+    history.sendings = [each for each in history.sendings if each.call_id != "c2"]
+
+
+def _invent_what_nobody_sent(history: History) -> None:
+    history.kept[0] = replace(history.kept[0], digest="other")
+    history.sendings = history.sendings[4:]
+    history.requests[:3] = [Request("t1", (("c1", "other"),))]
+
+
+def _wake_long_after(history: History, *, others: int = OVERTAKEN) -> None:
+    """Its result was accepted, and its run was woken by nothing for 50 s, while others went on."""
+    history.requests = [replace(each, at=50.0) for each in history.requests]
+    for number in range(others):
+        name = f"other-{number}"
+        history.kept.append(Kept(name, name, "success", "mine", settled_at=1.0))
+        history.requests.append(Request(name, ((name, "mine"),), at=2.0))
 
 
 def _lose_an_event(history: History) -> None:
@@ -234,6 +263,9 @@ def _go_on_after_the_end(history: History) -> None:
         (_give_the_model_a_result_twice, "model: c1 given 2 times"),
         (_give_the_model_nothing, "model: never given c1"),
         (_give_the_model_a_stranger, "model: given c9"),
+        (_time_out_what_was_never_offered, "never offered: c2 ended as timed_out"),
+        (_invent_what_nobody_sent, "never offered: c1 ended as success"),
+        (_wake_long_after, "woken late: t1 after 50 s"),
         (_lose_an_event, "lost: 'output c1' at 5"),
         (_lose_words, "lost: 'Hello there.' at 4"),
         (_skip_a_number, "lost: the journal is numbered"),
@@ -261,3 +293,11 @@ def test_a_planted_violation_is_found(plant: Plant, named: str) -> None:
     history = good()
     plant(history)
     assert any(named in each for each in violations(history)), violations(history)
+
+
+@requirement("chaos:checker")
+def test_a_wake_is_late_only_by_others_who_were_settled_later_and_woken_earlier() -> None:
+    history = good()
+    _wake_long_after(history, others=OVERTAKEN - 1)
+    assert LATE_SEC < 50
+    assert violations(history) == [], "a starved machine is slow for everybody"

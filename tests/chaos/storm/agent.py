@@ -33,7 +33,7 @@ class RecordingModel(ScriptedModel):
             if isinstance(message, ResultsMessage)
             for result in message.results
         ]
-        note(NOTES, {"request": prompt.thread_id, "results": results})
+        note(NOTES, {"request": prompt.thread_id, "results": results, "asked_at": time.time()})
         async with aclosing(super().stream(prompt)) as events:
             async for event in events:
                 yield event

@@ -27,6 +27,7 @@ from farhand.core.event import (
 )
 from farhand.core.outcome import Outcome, Success, digest, kind_of
 from farhand.core.principal import LOCAL
+from farhand.core.tool import Executor
 from farhand.store.base import Store
 from tests.chaos.history import Execution, History, Kept, Line, Request, Talk
 from tests.chaos.storm.person import Person
@@ -57,11 +58,12 @@ async def history_of(store: Store, notes: Path, people: Iterable[Person]) -> His
 
 
 def _kept(call: Call) -> Kept:
-    if call.outcome is None:
-        return Kept(call.call_id, call.thread_id, "", None)
+    is_far = call.executor is not Executor.SERVER
+    if call.outcome is None or call.settled_at is None:
+        return Kept(call.call_id, call.thread_id, "", None, is_far=is_far)
     # what nobody sent, such as the end of a tool that a crash cut off, has no digest of its own
     mark = call.digest or digest(call.outcome)
-    return Kept(call.call_id, call.thread_id, kind_of(call.outcome), mark)
+    return Kept(call.call_id, call.thread_id, kind_of(call.outcome), mark, call.settled_at, is_far)
 
 
 def _answered(call: Call) -> list[Kept]:
@@ -118,7 +120,7 @@ def _read_notes(history: History, notes: Path, calls: dict[str, Call], settled_a
     for note in map(json.loads, notes.read_text().splitlines()):
         if "request" in note:
             results = tuple((call_id, _digest(outcome)) for call_id, outcome in note["results"])
-            history.requests.append(Request(note["request"], results))
+            history.requests.append(Request(note["request"], results, note["asked_at"]))
         else:
             history.executions.append(_execution(note, calls, settled_at))
 

@@ -8,12 +8,13 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import pytest
 
 from farhand.store.address import open_store
-from tests.chaos.history import History, violations
+from tests.chaos.history import LATE_SEC, History, violations, wakes
 from tests.chaos.storm.agent import CALLS_PER_CHAT, NOTES
 from tests.chaos.storm.director import CALLS, SEED, TIMES, Director, Fault
 from tests.chaos.storm.gather import history_of
@@ -68,8 +69,13 @@ def _summary(store: str, history: History, played: Played) -> str:
     struck = ", ".join(f"{kind} {times}" for kind, times in sorted(played.struck.items()))
     told = Counter(each.told.value for each in history.sendings)
     answers = ", ".join(f"{kind} {times}" for kind, times in sorted(told.items()))
+    took = sorted(each.took for each in wakes(history))
     return (
         f"faults on {store.partition(':')[0]}: {len(history.kept)} calls in {len(history.talks)} chats; "
         f"faults: {struck}; "
-        f"results told: {answers}; {played.seconds:.0f} s; TEST_STORM_SEED={SEED}"
+        f"results told: {answers}; "
+        f"from an outcome to its model, {len(took)} times: {median(took):.2f} s in the middle,"
+        f" {took[len(took) * 9 // 10]:.1f} s for nine in ten,"
+        f" {took[-1]:.1f} s at most (late: over {LATE_SEC:g} s); "
+        f"{played.seconds:.0f} s; TEST_STORM_SEED={SEED}"
     )
