@@ -84,7 +84,7 @@ async def _listening(line: Line, writing: Coroutine[None, None, End]) -> End:
 
 
 class _Body:
-    __slots__ = ("_is_last", "_line", "_lost", "_sending", "_source", "_stall_after")
+    __slots__ = ("_is_last", "_kept", "_line", "_lost", "_sending", "_source", "_stall_after")
 
     def __init__(self, line: Line, source: Source, stall_after: float) -> None:
         self._line = line
@@ -92,6 +92,8 @@ class _Body:
         self._stall_after = stall_after
         self._is_last = False
         """Whether the body has ended with what was sent."""
+        self._kept = b""
+        """Shown, and kept for the end of the body."""
         self._sending: Begun[None] | None = None
         """What the socket has not taken yet."""
         self._lost: End | None = None
@@ -113,20 +115,27 @@ class _Body:
         await self._finish()
         while self._lost is None and not self._is_last:
             frames = await self._source.next(keep_alive, show)
-            if self._sending is None and not self._is_last:
-                self._show(frames)
+            if self._sending is None:
+                self._pass_on(self._kept or frames)
             # a stream that waits for hours keeps nothing of what it has sent
             del frames
             if self._sending is not None:
                 await self._finish()
         return self._lost or End.FINISHED
 
-    def _show(self, frames: bytes | None) -> bool:
-        """Sends them, or a comment if there are none; True if the socket has taken them and more may come."""
+    def _show(self, frames: bytes) -> bool:
+        if self._source.ended:
+            # what a server does after a response belongs to that, and not to whoever says the last word
+            self._kept = frames
+            return False
+        self._pass_on(frames)
+        return self._sending is None and self._lost is None
+
+    def _pass_on(self, frames: bytes | None) -> None:
+        """Sends them, or a comment if there are none."""
         self._is_last = frames is None or self._source.ended
         body = frames or (b"" if self._is_last else KEEP_ALIVE)
         self._send({"type": "http.response.body", "body": body, "more_body": not self._is_last})
-        return self._sending is None and self._lost is None and not self._is_last
 
     def _send(self, message: Message) -> None:
         """At once, but for what is left of it if the socket takes no more for now, as it nearly never is."""

@@ -73,7 +73,7 @@ class Frames:
         self._show = None
         if isinstance(item, Exception):
             raise item
-        self.ended = item is not None and item == self.last
+        self.ended = self.ended or (item is not None and item == self.last)
         return item
 
     def show(self, frames: bytes) -> None:

@@ -211,9 +211,27 @@ async def test_what_comes_while_a_stream_waits_is_sent_where_it_comes_and_wakes_
             await asyncio.sleep(0)
         assert len(source.asked) == 1
         source.show(b"c")
-        assert peer.sent[3:] == [body(b"c", more=False)]
         assert await ended is End.FINISHED
-    assert len(peer.sent) == 4
+    assert peer.sent[3:] == [body(b"c", more=False)]
+
+
+@requirement("stream:shown-at-once")
+async def test_a_body_ends_in_the_task_of_its_own_response() -> None:
+    peer, source, senders = Peer(), Frames(), list[asyncio.Task[object] | None]()
+    source.last = b"b"
+
+    async def send(message: Message) -> None:
+        senders.append(asyncio.current_task())
+        await peer.send(message)
+
+    async with streaming(own_line_to(peer, send), source) as ended:
+        await _asked(source, 1)
+        source.show(b"a")
+        source.show(b"b")
+        assert await ended is End.FINISHED
+    here = asyncio.current_task()
+    assert [each is ended for each in senders] == [True, False, True]
+    assert senders[1] is here
 
 
 @requirement("stream:slow-reader")
