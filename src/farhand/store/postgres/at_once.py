@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 from farhand.errors import Unreadable
-from farhand.store.draft.records import Columns
+from farhand.store.draft.records import Columns, encode
 from farhand.store.postgres.line import Row, Unfit
 from farhand.store.postgres.lines import Lines
 
@@ -25,7 +25,7 @@ _Asked: TypeAlias = tuple[tuple[str | None, ...], asyncio.Future[R]]
 
 
 class AtOnce(Generic[R]):
-    """`sql` takes an array for each part of the key and answers with one row for each key, in their order."""
+    """`sql` takes all keys as one JSON text and answers with one row for each key, in their order."""
 
     def __init__(self, lines: Lines, sql: str, of: Callable[[Columns], R]) -> None:
         self._lines = lines
@@ -57,9 +57,9 @@ class AtOnce(Generic[R]):
             self._under_way -= 1
 
     async def _read(self, asked: Sequence[_Asked[R]]) -> None:
-        columns = [list(column) for column in zip(*[key for key, _ in asked], strict=True)]
         try:
-            found = await self._lines.do(lambda line: line.fetch(self._sql, *columns))
+            keys = encode([key for key, _ in asked]).decode()
+            found = await self._lines.do(lambda line: line.fetch(self._sql, keys))
         # whatever it was, nobody is left waiting
         except Exception as error:  # noqa: BLE001
             await self._fail(asked, error)

@@ -14,7 +14,7 @@ from farhand.core.call import Call
 from farhand.core.event import Entry
 from farhand.core.run import Run
 from farhand.errors import Broken
-from farhand.store.draft.records import Columns, body_of_call, entry_of, named_run_of
+from farhand.store.draft.records import Columns, body_of_call, encode, entry_of, named_run_of
 from farhand.store.hub import Hub, freed, is_feed, run_that_is_free
 from farhand.store.postgres.lines import Lines
 from farhand.store.postgres.sql import RUN_COLUMNS
@@ -30,6 +30,11 @@ class _Wanted:
         self.grown: dict[str, int] = {}
         self.runs: dict[str, None] = {}
         self.calls: dict[str, None] = {}
+
+    def keys(self) -> str:
+        """As JSON, like those of all reads that are frequent: the statement is planned once."""
+        keys = {"runs": list(self.runs), "calls": list(self.calls), "grown": list(self.grown.items())}
+        return encode(keys).decode()
 
     def topics(self) -> list[str]:
         return [*map(freed, self.runs), *self.grown, *self.calls]
@@ -78,8 +83,7 @@ class Heard:
 
     async def _tell(self, wanted: _Wanted) -> None:
         """In the order of `tell_commit`: a run first, so that what it says next leaves with what woke it."""
-        key = (list(wanted.runs), list(wanted.calls), list(wanted.grown), list(wanted.grown.values()))
-        [(runs, calls, found)] = await self._lines.many(NEWS, (*key, ENTRIES_AT_MOST), _news_of)
+        [(runs, calls, found)] = await self._lines.many(NEWS, (wanted.keys(), ENTRIES_AT_MOST), _news_of)
         left = dict.fromkeys(wanted.topics())
         for run in runs:
             self._tell_one(left, freed(run.run_id), run)
@@ -114,14 +118,20 @@ def _by_run(found: Sequence[tuple[str, Entry]]) -> dict[str, list[Entry]]:
     return added
 
 
-# of parts of ours alone
+_TEXTS = "ARRAY(SELECT jsonb_array_elements_text($1::jsonb->'{}'))"
+
+# of parts of ours alone; what is sorted inside is looked up for each journal, however few there are in all
 NEWS = f"""
-    SELECT ARRAY(SELECT ROW({RUN_COLUMNS}) FROM runs WHERE run_id = ANY($1::text[])),
-        ARRAY(SELECT ROW(body) FROM calls WHERE call_id = ANY($2::text[])),
+    SELECT ARRAY(SELECT ROW({RUN_COLUMNS}) FROM runs WHERE run_id = ANY({_TEXTS.format("runs")})),
+        ARRAY(SELECT ROW(body) FROM calls WHERE call_id = ANY({_TEXTS.format("calls")})),
         ARRAY(
-            SELECT ROW(run_id, seq, events.body, at)
-            FROM unnest($3::text[], $4::bigint[]) AS grown (run_id, first)
-                JOIN runs USING (run_id)
-                JOIN events ON events.run_no = runs.run_no AND seq >= first
-            ORDER BY events.run_no, seq LIMIT $5)
+            SELECT ROW(run_id, seq, body, at)
+            FROM (SELECT key->>0, (key->>1)::bigint, place
+                    FROM jsonb_array_elements($1::jsonb->'grown') WITH ORDINALITY AS each (key, place))
+                    AS grown (run_id, first, place)
+                CROSS JOIN LATERAL (
+                    SELECT seq, body, at FROM events
+                    WHERE run_no = (SELECT run_no FROM runs WHERE run_id = grown.run_id) AND seq >= first
+                    ORDER BY seq) AS added
+            ORDER BY place, seq LIMIT $2)
 """

@@ -35,6 +35,9 @@ TOGETHER_SEC = 60.0
 """The same for several statements: each has its own patience, too."""
 TRIES = 5
 
+BY_INDEX = {"enable_seqscan": "off"}
+"""Whatever is read has an index. A plan that is kept must not walk through a table because it was small."""
+
 R = TypeVar("R")
 
 
@@ -193,7 +196,7 @@ class Lines:
             raise StoreDown("The store does not answer.", hint="Try again in a moment.")
         self._is_asking = self._is_silent
         try:
-            line = await connect(self._place, seconds=left)
+            line = await connect(self._place, settings=BY_INDEX, seconds=left)
         except Full as error:
             self._found_full(error)
             raise

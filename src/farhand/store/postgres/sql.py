@@ -10,11 +10,17 @@ ANY_RUN = f"SELECT {RUN_COLUMNS} FROM runs"
 
 _OWN = " WHERE tenant = $1 AND subject = $2"
 
-_EACH_ASKED = """
-    FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS asked (tenant, subject, id, place)
-    ORDER BY place
-"""
-"""For what many ask for at once: a row for each of them, found or not, in their order."""
+
+def _each_asked(*columns: str) -> str:
+    """For what many ask for at once: a row for each key in `$1`, found or not, in their order. The keys are
+    JSON: as the planner cannot tell how many there are, it plans such a statement once and not each time."""
+    parts = ", ".join(f"key->>{place}" for place in range(len(columns)))
+    each = "jsonb_array_elements($1::jsonb) WITH ORDINALITY AS each (key, place)"
+    names = ", ".join((*columns, "place"))
+    return f"FROM (SELECT {parts}, place FROM {each}) AS asked ({names}) ORDER BY place"
+
+
+_OWNED = _each_asked("tenant", "subject", "id")
 
 THREAD = "SELECT body FROM threads WHERE tenant = $1 AND subject = $2 AND thread_id = $3"
 
@@ -30,16 +36,19 @@ THREADS_AFTER = """
 
 MESSAGES = f"""
     SELECT ARRAY(
-        SELECT messages.body FROM messages JOIN threads USING (thread_no)
-        WHERE tenant = asked.tenant AND subject = asked.subject AND thread_id = asked.id ORDER BY message_no)
-    {_EACH_ASKED}
+        SELECT body FROM messages
+        WHERE thread_no = (
+            SELECT thread_no FROM threads
+            WHERE tenant = asked.tenant AND subject = asked.subject AND thread_id = asked.id)
+        ORDER BY message_no)
+    {_OWNED}
 """
 
 RUN = f"""
     SELECT ARRAY(
         SELECT ROW({RUN_COLUMNS}) FROM runs
         WHERE tenant = asked.tenant AND subject = asked.subject AND run_id = asked.id)
-    {_EACH_ASKED}
+    {_OWNED}
 """
 
 LAST_RUN = ANY_RUN + _OWN + " AND thread_id = $3 ORDER BY run_no DESC LIMIT 1"
@@ -67,23 +76,21 @@ CALL = f"""
     SELECT ARRAY(
         SELECT body FROM calls
         WHERE tenant = asked.tenant AND subject = asked.subject AND call_id = asked.id)
-    {_EACH_ASKED}
+    {_OWNED}
 """
 
 ASKING = "SELECT body FROM calls WHERE tenant = $1 AND subject = $2 AND approval_id = $3"
 
 REQUESTED = "SELECT body FROM calls WHERE tenant = $1 AND subject = $2 AND request_id = $3"
 
-CALLS_OF_RUN = """
+CALLS_OF_RUN = f"""
     SELECT ARRAY(
         SELECT body FROM calls
         WHERE tenant = asked.tenant AND subject = asked.subject
             AND run_no = (SELECT run_no FROM runs WHERE run_id = asked.id)
             AND (asked.step IS NULL OR step = asked.step::bigint)
         ORDER BY call_no)
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
-        WITH ORDINALITY AS asked (tenant, subject, id, step, place)
-    ORDER BY place
+    {_each_asked("tenant", "subject", "id", "step")}
 """
 
 OPEN_CALLS = """
@@ -95,7 +102,7 @@ COUNT_OPEN = f"""
     SELECT (
         SELECT count(*) FROM calls
         WHERE is_open AND tenant = asked.tenant AND subject = asked.subject AND thread_id = asked.id)
-    {_EACH_ASKED}
+    {_OWNED}
 """
 
 COUNT_OPEN_OF_TENANT = "SELECT count(*) FROM calls WHERE is_open AND tenant = $1"
@@ -109,9 +116,8 @@ CLIENTS = """
     ORDER BY tenant, subject, client_id
 """
 
-TOOL = """
-    SELECT ARRAY(SELECT body FROM tools WHERE version = asked.version)
-    FROM unnest($1::text[]) WITH ORDINALITY AS asked (version, place) ORDER BY place
+TOOL = f"""
+    SELECT ARRAY(SELECT body FROM tools WHERE version = asked.version) {_each_asked("version")}
 """
 
 EVENTS = """
