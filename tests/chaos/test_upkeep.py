@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from farhand.cli.stream_check import check_stream
 from farhand.store.address import look_at_store, open_store
 from farhand.store.postgres.line import connect
 from farhand.store.postgres.place import place_of
@@ -196,6 +197,27 @@ async def test_the_doctor_tells_a_stream_that_is_kept_back_from_one_that_arrives
         line.flow()
     code, found = await findings("--url", "http://127.0.0.1:1")
     assert (code, found["stream"][0]) == (1, "bad")
+
+
+@requirement("cli:doctor")
+async def test_the_doctor_is_not_content_with_what_left_with_the_head() -> None:
+    async with farhand_process(AGENT) as server:
+
+        async def keep_back(near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+            """As a proxy does that fills a buffer once it has passed the head on."""
+            far, forth = await asyncio.open_connection("127.0.0.1", server.port)
+            forth.write(await near.readuntil(b"\r\n\r\n"))
+            back.write(await far.readuntil(b"\r\n\r\n"))
+            back.write(await far.readuntil(b"\n\n"))
+            await near.read()
+            forth.close()
+            back.close()
+
+        async with await asyncio.start_server(keep_back, "127.0.0.1", 0) as between:
+            port = between.sockets[0].getsockname()[1]
+            found = await asyncio.to_thread(check_stream, f"http://127.0.0.1:{port}", server.token)
+        assert found.works is False
+        assert "the first piece of the body and no other" in found.told
 
 
 @requirement("cli:doctor")

@@ -1,7 +1,7 @@
 """Whether a stream arrives piece by piece at an address, or is kept back by something in between.
 
-A server tells the reader of its news at once where it stands; whoever hears nothing of that is behind
-something that waits for the end of a response that has none.
+A server tells the reader of its news at once where it stands, and a moment later that it is still there. What
+is first leaves with the head of the response, and may pass where all that follows is kept back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check_stream(url: str, token: str | None, *, patience: float = PATIENCE_SEC)
     connection = kind(place.hostname or "", place.port, timeout=patience)
     headers = {"accept": "text/event-stream"} | ({"authorization": f"Bearer {token}"} if token else {})
     try:
-        connection.request("GET", place.path.rstrip("/") + "/api/events", headers=headers)
+        connection.request("GET", place.path.rstrip("/") + "/api/events?keepAlive=1", headers=headers)
         return _judge(connection.getresponse())
     except TimeoutError:
         return Stream(False, f"nothing arrived within {patience:g} s: the response is kept back", _UNBUFFER)
@@ -47,10 +47,15 @@ def _judge(response: HTTPResponse) -> Stream:
         return Stream(None, f"the server answered {response.status}", "See GET /readyz.")
     if response.getheader("content-encoding"):
         return Stream(False, "it is compressed on its way, which keeps small pieces back", _UNBUFFER)
-    try:
-        first = response.read1(1)
-    except TimeoutError:
-        return Stream(False, "the head arrived and no piece of the body: it is kept back", _UNBUFFER)
-    if not first:
-        return Stream(False, "the stream ended at once", "Look for a proxy that ends responses early.")
+    arrived = b""
+    # until something follows on the first event
+    while not arrived.partition(b"\n\n")[2]:
+        try:
+            piece = response.read1(4096)
+        except TimeoutError:
+            what = "the first piece of the body and no other" if arrived else "no piece of the body"
+            return Stream(False, f"the head arrived and {what}: it is kept back", _UNBUFFER)
+        if not piece:
+            return Stream(False, "the stream ended at once", "Look for a proxy that ends responses early.")
+        arrived += piece
     return Stream(True, "arrives piece by piece")

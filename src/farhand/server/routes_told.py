@@ -134,6 +134,8 @@ _POSITION: Schema = {
 }
 # one that is not known is answered with a gap, and everything
 _ANY_POSITION: Schema = {"type": "string"}
+# what cannot be read as a number is no wish, and no mistake
+_SECONDS: Schema = {"type": "string"}
 _AFTER = Parameter("after", _POSITION)
 _LAST_EVENT = Parameter("Last-Event-ID", _ANY_POSITION, "header")
 _FORMAT = Parameter("format", {"enum": ["xml", "raw"]})
@@ -258,7 +260,7 @@ TOLD: Mapping[Key, Told] = {
         "events",
         None,
         {200: STREAM},
-        (Parameter("after", _ANY_POSITION), _LAST_EVENT),
+        (Parameter("after", _ANY_POSITION), Parameter("keepAlive", _SECONDS), _LAST_EVENT),
     ),
     ("POST", "/api/purge"): Told(
         "Remove what is old, for whoever started the server.",

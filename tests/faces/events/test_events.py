@@ -251,10 +251,16 @@ async def test_nobody_hears_of_anothers(serve: Serve, store: str) -> None:
 
 
 @requirement("events:told")
-async def test_a_silent_feed_is_kept_alive(serve: Serve) -> None:
+@pytest.mark.parametrize(
+    ("own", "query"),
+    [(0.05, ""), (0.05, "?keepAlive=never"), (0.05, "?keepAlive=60"), (600.0, "?keepAlive=0")],
+)
+async def test_a_silent_feed_is_kept_alive_and_sooner_for_who_wishes_so(
+    serve: Serve, own: float, query: str
+) -> None:
     quiet = Agent(ScriptedModel(lambda moment: "hm"))
-    server = await serve(quiet, settings=Settings(patience=Patience(keep_alive=0.05)))
-    async with server.http.stream("GET", "/api/events") as response:
+    server = await serve(quiet, settings=Settings(patience=Patience(keep_alive=own)))
+    async with server.http.stream("GET", f"/api/events{query}") as response:
         chunks, text = response.aiter_text(), ""
         async with asyncio.timeout(WITHIN_SEC):
             while text.count(": keep-alive") < 2:

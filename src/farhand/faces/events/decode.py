@@ -1,7 +1,8 @@
-"""Where a reader of the events wire stands."""
+"""Where a reader of the events wire stands, and what it wishes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from farhand.core.event import Position, parse_position
@@ -13,6 +14,14 @@ def decode_position(last_event_id: bytes | None, query: Mapping[str, str]) -> st
     if last_event_id:
         return last_event_id.decode("latin-1")
     return query.get("after")
+
+
+def decode_keep_alive(query: Mapping[str, str]) -> float:
+    """After how many seconds without news the reader wants a sign of life; what cannot be read is no wish."""
+    try:
+        return max(1.0, float(query["keepAlive"]))
+    except (KeyError, ValueError):
+        return math.inf
 
 
 def read_position(text: str, span: tuple[int, int]) -> Position | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from farhand.agent.farhand import Farhand
 from farhand.agent.feed import FeedReader
 from farhand.core.event import News, Position
 from farhand.core.principal import Owner
 from farhand.faces.base import Face, Request, Route
-from farhand.faces.events.decode import decode_position, read_position
+from farhand.faces.events.decode import decode_keep_alive, decode_position, read_position
 from farhand.faces.events.encode import call_in, encode_error, encode_gap, encode_news, encode_start
 from farhand.wire.address import query
 from farhand.wire.pull import Show
@@ -33,11 +35,13 @@ class _Endpoints:
         self._farhand = farhand
 
     async def events(self, request: Request) -> None:
-        sent = decode_position(request.header(b"last-event-id"), query(request.scope))
+        said = query(request.scope)
+        sent = decode_position(request.header(b"last-event-id"), said)
         span = await self._farhand.feed_span(request.owner)
         position, first = _begin(sent, span)
         with self._farhand.feed(request.owner, position.seq) as reader:
             source = _News(self._farhand, request.owner, reader, position.offset, first)
+            source.keep_alive = decode_keep_alive(said)
             await request.stream(source, headers=HEADERS)
 
 
@@ -57,6 +61,8 @@ class _News:
     """A feed as the body of a response."""
 
     ended = False
+    keep_alive = math.inf
+    """Sooner than the server's own, for a reader that wishes so."""
 
     def __init__(self, farhand: Farhand, owner: Owner, reader: FeedReader, skip: int, first: bytes) -> None:
         self._farhand = farhand
@@ -69,7 +75,7 @@ class _News:
         if self._first:
             first, self._first = self._first, b""
             return first
-        page = await self._reader.next(seconds)
+        page = await self._reader.next(min(seconds, self.keep_alive))
         return None if page is None else b"".join([await self._encoded(news) for news in page])
 
     def leave(self) -> None:
