@@ -16,13 +16,13 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-LATE_SEC = 45.0
+LATE_SEC = 60.0
 """Faults that follow each other can keep a run asleep for as long, and a starved machine for longer: there
 it is late by `OF_OTHERS`."""
 OF_OTHERS = 10
 """Times as long as nine in ten took."""
-OVERTAKEN = 100
-"""So many that were settled later and woken earlier say that the machine was not to blame."""
+OVERTAKEN = 0.2
+"""Of all wakes: when so many were settled later and woken earlier, the machine was not to blame."""
 
 
 class Told(StrEnum):
@@ -284,7 +284,7 @@ def _woken_late(history: History) -> Iterator[str]:
         if late.took <= max(LATE_SEC, OF_OTHERS * usual):
             continue
         passed = sum(each.settled_at > late.settled_at and each.asked_at < late.asked_at for each in found)
-        if passed >= OVERTAKEN:
+        if passed >= OVERTAKEN * len(found):
             yield f"woken late: {late.thread_id} after {late.took:.0f} s, when {passed} others had passed it"
 
 
