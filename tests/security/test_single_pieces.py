@@ -18,6 +18,7 @@ MAY_READ = {
     "auth/token_file.py": "a file of whoever runs the server",
     "auth/web_token.py": "tokens, by the library made for them; every fault of it is a no",
     "server/config_file.py": "the settings of whoever runs the server",
+    "server/settings.py": "the environment of whoever runs the server",
     "tools/check.py": "schemas that passed the gate, from their canonical form",
     "tools/gate.py": "the gate itself, from the canonical form of what the guarded reader read",
     "tools/declared.py": "what the program that uses farhand declares",
