@@ -3,7 +3,7 @@
 Without names, everything is measured, and how it grows is played; with names (`python -m bench p1 p3`) only
 those, and nothing is written. `scale` is how it grows; `scale-keep` also writes that down, from a commit
 alone: its costs, and the tables of docs/explanation/scale.md; `scale-kept` plays the kept ones.
-`profile` tells which functions a durable round trip goes through, `counts` how many functions and
+`profile` tells in which functions round trips and results spend their time, `counts` how many functions and
 instructions a trip runs; `publish` puts the kept results into the README, whatever the machine was like.
 """
 

@@ -1,14 +1,16 @@
-"""Processor time of one durable round trip by part: whose code it went to, with all that it called in C."""
+"""Processor time of one round trip, or of one result, by part and by function: whose code it went to."""
 
 from __future__ import annotations
 
 import pstats
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from bench import p04
 from bench.machine import cpu_of
-from bench.served import app, scratch
+from bench.served import Server, app, scratch
 from bench.table import Effort, us
 
 USERS = 64
@@ -30,8 +32,8 @@ OTHERS = "event loop and the rest"
 
 
 def measure(effort: Effort) -> list[tuple[str, float]]:
-    """Seconds for each part, the largest first."""
-    trip = _trip(effort)
+    """Seconds of a durable round trip for each part, with all that it called in C; the largest first."""
+    trip = _spent(DURABLE, effort)
     spent: dict[str, float] = {}
     for (file, _, _), share in _shares(trip.profile, with_c=True).items():
         spent[_part(file)] = spent.get(_part(file), 0.0) + share
@@ -39,20 +41,9 @@ def measure(effort: Effort) -> list[tuple[str, float]]:
     return sorted([*parts, ("store, writer's thread", trip.beside)], key=lambda part: -part[1])
 
 
-def profiled(effort: Effort, most: int = 25) -> str:
-    """The functions that a durable round trip spends most in itself, as a table."""
-    trip = _trip(effort)
-    own = sorted(_shares(trip.profile).items(), key=lambda item: -item[1])
-    head = (
-        f"A durable round trip: {us(trip.on_loop)} of processor time on the loop, {us(trip.beside)} beside it"
-        f" (the writer's thread). Of {len(own):,} functions on the loop the {most} largest, by their own:"
-    )
-    rows = [head, "", "| function | own time | of the loop |", "|---|---|---|"]
-    rows += [
-        f"| {_called(where)} | {us(share * trip.on_loop)} | {share:.1%} |" for where, share in own[:most]
-    ]
-    rest = sum(share for _, share in own[most:])
-    return "\n".join([*rows, f"| all others | {us(rest * trip.on_loop)} | {rest:.1%} |"])
+def profiled(effort: Effort, most: int = 12) -> str:
+    """The functions in which each way spends most by itself, as tables."""
+    return "\n\n".join(_table(way, _spent(way, effort), most) for way in (DURABLE, IN_MEMORY, RESULT))
 
 
 Where: TypeAlias = tuple[str, int, str]
@@ -60,26 +51,68 @@ Where: TypeAlias = tuple[str, int, str]
 
 
 @dataclass(frozen=True)
-class _Trip:
+class _Way:
+    """What is asked of a server, and of which one: it has a folder of its own."""
+
+    name: str
+    options: Callable[[Path, Effort], tuple[str, ...]]
+    load: Callable[[Server, Path, Effort], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Spent:
     on_loop: float
     beside: float
     profile: dict[Any, Any]
 
 
-def _trip(effort: Effort) -> _Trip:
+def _trips(server: Server, _: Path, effort: Effort) -> dict[str, Any]:
+    return server.load("trips", users=USERS, seconds=effort.seconds)
+
+
+def _results(server: Server, folder: Path, _: Effort) -> dict[str, Any]:
+    return server.load("posts", users=p04.USERS, ids=str(folder / "ids"))
+
+
+DURABLE = _Way(
+    "A durable round trip (P1, P2, P9)", lambda folder, _: (f"sqlite:///{folder}/trips.db",), _trips
+)
+IN_MEMORY = _Way("A round trip in memory (P3)", lambda folder, _: ("memory:",), _trips)
+RESULT = _Way(
+    "A result for a call that waits in memory (P4)",
+    lambda folder, effort: ("memory:", "--pending", str(effort.many(p04.CALLS)), str(folder / "ids")),
+    _results,
+)
+
+
+def _spent(way: _Way, effort: Effort) -> _Spent:
     """What it costs, and how it is divided: without the profile, which slows the loop's thread alone."""
     with scratch() as folder:
         file = folder / "profile"
-        with app("whole", f"sqlite:///{folder}/parts.db", "--profile", str(file)) as ours:
-            ours.load("trips", users=USERS, seconds=effort.seconds)
-        with app("whole", f"sqlite:///{folder}/plain.db") as ours:
-            before = cpu_of(ours.pid), cpu_of(ours.pid, thread=ours.pid)
-            each = ours.load("trips", users=USERS, seconds=effort.seconds)["each"]
-            whole = cpu_of(ours.pid) - before[0]
-            on_loop = cpu_of(ours.pid, thread=ours.pid) - before[1]
+        with app("whole", *way.options(folder, effort), "--profile", str(file)) as ours:
+            way.load(ours, folder, effort)
         # Any: the module does not say what its table holds
         table: dict[Any, Any] = pstats.Stats(str(file)).stats  # type: ignore[attr-defined]
-    return _Trip(each * on_loop / whole, each * (1 - on_loop / whole), table)
+    with scratch() as folder, app("whole", *way.options(folder, effort)) as ours:
+        before = cpu_of(ours.pid), cpu_of(ours.pid, thread=ours.pid)
+        each = way.load(ours, folder, effort)["each"]
+        whole = cpu_of(ours.pid) - before[0]
+        on_loop = cpu_of(ours.pid, thread=ours.pid) - before[1]
+    return _Spent(each * on_loop / whole, each * (1 - on_loop / whole), table)
+
+
+def _table(way: _Way, spent: _Spent, most: int) -> str:
+    own = sorted(_shares(spent.profile).items(), key=lambda item: -item[1])
+    head = (
+        f"{way.name}: {us(spent.on_loop)} of processor time on the loop, {us(spent.beside)} beside it. Of"
+        f" {len(own):,} functions on the loop the {most} largest, by their own:"
+    )
+    rows = [head, "", "| function | own time | of the loop |", "|---|---|---|"]
+    rows += [
+        f"| {_called(where)} | {us(share * spent.on_loop)} | {share:.1%} |" for where, share in own[:most]
+    ]
+    rest = sum(share for _, share in own[most:])
+    return "\n".join([*rows, f"| all others | {us(rest * spent.on_loop)} | {rest:.1%} |"])
 
 
 def _shares(profile: dict[Any, Any], *, with_c: bool = False) -> dict[Where, float]:

@@ -47,6 +47,16 @@ def test_the_readme_has_one_place_for_the_table_and_says_how_to_print_it_again()
 
 
 @requirement("speed:published")
+def test_whatever_the_readme_says_was_missed_has_its_reason_and_what_it_would_take() -> None:
+    table = (ROOT / "README.md").read_text().partition(kept.BEGIN)[2].partition(kept.END)[0]
+    missed = set(re.findall(r"^\| (P\d+) \|.*\| missed \|$", table, re.MULTILINE))
+    page = (ROOT / "docs" / "explanation" / "speed.md").read_text()
+    # number, reason, what it would take
+    told = set(re.findall(r"^\| (P\d+) \| [^|]+[^| ] \| [^|]+[^| ] \|$", page, re.MULTILINE))
+    assert missed <= told
+
+
+@requirement("speed:published")
 def test_what_was_measured_replaces_what_stood_there_and_nothing_else(home: Path) -> None:
     kept.publish([MISSED], QUIET)
     kept.publish([REACHED], QUIET)
