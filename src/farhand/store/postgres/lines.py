@@ -148,14 +148,20 @@ class Lines:
             raise StoreDown("The store is too busy to be read.", hint="Try again in a moment.") from error
 
     async def _get_line(self, until: float) -> tuple[Line, bool]:
-        """And whether it is new."""
+        """And whether it is new. With none of ours to wait for, the database is asked for a while: a
+        connection that was just closed has its place there for a moment longer."""
+        now = asyncio.get_running_loop().time
+        give_up_at = min(until, now() + FULL_SEC)
         while True:
             try:
                 return await self._find_line(until)
             except Full as error:
-                if not self._out:
+                if not self._out and now() >= give_up_at:
                     raise self._down(error) from error
-            await self._wait_for_line(until)
+            if self._out:
+                await self._wait_for_line(until)
+            else:
+                await asyncio.sleep(AGAIN_SEC)
 
     async def _find_line(self, until: float) -> tuple[Line, bool]:
         """`Full` if none is idle and there is no room for another."""

@@ -168,6 +168,25 @@ async def test_without_any_connection_of_ones_own_the_store_is_said_to_be_away(
     await readers.close()
 
 
+@requirement("postgres:full")
+async def test_readers_who_found_no_room_get_the_place_that_is_free_a_moment_later(
+    cluster: Cluster, beside: Line, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "FULL_SEC", lines.READ_SEC)
+    place = place_of(await _limited(cluster, beside, connections=1))
+    other = await connect(place)
+    readers = lines.Lines(place)
+    reading = asyncio.gather(*map(_is_readable, [readers] * 4))
+
+    async def was_full() -> bool:
+        return "no room for more connections" in caplog.text
+
+    await comes_true(was_full)
+    await other.close()
+    assert all(await reading)
+    await readers.close()
+
+
 async def _limited(cluster: Cluster, beside: Line, *, connections: int) -> str:
     """The address of an empty store for a user who may have so many connections."""
     address = cluster.address()
