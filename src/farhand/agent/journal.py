@@ -95,6 +95,11 @@ class RunLog:
         """Whether the journal has all that was said."""
         return not self._spoken and not self._pen.locked()
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether nobody else can have the run by now."""
+        return self._is_sure(self.run, self._loop.time())
+
     def seen(self, run: Run) -> None:
         """The run as it is now: others may have appended while it waited."""
         self.run = run

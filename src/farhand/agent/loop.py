@@ -157,6 +157,9 @@ async def _settle(work: Work, step: Step) -> Rest | None:
     """None when every call of the step has its outcome; else how the run waits for them."""
     kit, run, hold = work.kit, work.log.run, work.hold
     calls, message = step.calls, step.message
+    if step.opened_here and not hold.listens and not work.log.is_sure:
+        # a process that was stopped here for a while begins nothing that another has taken over meanwhile
+        calls = await _see(work, message.step)
     if not hold.listens and await execute(kit, calls, run, opened_here=step.opened_here):
         calls = await _see(work, message.step)
     is_over = not hold.listens and _have_all(calls, message)

@@ -33,7 +33,7 @@ from farhand.models.scripted import Ask, Say
 from farhand.models.scripted.model import Script
 from farhand.models.scripted.moment import Moment
 from farhand.models.scripted.step import Step
-from farhand.store.base import Commit
+from farhand.store.base import ClaimRun, Commit, Committed, InsertCall, Write
 from farhand.store.postgres import PostgresStore
 from farhand.tools.decorate import tool
 from tests.postgres import Cluster
@@ -321,3 +321,40 @@ async def _stall(stage: Stage) -> None:
 
     stage.farhand.worker._leases.renew = never  # type: ignore[method-assign]
     stage.farhand.worker.sweep = never  # type: ignore[method-assign,assignment]
+
+
+@requirement("workers:stopped-before-a-tool")
+async def test_a_worker_that_was_stopped_right_before_its_tool_does_not_begin_it_after_a_takeover(
+    hire: Hire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    @tool(idempotent=True)
+    def look_up(subject: str) -> str:
+        """Look something up.
+
+        Args:
+            subject: What.
+        """
+        begun.append(subject)
+        return "found"
+
+    one, other = await hire([Ask("look_up", {"subject": "x"}), "Thanks."], look_up), await hire(["never"])
+    commit, taken_over = one.store.commit, False
+
+    async def commit_and_lose(*writes: Write) -> Commit:
+        """As if the process had been stopped for longer than its lease when its calls were stored."""
+        nonlocal taken_over
+        done = await commit(*writes)
+        opened = [write.call.run_id for write in writes if isinstance(write, InsertCall)]
+        if opened and opened[0] is not None:
+            claim = await other.store.commit(ClaimRun(opened[0], 1e6, by_force=True))
+            taken_over = isinstance(claim, Committed)
+        return done
+
+    monkeypatch.setattr(one.store, "commit", commit_and_lose)
+    monkeypatch.setattr(one.farhand.worker, "_is_sure", lambda run, now: not taken_over)
+    await one.say("look it up")
+    await one.idle()
+    assert taken_over
+    assert begun == []
