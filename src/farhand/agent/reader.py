@@ -112,6 +112,9 @@ class Reader:
                     break
                 recheck, self._believes = self._believes or self._store.hub.recheck, 0.0
                 is_told = await self._watch.wait(min(seconds, recheck), hear)
+                if self._left:
+                    # what came after that is not for this reader: it would follow on what was lost
+                    break
                 if self._is_needed or not is_told:
                     # if nothing was heard, perhaps it was lost, so the record is asked
                     self._behind = self._behind or not is_told

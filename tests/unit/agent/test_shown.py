@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from farhand.agent import journal
 from farhand.agent.journal import RunLog
 from farhand.agent.reader import Reader
-from farhand.core.event import CallTaken, Entry, Event, RunFinished, RunStarted, TextAdded
+from farhand.core.event import (
+    CallTaken,
+    Entry,
+    Event,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+    StepStarted,
+    TextAdded,
+)
 from farhand.core.principal import LOCAL
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Thread
@@ -133,6 +142,22 @@ async def test_what_was_not_heard_is_read_from_the_record_and_not_shown_in_its_p
         entries = await reader.sleep or []
         assert text_in([entry.event for entry in entries]) == "one two "
         assert reader.shown.entries == []
+
+
+@requirement("stream:shown-at-once")
+async def test_nothing_follows_on_words_that_a_takeover_has_lost(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "is_shared", True)
+    async with _asleep(store, await _begun(store)) as reader:
+        store.hub.say("run_1", [Entry(2, TextAdded(0, "lost with its worker"), 0.0)])
+        store.hub.say("run_1", [Entry(2, RunResumed(taken_over=True), 0.0)])
+        # before its task is up
+        store.hub.say("run_1", [Entry(3, StepStarted(1), 0.0)])
+        assert await reader.sleep is None
+        assert reader.reading.cut
+        assert reader.shown.text == "lost with its worker"
+        assert [entry.seq for entry in reader.shown.entries] == [2]
 
 
 @requirement("stream:shown-at-once")
