@@ -112,9 +112,6 @@ class Reader:
                     break
                 recheck, self._believes = self._believes or self._store.hub.recheck, 0.0
                 is_told = await self._watch.wait(min(seconds, recheck), hear)
-                if self._left:
-                    # what came after that is not for this reader: it would follow on what was lost
-                    break
                 if self._is_needed or not is_told:
                     # if nothing was heard, perhaps it was lost, so the record is asked
                     self._behind = self._behind or not is_told
@@ -167,6 +164,9 @@ class Reader:
     def _new_in(self, news: list[object]) -> list[Entry]:
         """What of the news was not heard before."""
         fresh: list[Entry] = []
+        if self._left:
+            # cut while it slept: what comes now would seem to follow on words that were lost
+            return fresh
         self._whole = False
         for entries in news:
             assert isinstance(entries, list)
