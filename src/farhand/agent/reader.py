@@ -100,7 +100,8 @@ class Reader:
         With `show`, what is heard meanwhile goes there and wakes nobody; an empty list, too, as soon as that
         says False.
         """
-        hear = None if show is None else partial(self._pass_on, show)
+        # where others may take a run over, words can be lost that were heard, and a reader is up to judge it
+        hear = None if show is None or self._store.is_shared else partial(self._pass_on, show)
         while not self._left:
             if self._behind:
                 stored, is_all = await self._recorded()
@@ -170,12 +171,14 @@ class Reader:
         self._whole = False
         for entries in news:
             assert isinstance(entries, list)
-            fresh += self._fresh(entries)
-            if self._behind:
+            heard = self._fresh(entries)
+            fresh += heard
+            if self._store.is_shared:
+                # before the next ones are judged: they may say that these are lost
+                for entry in heard:
+                    self._ahead.hear(entry)
+            if self._behind or self._left:
                 break
-        if self._store.is_shared:
-            for entry in fresh:
-                self._ahead.hear(entry)
         if self._watch.lost:
             self._behind = True
         return joined(fresh) if len(news) > 1 else fresh
