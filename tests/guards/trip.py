@@ -131,15 +131,18 @@ def make_app(store: Store | str) -> App:
 class Trip:
     """A message, and the answer to the call that comes of it. `bodies` are the writes to the stream."""
 
-    def __init__(self, app: App, thread: str, *, answered_at: App | None = None) -> None:
+    def __init__(
+        self, app: App, thread: str, *, message_id: str = "m", answered_at: App | None = None
+    ) -> None:
         self.bodies: list[bytes] = []
         self._app = app
         self._other = answered_at or app
         self._thread = thread
+        self._message_id = f"{thread}-{message_id}"
         self._answer: asyncio.Task[None] | None = None
 
     async def run(self, text: str = "go", *, wait: str = "hold") -> bytes:
-        message = {"id": f"{self._thread}-m", "role": "user", "parts": [{"type": "text", "text": text}]}
+        message = {"id": self._message_id, "role": "user", "parts": [{"type": "text", "text": text}]}
         body = {"id": self._thread, "messages": [message], "wait": wait}
         await self._post(self._app, "/api/chat", body, self._hear)
         if self._answer is not None:

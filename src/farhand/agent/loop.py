@@ -75,6 +75,9 @@ async def run(work: Work) -> Rest | None:
 async def _step_left_open(work: Work) -> Step | None:
     """After a park or a crash: the step whose calls have no results in the thread yet."""
     kit, run = work.kit, work.log.run
+    if work.messages:
+        # the run began with its thread, and nothing was said since
+        return None
     work.messages = await kit.store.messages(run.owner, run.thread_id)
     message = open_step(work.messages, run.run_id)
     if message is None:

@@ -133,7 +133,8 @@ async def _begin(
     if isinstance(commit, Stale):
         return commit
     started = commit.runs[run.run_id]
-    worker.launch(started, hold_for=hold_for)
+    # what is said in a thread that begins with it is all that the model has to know
+    worker.launch(started, hold_for=hold_for, said=message if commit.begun else None)
     return Started(started)
 
 

@@ -230,10 +230,12 @@ class Stale(Struct, frozen=True, gc=False):
 
 
 class Committed(Struct, frozen=True, gc=False):
-    """`runs` has every run that was touched, as it is now; `at` is the store's time of the commit."""
+    """`runs` has every run that was touched, as it is now; `at` is the store's time of the commit. `begun`
+    says that a thread was inserted which was not there: what this commit said in it is all that it holds."""
 
     at: float
     runs: dict[str, Run] = {}
+    begun: bool = False
 
 
 Commit: TypeAlias = Committed | Stale

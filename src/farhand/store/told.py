@@ -23,6 +23,8 @@ class Told(Struct):
     """Runs that somebody held, and may still believe so."""
     clients: set[Owner] = field(default_factory=set)
     """Owners whose registrations changed."""
+    begun: bool = False
+    """Whether a thread was inserted that was not there before."""
 
     def forget_run(self, run_id: str) -> None:
         self.runs.pop(run_id, None)

@@ -78,7 +78,7 @@ def draft_commit(draft: Draft, told: Told, writes: tuple[Write, ...]) -> Commit:
         draft.take_back()
         raise
     draft.keep()
-    return Committed(told.at, told.runs)
+    return Committed(told.at, told.runs, told.begun)
 
 
 def draft_write(draft: Draft, told: Told, write: Write) -> Why | None:

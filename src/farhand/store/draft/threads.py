@@ -14,11 +14,12 @@ from farhand.store.draft.records import encode, encode_with
 from farhand.store.told import Told
 
 
-def insert_thread(draft: Draft, _: Told, write: InsertThread) -> Why | None:
+def insert_thread(draft: Draft, told: Told, write: InsertThread) -> Why | None:
     """Has no guard."""
     key = (write.thread.owner, write.thread.thread_id)
     known = draft.threads[key]
     if known is None:
+        told.begun = True
         row = ThreadRow(next(draft.thread_numbers), write.thread, {}, encode(write.thread))
     else:
         row = _with_thread(known, replace(known.thread, updated_at=write.thread.updated_at))

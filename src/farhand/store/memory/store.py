@@ -78,7 +78,7 @@ class MemoryStore(Unshared):
                 return Stale(write, why)
         self._runs.keep(told)
         tell_commit(self.hub, told)
-        return Committed(told.at, told.runs)
+        return Committed(told.at, told.runs, told.begun)
 
     def _tell(self, write: Tell, told: Saying) -> Why | None:
         told.news += [(write.owner, event, write.thread_id, None) for event in write.events]

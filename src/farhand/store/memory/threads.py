@@ -40,9 +40,11 @@ class Threads:
         self._undo.drop(self._threads, key)
         self._undo.drop(self._messages, key)
 
-    def insert(self, write: InsertThread, _: Told) -> Why | None:
+    def insert(self, write: InsertThread, told: Told) -> Why | None:
         key = (write.thread.owner, write.thread.thread_id)
         known = self._threads.get(key)
+        if known is None:
+            told.begun = True
         thread = replace(known, updated_at=write.thread.updated_at) if known else write.thread
         self._undo.set(self._threads, key, thread)
         return None

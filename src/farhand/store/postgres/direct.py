@@ -51,7 +51,7 @@ async def commit_directly(
         if why is not None:
             return Stale(write, why), told, transaction
     await flush(line, draft)
-    return Committed(told.at, told.runs), told, transaction
+    return Committed(told.at, told.runs, told.begun), told, transaction
 
 
 async def _write(line: Line, draft: Draft, told: Told, write: Direct) -> Why | None:

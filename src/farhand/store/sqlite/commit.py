@@ -47,7 +47,7 @@ def _commit_directly(draft: SqliteDraft, told: Told, writes: tuple[Write, ...]) 
         _undo_direct(draft)
         return stale
     draft.db.execute("RELEASE direct")
-    return Committed(told.at, told.runs)
+    return Committed(told.at, told.runs, told.begun)
 
 
 def _undo_direct(draft: SqliteDraft) -> None:

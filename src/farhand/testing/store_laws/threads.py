@@ -19,7 +19,15 @@ from farhand.core.thread import (
     Text,
     UserMessage,
 )
-from farhand.store.base import AllowTool, Committed, DeleteThread, InsertMessage, InsertThread, RenameThread
+from farhand.store.base import (
+    AllowTool,
+    Committed,
+    CutThread,
+    DeleteThread,
+    InsertMessage,
+    InsertThread,
+    RenameThread,
+)
 from farhand.testing.store_laws.given import ANN, BOB, Laws, user_message
 
 EVERY_MESSAGE: tuple[Message, ...] = (
@@ -57,6 +65,17 @@ class ThreadLaws(Laws):
             given.clock.advance(5)
             await given.write(InsertThread(replace(given.new_thread("t1"), title="Second")))
             assert await given.store.get_thread(ANN, "t1") == replace(first, updated_at=given.clock.now())
+
+    async def test_a_commit_says_whether_its_thread_began_with_it(self) -> None:
+        async with self.given() as given:
+            first, again, *rest = await asyncio.gather(
+                *(given.write(InsertThread(given.new_thread(name))) for name in ("t1", "t1", "t2"))
+            )
+            assert (first.begun, again.begun, rest[0].begun) == (True, False, True)
+            cut = CutThread(ANN, "t1", "m1")
+            await given.write(InsertMessage(ANN, "t1", user_message("m1", "hello")))
+            assert not (await given.write(InsertThread(given.new_thread("t1")), cut)).begun
+            assert not (await given.write(InsertMessage(ANN, "t1", user_message("m2", "hello")))).begun
 
     async def test_the_same_name_of_another_owner_is_another_thread(self) -> None:
         async with self.given() as given:
