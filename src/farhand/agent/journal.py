@@ -74,8 +74,7 @@ class RunLog:
         self.run = run
         self._store = store
         self._group = group
-        # kept, since asking for it is a call to the system
-        self._loop = asyncio.get_running_loop()
+        self._loop = store.hub.loop
         self._spoken: list[_Said] = []
         self._told = 0
         """How many of them readers have been told, all but the last of these wholly."""

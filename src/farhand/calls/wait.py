@@ -6,7 +6,6 @@ most one re-check. Whoever waits is a record: no task, no coroutine and no timer
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 from farhand.core.call import Call, Phase
@@ -52,8 +51,7 @@ class Wait:
         self.run: Run | None = None
         """As it was when something was told of it last."""
         self._store = store
-        # kept, since asking for it is a call to the system
-        self._loop = asyncio.get_running_loop()
+        self._loop = store.hub.loop
         self._calls: list[Call] = []
         self._look_at = self._nap = 0.0
         self._topic = ""

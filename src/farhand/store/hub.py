@@ -115,8 +115,7 @@ class Watch:
         """Where its alarm is set, for this sleep or an earlier one."""
 
     def __enter__(self) -> Self:
-        # kept, since asking for it is a call to the system
-        self._loop = asyncio.get_running_loop()
+        self._loop = self._hub.loop
         for topic in self._topics:
             self._hub.add(topic, self)
         return self
@@ -234,6 +233,15 @@ class Hub:
         self.alarms = Alarms()
         self._watches: dict[str, tuple[Listener, ...]] = {}
         self.elsewhere = Elsewhere()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The one that runs now, where everybody is told: kept, since asking for it is a call to the system.
+        A store may be used in one after the other."""
+        if self._loop is None or not self._loop.is_running():
+            self._loop = asyncio.get_running_loop()
+        return self._loop
 
     def watch(self, *topics: str, limit: int = 256) -> Watch:
         return Watch(self, topics, limit)

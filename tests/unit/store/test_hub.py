@@ -193,3 +193,19 @@ async def test_what_is_said_is_told_to_listeners_of_any_kind() -> None:
     hub.add("a", bare)
     hub.say("a", 1)
     assert bare.told == [1]
+
+
+def test_a_hub_is_used_in_one_loop_after_the_other_also_if_the_first_is_not_closed() -> None:
+    hub = Hub()
+
+    async def hears() -> object:
+        with hub.watch("run_1") as watch:
+            sleep = watch.wait(60)
+            hub.tell("run_1", "news")
+            assert await sleep
+            return hub.loop
+
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        assert first.run(hears()) is first.get_loop()
+        assert second.run(hears()) is second.get_loop()
+        assert first.run(hears()) is first.get_loop()
