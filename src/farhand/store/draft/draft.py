@@ -133,7 +133,11 @@ class Draft:
     def flushed(self) -> None:
         """All of it is in the transaction."""
         for table in self._tables:
-            table.flushed()
+            # most are empty, so they are looked at and not called
+            if table.changed:
+                table.changed.clear()
+            if len(table) > table.remember:
+                table.shrink()
         self._clear_lists()
 
     def forget(self) -> None:

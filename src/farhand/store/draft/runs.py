@@ -88,9 +88,11 @@ def _append(draft: Draft, told: Told, row: RunRow, events: tuple[Event, ...]) ->
     """To the journal; and the owner's feed points at those entries that are worth telling."""
     run, run_no, at = row.run, row.run_no, told.at
     first = run.last_seq + 1
-    draft.events.append((run_no, first, at, [encode(event) for event in events]))
+    bodies: list[bytes] = []
+    draft.events.append((run_no, first, at, bodies))
     added = told.entries.setdefault(run.run_id, [])
     for seq, event in enumerate(events, first):
+        bodies.append(encode(event))
         added.append(Entry(seq, event, at))
         if type(event) in _TOLD:
             draft.mentions.append(Mention(run.owner, at, run_no, seq))

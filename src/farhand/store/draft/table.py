@@ -10,9 +10,9 @@ K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 # Any: the tables have nothing in common but that their rows are put back
-Undo: TypeAlias = list[tuple["Table[Any, Any]", Any, Any, bool]]
-"""What the commit under way has changed, oldest first: the table, the key, the row that was there, and
-whether it was that of the database."""
+Undo: TypeAlias = list[tuple["Table[Any, Any]", Any, Any, Any]]
+"""What the commit under way has changed, oldest first: the table, the key, the row that was there, and what
+was noted of its change."""
 
 
 class Table(dict[K, R | None]):
@@ -26,9 +26,9 @@ class Table(dict[K, R | None]):
         super().__init__()
         self._undo = undo
         self._find = find
-        self._remember = remember
-        self._stored: dict[K, R | None] = {}
-        """Of every key that was changed: the row that the database has."""
+        self.remember = remember
+        self.changed: dict[K, tuple[R | None, R]] = {}
+        """Of every key that was changed: the row that the database has, and the row as it shall be."""
 
     def __missing__(self, key: K) -> R | None:
         if self._find is None:
@@ -38,16 +38,16 @@ class Table(dict[K, R | None]):
 
     def put(self, key: K, row: R) -> None:
         """For a key that was looked up or is new: that is how an insert is told from an update."""
-        old = self.get(key)
-        is_first = key not in self._stored
-        if is_first:
-            self._stored[key] = old
-        self._undo.append((self, key, old, is_first))
+        old, change = self.get(key), self.changed.get(key)
+        self.changed[key] = (old if change is None else change[0], row)
+        self._undo.append((self, key, old, change))
         self[key] = row
 
-    def restore(self, key: K, old: R | None, *, is_stored: bool) -> None:
-        if is_stored:
-            del self._stored[key]
+    def restore(self, key: K, old: R | None, change: tuple[R | None, R] | None) -> None:
+        if change is None:
+            del self.changed[key]
+        else:
+            self.changed[key] = change
         if old is None:
             # one that was never looked for may be there after all
             del self[key]
@@ -56,31 +56,27 @@ class Table(dict[K, R | None]):
 
     def is_new(self, key: K) -> bool:
         """Whether the row is there with this transaction alone."""
-        return key in self._stored and self._stored[key] is None
+        change = self.changed.get(key)
+        return change is not None and change[0] is None
 
     def added(self) -> list[tuple[K, R]]:
-        rows = [(key, self[key]) for key, old in self._stored.items() if old is None]
-        return [(key, row) for key, row in rows if row is not None]
+        return [(key, row) for key, (old, row) in self.changed.items() if old is None]
 
     def updated(self) -> list[tuple[R, R]]:
         """As it is stored, and as it shall be."""
-        rows = [(old, self[key]) for key, old in self._stored.items() if old is not None]
-        return [(old, row) for old, row in rows if row is not None]
+        return [(old, row) for old, row in self.changed.values() if old is not None]
 
-    def flushed(self) -> None:
-        """What was changed is in the database."""
-        self._stored.clear()
-        if len(self) > self._remember:
-            # the older half goes; a row that is needed again is read again
-            for key in list(islice(self, len(self) - self._remember // 2)):
-                del self[key]
+    def shrink(self) -> None:
+        """The older half goes; a row that is needed again is read again."""
+        for key in list(islice(self, len(self) - self.remember // 2)):
+            del self[key]
 
     def forget(self) -> None:
-        self._stored.clear()
+        self.changed.clear()
         self.clear()
 
 
 def take_back(undo: Undo) -> None:
-    for table, key, old, is_stored in reversed(undo):
-        table.restore(key, old, is_stored=is_stored)
+    for table, key, old, change in reversed(undo):
+        table.restore(key, old, change)
     undo.clear()

@@ -50,14 +50,12 @@ class SqliteDraft(Draft):
         self.run_numbers = count(_highest(db, "SELECT max(run_no) FROM runs") + 1)
         self.call_numbers = count(_highest(db, "SELECT max(call_no) FROM calls") + 1)
 
-    def feed_end(self, owner: Owner) -> int:
-        last = self.feed_ends.get(owner)
-        if last is None:
-            (last,) = self.db.execute(
-                "SELECT coalesce(max(feed_no), 0) FROM feed WHERE tenant = ? AND subject = ?",
-                (owner.tenant, owner.subject),
-            ).fetchone()
-        return last
+    def find_feed_end(self, owner: Owner) -> int:
+        last: tuple[int] = self.db.execute(
+            "SELECT coalesce(max(feed_no), 0) FROM feed WHERE tenant = ? AND subject = ?",
+            (owner.tenant, owner.subject),
+        ).fetchone()
+        return last[0]
 
     def flushed(self) -> None:
         super().flushed()

@@ -25,43 +25,68 @@ NULL = ""
 
 
 def flush(draft: SqliteDraft) -> None:
-    _flush_threads(draft.db, draft)
-    _flush_runs(draft.db, draft)
-    _flush_calls(draft.db, draft)
-    _flush_events(draft.db, draft)
+    """With few users a transaction is one commit, so what it has nothing of must cost nothing."""
+    db = draft.db
+    if draft.threads.changed:
+        _flush_threads(db, draft)
+    if draft.said:
+        said = [(thread_no, message_id, bytearray(body)) for thread_no, message_id, body in draft.said]
+        db.executemany(sql.INSERT_MESSAGE, said)
+    if draft.runs.changed:
+        _flush_runs(db, draft)
+    if draft.opened:
+        _flush_opened(db, draft)
+    if draft.moved:
+        _flush_moved(db, draft)
+    if draft.events:
+        _flush_events(db, draft)
+    if draft.mentions:
+        _flush_feed(db, draft)
     draft.flushed()
 
 
 def _flush_threads(db: sqlite3.Connection, draft: SqliteDraft) -> None:
-    updated = [(row.thread.updated_at, row.body, row.thread_no) for _, row in draft.threads.updated()]
-    _many(db, sql.UPDATE_THREAD, updated)
-    added = [
-        (row.thread_no, owner.tenant, owner.subject, thread_id, row.thread.updated_at, row.body)
-        for (owner, thread_id), row in draft.threads.added()
-    ]
-    _many(db, sql.INSERT_THREAD, added)
-    said = [(thread_no, message_id, bytearray(body)) for thread_no, message_id, body in draft.said]
-    _many(db, sql.INSERT_MESSAGE, said)
+    added: list[Sequence[Value]] = []
+    updated: list[Sequence[Value]] = []
+    for (owner, thread_id), (old, row) in draft.threads.changed.items():
+        changing = (row.thread.updated_at, bytearray(row.body), row.thread_no)
+        if old is None:
+            added.append((*changing, owner.tenant, owner.subject, thread_id))
+        else:
+            updated.append(changing)
+    if updated:
+        db.executemany(sql.UPDATE_THREAD, updated)
+    if added:
+        db.executemany(sql.INSERT_THREAD, added)
 
 
 def _flush_runs(db: sqlite3.Connection, draft: SqliteDraft) -> None:
-    # updates first: a thread's old run must have ended before the new one is there
+    added: list[Sequence[Value]] = []
     counted: list[Sequence[Value]] = []
     watched: list[Sequence[Value]] = []
-    for old, row in draft.runs.updated():
-        if not _is_recounted(old.run, row.run):
-            continue
-        if (seen := _watched(row.run)) == _watched(old.run):
-            counted.append((*_counted(row.run), row.run_no))
-        else:
-            watched.append((*_counted(row.run), *seen, row.run_no))
-    _many(db, sql.UPDATE_RUN, counted)
-    _many(db, sql.UPDATE_RUN_WATCHED, watched)
-    _many(db, sql.INSERT_RUN, [_whole_run(draft, row) for _, row in draft.runs.added()])
+    for old, row in draft.runs.changed.values():
+        run = row.run
+        if old is None:
+            added.append(_whole_run(draft, row))
+        elif _is_seen_anew(old.run, run):
+            watched.append((*_counted(run), *_watched(run), row.run_no))
+        elif _is_recounted(old.run, run):
+            counted.append((*_counted(run), row.run_no))
+    if counted:
+        db.executemany(sql.UPDATE_RUN, counted)
+    if watched:
+        db.executemany(sql.UPDATE_RUN_WATCHED, watched)
+    if added:
+        db.executemany(sql.INSERT_RUN, added)
 
 
-def _flush_calls(db: sqlite3.Connection, draft: SqliteDraft) -> None:
-    _many(db, sql.INSERT_CALL, [_whole_call(*each) for each in draft.opened])
+def _flush_opened(db: sqlite3.Connection, draft: SqliteDraft) -> None:
+    db.executemany(sql.INSERT_CALL, [_whole_call(*each) for each in draft.opened])
+    if draft.tools.changed:
+        db.executemany(sql.INSERT_TOOL, draft.tools.added())
+
+
+def _flush_moved(db: sqlite3.Connection, draft: SqliteDraft) -> None:
     stayed: dict[int, Sequence[Value]] = {}
     moved: dict[int, Sequence[Value]] = {}
     for old, row, call, body in draft.moved:
@@ -70,9 +95,10 @@ def _flush_calls(db: sqlite3.Connection, draft: SqliteDraft) -> None:
             stayed[row.call_no] = (row.version, bytearray(body), row.call_no)
         else:
             moved[row.call_no] = _moved(row, call, body)
-    _many(db, sql.UPDATE_CALL, list(stayed.values()))
-    _many(db, sql.MOVE_CALL, list(moved.values()))
-    _many(db, sql.INSERT_TOOL, draft.tools.added())
+    if stayed:
+        db.executemany(sql.UPDATE_CALL, stayed.values())
+    if moved:
+        db.executemany(sql.MOVE_CALL, moved.values())
 
 
 def _flush_events(db: sqlite3.Connection, draft: SqliteDraft) -> None:
@@ -80,19 +106,25 @@ def _flush_events(db: sqlite3.Connection, draft: SqliteDraft) -> None:
         ((run_no << sql.PLACE_BITS) + first + len(bodies) - 1, at, bytearray(b"[%b]" % b",".join(bodies)))
         for run_no, first, at, bodies in draft.events
     ]
-    _many(db, sql.INSERT_EVENTS, said)
+    db.executemany(sql.INSERT_EVENTS, said)
+
+
+def _flush_feed(db: sqlite3.Connection, draft: SqliteDraft) -> None:
     pointers: list[Sequence[Value]] = []
     news: list[Sequence[Value]] = []
     ends = draft.feed_ends
     for each in draft.mentions:
         owner = each.owner
-        ends[owner] = no = draft.feed_end(owner) + 1
+        end = ends.get(owner)
+        ends[owner] = no = (draft.find_feed_end(owner) if end is None else end) + 1
         if each.run_no is not None:
             pointers.append((owner.tenant, owner.subject, no, each.at, each.run_no, each.seq))
         else:
             news.append((owner.tenant, owner.subject, no, each.at, each.thread_id, each.body))
-    _many(db, sql.INSERT_POINTER, pointers)
-    _many(db, sql.INSERT_NEWS, news)
+    if pointers:
+        db.executemany(sql.INSERT_POINTER, pointers)
+    if news:
+        db.executemany(sql.INSERT_NEWS, news)
 
 
 def _is_recounted(old: Run, run: Run) -> bool:
@@ -101,9 +133,18 @@ def _is_recounted(old: Run, run: Run) -> bool:
         run.state is not old.state
         or run.blockers != old.blockers
         or run.step != old.step
-        or run.lease_until != old.lease_until
         or run.fence != old.fence
+    )
+
+
+def _is_seen_anew(old: Run, run: Run) -> bool:
+    """Whether an index may have to hear of it."""
+    return (
+        run.ended_at != old.ended_at
+        or run.lease_until != old.lease_until
+        or run.error != old.error
         or run.parked != old.parked
+        or (run.parked and run.blockers != old.blockers)
     )
 
 
@@ -147,8 +188,3 @@ def _whole_call(row: CallRow, call: Call, body: bytes) -> tuple[Value, ...]:
         call.client_id or NULL,
         NULL if call.request is None else call.request.request_id or NULL,
     )
-
-
-def _many(db: sqlite3.Connection, statement: str, rows: Sequence[Sequence[Value]]) -> None:
-    if rows:
-        db.executemany(statement, rows)

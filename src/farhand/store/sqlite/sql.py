@@ -119,7 +119,7 @@ TOOL = "SELECT body FROM tools WHERE version = ?"
 UPDATE_THREAD = "UPDATE threads SET updated_at = ?, body = ? WHERE thread_no = ?"
 
 INSERT_THREAD = """
-    INSERT INTO threads (thread_no, tenant, subject, thread_id, updated_at, body) VALUES (?, ?, ?, ?, ?, ?)
+    INSERT INTO threads (updated_at, body, thread_no, tenant, subject, thread_id) VALUES (?, ?, ?, ?, ?, ?)
 """
 
 INSERT_MESSAGE = "INSERT INTO messages (thread_no, message_id, body) VALUES (?, ?, ?)"

@@ -16,7 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import TypeAlias
 
 import msgspec
@@ -128,12 +128,12 @@ class Writer:
         """Waits for one and takes all the others that are there; and whether they are the last."""
         orders: list[Order] = []
         ordered = self._queue.get()
-        with suppress(Empty):
-            while ordered is not None:
-                orders += ordered
-                if len(orders) >= AT_MOST:
-                    break
-                ordered = self._queue.get_nowait()
+        while ordered is not None:
+            orders += ordered
+            # nobody else takes from it, so what it is seen to have is there
+            if len(orders) >= AT_MOST or self._queue.empty():
+                break
+            ordered = self._queue.get()
         return orders, ordered is None
 
     def _transact(self, orders: list[Order]) -> None:
@@ -197,9 +197,11 @@ class Writer:
         self._draft.careful = False
 
     def _on_loop(self, function: Callable[..., None], *arguments: object) -> None:
-        # the loop is gone when a program ends without closing the store: nobody is left to tell
-        with suppress(RuntimeError):
+        try:
             self._loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            # a program ended without closing the store
+            log.debug("the loop is gone: nobody is left to tell")
 
     def _answer(self, orders: list[Order]) -> None:
         """On the loop, in the order of the commits. Whoever is answered goes on in the loop's next turn, and
