@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -151,10 +151,18 @@ class Trip:
 
     async def _hear(self, message: Message) -> None:
         if message["type"] == "http.response.body":
-            self.bodies.append(message.get("body", b""))
+            self._take(message.get("body", b""))
+
+    def _attend(self, left: Left) -> Callable[[bytes], bool]:
+        """As the server of `farhand run`: this reader never leaves, and takes what is written."""
+        return self._take
+
+    def _take(self, body: bytes) -> bool:
+        self.bodies.append(body)
         found = CALL.search(b"".join(self.bodies))
         if found is not None and self._answer is None:
             self._answer = asyncio.create_task(self._settle(found[1].decode()))
+        return True
 
     async def _settle(self, call_id: str) -> None:
         async def hear(message: Message) -> None:
@@ -173,11 +181,8 @@ class Trip:
             await asyncio.get_running_loop().create_future()
             raise AssertionError("nobody leaves")
 
-        await app(_scope(path, len(data)), receive, hear)
-
-
-def _leave_never(left: Left) -> None:
-    """As the server of `farhand run` tells of a reader that left: this one stays."""
+        extensions = {EXTENSION: self._attend}
+        await app({**_scope(path, len(data)), "extensions": extensions}, receive, hear)
 
 
 def _scope(path: str, length: int) -> Scope:
@@ -192,5 +197,4 @@ def _scope(path: str, length: int) -> Scope:
         "headers": [*headers, (b"content-length", b"%d" % length)],
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 80),
-        "extensions": {EXTENSION: _leave_never},
     }

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import unquote
 
+import httptools
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from farhand.cli.lean import Pipeline, Signal
-from farhand.wire.line import EXTENSION, Left
+from farhand.cli.response import Response
+from farhand.wire.line import EXTENSION, Left, Write
 
 HEAD_BYTES = 64 * 1024
 HEAD_WITHIN_SEC = 10.0
@@ -27,7 +31,7 @@ _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0
 
 class Connection(HttpToolsProtocol):
     # beside the names of the server below: a dictionary of more than thirty shares them with no other
-    __slots__ = ("_extensions", "_in_head", "_is_lost", "_left", "_piece", "_seen", "_timer")
+    __slots__ = ("_answering", "_extensions", "_in_head", "_is_lost", "_left", "_piece", "_seen", "_timer")
 
     def __init__(
         self,
@@ -44,6 +48,8 @@ class Connection(HttpToolsProtocol):
         self._piece = 0
         self._seen = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._answering: Response
+        """What is being sent: requests that came too early have theirs already."""
         self._left: Left | None = None
         self._is_lost = False
         self._extensions: dict[str, object] = {EXTENSION: self._when_left}
@@ -92,21 +98,65 @@ class Connection(HttpToolsProtocol):
         self._stop_waiting()
         if self._seen > HEAD_BYTES:
             self._check_size()
-        before: RequestResponseCycle | None = self.cycle
-        super().on_headers_complete()
-        if self.cycle is not before:
-            # nobody waits for it yet: its task begins in the next turn of the loop
-            self.cycle.message_event = Signal()  # type: ignore[assignment]
+        self.scope["method"] = self.parser.get_method().decode("ascii")
+        self.scope["http_version"] = version = self.parser.get_http_version()
+        if self.parser.should_upgrade() and self._should_upgrade():
+            return
+        self._read_address()
+        is_idle = self._is_idle()
+        self.cycle = self._response(may_stay=version != "1.0" and self.parser.should_keep_alive())
+        app = self.app if self._has_room() else service_unavailable
+        if is_idle:
+            self._start_asgi_task(self.cycle, app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, app))
 
     def on_response_complete(self) -> None:
         self._left = None
         super().on_response_complete()
 
-    def _when_left(self, left: Left) -> None:
-        """`left` is called if the peer leaves before it has its answer."""
+    # the type is the server's own
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        assert isinstance(cycle, Response), "no other is made here"
+        self._answering = cycle
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+
+    def _when_left(self, left: Left) -> Write:
+        """`left` is called if the peer leaves before it has its answer. Gives what writes more of that."""
         self._left = left
         if self._is_lost:
             left()
+        return self._answering.write
+
+    def _read_address(self) -> None:
+        address = httptools.parse_url(self.url)
+        path = address.path.decode("ascii")
+        self.scope["path"] = self.root_path + (unquote(path) if "%" in path else path)
+        self.scope["raw_path"] = self.root_path.encode("ascii") + address.path
+        self.scope["query_string"] = address.query or b""
+
+    def _response(self, *, may_stay: bool) -> Response:
+        return Response(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            # an event by its type
+            message_event=Signal(),  # type: ignore[arg-type]
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=may_stay,
+            on_response=self.on_response_complete,
+        )
+
+    def _has_room(self) -> bool:
+        most = self.limit_concurrency
+        return most is None or (len(self.connections) < most and len(self.tasks) < most)
 
     def _check_size(self) -> None:
         """What was seen may be a small head with a body before or behind it."""

@@ -11,24 +11,27 @@ from typing import TypeAlias
 
 from starlette.types import Message, Receive, Scope, Send
 
-EXTENSION = "farhand.left"
-"""A function that takes another, to call it when the peer has left. Its server writes a head at once, and can
-be sent to from any callback of its loop."""
+EXTENSION = "farhand.peer"
+"""A function that takes another, to call it when the peer has left, and gives one that writes to it. Its
+server writes the head of a stream at once, and can be sent to from any callback of its loop."""
 
 Left: TypeAlias = Callable[[], None]
+Write: TypeAlias = Callable[[bytes], bool]
+"""Writes a piece of a body that has begun and stays open; False if it has to be sent as a message instead."""
 
 
 class Line:
-    __slots__ = ("_left", "_send", "_tells", "has_answered", "is_over", "receive")
+    __slots__ = ("_left", "_send", "_tells", "has_answered", "is_over", "receive", "write")
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.receive = receive
         self.has_answered = False
         """Whether the response has begun."""
         self.is_over = False
+        self.write: Write = _only_messages
         self._send = send
         extensions = scope.get("extensions")
-        self._tells: Callable[[Left], None] | None = extensions.get(EXTENSION) if extensions else None
+        self._tells: Callable[[Left], Write] | None = extensions.get(EXTENSION) if extensions else None
         self._left: Left | None = None
 
     @property
@@ -46,7 +49,7 @@ class Line:
         if self.is_over:
             left()
         elif self._tells is not None:
-            self._tells(self._end)
+            self.write = self._tells(self._end)
 
     async def listen(self) -> None:
         """Until the peer has left."""
@@ -62,3 +65,8 @@ class Line:
         self.is_over = True
         if self._left is not None:
             self._left()
+
+
+def _only_messages(piece: bytes) -> bool:
+    """Whatever is sent to most servers is a message."""
+    return False

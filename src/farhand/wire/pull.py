@@ -128,7 +128,9 @@ class _Body:
             # what a server does after a response belongs to that, and not to whoever says the last word
             self._kept = frames
             return False
-        self._pass_on(frames)
+        if self._lost is None and self._line.write(frames):
+            return True
+        self._send({"type": "http.response.body", "body": frames, "more_body": True})
         return self._sending is None and self._lost is None
 
     def _pass_on(self, frames: bytes | None) -> None:

@@ -31,7 +31,8 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         line = Line(scope, receive, send)
         self.lines.append(line)
-        self.ends.put_nowait(await send_frames(line, self._sources.pop(0), headers=HEADERS))
+        source = self._sources.pop(0)
+        self.ends.put_nowait(await send_frames(line, source, headers=HEADERS, stall_after=0.1))
 
 
 @asynccontextmanager
@@ -75,3 +76,32 @@ async def test_an_answer_that_has_ended_is_not_told_of_what_becomes_of_its_conne
         assert await app.ends.get() is End.LEFT
     assert not first.was_left
     assert second.was_left
+
+
+@requirement("stream:shown-at-once")
+async def test_what_is_shown_crosses_the_wire_without_a_task() -> None:
+    source = Frames()
+    source.last = b"end"
+    app = App(source)
+    async with connected(app) as (reader, writer):
+        writer.write(ASK)
+        await reader.readuntil(b"\r\n\r\n")
+        source.show(b"word")
+        assert await reader.readexactly(9) == b"4\r\nword\r\n"
+        assert len(source.asked) == 1
+        source.show(b"end")
+        assert await reader.readuntil(b"0\r\n\r\n") == b"3\r\nend\r\n0\r\n\r\n"
+        assert await app.ends.get() is End.FINISHED
+
+
+@requirement("stream:slow-reader")
+async def test_a_reader_that_takes_nothing_of_what_is_shown_is_given_up() -> None:
+    source = Frames()
+    app = App(source)
+    async with connected(app) as (reader, writer):
+        writer.write(ASK)
+        await reader.readuntil(b"\r\n\r\n")
+        # more than the buffers of both ends can hold
+        while source.may_show:
+            source.show(b"x" * 1_000_000)
+        assert await app.ends.get() is End.STALLED

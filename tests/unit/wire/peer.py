@@ -76,6 +76,10 @@ class Frames:
         self.ended = self.ended or (item is not None and item == self.last)
         return item
 
+    @property
+    def may_show(self) -> bool:
+        return self._show is not None
+
     def show(self, frames: bytes) -> None:
         assert self._show is not None, "somebody waits who may be shown something"
         self.ended = frames == self.last

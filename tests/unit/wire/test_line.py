@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from starlette.types import Message, Scope
 
-from farhand.wire.line import EXTENSION, Left, Line
+from farhand.wire.line import EXTENSION, Left, Line, Write
 from tests.requirement import requirement
 from tests.unit.wire.peer import Peer
 
@@ -47,11 +47,26 @@ async def test_whoever_listens_hears_that_the_peer_left_and_nothing_before() -> 
 @pytest.mark.parametrize("extensions", [None, {}, {"http.response.debug": {}}])
 async def test_only_a_server_with_the_extension_tells(extensions: dict[str, object] | None) -> None:
     told: list[Left] = []
-    assert not line(Peer(), {"extensions": extensions}).is_told
-    knowing = line(Peer(), {"extensions": {EXTENSION: told.append}})
-    assert knowing.is_told
+    written: list[bytes] = []
+
+    def write(piece: bytes) -> bool:
+        written.append(piece)
+        return True
+
+    def attend(left: Left) -> Write:
+        told.append(left)
+        return write
+
     left = asyncio.Event()
+    other = line(Peer(), {"extensions": extensions})
+    other.when_over(left.set)
+    assert not other.is_told
+    assert not other.write(b"a")
+    knowing = line(Peer(), {"extensions": {EXTENSION: attend}})
+    assert knowing.is_told
     knowing.when_over(left.set)
+    assert knowing.write(b"b")
+    assert written == [b"b"]
     told[0]()
     assert left.is_set()
 

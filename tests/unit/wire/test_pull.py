@@ -11,7 +11,7 @@ from starlette.types import Message, Send
 
 from farhand.errors import StoreDown
 from farhand.wire.http import SECURITY
-from farhand.wire.line import EXTENSION, Left, Line
+from farhand.wire.line import EXTENSION, Left, Line, Write
 from farhand.wire.pull import End, send_frames
 from farhand.wire.sse import KEEP_ALIVE
 from tests.requirement import requirement
@@ -30,8 +30,12 @@ def line_to(peer: Peer) -> Line:
 
 
 def own_line_to(peer: Peer, send: Send | None = None) -> Line:
-    """As the server of `farhand run` offers it."""
-    return Line({"extensions": {EXTENSION: lambda left: None}}, peer.receive, send or peer.send)
+    """As the server of `farhand run` offers it, whose socket takes nothing but messages."""
+    return Line({"extensions": {EXTENSION: lambda left: no_piece}}, peer.receive, send or peer.send)
+
+
+def no_piece(piece: bytes) -> bool:
+    return False
 
 
 @asynccontextmanager
@@ -178,7 +182,12 @@ async def test_what_a_source_says_last_leaves_with_the_end_of_the_body() -> None
 async def test_a_server_that_tells_of_a_reader_that_left_is_not_listened_to() -> None:
     peer, source, told = Peer(), Frames(), list[Left]()
     before = len(asyncio.all_tasks())
-    line = Line({"extensions": {EXTENSION: told.append}}, peer.receive, peer.send)
+
+    def attend(left: Left) -> Write:
+        told.append(left)
+        return no_piece
+
+    line = Line({"extensions": {EXTENSION: attend}}, peer.receive, peer.send)
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         ended = group.create_task(send_frames(line, source, headers=HEADERS))
         source.add([b"a"])
@@ -213,6 +222,50 @@ async def test_what_comes_while_a_stream_waits_is_sent_where_it_comes_and_wakes_
         source.show(b"c")
         assert await ended is End.FINISHED
     assert peer.sent[3:] == [body(b"c", more=False)]
+
+
+@requirement("stream:shown-at-once")
+async def test_what_is_shown_is_written_without_a_message_while_the_socket_takes_it() -> None:
+    peer, source, written = Peer(), Frames(), list[bytes]()
+    source.last = b"d"
+
+    def write(piece: bytes) -> bool:
+        if peer.takes.is_set():
+            written.append(piece)
+        return peer.takes.is_set()
+
+    line = Line({"extensions": {EXTENSION: lambda left: write}}, peer.receive, peer.send)
+    async with streaming(line, source) as ended:
+        await _asked(source, 1)
+        source.show(b"a")
+        assert (written, peer.sent) == ([b"a"], [START])
+        peer.takes.clear()
+        source.show(b"b")
+        assert (written, peer.sent) == ([b"a"], [START, body(b"b")])
+        peer.takes.set()
+        await _asked(source, 2)
+        source.show(b"c")
+        source.show(b"d")
+        assert await ended is End.FINISHED
+    assert written == [b"a", b"c"]
+    assert peer.sent[1:] == [body(b"b"), body(b"d", more=False)]
+
+
+@requirement("door:asked-again")
+async def test_nothing_is_written_on_a_line_that_was_cut() -> None:
+    peer, source, written = Peer(), Frames(), list[bytes]()
+
+    def write(piece: bytes) -> bool:
+        written.append(piece)
+        return True
+
+    line = Line({"extensions": {EXTENSION: lambda left: write}}, peer.receive, peer.send)
+    async with streaming(line, source) as ended:
+        await _asked(source, 1)
+        await line.cut()
+        source.show(b"a")
+        assert await ended is End.LEFT
+    assert (written, peer.sent) == ([], [START])
 
 
 @requirement("stream:shown-at-once")

@@ -1,0 +1,151 @@
+"""One response: its head, made once for all that are alike, and a body that joins it in one write.
+
+The server below checks and puts together every head anew, and writes it before the body it belongs to. A head
+that names its length waits here for that body; that of a stream leaves at once, since its first word may be
+far. Must not know what is answered, nor log it: farhand has its own words for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    RequestResponseCycle,
+)
+
+from farhand.wire.http import Header
+
+START, BODY, NOTHING = "http.response.start", "http.response.body", "nothing more"
+
+HEADS = 512
+"""So many heads are kept, of a few hundred bytes each; with the date in them, each serves for a second."""
+
+
+class Head(NamedTuple):
+    written: bytes
+    length: int
+    is_chunked: bool
+    keep_alive: bool
+
+
+@lru_cache(maxsize=HEADS)
+def head_of(status: int, headers: tuple[Header, ...], *, keep_alive: bool, is_bodiless: bool) -> Head:
+    """How these headers are written; `RuntimeError` for one that would write others."""
+    named = [(name.lower(), value) for name, value in headers]
+    lengths = _tokens(named, b"content-length")
+    is_chunked = b"chunked" in _tokens(named, b"transfer-encoding")
+    closes = b"close" in _tokens(named, b"connection")
+    has_body = not is_bodiless and status not in _WITHOUT_BODY
+    if not keep_alive and not closes:
+        named.append((b"connection", b"close"))
+    if has_body and not lengths and not is_chunked:
+        is_chunked = True
+        named.append((b"transfer-encoding", b"chunked"))
+    return Head(
+        b"".join([STATUS_LINE[status], *map(_line, named), b"\r\n"]),
+        int(lengths[0]) if lengths and not is_chunked and not is_bodiless else 0,
+        is_chunked and not is_bodiless,
+        keep_alive and not closes,
+    )
+
+
+class Response(RequestResponseCycle):
+    _expects = START
+    _kept = b""
+    """The head, until it leaves with the first of its body."""
+    _is_open = False
+    """Whether pieces of a body may be written."""
+
+    # Any: messages have a type for each kind, and a server takes what an app gives
+    async def send(self, message: Any) -> None:
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        if message["type"] != self._expects:
+            raise RuntimeError(f"The app sent '{message['type']}', and was to send {self._expects}.")
+        if self._expects is START:
+            self._begin(message["status"], message.get("headers", ()))
+        else:
+            self._go_on(message.get("body", b""), has_more=message.get("more_body", False))
+
+    def write(self, piece: bytes) -> bool:
+        """More of a body that stays open, without a message around it; False if it has to be sent in one: the
+        socket takes no more for now, or there is no such body."""
+        if not self._is_open or self.flow.write_paused or self.disconnected or not piece:
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        return True
+
+    async def send_500_response(self) -> None:
+        # nothing has left yet, whatever the app had begun
+        self._expects, self._kept = START, b""
+        await super().send_500_response()
+
+    def _begin(self, status: int, headers: Iterable[Header]) -> None:
+        head = head_of(
+            status,
+            (*self.default_headers, *headers),
+            keep_alive=self.keep_alive,
+            is_bodiless=self.scope["method"] == "HEAD",
+        )
+        self._expects, self.waiting_for_100_continue = BODY, False
+        self.keep_alive, self.expected_content_length = head.keep_alive, head.length
+        self.chunked_encoding = self._is_open = head.is_chunked
+        if head.is_chunked:
+            self.response_started = True
+            self.transport.write(head.written)
+        else:
+            self._kept = head.written
+
+    def _go_on(self, body: bytes, *, has_more: bool) -> None:
+        if self._is_open:
+            self._write_piece(body, has_more=has_more)
+        else:
+            self._write_counted(body, has_more=has_more)
+        if not has_more:
+            self._end()
+
+    def _write_piece(self, body: bytes, *, has_more: bool) -> None:
+        piece = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+        self.transport.write(piece if has_more else piece + b"0\r\n\r\n")
+
+    def _write_counted(self, body: bytes, *, has_more: bool) -> None:
+        if self.scope["method"] == "HEAD":
+            body = b""
+        self.expected_content_length -= len(body)
+        # before any of it leaves, so that the peer may be told that something broke
+        if self.expected_content_length < 0:
+            raise RuntimeError("The body is longer than its head says.")
+        if self.expected_content_length > 0 and not has_more:
+            raise RuntimeError("The body is shorter than its head says.")
+        head, self._kept = self._kept, b""
+        self.response_started = True
+        # one write for both, and no copy of a large one
+        self.transport.writelines((head, body))
+
+    def _end(self) -> None:
+        self._expects, self._is_open, self.response_complete = NOTHING, False, True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+
+_WITHOUT_BODY = (204, 304)
+
+
+def _tokens(headers: list[Header], wanted: bytes) -> list[bytes]:
+    return [token.strip() for name, value in headers if name == wanted for token in value.lower().split(b",")]
+
+
+def _line(header: Header) -> bytes:
+    # a line break in one of them would begin another header, or the body
+    if HEADER_RE.search(header[0]) or HEADER_VALUE_RE.search(header[1]):
+        raise RuntimeError(f"{header[0]!r} is no name of a header, or its value is none.")
+    return b"%b: %b\r\n" % header
