@@ -185,25 +185,24 @@ class Reader:
 
     def _fresh(self, entries: list[Entry]) -> list[Entry]:
         """What of these is new. A hole means that something was not heard: the rest comes from the store."""
-        if not entries or not self._follow_on(entries):
-            return self._sort_out(entries)
-        self.at = entries[-1].end
-        return entries
-
-    def _follow_on(self, entries: list[Entry]) -> bool:
-        """Whether they are new and follow directly, in a run that was never taken over: as nearly always."""
-        first, at = entries[0], self.at
+        if not entries:
+            return entries
+        first, last, at = entries[0], entries[-1], self.at
         if first.seq == at.seq:
-            is_next = 0 < first.offset == at.offset
+            follows = 0 < first.offset == at.offset
         else:
-            is_next = first.seq == at.seq + 1 and first.offset == 0
-        return (
-            is_next
-            and entries[-1].seq - first.seq == len(entries) - 1
+            follows = first.seq == at.seq + 1 and first.offset == 0
+        # as nearly always: all of them are new and follow directly, in a run that was never taken over
+        if (
+            follows
+            and last.seq - first.seq == len(entries) - 1
             and not at.takeover
             and not self._ahead.heard
             and _TAKEOVERS.isdisjoint(map(type, map(_EVENT, entries)))
-        )
+        ):
+            self.at = last.end
+            return entries
+        return self._sort_out(entries)
 
     def _sort_out(self, entries: list[Entry]) -> list[Entry]:
         fresh: list[Entry] = []

@@ -149,6 +149,8 @@ class _Following(Struct, eq=False):
     _reader: Reader
     _encoder: Encoder
     _until: int | None
+    _last: bytes = b""
+    """What was heard last of all, for `next()` to give."""
 
     @property
     def ended(self) -> bool:
@@ -162,7 +164,7 @@ class _Following(Struct, eq=False):
                 entries = await self._reader.next(seconds, at_once)
                 if entries is None:
                     break
-                frames = self._encoder.encode_events(entries)
+                frames = self._last or self._encoder.encode_events(entries)
                 # entries that this wire does not show are no reason to wait for more
                 if frames or not entries:
                     return frames
@@ -176,6 +178,9 @@ class _Following(Struct, eq=False):
 
     def _show(self, show: Show, entries: list[Entry]) -> bool:
         frames = self._encoder.encode_events(entries)
+        if self._encoder.ended:
+            self._last = frames
+            return False
         return not frames or show(frames)
 
 

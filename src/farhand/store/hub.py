@@ -146,13 +146,23 @@ class Watch:
             self._is_called = True
             self._loop.call_soon(self._listen)
 
-    def say(self, item: object) -> None:
-        """The same, and heard at once by whoever has heard all before it."""
+    def hear_now(self, news: list[object]) -> bool:
+        """Whether whoever sleeps has heard all before these, and has heard them by now, too."""
         sleeper, hear = self._sleeper, self._hear
         if self.news or hear is None or sleeper is None or sleeper.done():
-            self.tell(item)
+            return False
+        try:
+            sleeps_on = hear(news)
+        # whoever sleeps is to know, and nobody else: not who tells, and not those who are told next
+        except Exception as fault:  # noqa: BLE001
+            self._sleeper = None
+            sleeper.set_exception(fault)
+            return True
+        if sleeps_on:
+            self._until = self._loop.time() + self._nap
         else:
-            self._let_hear(hear, [item], sleeper)
+            self._get_up(is_told=True)
+        return True
 
     def wake(self) -> None:
         self._get_up(is_told=bool(self.news))
@@ -188,27 +198,10 @@ class Watch:
 
     def _listen(self) -> None:
         self._is_called = False
-        sleeper, hear, news = self._sleeper, self._hear, self.news
-        if not news or sleeper is None or sleeper.done():
-            return
-        if hear is None:
+        news, self.news = self.news, []
+        if news and not self.hear_now(news):
+            self.news = news
             self.wake()
-        else:
-            self.news = []
-            self._let_hear(hear, news, sleeper)
-
-    def _let_hear(self, hear: Hear, news: list[object], sleeper: asyncio.Future[bool]) -> None:
-        try:
-            sleeps_on = hear(news)
-        # whoever sleeps is to know, and nobody else: not who tells, and not those who are told next
-        except Exception as fault:  # noqa: BLE001
-            self._sleeper = None
-            sleeper.set_exception(fault)
-            return
-        if sleeps_on:
-            self._until = self._loop.time() + self._nap
-        else:
-            self._get_up(is_told=True)
 
     def _get_up(self, *, is_told: bool) -> None:
         sleeper, self._sleeper = self._sleeper, None
@@ -254,9 +247,7 @@ class Hub:
         """Tells what ends a moment: nothing comes that would be heard with it, so nobody waits for a turn of
         the loop who can hear it now."""
         for watch in self._watches.get(topic, ()):
-            if isinstance(watch, Watch):
-                watch.say(item)
-            else:
+            if not (isinstance(watch, Watch) and watch.hear_now([item])):
                 watch.tell(item)
 
     def close(self) -> None:

@@ -33,7 +33,8 @@ class Source(Protocol):
         """What waits, joined; empty when nothing came in time; None at the end.
 
         With `show`, what comes meanwhile may be given there instead; when that says False, this ends soon,
-        whatever it gives.
+        whatever it gives. The last of all is given here: what a server does after a response belongs to that,
+        and not to whoever says the last word.
         """
         ...
 
@@ -84,7 +85,7 @@ async def _listening(line: Line, writing: Coroutine[None, None, End]) -> End:
 
 
 class _Body:
-    __slots__ = ("_is_last", "_kept", "_line", "_lost", "_sending", "_source", "_stall_after")
+    __slots__ = ("_is_last", "_line", "_lost", "_sending", "_source", "_stall_after")
 
     def __init__(self, line: Line, source: Source, stall_after: float) -> None:
         self._line = line
@@ -92,8 +93,6 @@ class _Body:
         self._stall_after = stall_after
         self._is_last = False
         """Whether the body has ended with what was sent."""
-        self._kept = b""
-        """Shown, and kept for the end of the body."""
         self._sending: Begun[None] | None = None
         """What the socket has not taken yet."""
         self._lost: End | None = None
@@ -116,7 +115,7 @@ class _Body:
         while self._lost is None and not self._is_last:
             frames = await self._source.next(keep_alive, show)
             if self._sending is None:
-                self._pass_on(self._kept or frames)
+                self._pass_on(frames)
             # a stream that waits for hours keeps nothing of what it has sent
             del frames
             if self._sending is not None:
@@ -124,10 +123,6 @@ class _Body:
         return self._lost or End.FINISHED
 
     def _show(self, frames: bytes) -> bool:
-        if self._source.ended:
-            # what a server does after a response belongs to that, and not to whoever says the last word
-            self._kept = frames
-            return False
         if self._lost is None and self._line.write(frames):
             return True
         self._send({"type": "http.response.body", "body": frames, "more_body": True})

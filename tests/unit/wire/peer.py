@@ -82,8 +82,9 @@ class Frames:
 
     def show(self, frames: bytes) -> None:
         assert self._show is not None, "somebody waits who may be shown something"
-        self.ended = frames == self.last
-        if not self._show(frames):
+        if frames == self.last:
+            self.add([frames])
+        elif not self._show(frames):
             self._show = None
             self.add([b""])
 
