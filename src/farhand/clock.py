@@ -20,6 +20,10 @@ class Clock(Protocol):
         ...
 
 
+monotonic = time.monotonic
+"""Seconds that never go back, for what is counted in this process alone."""
+
+
 class SystemClock:
     now = staticmethod(time.time)
 

@@ -108,8 +108,10 @@ class Desk:
                     receipts.append(Accepted())
                 else:
                     receipts.append(verdict)
-            if await soon(self._store, self._done(changes)):
+            commit = await soon(self._store, self._commit(changes))
+            if isinstance(commit, Committed):
                 return receipts
+            await soon(self._store, self._make_way(commit))
 
     async def take(
         self, owner: Owner, call_id: str, holder: str, *, instead_of: str | None = None
@@ -131,8 +133,10 @@ class Desk:
                 return Refused("not_approved" if call.phase is Phase.ASKING else "taken")
             renewed = held_by == holder
             events = () if renewed else (CallTaken(call_id, holder),)
-            if await soon(self._store, self._done([Change(call, after, events)])):
+            commit = await soon(self._store, self._commit([Change(call, after, events)]))
+            if isinstance(commit, Committed):
                 return Accepted()
+            await soon(self._store, self._make_way(commit))
 
     async def release(self, owner: Owner, call_id: str, holder: str) -> Receipt:
         """Gives a taken call back, so that another hand may execute it."""
@@ -145,8 +149,10 @@ class Desk:
             after = table.release(call)
             if after is None or call.take is None or call.take.holder != holder:
                 return Refused("taken")
-            if await soon(self._store, self._done([Change(call, after, (CallReleased(call_id),))])):
+            commit = await soon(self._store, self._commit([Change(call, after, (CallReleased(call_id),))]))
+            if isinstance(commit, Committed):
                 return Accepted()
+            await soon(self._store, self._make_way(commit))
 
     async def start(self, call: Call, *beside: Write) -> Call | None:
         """Takes an approved call for this side, from when its time counts; None if somebody was faster, or
@@ -165,8 +171,10 @@ class Desk:
             change = finished(current, outcome, at=self._store.now())
             if change is None:
                 return Refused("not_approved")
-            if await self._done([change], when):
+            commit = await self._commit([change], when)
+            if isinstance(commit, Committed):
                 return Accepted()
+            await self._make_way(commit)
             current = await self._store.get_call(call.owner, call.call_id)
         return Unknown() if current is None else late_result(current, sent=digest(outcome))
 
@@ -215,7 +223,11 @@ class Desk:
         if call.phase is Phase.SETTLED:
             return late_result(call, sent=digest(outcome))
         if isinstance(outcome, Success):
-            outcome = await self._checked(call, outcome)
+            tool = await self._store.get_tool(call.tool_version)
+            wrong = None if tool is None else complaint_about_output(tool, outcome.output)
+            if wrong is not None:
+                # a success whose output breaks the tool's promise is a failure that says so
+                outcome = Failure(f"The output of '{call.tool}' does not fit its schema: {wrong}")
         return finished(call, outcome, at=self._store.now(), result=result) or Refused("not_approved")
 
     async def _plan_reply(self, owner: Owner, reply: Reply, planned: Known) -> Change | Receipt:
@@ -229,7 +241,9 @@ class Desk:
         await self._check_edit(call, reply.answer)
         now = self._store.now()
         held = await self._is_held(call)
-        deadline = ready_deadline(call, held=held, now=now, patience=self._patience)
+        deadline = ready_deadline(
+            call.executor, call.timeout_sec, held=held, now=now, patience=self._patience
+        )
         return answered(call, reply.answer, at=now, deadline=deadline) or Refused("not_approved")
 
     async def _check_edit(self, call: Call, answer: Answer) -> None:
@@ -241,16 +255,6 @@ class Desk:
             raise Malformed(
                 f"The edited input does not fit '{call.tool}': {wrong}.", hint="Nothing was approved."
             )
-
-    async def _checked(self, call: Call, outcome: Success) -> Success | Failure:
-        """A success whose output breaks the tool's promise is a failure that says so."""
-        tool = await self._store.get_tool(call.tool_version)
-        wrong = None if tool is None else complaint_about_output(tool, outcome.output)
-        return (
-            outcome
-            if wrong is None
-            else Failure(f"The output of '{call.tool}' does not fit its schema: {wrong}")
-        )
 
     async def _is_held(self, call: Call) -> bool:
         run = await self._store.get_run(call.owner, call.run_id) if call.run_id is not None else None
@@ -265,20 +269,16 @@ class Desk:
         deadline = now + (call.timeout_sec or self._patience.server_tool) + BACKSTOP_SEC
         return table.take(call, SERVER, at=now, deadline=deadline)
 
-    async def _done(self, changes: list[Change], when: When = When.IN_TIME) -> bool:
-        """False: look again. An overdue call is settled as such first, so that the next look tells so."""
-        commit = await self._commit(changes, when)
-        if isinstance(commit, Committed):
-            return True
-        if commit.why == "overdue" and isinstance(commit.write, SwapCall):
-            late = commit.write.before
+    async def _make_way(self, stale: Stale) -> None:
+        """Before another look: an overdue call is settled as such first, so that the look tells so."""
+        if stale.why == "overdue" and isinstance(stale.write, SwapCall):
+            late = stale.write.before
             await self.expire(Due(late.deadline or 0.0, late.owner, late.call_id))
-        if isinstance(commit.write, AllowTool):
+        if isinstance(stale.write, AllowTool):
             # looking again would find the same for ever
             raise NotFound("The thread of this call is gone.")
-        return False
 
-    async def _commit(self, changes: Sequence[Change], when: When, *beside: Write) -> Commit:
+    async def _commit(self, changes: Sequence[Change], when: When = When.IN_TIME, *beside: Write) -> Commit:
         writes: list[Write] = []
         for change in changes:
             writes += change.writes(when)

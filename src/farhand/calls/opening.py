@@ -36,7 +36,7 @@ class Opening(Struct, frozen=True, gc=False, kw_only=True):
 
 
 def call_of(opening: Opening, *, now: float, patience: Patience) -> Call:
-    tool = opening.tool
+    tool, held = opening.tool, opening.held
     approval = None if opening.approval_id is None else _approval(opening, opening.approval_id, now)
     draft = Call(
         call_id=opening.call_id,
@@ -55,21 +55,24 @@ def call_of(opening: Opening, *, now: float, patience: Patience) -> Call:
         timeout_sec=opening.timeout_sec,
         opened_at=now,
         phase=Phase.READY,
+        deadline=ready_deadline(tool.executor, opening.timeout_sec, held=held, now=now, patience=patience),
         approval=approval,
     )
     call = new_call(draft)
-    if call.phase is Phase.ASKING:
-        return replace(call, deadline=now + (tool.approval_timeout_sec or patience.park_for))
-    return replace(call, deadline=ready_deadline(call, held=opening.held, now=now, patience=patience))
+    if call.phase is Phase.READY:
+        return call
+    return replace(call, deadline=now + (tool.approval_timeout_sec or patience.park_for))
 
 
-def ready_deadline(call: Call, *, held: bool, now: float, patience: Patience) -> float | None:
+def ready_deadline(
+    executor: Executor, timeout_sec: float | None, *, held: bool, now: float, patience: Patience
+) -> float | None:
     """Fixed at the moment the call becomes ready; a server tool's time starts when the tool does."""
-    if call.executor is Executor.SERVER:
+    if executor is Executor.SERVER:
         return None
-    if call.timeout_sec is not None:
-        return now + call.timeout_sec
-    if call.executor is Executor.CLIENT:
+    if timeout_sec is not None:
+        return now + timeout_sec
+    if executor is Executor.CLIENT:
         return now + patience.client_call
     return now + (patience.held_call if held else patience.park_for)
 

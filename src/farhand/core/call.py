@@ -123,7 +123,9 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
 def new_call(call: Call) -> Call:
     """The call as it begins: asking if it has an unanswered approval, else ready."""
     asks = call.approval is not None and call.approval.answer is None
-    return replace(call, phase=Phase.ASKING if asks else Phase.READY, version=1)
+    phase = Phase.ASKING if asks else Phase.READY
+    # most are ready as they are written down
+    return call if call.phase is phase and call.version == 1 else replace(call, phase=phase, version=1)
 
 
 def rejected_call(call: Call, outcome: Outcome, *, at: float) -> Call:

@@ -5,10 +5,10 @@ Owns the counts of one app. Must not know who signs in or how.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping
 
+from farhand.clock import monotonic
 from farhand.core.settings import Settings
 from farhand.errors import FarhandError
 from farhand.faces.base import Rate
@@ -36,6 +36,5 @@ class Traffic:
     def note(self, face: str, error: FarhandError) -> None:
         self.refusals[face, error.code] += 1
 
-    @staticmethod
-    def now() -> float:
-        return asyncio.get_running_loop().time()
+    # not the loop's: asking for the loop is a call to the system, and this is asked with every request
+    now = staticmethod(monotonic)

@@ -62,22 +62,26 @@ def admitted_output(schema: object, what: str) -> Schema:
 
 def complaint_about(tool: Tool, input: object) -> str | None:
     """What is wrong with an input of this tool, as a sentence without a full stop, or None if it fits."""
-    return _complaint(tool, tool.input_schema, input)
+    too_large = None if tool.client_id is None else _weighed(tool.input_schema, input)
+    return too_large or checker(tool.input_schema).complaint(input)
 
 
 def complaint_about_output(tool: Tool, output: object) -> str | None:
-    return None if tool.output_schema is None else _complaint(tool, tool.output_schema, output)
+    schema = tool.output_schema
+    if schema is None:
+        return None
+    too_large = None if tool.client_id is None else _weighed(schema, output)
+    return too_large or checker(schema).complaint(output)
 
 
-def _complaint(tool: Tool, schema: Schema, value: object) -> str | None:
+def _weighed(schema: Schema, value: object) -> str | None:
     """A value for a schema from outside is weighed first: what would take too long to check is refused."""
-    if tool.client_id is not None:
-        size = len(canonical(value))
-        burden = _burden(canonical(schema))
-        # a node of JSON takes two bytes at the least
-        if burden.steps * (size // 2) > MOST_STEPS or burden.matching * size > MOST_MATCHING:
-            return f"a value of {size} bytes is too large to be checked against the schema of this tool"
-    return checker(schema).complaint(value)
+    size = len(canonical(value))
+    burden = _burden(canonical(schema))
+    # a node of JSON takes two bytes at the least
+    if burden.steps * (size // 2) > MOST_STEPS or burden.matching * size > MOST_MATCHING:
+        return f"a value of {size} bytes is too large to be checked against the schema of this tool"
+    return None
 
 
 @lru_cache(maxsize=BURDENS_KEPT)

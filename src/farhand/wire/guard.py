@@ -56,7 +56,11 @@ def read_json(body: bytes) -> object:
 def read_as(body: bytes, shape: type[T]) -> T:
     """A JSON body as `shape`. Fields that the shape does not name are guarded too, then ignored."""
     # read once: the shape is made of the plain objects
-    return _shaped(read_json(body), shape)
+    value = read_json(body)
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as fault:
+        raise _misshapen(fault) from None
 
 
 class OneOf(Generic[T]):
@@ -75,7 +79,10 @@ class OneOf(Generic[T]):
         tag = value.get(self._field) if isinstance(value, dict) else None
         # the shape that it names, since a union would be learned anew each time; all of them word the refusal
         shape = self._shapes.get(tag, self._any) if isinstance(tag, str) else self._any
-        read: T = _shaped(value, shape)
+        try:
+            read: T = msgspec.convert(value, shape)
+        except msgspec.ValidationError as fault:
+            raise _misshapen(fault) from None
         return read
 
 
@@ -101,12 +108,9 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _AT_BYTE = re.compile(r"\(byte (\d+)\)")
 
 
-def _shaped(value: object, shape: type[T]) -> T:
-    try:
-        return msgspec.convert(value, shape)
-    except msgspec.ValidationError as fault:
-        # it is JSON, so the hint is what the shape says itself
-        raise Malformed(f"{fault}.", hint="Nothing was applied.") from None
+def _misshapen(fault: msgspec.ValidationError) -> Malformed:
+    """It is JSON, so the hint is what the shape says itself."""
+    return Malformed(f"{fault}.", hint="Nothing was applied.")
 
 
 def _refuse_doubles_and_depth(body: bytes, plain: bytes) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from farhand.calls.change import Reply
 from farhand.core.approval import Answer
-from farhand.core.outcome import Failure, Outcome, Success
+from farhand.core.outcome import Failure, Success
 from farhand.core.result import Result
 from farhand.core.settings import Limits
 from farhand.errors import Malformed
@@ -19,7 +19,10 @@ def decode_result(body: bytes, limits: Limits) -> Result:
     ack = read_as(body, Ack)
     if ack.requested_at is not None:
         _check_time(ack.requested_at)
-    result = Result(call_id=ack.tool_call_id, outcome=_outcome_of(ack))
+    if ack.status == "success":
+        return Result(call_id=ack.tool_call_id, outcome=Success(ack.output))
+    # what a client reports can't revive or extend anything: its timeout is a failure like any other
+    result = Result(call_id=ack.tool_call_id, outcome=Failure(ack.error_text or ack.status))
     check_words(result, limits)
     return result
 
@@ -39,17 +42,6 @@ def decode_approval(body: bytes, limits: Limits) -> Reply:
     reply = Reply(request.approval_id, answer)
     check_words(reply, limits)
     return reply
-
-
-def _outcome_of(ack: Ack) -> Outcome:
-    match ack.status:
-        case "success":
-            return Success(ack.output)
-        case "failed":
-            return Failure(ack.error_text or "failed")
-        case "timeout":
-            # what a client reports can't revive or extend anything: it is a failure like any other
-            return Failure(ack.error_text or "timeout")
 
 
 def _check_time(text: str) -> None:

@@ -97,8 +97,10 @@ def _wish(request: ChatRequest) -> Wish:
         raise Malformed("messages is empty.", hint="Send the last message at least.")
     last = request.messages[-1]
     if last.role == "user":
+        if not is_chosen_id(last.id):
+            raise Malformed("A message's id must be 1 to 128 letters, digits or _ . : -")
         edits = request.message_id is not None and request.message_id == last.id
-        return Say(_message_id(last), _said(last), request.message_id if edits else None)
+        return Say(last.id, _said(last), request.message_id if edits else None)
     if last.role == "system":
         raise Malformed("The last message must be the user's or the assistant's.")
     calls = [part for part in last.parts if part.tool_call_id]
@@ -108,12 +110,6 @@ def _wish(request: ChatRequest) -> Wish:
         tuple(part.tool_call_id for part in calls if part.state in _ANSWERED),
         {part.tool_call_id: part.input for part in calls if part.input is not None},
     )
-
-
-def _message_id(message: UIMessage) -> str:
-    if not is_chosen_id(message.id):
-        raise Malformed("A message's id must be 1 to 128 letters, digits or _ . : -")
-    return message.id
 
 
 def _said(message: UIMessage) -> tuple[Said, ...]:

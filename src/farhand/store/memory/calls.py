@@ -13,7 +13,7 @@ from farhand.store.memory.feed import Saying
 from farhand.store.memory.requests import Requests
 from farhand.store.memory.runs import Runs
 from farhand.store.memory.threads import ThreadKey
-from farhand.store.memory.undo import Undo
+from farhand.store.memory.undo import ABSENT, Undo
 from farhand.store.rules import why_not_swap
 
 
@@ -71,30 +71,37 @@ class Calls:
             return "missing"
         if call.request is not None and not self._requests.add(call):
             return "exists"
-        self._undo.set(self._calls, call.call_id, call)
+        self._undo.append((self._calls, call.call_id, ABSENT))
+        self._calls[call.call_id] = call
         self._count(call, int(call.phase is not Phase.SETTLED))
         if call.approval is not None:
             self._undo.set(self._asking, call.approval.approval_id, call.call_id)
         if write.tool is not None and call.tool_version not in self.tools:
             self._undo.set(self.tools, call.tool_version, write.tool)
         if call.run_id is not None:
-            self._undo.extend(self._calls_of.setdefault(call.run_id, []), [call.call_id])
-        self._runs.block(call.run_id, int(call.blocks), told)
+            others = self._calls_of.setdefault(call.run_id, [])
+            self._undo.append((others, len(others), None))
+            others.append(call.call_id)
+            self._runs.block(call.run_id, int(call.blocks), told)
         if call.client_id is not None:
             told.calls.append(call)
         return None
 
     def swap(self, write: SwapCall, told: Saying) -> Why | None:
-        stored = self._calls.get(write.before.call_id)
+        before, after = write.before, write.after
+        stored = self._calls.get(before.call_id)
         if stored is None:
             return "missing"
         why = why_not_swap(write, version=stored.version, deadline=stored.deadline, now=told.at)
         if why is not None:
             return why
-        self._undo.set(self._calls, stored.call_id, write.after)
-        self._count(stored, -int(write.after.phase is Phase.SETTLED))
-        self._runs.block(stored.run_id, int(write.after.blocks) - int(write.before.blocks), told)
-        told.calls.append(write.after)
+        self._undo.append((self._calls, stored.call_id, stored))
+        self._calls[stored.call_id] = after
+        if after.phase is Phase.SETTLED:
+            self._count(stored, -1)
+        if stored.run_id is not None:
+            self._runs.block(stored.run_id, after.blocks - before.blocks, told)
+        told.calls.append(after)
         return None
 
     def drop(self, key: ThreadKey, runs: Iterable[Run]) -> None:
@@ -130,5 +137,6 @@ class Calls:
 
     def _count(self, call: Call, by: int) -> None:
         key = (call.owner, call.thread_id)
-        if by:
-            self._undo.set(self._open_in, key, self._open_in.get(key, 0) + by)
+        before = self._open_in.get(key, 0)
+        self._undo.append((self._open_in, key, before))
+        self._open_in[key] = before + by

@@ -26,7 +26,7 @@ _TOLD = frozenset(TOLD)
 
 class Runs:
     def __init__(self, undo: Undo, threads: Threads, feeds: Feeds) -> None:
-        self.journals = Journals(undo)
+        self.journals = Journals()
         self._undo = undo
         self._threads = threads
         self._feeds = feeds
@@ -109,17 +109,17 @@ class Runs:
         self._say(run, (write.event,), told)
         return None
 
-    def block(self, run_id: str | None, by: int, told: Saying) -> None:
+    def block(self, run_id: str, by: int, told: Saying) -> None:
         """So many more calls, or fewer, have to settle before it can go on."""
-        if run_id is not None:
-            run = told.runs.get(run_id) or self._runs[run_id]
-            told.runs[run_id] = replace(run, blockers=run.blockers + by) if by else run
+        run = told.runs.get(run_id) or self._runs[run_id]
+        told.runs[run_id] = replace(run, blockers=run.blockers + by) if by else run
 
     def keep(self, told: Saying) -> None:
         """The commit holds: what it has written becomes the record."""
         self._runs.update(told.runs)
-        if told.entries:
-            self.journals.keep(told.entries)
+        for run_id, entries in told.entries.items():
+            # a list of its own: readers are told the other one
+            self.journals[run_id] += entries
         if told.news:
             self._feeds.keep(told)
 
@@ -128,14 +128,14 @@ class Runs:
         self._undo.drop(self._last_run, key)
         for run in runs:
             self._undo.drop(self._runs, run.run_id)
-            self.journals.drop(run.run_id)
+            self._undo.drop(self.journals, run.run_id)
             told.forget_run(run.run_id)
 
     def purge(self, ended_before: float) -> None:
         """The journals of runs that ended before then."""
         for run in self._runs.values():
             if run.ended_at is not None and run.ended_at < ended_before:
-                self.journals.purge(run.run_id)
+                self.journals.pop(run.run_id, None)
 
     def count_old(self, ended_before: float) -> int:
         ended = {run.run_id: run.ended_at for run in self._runs.values() if run.ended_at is not None}

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from farhand.core.principal import Owner
 from farhand.core.thread import Message, Thread, Used, apart
 from farhand.store.base import AllowTool, CutThread, InsertMessage, InsertThread, RenameThread, Why
-from farhand.store.memory.undo import Undo
+from farhand.store.memory.undo import ABSENT, Undo
 from farhand.store.told import Told
 
 ThreadKey: TypeAlias = tuple[Owner, str]
@@ -81,5 +81,6 @@ class Threads:
         message_id = write.message.message_id
         if message_id in messages:
             return "exists"
-        self._undo.set(messages, message_id, write.message)
+        self._undo.append((messages, message_id, ABSENT))
+        messages[message_id] = write.message
         return None

@@ -7,39 +7,31 @@ from typing import Any, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
+ABSENT = object()
+"""What was there before the first."""
 
-class Undo:
-    def __init__(self) -> None:
-        # Any: the dictionaries and lists have nothing in common but that they are put back
-        self._dicts: list[tuple[dict[Any, Any], Any, Any]] = []
-        self._lists: list[tuple[list[Any], int]] = []
 
-    def begin(self) -> None:
-        """A new commit: what was done before stays done."""
-        self._dicts.clear()
-        self._lists.clear()
+# Any: the dictionaries and lists have nothing in common but that they are put back
+class Undo(list[tuple[Any, Any, Any]]):
+    """Where, at which place, and what was there, in the order of the changes; empty when a commit begins.
+
+    Whoever has looked there already notes it without looking again.
+    """
 
     def take_back(self) -> None:
-        for where, key, old in reversed(self._dicts):
-            if old is _ABSENT:
+        for where, key, old in reversed(self):
+            if isinstance(where, list):
+                del where[key:]
+            elif old is ABSENT:
                 del where[key]
             else:
                 where[key] = old
-        for grown, length in reversed(self._lists):
-            del grown[length:]
-        self.begin()
+        self.clear()
 
     def set(self, where: dict[K, V], key: K, value: V) -> None:
-        self._dicts.append((where, key, where.get(key, _ABSENT)))
+        self.append((where, key, where.get(key, ABSENT)))
         where[key] = value
 
     def drop(self, where: dict[K, V], key: K) -> None:
         if key in where:
-            self._dicts.append((where, key, where.pop(key)))
-
-    def extend(self, where: list[V], added: list[V]) -> None:
-        self._lists.append((where, len(where)))
-        where += added
-
-
-_ABSENT = object()
+            self.append((where, key, where.pop(key)))
