@@ -46,6 +46,9 @@ class Move(StrEnum):
     STOP = "stop"
 
 
+# asked of every call again and again, and what a class has is looked up each time
+_ASKING, _SETTLED, _SERVER = Phase.ASKING, Phase.SETTLED, Executor.SERVER
+
 MOVES: dict[Phase, dict[Move, Phase]] = {
     Phase.ASKING: {Move.APPROVE: Phase.READY, Move.DENY: Phase.SETTLED, Move.STOP: Phase.SETTLED},
     Phase.READY: {Move.TAKE: Phase.TAKEN, Move.FINISH: Phase.SETTLED, Move.STOP: Phase.SETTLED},
@@ -109,9 +112,8 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
     @property
     def blocks(self) -> bool:
         """True while the run can only wait: for a person's yes or no, or for a far hand's result."""
-        if self.phase is Phase.SETTLED:
-            return False
-        return self.phase is Phase.ASKING or self.executor is not Executor.SERVER
+        phase = self.phase
+        return phase is _ASKING or (phase is not _SETTLED and self.executor is not _SERVER)
 
     @property
     def winner(self) -> Winner | None:
@@ -185,5 +187,17 @@ def release(call: Call) -> Call | None:
 
 def settle(call: Call, outcome: Outcome, *, sent: str, at: float) -> Call | None:
     """The end of the call. `sent` is the digest of the result as it came."""
-    move = MOVE_OF[type(outcome)]
-    return advance(call, move, outcome=outcome, digest=sent, settled_at=at, deadline=None, take=None)
+    phase = MOVES[call.phase].get(MOVE_OF[type(outcome)])
+    if phase is None:
+        return None
+    # every result comes here: changes that are handed on by name cost more than all the rest of it
+    return replace(
+        call,
+        phase=phase,
+        version=call.version + 1,
+        outcome=outcome,
+        digest=sent,
+        settled_at=at,
+        deadline=None,
+        take=None,
+    )

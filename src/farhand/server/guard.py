@@ -12,7 +12,7 @@ from functools import partial
 
 from starlette.types import Receive, Scope, Send
 
-from farhand.core.principal import Principal
+from farhand.core.principal import Owner, Principal
 from farhand.errors import Broken, FarhandError, Misuse, ShuttingDown, TooMany, WrongMethod
 from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute, status_of
 from farhand.server.door import Door
@@ -44,13 +44,14 @@ class Guarded:
             if route is None:
                 raise self._wrong_method(scope)
             principal = await self._door.admit(scope, route.scope)
-            request = Request(scope, line, principal, principal.owner, route.limit, self._settings)
+            owner = Owner(principal.tenant, principal.subject)
+            request = Request(scope, line, principal, owner, route.limit, self._settings)
             if route.rate is not None:
-                self._traffic.rates[route.rate].count(request.owner, self._traffic.now())
+                self._traffic.rates[route.rate].count(owner, self._traffic.now())
             if route.streams:
                 # when its sign-in ends, the connection is cut: a reader can tell that from an end
                 opened = self._traffic.streams.begin(
-                    Open(scope, route.scope, principal, request.owner, line.cut), self._traffic.now()
+                    Open(scope, route.scope, principal, owner, line.cut), self._traffic.now()
                 )
             await route.endpoint(request)
         except FarhandError as error:

@@ -45,8 +45,9 @@ def read_json(body: bytes) -> object:
         plain = _encode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise _malformed(_explain(fault, body)) from None
-    # text that comes out as it went in has no key twice, and so few brackets are no depth: as nearly always
-    if body != plain or plain.count(b"{") + plain.count(b"[") > MAX_DEPTH:
+    # text that comes out as it went in has no key twice, and so few bytes or brackets are no depth: as nearly
+    # always
+    if body != plain or (len(plain) > 2 * MAX_DEPTH and plain.count(b"{") + plain.count(b"[") > MAX_DEPTH):
         _refuse_doubles_and_depth(body, plain)
     if is_large:
         _refuse_many_nodes(plain)
