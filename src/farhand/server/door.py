@@ -151,11 +151,12 @@ class Door:
 
     async def _ask(self, scope: Scope, heads: Heads) -> Principal:
         shown = hash((heads.get(b"authorization"), heads.get(b"cookie")))
+        before = self._good.get(shown)
         # one bad guest behind a shared address must not lock out those who have been let in already
-        if shown not in self._good:
+        if before is None:
             self._strikes.check(_address(scope), _now())
         try:
-            principal = await self._answer(scope, self._good.get(shown))
+            principal = await self._answer(scope, before)
         # raised by the hook; one that raises at a wrong credential instead of saying no is guessed at too
         except (SignInNeeded, SignInDown):
             self._note_failed(shown, scope, heads)
@@ -164,7 +165,7 @@ class Door:
             self._note_failed(shown, scope, heads)
             raise SignInNeeded("Sign in first.", hint="The request carries no credential that is valid here.")
         # the count of the address stays: whoever has one good credential could guess others for ever
-        if principal != self._good.get(shown):
+        if principal != before:
             self._remember(shown, principal)
         return principal
 

@@ -32,6 +32,8 @@ class Guarded:
         self._door = door
         self._traffic = traffic
         self._settings = traffic.settings
+        self._rates = traffic.rates
+        self._now = traffic.now
 
     def add(self, route: Route) -> None:
         self.routes[route.method] = route
@@ -47,11 +49,11 @@ class Guarded:
             owner = Owner(principal.tenant, principal.subject)
             request = Request(scope, line, principal, owner, route.limit, self._settings)
             if route.rate is not None:
-                self._traffic.rates[route.rate].count(owner, self._traffic.now())
+                self._rates[route.rate].count(owner, self._now())
             if route.streams:
                 # when its sign-in ends, the connection is cut: a reader can tell that from an end
                 opened = self._traffic.streams.begin(
-                    Open(scope, route.scope, principal, owner, line.cut), self._traffic.now()
+                    Open(scope, route.scope, principal, owner, line.cut), self._now()
                 )
             await route.endpoint(request)
         except FarhandError as error:
