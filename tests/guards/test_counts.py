@@ -72,7 +72,7 @@ async def test_a_held_round_trip_writes_to_its_stream_twice(app: App) -> None:
 
 
 @requirement("speed:calls")
-async def test_a_held_round_trip_is_less_than_478_steps_of_ours(app: App) -> None:
+async def test_a_held_round_trip_is_less_than_465_steps_of_ours(app: App) -> None:
     trips = [Trip(app, f"t{number}") for number in range(12)]
     for trip in trips[:2]:
         # what is compiled or remembered once is not the price of a trip
@@ -80,7 +80,7 @@ async def test_a_held_round_trip_is_less_than_478_steps_of_ours(app: App) -> Non
     with counted_calls() as calls:
         for trip in trips[2:]:
             await trip.run()
-    assert sum(calls.values()) / 10 < 478, calls.most_common(40)
+    assert sum(calls.values()) / 10 < 465, calls.most_common(40)
 
 
 @requirement("speed:a-word")

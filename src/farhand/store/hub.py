@@ -224,7 +224,8 @@ class Hub:
         self.closed = False
         self.tell_others = aside or (lambda topic, item: None)
         self.alarms = Alarms()
-        self._watches: dict[str, tuple[Listener, ...]] = {}
+        self.watches: dict[str, tuple[Listener, ...]] = {}
+        """Who listens, by topic; a topic without anybody is not there."""
         self.elsewhere = Elsewhere()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -240,70 +241,76 @@ class Hub:
         return Watch(self, topics, limit)
 
     def tell(self, topic: str, item: object) -> None:
-        for watch in self._watches.get(topic, ()):
+        for watch in self.watches.get(topic, ()):
             watch.tell(item)
 
     def say(self, topic: str, item: object) -> None:
         """Tells what ends a moment: nothing comes that would be heard with it, so nobody waits for a turn of
         the loop who can hear it now."""
-        for watch in self._watches.get(topic, ()):
+        for watch in self.watches.get(topic, ()):
             if not (isinstance(watch, Watch) and watch.hear_now([item])):
                 watch.tell(item)
 
     def close(self) -> None:
         """Wakes every watcher, to go: the process is about to stop."""
         self.closed = True
-        for watches in self._watches.values():
+        for watches in self.watches.values():
             for watch in watches:
                 watch.wake()
 
     def shake(self, topic: str) -> None:
         """What is new is not at hand: watchers have to look at the record."""
-        for watch in self._watches.get(topic, ()):
+        for watch in self.watches.get(topic, ()):
             watch.lost = True
             watch.wake()
 
     def shake_all(self) -> None:
-        for topic in list(self._watches):
+        for topic in list(self.watches):
             self.shake(topic)
 
     def has(self, topic: str) -> bool:
         """Whether somebody watches it in this process."""
-        return topic in self._watches
+        return topic in self.watches
 
     def watched(self, topic: str) -> int:
         """How many are watching: a held run that nobody reads need not be held. All those in other processes
         count as one."""
-        return len(self._watches.get(topic, ())) + self.elsewhere.has(topic)
+        return len(self.watches.get(topic, ())) + self.elsewhere.has(topic)
 
     def read_here(self) -> list[str]:
         """The runs that somebody reads in this process."""
-        return [topic for topic in self._watches if topic.startswith("run_")]
+        return [topic for topic in self.watches if topic.startswith("run_")]
 
     def add(self, topic: str, watch: Listener) -> None:
-        self._watches[topic] = (*self._watches.get(topic, ()), watch)
+        self.watches[topic] = (*self.watches.get(topic, ()), watch)
 
     def remove(self, topic: str, watch: Listener) -> None:
-        left = tuple([each for each in self._watches[topic] if each is not watch])
-        if left:
-            self._watches[topic] = left
+        watches = self.watches[topic]
+        if len(watches) > 1:
+            self.watches[topic] = tuple([each for each in watches if each is not watch])
         else:
-            del self._watches[topic]
+            del self.watches[topic]
 
 
 def tell_commit(hub: Hub, told: Told) -> None:
-    """What every backend tells after a commit: new events, moved calls, runs that could go on, feeds that
-    grew."""
+    """What every backend tells after a commit. Nobody listens to most of it."""
+    for topic, item in _news_of(told):
+        if topic in hub.watches:
+            hub.tell(topic, item)
+
+
+def _news_of(told: Told) -> list[tuple[str, object]]:
+    """New events, moved calls, runs that could go on, feeds that grew, by their topics."""
+    news: list[tuple[str, object]] = []
     for run_id, run in told.runs.items():
         if run.blockers == 0:
-            # first, so that what the run says next may leave together with what is told here
-            hub.tell(WAKE if run.parked else freed(run_id), run)
-    for run_id, entries in told.entries.items():
-        hub.tell(run_id, entries)
+            # first, so that what the run says next may leave together with what is told after it
+            news.append((WAKE if run.parked else FREED + run_id, run))
+    news += told.entries.items()
     for call in told.calls:
-        hub.tell(call.call_id, call)
+        news.append((call.call_id, call))
         if call.client_id is not None:
-            hub.tell(asked_of(call.owner, call.client_id), call)
-            hub.tell(CLIENT_CALLS, call)
+            news += ((asked_of(call.owner, call.client_id), call), (CLIENT_CALLS, call))
     for owner in told.feeds:
-        hub.tell(feed_of(owner), None)
+        news.append((feed_of(owner), None))
+    return news

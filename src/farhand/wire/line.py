@@ -21,7 +21,7 @@ Write: TypeAlias = Callable[[bytes], bool]
 
 
 class Line:
-    __slots__ = ("_left", "_send", "_tells", "has_answered", "is_over", "receive", "write")
+    __slots__ = ("_left", "_send", "_tells", "has_answered", "is_over", "is_told", "receive", "write")
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.receive = receive
@@ -32,12 +32,9 @@ class Line:
         self._send = send
         extensions = scope.get("extensions")
         self._tells: Callable[[Left], Write] | None = extensions.get(EXTENSION) if extensions else None
-        self._left: Left | None = None
-
-    @property
-    def is_told(self) -> bool:
+        self.is_told = self._tells is not None
         """Whether the server tells when the peer has left, so that nobody has to `listen`."""
-        return self._tells is not None
+        self._left: Left | None = None
 
     def send(self, message: Message) -> Awaitable[None]:
         self.has_answered = True

@@ -111,7 +111,8 @@ class _Body:
             self._send({"type": "http.response.body", "body": b"", "more_body": True})
             # nor may every server be called outside of the task that it made for the request
             show = None
-        await self._finish()
+        if self._sending is not None:
+            await self._finish()
         while self._lost is None and not self._is_last:
             frames = await self._source.next(keep_alive, show)
             if self._sending is None:

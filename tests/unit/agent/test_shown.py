@@ -135,9 +135,9 @@ async def test_a_reader_that_cannot_show_more_is_up_and_goes_on_from_there(store
 @requirement("stream:shown-at-once")
 async def test_what_was_not_heard_is_read_from_the_record_and_not_shown_in_its_place(store: Store) -> None:
     async with _asleep(store, await _begun(store)) as reader:
-        hub, store.hub._watches = store.hub._watches, {}
+        hub, store.hub.watches = store.hub.watches, {}
         await _append(store, TextAdded(0, "one "), TextAdded(1, "two "))
-        store.hub._watches = hub
+        store.hub.watches = hub
         store.hub.say("run_1", [Entry(4, TextAdded(2, "three"), 0.0)])
         entries = await reader.sleep or []
         assert text_in([entry.event for entry in entries]) == "one two "

@@ -70,9 +70,9 @@ async def test_a_lost_notification_costs_a_look_at_the_record(office: Office) ->
     await office.register("notes", "read")
     with office.inbox() as inbox:
         assert await inbox.next(0.01) == []
-        watchers = office.store.hub._watches.pop(asked_of(ANN, "notes"))
+        watchers = office.store.hub.watches.pop(asked_of(ANN, "notes"))
         call = await office.ask("client_notes_read")
-        office.store.hub._watches[asked_of(ANN, "notes")] = watchers
+        office.store.hub.watches[asked_of(ANN, "notes")] = watchers
         assert await inbox.next(5) == [Offered(call)]
 
 

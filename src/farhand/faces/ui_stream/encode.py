@@ -42,6 +42,7 @@ from farhand.core.tool import Executor
 from farhand.errors import FarhandError
 from farhand.faces.ui_stream.written import (
     DONE,
+    FINISH,
     FINISH_STEP,
     START_STEP,
     approval_request,
@@ -50,6 +51,7 @@ from farhand.faces.ui_stream.written import (
     input_delta,
     input_start,
     outcome,
+    start,
 )
 from farhand.wire.json_out import encode
 from farhand.wire.sse import frame, frames
@@ -174,13 +176,13 @@ class Chunks:
     def _begin(self, told: Told) -> Told:
         if not self._begun:
             self._begun = True
-            told.append(chunk("start", messageId=self._message_id))
+            told.append(start(self._message_id))
         return told
 
     def _finish(self, told: Told, reason: str) -> None:
         self.ended = True
         self._close_step(told)
-        told += (chunk("finish", finishReason=reason), DONE)
+        told += (FINISH[reason], DONE)
 
     def _fail(self, told: Told, text: str) -> None:
         self.ended = True
@@ -340,13 +342,12 @@ def may_run(call: Call) -> bool:
 class Encoder:
     """The chunks as server-sent events. `with_ids` is for a reader that keeps its position."""
 
-    __slots__ = ("_chunks", "_first", "_mark", "_with_ids")
+    __slots__ = ("_chunks", "_first", "_with_ids")
 
     def __init__(self, chunks: Chunks, *, first: Sequence[bytes] = (), with_ids: bool = False) -> None:
         self._chunks = chunks
         self._first = list(first)
         self._with_ids = with_ids
-        self._mark = chunks.mark.encode()
 
     @property
     def ended(self) -> bool:
@@ -366,7 +367,7 @@ class Encoder:
     def _with_id(self, entry: Entry) -> bytes:
         """On the last frame, so that whoever has the id has all of the entry."""
         told = self._with_first(self._chunks.of_entries((entry,)))
-        return frames(told, b"%b~%b" % (str(entry.end).encode(), self._mark)) if told else b""
+        return frames(told, f"{entry.end}~{self._chunks.mark}".encode()) if told else b""
 
     def _with_first(self, chunks: Told) -> Told:
         if self._first:

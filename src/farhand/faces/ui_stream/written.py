@@ -19,9 +19,17 @@ def chunk(kind: str, **fields: object) -> bytes:
 
 START_STEP = chunk("start-step")
 FINISH_STEP = chunk("finish-step")
+FINISH = {
+    reason: chunk("finish", finishReason=reason)
+    for reason in ("stop", "tool-calls", "length", "content-filter", "other")
+}
 
 
 # ids of ours are letters and digits: they need no look for what JSON would have to escape
+
+
+def start(message_id: str) -> bytes:
+    return b'{"type":"start","messageId":"%b"}' % message_id.encode()
 
 
 def approval_request(approval_id: str, call_id: str) -> bytes:
