@@ -31,13 +31,14 @@ TURNS = Settings(patience=Patience(hold_for=0.0))
 
 BAD_RUN = "SELECT run_no FROM runs JOIN threads USING (thread_no) WHERE thread_id = 'bad'"
 OF_THE_BAD_RUN = f"run_no = ({BAD_RUN})"
-OF_THE_BAD_THREAD = "thread_no = (SELECT thread_no FROM threads WHERE thread_id = 'bad')"
+BAD_THREAD = "SELECT thread_no FROM threads WHERE thread_id = 'bad'"
+OF_THE_BAD_THREAD = f"thread_no = ({BAD_THREAD})"
 
 DAMAGE = {
     "a call of another shape": f'UPDATE calls SET body = \'{{"phase":"flying"}}\' WHERE {OF_THE_BAD_RUN}',
     "a call that is no JSON": f"UPDATE calls SET body = 'x' WHERE {OF_THE_BAD_RUN}",
     "an event": f'UPDATE journals SET body = \'[{{"type":"odd"}}]\' WHERE place >> 28 IN ({BAD_RUN})',
-    "a message": f'UPDATE messages SET body = \'{{"role":"odd"}}\' WHERE {OF_THE_BAD_THREAD}',
+    "a message": f'UPDATE messages SET body = \'{{"role":"odd"}}\' WHERE place >> 28 = ({BAD_THREAD})',
     "the thread": f"UPDATE threads SET body = '[]' WHERE {OF_THE_BAD_THREAD}",
 }
 

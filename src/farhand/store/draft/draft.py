@@ -72,6 +72,7 @@ class Find(Struct, frozen=True):
     tool: Callable[[str], bytes | None] | None = None
     message: Callable[[MessageKey], bool | None] | None = None
     request: Callable[[RequestKey], str | None] | None = None
+    feed: Callable[[Owner], int | None] | None = None
     remember: int = 0
     remember_tools: int = 0
 
@@ -92,6 +93,8 @@ class Draft:
         self.tools: Table[str, bytes] = Table(undo, find.tool, remember=find.remember_tools)
         self.messages: Table[MessageKey, bool] = Table(undo, find.message)
         self.requests: Table[RequestKey, str] = Table(undo, find.request)
+        self.feeds: Table[Owner, int] = Table(undo, find.feed, remember=few)
+        """The last number in each feed that was written to, where the draft numbers news itself."""
         # Any: they have nothing in common but that they are emptied
         self._tables: tuple[Table[Any, Any], ...] = (
             self.threads,
@@ -101,9 +104,10 @@ class Draft:
             self.tools,
             self.messages,
             self.requests,
+            self.feeds,
         )
-        self.said: list[tuple[int, str, bytes]] = []
-        """New messages: thread number, id, body."""
+        self.said: list[tuple[int, str, bool, bytes]] = []
+        """New messages: thread number, id, whether that is its sender's, body."""
         self.opened: list[tuple[CallRow, Call, bytes]] = []
         self.moved: list[tuple[CallRow, CallRow, Call, bytes]] = []
         """In the order of the moves: the row as it was, the row, the record and its body."""

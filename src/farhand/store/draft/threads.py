@@ -53,13 +53,14 @@ def insert_message(draft: Draft, _: Told, write: InsertMessage) -> Why | None:
         return "missing"
     message_id = message.message_id
     # a user's message is named by its sender, who may send it twice; the others have names of ours
-    if isinstance(message, UserMessage) or draft.careful:
+    is_sent = isinstance(message, UserMessage)
+    if is_sent or draft.careful:
         key = (thread.thread_no, message_id)
         is_new = draft.threads.is_new(thread_key)
         if (draft.messages.get(key) if is_new else draft.messages[key]) is not None:
             return "exists"
         draft.messages.put(key, True)
-    draft.said.append((thread.thread_no, message_id, encode(message)))
+    draft.said.append((thread.thread_no, message_id, is_sent, encode(message)))
     return None
 
 

@@ -87,7 +87,7 @@ def _rows_of_threads(draft: Draft, bodies: Bodies) -> Rows:
         "used_threads": [
             (row.thread_no, row.thread.updated_at, *put(row.body)) for _, row in draft.threads.updated()
         ],
-        "messages": [(thread_no, message_id, *put(body)) for thread_no, message_id, body in draft.said],
+        "messages": [(thread_no, message_id, *put(body)) for thread_no, message_id, _, body in draft.said],
         "tools": [(version, *put(body)) for version, body in sorted(draft.tools.added())],
     }
 

@@ -22,7 +22,7 @@ from farhand.store.draft.draft import (
     ThreadRow,
 )
 from farhand.store.draft.records import Columns, run_of, thread_of, unknown_in
-from farhand.store.sqlite.sql import RUN_BY_ID
+from farhand.store.sqlite.sql import FIND_MESSAGE, IS_SENT, RUN_BY_ID
 
 SMALL_ROWS = 4096
 TOOL_ROWS = 256
@@ -40,31 +40,14 @@ class SqliteDraft(Draft):
             tool=self._find_tool,
             message=self._find_message,
             request=self._find_request,
+            feed=self._find_feed,
             remember=SMALL_ROWS,
             remember_tools=TOOL_ROWS,
         )
         super().__init__(find)
-        self.feed_ends: dict[Owner, int] = {}
-        """The last number in each feed that was written to."""
         self.thread_numbers = count(_highest(db, "SELECT max(thread_no) FROM threads") + 1)
         self.run_numbers = count(_highest(db, "SELECT max(run_no) FROM runs") + 1)
         self.call_numbers = count(_highest(db, "SELECT max(call_no) FROM calls") + 1)
-
-    def find_feed_end(self, owner: Owner) -> int:
-        last: tuple[int] = self.db.execute(
-            "SELECT coalesce(max(feed_no), 0) FROM feed WHERE tenant = ? AND subject = ?",
-            (owner.tenant, owner.subject),
-        ).fetchone()
-        return last[0]
-
-    def flushed(self) -> None:
-        super().flushed()
-        if len(self.feed_ends) > SMALL_ROWS:
-            self.feed_ends.clear()
-
-    def forget(self) -> None:
-        super().forget()
-        self.feed_ends.clear()
 
     def _find_thread(self, key: ThreadKey) -> ThreadRow | None:
         owner, thread_id = key
@@ -107,15 +90,19 @@ class SqliteDraft(Draft):
         ).fetchone()
         return None if found is None else found[0]
 
+    def _find_feed(self, owner: Owner) -> int | None:
+        found: tuple[int | None] = self.db.execute(
+            "SELECT max(feed_no) FROM feed WHERE tenant = ? AND subject = ?", (owner.tenant, owner.subject)
+        ).fetchone()
+        return found[0]
+
     def _find_tool(self, version: str) -> bytes | None:
         found = self.db.execute("SELECT 1 FROM tools WHERE version = ?", (version,)).fetchone()
         return None if found is None else b""
 
     def _find_message(self, key: MessageKey) -> bool | None:
-        return (
-            self.db.execute("SELECT 1 FROM messages WHERE thread_no = ? AND message_id = ?", key).fetchone()
-            and True
-        )
+        # those of ours have a colon, and no index: a sender who chooses such a name has the thread walked
+        return self.db.execute(FIND_MESSAGE if ":" in key[1] else IS_SENT, key).fetchone() and True
 
 
 def _highest(db: sqlite3.Connection, sql: str) -> int:

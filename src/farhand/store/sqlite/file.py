@@ -19,6 +19,7 @@ from typing import IO
 
 from farhand.errors import BadSetting, StoreLocked
 from farhand.store.facts import ROOM_BYTES
+from farhand.store.sqlite.sql import END_LEASES
 
 APPLICATION_ID = 0x46415248
 """`FARH` in the file's header: a database of somebody else is never touched."""
@@ -128,7 +129,7 @@ def _prepare(file: StoreFile, place: Path) -> None:
         _keep_log(db, place)
         _migrate(db, place)
         # whoever held a run is gone: this process has the file to itself
-        db.execute("UPDATE runs SET lease_until = 0, stray_at = 0 WHERE stray_at > 0")
+        db.execute(END_LEASES)
         # nor will anybody send the rest of a file
         db.execute(
             "DELETE FROM file_pieces WHERE file_no IN ("

@@ -30,7 +30,7 @@ def flush(draft: SqliteDraft) -> None:
     if draft.threads.changed:
         _flush_threads(db, draft)
     if draft.said:
-        said = [(thread_no, message_id, bytearray(body)) for thread_no, message_id, body in draft.said]
+        said = [(thread_no, name, is_sent, bytearray(body)) for thread_no, name, is_sent, body in draft.said]
         db.executemany(sql.INSERT_MESSAGE, said)
     if draft.runs.changed:
         _flush_runs(db, draft)
@@ -102,21 +102,20 @@ def _flush_moved(db: sqlite3.Connection, draft: SqliteDraft) -> None:
 
 
 def _flush_events(db: sqlite3.Connection, draft: SqliteDraft) -> None:
-    said = [
-        ((run_no << sql.PLACE_BITS) + first + len(bodies) - 1, at, bytearray(b"[%b]" % b",".join(bodies)))
-        for run_no, first, at, bodies in draft.events
-    ]
+    said: list[Sequence[Value]] = []
+    for run_no, first, at, bodies in draft.events:
+        place = (run_no << sql.PLACE_BITS) + first + len(bodies) - 1
+        said.append((place, at, bytearray(b"[%b]" % b",".join(bodies))))
     db.executemany(sql.INSERT_EVENTS, said)
 
 
 def _flush_feed(db: sqlite3.Connection, draft: SqliteDraft) -> None:
     pointers: list[Sequence[Value]] = []
     news: list[Sequence[Value]] = []
-    ends = draft.feed_ends
+    ends = draft.feeds
     for each in draft.mentions:
         owner = each.owner
-        end = ends.get(owner)
-        ends[owner] = no = (draft.find_feed_end(owner) if end is None else end) + 1
+        ends[owner] = no = (ends[owner] or 0) + 1
         if each.run_no is not None:
             pointers.append((owner.tenant, owner.subject, no, each.at, each.run_no, each.seq))
         else:
@@ -144,7 +143,7 @@ def _is_seen_anew(old: Run, run: Run) -> bool:
         or run.lease_until != old.lease_until
         or run.error != old.error
         or run.parked != old.parked
-        or (run.parked and run.blockers != old.blockers)
+        or (run.parked and (run.blockers == 0) != (old.blockers == 0))
     )
 
 

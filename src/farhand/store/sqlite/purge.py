@@ -6,7 +6,7 @@ import sqlite3
 
 from farhand.store.base import Old
 from farhand.store.sqlite.file import StoreFile
-from farhand.store.sqlite.sql import DELETE_JOURNAL, END_JOURNAL
+from farhand.store.sqlite.sql import COUNT_OLD, DELETE_CALLS, DELETE_JOURNAL, END_JOURNAL, ENDED_RUNS
 
 CALLS = 500
 """Removed in one transaction, so that commits get their turn in between."""
@@ -15,20 +15,12 @@ NEWS = 5000
 
 
 def purge_calls(db: sqlite3.Connection, settled_before: float) -> int:
-    """Settled calls. Those of a run that goes on stay: it may still hand their outcomes to the model."""
-    return db.execute(
-        "DELETE FROM calls WHERE call_no IN ("
-        " SELECT call_no FROM calls LEFT JOIN runs USING (run_no)"
-        " WHERE settled_at < ? AND (run_id IS NULL OR ended_at IS NOT NULL) LIMIT ?)",
-        (settled_before, CALLS),
-    ).rowcount
+    return db.execute(DELETE_CALLS, (settled_before, CALLS)).rowcount
 
 
 def purge_journals(db: sqlite3.Connection, ended_before: float) -> int:
     """The events of some ended runs; how many runs that were."""
-    runs: list[tuple[int]] = db.execute(
-        "SELECT run_no FROM runs WHERE ended_at < ? AND has_journal = 1 LIMIT ?", (ended_before, JOURNALS)
-    ).fetchall()
+    runs: list[tuple[int]] = db.execute(ENDED_RUNS, (ended_before, JOURNALS)).fetchall()
     # what the journal told is kept in the run: new events are numbered after it
     db.executemany(END_JOURNAL, runs)
     db.executemany(DELETE_JOURNAL, runs)
@@ -53,14 +45,3 @@ def count_old(file: StoreFile, before: float, arriving_before: float) -> Old:
     finally:
         db.close()
     return Old(calls, journals, news, files)
-
-
-COUNT_OLD = """
-    SELECT
-        (SELECT count(*) FROM calls LEFT JOIN runs USING (run_no)
-         WHERE settled_at < ?1 AND (run_id IS NULL OR ended_at IS NOT NULL)),
-        (SELECT count(*) FROM runs WHERE ended_at < ?1 AND has_journal = 1),
-        (SELECT count(*) FROM feed AS old WHERE at < ?1 AND feed_no < (
-            SELECT max(feed_no) FROM feed WHERE tenant = old.tenant AND subject = old.subject)),
-        (SELECT count(*) FROM files WHERE bound = 0 AND written_at < ?2 AND (written_at < ?1 OR arrived = 0))
-"""

@@ -9,7 +9,7 @@ from farhand.store.base import CutThread, DeleteThread, Why
 from farhand.store.sqlite.draft import SqliteDraft
 from farhand.store.sqlite.files import drop_files_of
 from farhand.store.sqlite.flush import flush
-from farhand.store.sqlite.sql import DELETE_JOURNAL
+from farhand.store.sqlite.sql import CUT_MESSAGES, DELETE_JOURNAL, FIND_MESSAGE
 from farhand.store.told import Told
 
 
@@ -18,15 +18,11 @@ def cut_thread(draft: SqliteDraft, write: CutThread) -> Why | None:
     if thread is None:
         return "missing"
     flush(draft)
-    first: tuple[int] | None = draft.db.execute(
-        "SELECT message_no FROM messages WHERE thread_no = ? AND message_id = ?",
-        (thread.thread_no, write.message_id),
-    ).fetchone()
+    message = (thread.thread_no, write.message_id)
+    first: tuple[int] | None = draft.db.execute(FIND_MESSAGE, message).fetchone()
     if first is None:
         return "missing"
-    draft.db.execute(
-        "DELETE FROM messages WHERE thread_no = ? AND message_no >= ?", (thread.thread_no, *first)
-    )
+    draft.db.execute(CUT_MESSAGES, (thread.thread_no, *first))
     draft.forget()
     return None
 
@@ -60,7 +56,7 @@ def delete_thread(draft: SqliteDraft, told: Told, write: DeleteThread) -> Why | 
         (*owner_key, write.thread_id),
     )
     drop_files_of(draft.db, thread.thread_no)
-    draft.db.execute("DELETE FROM messages WHERE thread_no = ?", key)
+    draft.db.execute(CUT_MESSAGES, (*key, 0))
     draft.db.execute("DELETE FROM threads WHERE thread_no = ?", key)
     draft.forget()
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 PLACE_BITS = 28
 """Of a place in the journals, for the number of an event: as many as a run that speaks for months can say.
-The bits above are its run's."""
+The bits above are its run's. Messages have places, too: theirs are below the bits of their thread."""
 
 _first, _last = f"(run_no << {PLACE_BITS})", f"(run_no + 1 << {PLACE_BITS}) - 1"
 
@@ -30,7 +30,14 @@ _before = "run_no < coalesce((SELECT run_no FROM runs WHERE run_id = ?), 9223372
 
 RUNS = RUN + " WHERE tenant = ? AND subject = ? AND " + _before + " ORDER BY run_no DESC LIMIT ?"
 
-STRAY_RUNS = RUN + " WHERE stray_at <= ? ORDER BY stray_at LIMIT ?"
+# in the words of the indexes by time, which are found by them
+_run_at, _call_at = "coalesce(ended_at, stray_at)", "coalesce(settled_at, deadline)"
+_active_at = f"has_journal = 1 AND (ended_at IS NULL) = 1 AND {_run_at}"
+_ended_at = f"has_journal = 1 AND (ended_at IS NULL) = 0 AND {_run_at}"
+
+STRAY_RUNS = RUN + f" WHERE {_active_at} <= ? ORDER BY {_run_at} LIMIT ?"
+
+END_LEASES = f"UPDATE runs SET lease_until = 0, stray_at = 0 WHERE {_active_at} > 0"
 
 THREADS = """
     SELECT body FROM threads WHERE tenant = ? AND subject = ?
@@ -42,11 +49,16 @@ THREADS_AFTER = """
     ORDER BY updated_at DESC, thread_id DESC LIMIT ?
 """
 
-MESSAGES = """
-    SELECT body FROM messages
-    WHERE thread_no = (SELECT thread_no FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?)
-    ORDER BY message_no LIMIT ?
+MESSAGES = f"""
+    SELECT messages.body
+    FROM threads
+        JOIN messages ON place BETWEEN thread_no << {PLACE_BITS} AND (thread_no + 1 << {PLACE_BITS}) - 1
+    WHERE tenant = ? AND subject = ? AND thread_id = ?
+    ORDER BY place LIMIT ?
 """
+
+# as the first value of a statement
+_in_thread = f"place BETWEEN ?1 << {PLACE_BITS} AND (?1 + 1 << {PLACE_BITS}) - 1"
 
 CALLS_OF_RUN = """
     SELECT body FROM calls
@@ -82,9 +94,9 @@ EVENTS = f"""
     ORDER BY place LIMIT ?
 """
 
-DUE = """
+DUE = f"""
     SELECT deadline, tenant, subject, call_id FROM calls
-    WHERE is_open = 1 AND deadline < ? ORDER BY deadline LIMIT ?
+    WHERE is_open = 1 AND {_call_at} < ? ORDER BY {_call_at} LIMIT ?
 """
 
 FEED = f"""
@@ -122,7 +134,16 @@ INSERT_THREAD = """
     INSERT INTO threads (updated_at, body, thread_no, tenant, subject, thread_id) VALUES (?, ?, ?, ?, ?, ?)
 """
 
-INSERT_MESSAGE = "INSERT INTO messages (thread_no, message_id, body) VALUES (?, ?, ?)"
+IS_SENT = f"SELECT 1 FROM messages WHERE place >> {PLACE_BITS} = ? AND message_id = ? AND is_sent = 1"
+
+INSERT_MESSAGE = f"""
+    INSERT INTO messages (place, message_id, is_sent, body) VALUES (
+        coalesce((SELECT max(place) FROM messages WHERE {_in_thread}), ?1 << {PLACE_BITS}) + 1, ?2, ?3, ?4)
+"""
+
+FIND_MESSAGE = f"SELECT place FROM messages WHERE {_in_thread} AND message_id = ?2"
+
+CUT_MESSAGES = f"DELETE FROM messages WHERE {_in_thread} AND place >= ?2"
 
 UPDATE_RUN = """
     UPDATE runs SET last_seq = ?, state = ?, parked = ?, step = ?, fence = ?, lease_until = ?, blockers = ?
@@ -161,6 +182,8 @@ INSERT_EVENTS = "INSERT INTO journals (place, at, body) VALUES (?, ?, ?)"
 
 INSERT_POINTER = "INSERT INTO feed (tenant, subject, feed_no, at, run_no, seq) VALUES (?, ?, ?, ?, ?, ?)"
 
+ENDED_RUNS = f"SELECT run_no FROM runs WHERE {_ended_at} < ? LIMIT ?"
+
 END_JOURNAL = f"UPDATE runs SET has_journal = 0, last_seq = {_last_seq} WHERE run_no = ?"
 
 DELETE_JOURNAL = f"""
@@ -168,3 +191,20 @@ DELETE_JOURNAL = f"""
 """
 
 INSERT_NEWS = "INSERT INTO feed (tenant, subject, feed_no, at, thread_id, body) VALUES (?, ?, ?, ?, ?, ?)"
+
+# calls of a run that goes on stay: it may still hand their outcomes to the model
+_old_calls = f"""
+    calls LEFT JOIN runs USING (run_no)
+    WHERE is_open = 0 AND {_call_at} < ?1 AND (run_id IS NULL OR ended_at IS NOT NULL)
+"""
+
+DELETE_CALLS = f"DELETE FROM calls WHERE call_no IN (SELECT call_no FROM {_old_calls} LIMIT ?2)"
+
+COUNT_OLD = f"""
+    SELECT
+        (SELECT count(*) FROM {_old_calls}),
+        (SELECT count(*) FROM runs WHERE {_ended_at} < ?1),
+        (SELECT count(*) FROM feed AS old WHERE at < ?1 AND feed_no < (
+            SELECT max(feed_no) FROM feed WHERE tenant = old.tenant AND subject = old.subject)),
+        (SELECT count(*) FROM files WHERE bound = 0 AND written_at < ?2 AND (written_at < ?1 OR arrived = 0))
+"""

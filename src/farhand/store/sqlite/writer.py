@@ -221,7 +221,13 @@ class Writer:
         """Who was cancelled while waiting is not waited for."""
         if order.told is not None:
             tell_commit(self._hub, order.told)
-        _set(order.waiter, order.answer)
+        waiter, answer = order.waiter, order.answer
+        if waiter.done():
+            return
+        if isinstance(answer, Exception):
+            waiter.set_exception(answer)
+        elif answer is not None:
+            waiter.set_result(answer)
 
     def _end(self, orders: list[Order]) -> None:
         """Nobody is left waiting, also if the thread has died of a fault of ours."""
@@ -232,18 +238,10 @@ class Writer:
         while not self._queue.empty():
             orders += self._queue.get_nowait() or []
         for order in orders:
-            _set(order.waiter, StoreDown("The store is closed."))
+            order.told, order.answer = None, StoreDown("The store is closed.")
+            self._answer_one(order)
         if not self._ended.done():
             self._ended.set_result(None)
-
-
-def _set(waiter: asyncio.Future[Commit], answer: Commit | Exception | None) -> None:
-    if waiter.done():
-        return
-    if isinstance(answer, Exception):
-        waiter.set_exception(answer)
-    elif answer is not None:
-        waiter.set_result(answer)
 
 
 def _write_a_page(db: sqlite3.Connection) -> int:
