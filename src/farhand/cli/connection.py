@@ -147,8 +147,7 @@ class Connection(HttpToolsProtocol):
             access_logger=self.access_logger,
             access_log=False,
             default_headers=self.server_state.default_headers,
-            # an event by its type
-            message_event=Signal(),  # type: ignore[arg-type]
+            message_event=Signal(),
             expect_100_continue=self.expect_100_continue,
             keep_alive=may_stay,
             on_response=self.on_response_complete,

@@ -55,11 +55,18 @@ def head_of(status: int, headers: tuple[Header, ...], *, keep_alive: bool, is_bo
 
 
 class Response(RequestResponseCycle):
-    _expects = START
-    _kept = b""
-    """The head, until it leaves with the first of its body."""
-    _is_open = False
-    """Whether pieces of a body may be written."""
+    # beside the names of the server below: added to those later, they would cost a response the dictionary
+    # that it shares with the others, if many have come before the first is answered
+    __slots__ = ("_expects", "_is_open", "_kept")
+
+    # Any: the server's own names and types
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._expects = START
+        self._kept = b""
+        """The head, until it leaves with the first of its body."""
+        self._is_open = False
+        """Whether pieces of a body may be written."""
 
     # Any: messages have a type for each kind, and a server takes what an app gives
     async def send(self, message: Any) -> None:

@@ -59,14 +59,14 @@ class Sink(asyncio.Transport):
 
 def response(sink: Sink, *, method: str = "GET", keep_alive: bool = True) -> Response:
     return Response(
-        scope={"type": "http", "method": method},  # type: ignore[typeddict-item]
+        scope={"type": "http", "method": method},
         transport=sink,
         flow=FlowControl(sink),
         logger=logging.getLogger("uvicorn.error"),
         access_logger=logging.getLogger("uvicorn.access"),
         access_log=False,
         default_headers=[],
-        message_event=Signal(),  # type: ignore[arg-type]
+        message_event=Signal(),
         expect_100_continue=False,
         keep_alive=keep_alive,
         on_response=lambda: None,
