@@ -42,6 +42,8 @@ class Work(Struct, eq=False):
     log: RunLog
     hold: Hold
     messages: list[Message] = field(default_factory=list)
+    is_read: bool = False
+    """Whether these are what the thread holds, before a first look at it."""
     unsaved: ResultsMessage | None = None
     """Outcomes of the last step: stored with the next one, and until then the calls have them."""
     step: Step | None = None
@@ -75,7 +77,7 @@ async def run(work: Work) -> Rest | None:
 async def _step_left_open(work: Work) -> Step | None:
     """After a park or a crash: the step whose calls have no results in the thread yet."""
     kit, run = work.kit, work.log.run
-    if work.messages:
+    if work.is_read:
         # the run began with its thread, and nothing was said since
         return None
     work.messages = await kit.store.messages(run.owner, run.thread_id)

@@ -133,8 +133,9 @@ async def _begin(
     if isinstance(commit, Stale):
         return commit
     started = commit.runs[run.run_id]
-    # what is said in a thread that begins with it is all that the model has to know
-    worker.launch(started, hold_for=hold_for, said=message if commit.begun else None)
+    # a thread that begins with this commit holds what was said in it, and nothing else
+    said = [each.message for each in writes if isinstance(each, InsertMessage)] if commit.begun else None
+    worker.launch(started, hold_for=hold_for, said=said)
     return Started(started)
 
 

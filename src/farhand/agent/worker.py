@@ -23,7 +23,7 @@ from farhand.agent.works import Works
 from farhand.calls.deadlines import Deadlines
 from farhand.core.event import RunFailed
 from farhand.core.run import Run
-from farhand.core.thread import UserMessage
+from farhand.core.thread import Message
 from farhand.errors import LostClaim, StoreDown
 from farhand.store.base import Committed, WriteRun
 from farhand.store.hub import WAKE, freed
@@ -72,11 +72,12 @@ class Worker:
         if self._kit.store.is_shared:
             await self._unless_store_is_down(self._leases.hand_over(self._works.unfinished))
 
-    def launch(self, run: Run, *, hold_for: float, said: UserMessage | None = None) -> None:
+    def launch(self, run: Run, *, hold_for: float, said: list[Message] | None = None) -> None:
         """Advances a run that is claimed for this process, in a task of its own. `said` is all that there is
-        in its thread, if that began with it."""
+        in its thread, if that is known."""
         hold = Hold(self._kit, run.run_id, seconds=0.0 if self._stopping.is_set() else hold_for)
-        self._works.begin(loop.Work(self._kit, self._pen(run), hold, [] if said is None else [said]))
+        work = loop.Work(self._kit, self._pen(run), hold, said or [], is_read=said is not None)
+        self._works.begin(work)
 
     def launch_if_stored(self, run: Run) -> None:
         """For a run whose beginning nobody waited for: stored or not, it is not left half begun."""

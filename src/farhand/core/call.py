@@ -187,17 +187,5 @@ def release(call: Call) -> Call | None:
 
 def settle(call: Call, outcome: Outcome, *, sent: str, at: float) -> Call | None:
     """The end of the call. `sent` is the digest of the result as it came."""
-    phase = MOVES[call.phase].get(MOVE_OF[type(outcome)])
-    if phase is None:
-        return None
-    # every result comes here: changes that are handed on by name cost more than all the rest of it
-    return replace(
-        call,
-        phase=phase,
-        version=call.version + 1,
-        outcome=outcome,
-        digest=sent,
-        settled_at=at,
-        deadline=None,
-        take=None,
-    )
+    move = MOVE_OF[type(outcome)]
+    return advance(call, move, outcome=outcome, digest=sent, settled_at=at, deadline=None, take=None)

@@ -165,7 +165,7 @@ class Door:
             self._note_failed(shown, scope, heads)
             raise SignInNeeded("Sign in first.", hint="The request carries no credential that is valid here.")
         # the count of the address stays: whoever has one good credential could guess others for ever
-        if principal != before:
+        if principal != self._good.get(shown):
             self._remember(shown, principal)
         return principal
 

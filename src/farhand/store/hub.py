@@ -232,7 +232,7 @@ class Hub:
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The one that runs now, where everybody is told: kept, since asking for it is a call to the system.
-        A store may be used in one after the other."""
+        A store may be used in one after the other, never in two at once."""
         if self._loop is None or not self._loop.is_running():
             self._loop = asyncio.get_running_loop()
         return self._loop
@@ -286,10 +286,10 @@ class Hub:
 
     def remove(self, topic: str, watch: Listener) -> None:
         watches = self.watches[topic]
-        if len(watches) > 1:
-            self.watches[topic] = tuple([each for each in watches if each is not watch])
-        else:
+        if watches == (watch,):
             del self.watches[topic]
+        else:
+            self.watches[topic] = tuple([each for each in watches if each is not watch])
 
 
 def tell_commit(hub: Hub, told: Told) -> None:

@@ -8,7 +8,7 @@ the source shows it at once, and nobody is woken for it. Must not know what the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from enum import Enum
 from typing import Protocol, TypeAlias
 
@@ -18,6 +18,11 @@ from farhand.wire.begun import Begun
 from farhand.wire.http import SECURITY, Header
 from farhand.wire.line import Line
 from farhand.wire.sse import KEEP_ALIVE
+
+PIECE = 64 * 1024
+"""The most that is sent at once: a slow socket has its time for each."""
+
+BODY = "http.response.body"
 
 Show: TypeAlias = Callable[[bytes], bool]
 """Sends frames where they are made, outside of the response's task; False if that is needed from there."""
@@ -85,7 +90,7 @@ async def _listening(line: Line, writing: Coroutine[None, None, End]) -> End:
 
 
 class _Body:
-    __slots__ = ("_is_last", "_line", "_lost", "_sending", "_source", "_stall_after")
+    __slots__ = ("_is_last", "_line", "_lost", "_rest", "_sending", "_source", "_stall_after")
 
     def __init__(self, line: Line, source: Source, stall_after: float) -> None:
         self._line = line
@@ -95,6 +100,8 @@ class _Body:
         """Whether the body has ended with what was sent."""
         self._sending: Begun[None] | None = None
         """What the socket has not taken yet."""
+        self._rest: Iterator[Message] = NOTHING
+        """Pieces that come behind it."""
         self._lost: End | None = None
         """Why nobody reads any more."""
 
@@ -108,7 +115,7 @@ class _Body:
         if not self._line.is_told:
             # some servers keep the head back until a body follows, and whoever connected wants to know
             await self._finish()
-            self._send({"type": "http.response.body", "body": b"", "more_body": True})
+            self._send({"type": BODY, "body": b"", "more_body": True})
             # nor may every server be called outside of the task that it made for the request
             show = None
         if self._sending is not None:
@@ -124,16 +131,30 @@ class _Body:
         return self._lost or End.FINISHED
 
     def _show(self, frames: bytes) -> bool:
-        if self._lost is None and self._line.write(frames):
+        if self._lost is None and len(frames) <= PIECE and self._line.write(frames):
             return True
-        self._send({"type": "http.response.body", "body": frames, "more_body": True})
+        self._send_body(frames, has_more=True)
         return self._sending is None and self._lost is None
 
     def _pass_on(self, frames: bytes | None) -> None:
         """Sends them, or a comment if there are none."""
         self._is_last = frames is None or self._source.ended
         body = frames or (b"" if self._is_last else KEEP_ALIVE)
-        self._send({"type": "http.response.body", "body": body, "more_body": not self._is_last})
+        self._send_body(body, has_more=not self._is_last)
+
+    def _send_body(self, body: bytes, *, has_more: bool) -> None:
+        if len(body) <= PIECE:
+            self._send({"type": BODY, "body": body, "more_body": has_more})
+        else:
+            self._rest = _pieces(body, has_more=has_more)
+            self._send_rest()
+
+    def _send_rest(self) -> None:
+        """As much of it as the socket takes now."""
+        for piece in self._rest:
+            self._send(piece)
+            if self._sending is not None or self._lost is not None:
+                return
 
     def _send(self, message: Message) -> None:
         """At once, but for what is left of it if the socket takes no more for now, as it nearly never is."""
@@ -149,13 +170,22 @@ class _Body:
             self._sending = sending
 
     async def _finish(self) -> None:
-        sending, self._sending = self._sending, None
-        if sending is None:
-            return
-        try:
-            async with asyncio.timeout(self._stall_after):
-                await sending
-        except TimeoutError:
-            self._lost = End.STALLED
-        except OSError:
-            self._lost = End.LEFT
+        while self._sending is not None:
+            sending, self._sending = self._sending, None
+            try:
+                async with asyncio.timeout(self._stall_after):
+                    await sending
+            except TimeoutError:
+                self._lost = End.STALLED
+            except OSError:
+                self._lost = End.LEFT
+            self._send_rest()
+
+
+NOTHING: Iterator[Message] = iter(())
+
+
+def _pieces(body: bytes, *, has_more: bool) -> Iterator[Message]:
+    for start in range(0, len(body), PIECE):
+        end = start + PIECE
+        yield {"type": BODY, "body": body[start:end], "more_body": has_more or end < len(body)}

@@ -12,7 +12,7 @@ from starlette.types import Message, Send
 from farhand.errors import StoreDown
 from farhand.wire.http import SECURITY
 from farhand.wire.line import EXTENSION, Left, Line, Write
-from farhand.wire.pull import End, send_frames
+from farhand.wire.pull import PIECE, End, send_frames
 from farhand.wire.sse import KEEP_ALIVE
 from tests.requirement import requirement
 from tests.unit.wire.peer import Frames, Peer
@@ -340,3 +340,40 @@ async def test_a_server_that_does_not_say_so_is_called_from_its_own_task_alone()
         with pytest.raises(AssertionError, match="may be shown"):
             source.show(b"a")
         source.add([None])
+
+
+@requirement("stream:slow-reader")
+@pytest.mark.parametrize("is_shown", [True, False])
+async def test_a_slow_reader_has_its_time_for_each_piece_of_a_large_frame(
+    is_shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer, source = Peer(), Frames()
+    large = b"a" * (3 * PIECE + 1)
+    times: list[float] = []
+    timeout = asyncio.timeout
+
+    def noted(seconds: float) -> asyncio.Timeout:
+        times.append(seconds)
+        return timeout(seconds)
+
+    monkeypatch.setattr(asyncio, "timeout", noted)
+
+    async def slowly(message: Message) -> None:
+        await peer.send(message)
+        await asyncio.sleep(0)
+
+    async with streaming(own_line_to(peer, slowly), source, stall_after=30) as ended:
+        await _asked(source, 1)
+        times.clear()
+        if is_shown:
+            source.show(large)
+        else:
+            source.last = large
+            source.add([large])
+        await peer.has_sent(5)
+        source.add([None])
+        assert await ended is End.FINISHED
+    assert b"".join(peer.bodies) == large
+    assert [len(each) for each in peer.bodies[:4]] == [PIECE, PIECE, PIECE, 1]
+    assert [message["more_body"] for message in peer.sent[1:]].index(False) == len(peer.sent) - 2
+    assert times[:4] == [30] * 4
