@@ -34,6 +34,8 @@ RUNS = RUN + " WHERE tenant = ? AND subject = ? AND " + _before + " ORDER BY run
 _run_at, _call_at = "coalesce(ended_at, stray_at)", "coalesce(settled_at, deadline)"
 _active_at = f"has_journal = 1 AND (ended_at IS NULL) = 1 AND {_run_at}"
 _ended_at = f"has_journal = 1 AND (ended_at IS NULL) = 0 AND {_run_at}"
+_due_at = f"(settled_at IS NULL) = 1 AND {_call_at}"
+_settled_at = f"(settled_at IS NULL) = 0 AND {_call_at}"
 
 STRAY_RUNS = RUN + f" WHERE {_active_at} <= ? ORDER BY {_run_at} LIMIT ?"
 
@@ -96,7 +98,7 @@ EVENTS = f"""
 
 DUE = f"""
     SELECT deadline, tenant, subject, call_id FROM calls
-    WHERE is_open = 1 AND {_call_at} < ? ORDER BY {_call_at} LIMIT ?
+    WHERE {_due_at} < ? ORDER BY {_call_at} LIMIT ?
 """
 
 FEED = f"""
@@ -195,7 +197,7 @@ INSERT_NEWS = "INSERT INTO feed (tenant, subject, feed_no, at, thread_id, body) 
 # calls of a run that goes on stay: it may still hand their outcomes to the model
 _old_calls = f"""
     calls LEFT JOIN runs USING (run_no)
-    WHERE is_open = 0 AND {_call_at} < ?1 AND (run_id IS NULL OR ended_at IS NOT NULL)
+    WHERE {_settled_at} < ?1 AND (run_id IS NULL OR ended_at IS NOT NULL)
 """
 
 DELETE_CALLS = f"DELETE FROM calls WHERE call_no IN (SELECT call_no FROM {_old_calls} LIMIT ?2)"
