@@ -8,8 +8,10 @@ It also makes room for what most connections never need (`lean.py`). Must not kn
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import Any
 from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
 import httptools
 from uvicorn.config import Config
@@ -25,7 +27,10 @@ HEAD_BYTES = 64 * 1024
 HEAD_WITHIN_SEC = 10.0
 PIECE_BYTES = 256 * 1024
 """The most that event loops read at once."""
+FULL_AGAIN_SEC = 60.0
+"""A server that has refused nobody for so long has had room."""
 
+_refused_at: WeakKeyDictionary[ServerState, float] = WeakKeyDictionary()
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -63,6 +68,10 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        if not self._is_idle():
+            # the server below tells only the newest request, and the one that is answered may be another
+            self._answering.disconnected = True
+            self._answering.message_event.set()
         super().connection_lost(exc)
         self._is_lost = True
         # it leads back here, and would keep this from being freed at once
@@ -104,8 +113,8 @@ class Connection(HttpToolsProtocol):
             return
         self._read_address()
         is_idle = self._is_idle()
-        self.cycle = self._response(may_stay=version != "1.0" and self.parser.should_keep_alive())
-        app = self.app if self._has_room() else service_unavailable
+        self.cycle = self._response(may_stay=version > "1.0" and self.parser.should_keep_alive())
+        app = self.app if self._has_room() else self._refusal()
         if is_idle:
             self._start_asgi_task(self.cycle, app)
         else:
@@ -115,6 +124,10 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         self._left = None
         super().on_response_complete()
+
+    def _should_upgrade(self) -> bool:
+        # the answer before it would have the handshake in its middle
+        return self._is_idle() and super()._should_upgrade()
 
     # the type is the server's own
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -156,6 +169,16 @@ class Connection(HttpToolsProtocol):
     def _has_room(self) -> bool:
         most = self.limit_concurrency
         return most is None or (len(self.connections) < most and len(self.tasks) < most)
+
+    # the type is the server's own
+    def _refusal(self) -> Any:
+        now = self.loop.time()
+        # once for each time of being full: a line for each refusal would fill the log as well
+        if now - _refused_at.get(self.server_state, -inf) > FULL_AGAIN_SEC:
+            most = self.limit_concurrency
+            self.logger.warning("There are %d connections or requests, the most: others get 503.", most)
+        _refused_at[self.server_state] = now
+        return service_unavailable
 
     def _check_size(self) -> None:
         """What was seen may be a small head with a body before or behind it."""

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farhand.cli.connection import Connection
 from farhand.wire.line import Line
@@ -36,7 +36,7 @@ class App:
 
 
 @asynccontextmanager
-async def connected(app: App) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def connected(app: ASGIApp) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     server = uvicorn.Server(uvicorn.Config(app, http=Connection, log_config=None, lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         async with asyncio.timeout(30), asyncio.TaskGroup() as group:
@@ -105,3 +105,45 @@ async def test_a_reader_that_takes_nothing_of_what_is_shown_is_given_up() -> Non
         while source.may_show:
             source.show(b"x" * 1_000_000)
         assert await app.ends.get() is End.STALLED
+
+
+@requirement("stream:reader-leaves")
+async def test_a_peer_that_leaves_is_noticed_by_the_answer_under_way_though_it_has_asked_for_more() -> None:
+    left = asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200})
+        # more than the buffers of both ends can hold: the second waits
+        for _ in range(2):
+            await send({"type": "http.response.body", "body": bytes(32_000_000), "more_body": True})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        left.set()
+
+    async with connected(app) as (reader, writer):
+        writer.write(ASK + ASK)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+        await asyncio.wait_for(left.wait(), 10)
+
+
+@requirement("response:framed")
+async def test_no_socket_is_opened_in_the_middle_of_an_answer() -> None:
+    kinds: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        kinds.append(scope["type"])
+        await send({"type": "http.response.start", "status": 200})
+        await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b"whole"})
+
+    upgrade = b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+    handshake = ASK.replace(
+        b"\r\n\r\n", b"\r\nsec-websocket-key: " + b"A" * 22 + b"==\r\n" + upgrade + b"\r\n"
+    )
+    async with connected(app) as (reader, writer):
+        writer.write(ASK + handshake)
+        for _ in range(2):
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+            assert await reader.readuntil(b"0\r\n\r\n") == b"5\r\nwhole\r\n0\r\n\r\n"
+    assert kinds == ["http", "http"]
