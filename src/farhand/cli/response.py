@@ -24,32 +24,40 @@ START, BODY, NOTHING = "http.response.start", "http.response.body", "nothing mor
 
 HEADS = 512
 """So many heads are kept, of a few hundred bytes each; with the date in them, each serves for a second."""
+JOINED_BYTES = 64 * 1024
+"""A larger body is not copied to leave in one write with its head."""
 
 
 class Head(NamedTuple):
     written: bytes
     length: int
+    is_open: bool
+    """The body names no length: it ends with its last chunk, or for an old peer with the connection."""
     is_chunked: bool
     keep_alive: bool
 
 
 @lru_cache(maxsize=HEADS)
-def head_of(status: int, headers: tuple[Header, ...], *, keep_alive: bool, is_bodiless: bool) -> Head:
+def head_of(
+    status: int, headers: tuple[Header, ...], *, version: str, keep_alive: bool, is_bodiless: bool
+) -> Head:
     """How these headers are written; `RuntimeError` for one that would write others."""
-    named = [(name.lower(), value) for name, value in headers]
+    may_have_body = status not in _WITHOUT_BODY
+    has_body = may_have_body and not is_bodiless
+    may_chunk = may_have_body and version > "1.0"
+    named = _framed([(name.lower(), value) for name, value in headers], may_chunk=may_chunk)
     lengths = _tokens(named, b"content-length")
-    is_chunked = b"chunked" in _tokens(named, b"transfer-encoding")
+    is_open = has_body and not lengths
     closes = b"close" in _tokens(named, b"connection")
-    has_body = not is_bodiless and status not in _WITHOUT_BODY
     if not keep_alive and not closes:
         named.append((b"connection", b"close"))
-    if has_body and not lengths and not is_chunked:
-        is_chunked = True
+    if is_open and may_chunk and b"chunked" not in _tokens(named, b"transfer-encoding"):
         named.append((b"transfer-encoding", b"chunked"))
     return Head(
         b"".join([STATUS_LINE[status], *map(_line, named), b"\r\n"]),
-        int(lengths[0]) if lengths and not is_chunked and not is_bodiless else 0,
-        is_chunked and not is_bodiless,
+        int(lengths[0]) if lengths and has_body else 0,
+        is_open,
+        is_open and may_chunk,
         keep_alive and not closes,
     )
 
@@ -86,7 +94,7 @@ class Response(RequestResponseCycle):
         socket takes no more for now, or there is no such body."""
         if not self._is_open or self.flow.write_paused or self.disconnected or not piece:
             return False
-        self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if self.chunked_encoding else piece)
         return True
 
     async def send_500_response(self) -> None:
@@ -94,18 +102,20 @@ class Response(RequestResponseCycle):
         self._expects, self._kept = START, b""
         await super().send_500_response()
 
-    def _begin(self, status: int, headers: Iterable[Header]) -> None:
+    # Any: a header may be a list of two as well
+    def _begin(self, status: int, headers: Iterable[Any]) -> None:
         head = head_of(
             status,
-            (*self.default_headers, *headers),
+            (*self.default_headers, *map(tuple, headers)),
+            version=self.scope["http_version"],
             keep_alive=self.keep_alive,
             is_bodiless=self.scope["method"] == "HEAD",
         )
-        self._expects, self.waiting_for_100_continue = BODY, False
+        self._expects = BODY
         self.keep_alive, self.expected_content_length = head.keep_alive, head.length
-        self.chunked_encoding = self._is_open = head.is_chunked
-        if head.is_chunked:
-            self.response_started = True
+        self._is_open, self.chunked_encoding = head.is_open, head.is_chunked
+        if head.is_open:
+            self.response_started, self.waiting_for_100_continue = True, False
             self.transport.write(head.written)
         else:
             self._kept = head.written
@@ -119,8 +129,10 @@ class Response(RequestResponseCycle):
             self._end()
 
     def _write_piece(self, body: bytes, *, has_more: bool) -> None:
-        piece = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
-        self.transport.write(piece if has_more else piece + b"0\r\n\r\n")
+        if self.chunked_encoding:
+            body = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            body = body if has_more else body + b"0\r\n\r\n"
+        self.transport.write(body)
 
     def _write_counted(self, body: bytes, *, has_more: bool) -> None:
         if self.scope["method"] == "HEAD":
@@ -132,9 +144,12 @@ class Response(RequestResponseCycle):
         if self.expected_content_length > 0 and not has_more:
             raise RuntimeError("The body is shorter than its head says.")
         head, self._kept = self._kept, b""
-        self.response_started = True
-        # one write for both, and no copy of a large one
-        self.transport.writelines((head, body))
+        # a peer that waits for leave to send its body may get it until now
+        self.response_started, self.waiting_for_100_continue = True, False
+        if head and len(body) >= JOINED_BYTES:
+            self.transport.write(head)
+            head = b""
+        self.transport.write(head + body)
 
     def _end(self) -> None:
         self._expects, self._is_open, self.response_complete = NOTHING, False, True
@@ -145,6 +160,17 @@ class Response(RequestResponseCycle):
 
 
 _WITHOUT_BODY = (204, 304)
+
+
+def _framed(headers: list[Header], *, may_chunk: bool) -> list[Header]:
+    """With one word on where the body ends: whoever goes by another takes the rest for the next response."""
+    lengths = _tokens(headers, b"content-length")
+    if len(set(lengths)) > 1 or not all(map(bytes.isdigit, lengths)):
+        raise RuntimeError("The head names a length that is none, or two that differ.")
+    if may_chunk and not _tokens(headers, b"transfer-encoding"):
+        return headers
+    unwanted = b"content-length" if may_chunk else b"transfer-encoding"
+    return [header for header in headers if header[0] != unwanted]
 
 
 def _tokens(headers: list[Header], wanted: bytes) -> list[bytes]:

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 
 from farhand.cli.connection import Connection
 from farhand.cli.lean import Signal
-from farhand.cli.response import Response, head_of
+from farhand.cli.response import JOINED_BYTES, Response, head_of
 from farhand.wire.line import EXTENSION
 from tests.requirement import requirement
 
@@ -48,7 +48,7 @@ class Sink(asyncio.Transport):
         self.writes.append(bytes(data))
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
-        self.writes.append(b"".join(list_of_data))
+        raise AssertionError("asyncio's own neither ends with an empty piece nor says that it is full")
 
     def is_closing(self) -> bool:
         return self.is_closed
@@ -57,9 +57,9 @@ class Sink(asyncio.Transport):
         self.is_closed = True
 
 
-def response(sink: Sink, *, method: str = "GET", keep_alive: bool = True) -> Response:
+def response(sink: Sink, *, method: str = "GET", version: str = "1.1", keep_alive: bool = True) -> Response:
     return Response(
-        scope={"type": "http", "method": method},
+        scope={"type": "http", "http_version": version, "method": method},
         transport=sink,
         flow=FlowControl(sink),
         logger=logging.getLogger("uvicorn.error"),
@@ -82,6 +82,18 @@ async def test_a_response_that_names_its_length_leaves_in_one_write() -> None:
     await answer.send(body(b"ok"))
     assert sink.writes == [b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nok"]
     assert answer.response_complete
+
+
+@requirement("response:one-write")
+async def test_a_large_body_is_not_copied_to_leave_with_its_head() -> None:
+    sink = Sink()
+    answer = response(sink)
+    large = bytes(JOINED_BYTES)
+    await answer.send(start(length(2 * JOINED_BYTES)))
+    await answer.send(body(large, more=True))
+    await answer.send(body(large))
+    assert sink.writes[0].endswith(b"\r\n\r\n")
+    assert sink.writes[1:] == [large, large]
 
 
 @requirement("response:one-write")
@@ -164,6 +176,9 @@ async def test_nothing_is_written_to_a_peer_that_left() -> None:
         ([start(length(9)), body(b"more", more=True), body(b"")], "shorter"),
         ([start((b"x", b"a\r\nset-cookie: b"))], "header"),
         ([start((b"x", b"a\0b"))], "header"),
+        ([start(length(2), length(3))], "differ"),
+        ([start((b"content-length", b"-1"))], "none"),
+        ([start(length(2), status=304), body(b"ok")], "longer"),
         ([start((b"x:\r\ny", b"a"))], "header"),
     ],
 )
@@ -183,10 +198,10 @@ async def test_what_an_app_must_not_send_is_an_error_of_its_own(messages: list[M
 def test_a_head_is_made_once_for_all_that_are_alike_and_few_are_kept() -> None:
     head_of.cache_clear()
     for _ in range(3):
-        head_of(200, (TYPE, length(2)), keep_alive=True, is_bodiless=False)
+        head_of(200, (TYPE, length(2)), version="1.1", keep_alive=True, is_bodiless=False)
     assert head_of.cache_info()[:2] == (2, 1)
     for number in range(2_000):
-        head_of(200, (TYPE, length(number)), keep_alive=True, is_bodiless=False)
+        head_of(200, (TYPE, length(number)), version="1.1", keep_alive=True, is_bodiless=False)
     assert head_of.cache_info().currsize < 1_000
 
 
@@ -231,6 +246,9 @@ LAST = b"GET / HTTP/1.1\nhost: localhost\nconnection: close\n\n"
 CLOSING = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\n%bconnection: close\r\n%b\r\n%b"
 COUNTED = (b"200 OK", b"content-length: 2\r\n", b"")
 CHUNKED = (b"200 OK", b"", b"transfer-encoding: chunked\r\n")
+ENDS_BY_CLOSE = (b"200 OK", b"", b"")
+UNCHANGED = (b"304 Not Modified", b"content-length: 2\r\n", b"")
+SAID_CHUNKED = (b"Transfer-Encoding", b"chunked")
 
 
 @requirement("response:framed")
@@ -243,6 +261,10 @@ CHUNKED = (b"200 OK", b"", b"transfer-encoding: chunked\r\n")
         (b"HEAD / HTTP/1.1", [start(length(2)), body(b"ok")], (*COUNTED, b"")),
         (b"HEAD / HTTP/1.1", [start(), body(b"ok", more=True), body(b"")], (b"200 OK", b"", b"", b"")),
         (b"GET / HTTP/1.1", [start(), body(b"ok")], (*CHUNKED, b"2\r\nok\r\n" + END)),
+        (b"GET / HTTP/1.0", [start(), body(b"o", more=True), body(b"k")], (*ENDS_BY_CLOSE, b"ok")),
+        (b"GET / HTTP/1.0", [start(SAID_CHUNKED), body(b"ok")], (*ENDS_BY_CLOSE, b"ok")),
+        (b"GET / HTTP/1.0", [start(SAID_CHUNKED, length(2)), body(b"ok")], (*COUNTED, b"ok")),
+        (b"GET / HTTP/1.1", [start(length(2), status=304), body(b"")], (*UNCHANGED, b"")),
         (b"GET / HTTP/1.1", [start(status=204), body(b"")], (b"204 No Content", b"", b"", b"")),
         (b"GET / HTTP/1.1", [start(status=304), body(b"")], (b"304 Not Modified", b"", b"", b"")),
     ],
@@ -266,12 +288,30 @@ async def test_an_app_may_close_the_connection_by_its_head(said: bytes) -> None:
 
 
 @requirement("response:framed")
-async def test_an_app_may_say_itself_that_its_body_is_chunked() -> None:
+async def test_an_app_may_say_itself_that_its_body_is_chunked_and_then_it_has_no_length() -> None:
     app = answering(start((b"transfer-encoding", b"Chunked"), length(7)), body(b"ok"))
     async with served(app) as address:
         got = await answer_to(address, LAST)
     assert got.endswith(b"\r\n\r\n2\r\nok\r\n" + END)
     assert got.lower().count(b"transfer-encoding") == 1
+    # a proxy that went by it would take the rest for the next response
+    assert b"content-length" not in got
+
+
+@requirement("response:framed")
+async def test_headers_may_be_lists() -> None:
+    head = {"type": "http.response.start", "status": 200, "headers": [list(TYPE), list(length(2))]}
+    async with served(answering(head, body(b"ok"))) as address:
+        assert await answer_to(address, LAST) == CLOSING % (*COUNTED, b"ok")
+
+
+@requirement("response:framed")
+async def test_pieces_for_an_old_peer_are_written_as_they_are() -> None:
+    sink = Sink()
+    answer = response(sink, version="1.0")
+    await answer.send(start())
+    assert answer.write(b"one")
+    assert sink.writes[1:] == [b"one"]
 
 
 @requirement("response:framed")
@@ -302,10 +342,16 @@ async def test_requests_that_come_too_early_are_answered_in_their_order() -> Non
 
 
 @requirement("response:framed")
-async def test_a_client_that_waits_for_leave_to_send_its_body_gets_it_before_the_answer() -> None:
+@pytest.mark.parametrize("begins_first", [False, True])
+async def test_a_client_that_waits_for_leave_to_send_its_body_gets_it_before_the_answer(
+    begins_first: bool,
+) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if begins_first:
+            await send(start(length(2)))
         got = await receive()
-        await send(start(length(len(got["body"]))))
+        if not begins_first:
+            await send(start(length(2)))
         await send(body(got["body"]))
 
     async with served(app) as address:
@@ -358,3 +404,16 @@ async def test_one_connection_too_many_is_told_so() -> None:
     async with served(answering(start(length(2)), body(b"ok")), limit_concurrency=1) as address:
         got = await answer_to(address, LAST)
     assert got.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+
+
+@requirement("response:framed")
+async def test_a_server_that_is_full_logs_it_once_until_it_has_had_room(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(answering(start(length(2)), body(b"ok")), limit_concurrency=1) as address:
+        for _ in range(3):
+            await answer_to(address, LAST)
+        assert caplog.text.count("503") == 1
+        monkeypatch.setattr("farhand.cli.connection.FULL_AGAIN_SEC", -1.0)
+        await answer_to(address, LAST)
+        assert caplog.text.count("503") == 2
