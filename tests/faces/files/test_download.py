@@ -121,6 +121,21 @@ async def test_a_file_is_served_after_a_restart(serve: Serve, file_store: str) -
     assert (await second.http.get(f"/api/files/{ref}")).content == body
 
 
+@requirement("files:owner")
+async def test_a_file_that_goes_before_its_first_piece_is_read_is_not_there(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await serve(Scene(["x"]).agent)
+    ref = await uploaded(server.http)
+    files = server.farhand.kit.store.files
+
+    async def gone(*asked: object) -> None:
+        return None
+
+    monkeypatch.setattr(files, "piece", gone)
+    assert told(await server.http.get(f"/api/files/{ref}")) == (404, "unknown")
+
+
 @requirement("files:safe")
 async def test_a_reader_that_takes_nothing_is_let_go(serve: Serve) -> None:
     server = await serve(Scene(["x"]).agent, settings=Settings(limits=Limits(stalled_after_sec=0.2)))

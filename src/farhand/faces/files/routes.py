@@ -48,22 +48,28 @@ class _Endpoints:
         await request.reply(201, encode_uploaded(file))
 
     async def download(self, request: Request) -> None:
-        file = await self._begin(request)
-        sent = 0
-        # what goes wrong on the way is told by cutting the connection: the length has been promised
+        file = await self._find(request)
+        pieces = self._files.pieces(file)
+        # read before its length is promised: a file that goes until then is one that is not there
+        piece = await anext(pieces)
+        await self._begin(request, file)
+        sent = len(piece)
+        # what goes wrong on the way is told by cutting the connection
         with suppress(NotFound, OSError):
-            async for piece in self._files.pieces(file):
+            await self._send(request, piece, more=sent < file.size)
+            async for piece in pieces:
                 sent += len(piece)
                 await self._send(request, piece, more=sent < file.size)
 
     async def describe(self, request: Request) -> None:
-        await self._begin(request)
+        await self._begin(request, await self._find(request))
         await self._send(request, b"", more=False)
 
-    async def _begin(self, request: Request) -> StoredFile:
-        file = await self._files.find(request.owner, request.parameter("ref"))
+    async def _find(self, request: Request) -> StoredFile:
+        return await self._files.find(request.owner, request.parameter("ref"))
+
+    async def _begin(self, request: Request, file: StoredFile) -> None:
         await request.line.send({"type": "http.response.start", "status": 200, "headers": headers_of(file)})
-        return file
 
     async def _send(self, request: Request, body: bytes, *, more: bool) -> None:
         # a reader that takes nothing must not hold a connection for ever
