@@ -66,7 +66,12 @@ class DeleteThread(Struct, frozen=True, gc=False):
 
 
 class InsertMessage(Struct, frozen=True, gc=False):
-    """Guard: no message with this id is in the thread yet."""
+    """Guard: the thread is there; and no message with this id is in it yet, if that is a user's, whose sender
+    chose the id and may send it twice.
+
+    What the model said and what came of it are named by a run and its step. They are written beside a
+    `WriteRun` with that run's fence, which keeps them from being written twice: a store may look, too.
+    """
 
     owner: Owner
     thread_id: str

@@ -159,6 +159,21 @@ def test_migrations_run_only_when_the_store_is_behind(path: Path, monkeypatch: p
 
 
 @requirement("store:migrations")
+def test_a_first_start_that_may_take_long_says_why(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    known = file_module._migrations()
+    with monkeypatch.context() as patch:
+        patch.setattr(file_module, "_migrations", lambda: known[:4])
+        open_file(str(path)).close()
+    assert caplog.messages == [], "a new file is made in no time"
+    for _ in range(2):
+        open_file(str(path)).close()
+    [said] = caplog.messages
+    assert f"the store is being upgraded from version 4 to {len(known)}" in said
+
+
+@requirement("store:migrations")
 def test_migrations_are_numbered_without_a_gap() -> None:
     folder = files("farhand.store") / "migrations" / "sqlite"
     names = sorted(script.name for script in folder.iterdir() if script.name.endswith(".sql"))

@@ -65,6 +65,20 @@ async def test_a_sender_cannot_use_the_name_of_what_the_model_said(sqlite: Sqlit
 
 
 @requirement("store:message-places")
+@pytest.mark.parametrize("name", ["m1", "msg:1", "2026-11-16T15:09:04Z"])
+async def test_a_name_of_its_sender_is_looked_up_without_walking_through_the_thread(
+    sqlite: SqliteStore, given: Given, name: str
+) -> None:
+    await given.thread()
+    await given.write(*(InsertMessage(ANN, "t1", user_message(f"old-{number}")) for number in range(1000)))
+    steps: list[None] = []
+    sqlite._writer._db.set_progress_handler(lambda: steps.append(None), 1)
+    await given.message(name)
+    assert await given.refuse(InsertMessage(ANN, "t1", user_message(name))) == "exists"
+    assert len(steps) < 1000, "fewer than one for each message that is there"
+
+
+@requirement("store:message-places")
 async def test_a_thread_can_be_cut_where_the_model_spoke_and_goes_on_from_there(
     sqlite: SqliteStore, given: Given
 ) -> None:

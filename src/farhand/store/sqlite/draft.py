@@ -101,8 +101,10 @@ class SqliteDraft(Draft):
         return None if found is None else b""
 
     def _find_message(self, key: MessageKey) -> bool | None:
-        # those of ours have a colon, and no index: a sender who chooses such a name has the thread walked
-        return self.db.execute(FIND_MESSAGE if ":" in key[1] else IS_SENT, key).fetchone() and True
+        # those of ours begin with their run, and have no index: only such a name has the thread walked
+        return (
+            self.db.execute(FIND_MESSAGE if key[1].startswith("run_") else IS_SENT, key).fetchone() and True
+        )
 
 
 def _highest(db: sqlite3.Connection, sql: str) -> int:

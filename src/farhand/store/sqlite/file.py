@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import shutil
 import sqlite3
@@ -29,6 +30,7 @@ WAL_PAGES = 4000
 
 CACHE_KIB = 32 * 1024
 
+log = logging.getLogger("farhand.store")
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -177,6 +179,11 @@ def _migrate(db: sqlite3.Connection, place: Path) -> None:
         raise BadSetting(
             f"The store '{place}' was written by a newer farhand ({stored}; this one knows {latest}).",
             hint="Use that farhand, or another file.",
+        )
+    if 0 < stored < latest:
+        # a table that is rewritten may be large, and nobody is served meanwhile
+        log.warning(
+            "the store is being upgraded from version %d to %d: this may take a while", stored, latest
         )
     for number, sql in _migrations():
         if number > stored:

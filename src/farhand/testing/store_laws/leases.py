@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from farhand.core.event import RunParked, TextAdded
 from farhand.core.run import Run, RunState
-from farhand.store.base import ClaimRun, Committed, ParkRun, Stale, WriteRun
+from farhand.core.thread import AssistantMessage, Text
+from farhand.store.base import ClaimRun, Committed, InsertMessage, ParkRun, Stale, WriteRun
 from farhand.testing.store_laws.given import ANN, LEASE_SEC, Given, Laws
 
 
@@ -23,6 +24,19 @@ class LeaseLaws(Laws):
             assert await given.stored_run(run) == claimed
             assert await given.refuse(WriteRun(run_id=run.run_id, fence=1, step=9)) == "fence"
             await given.write(WriteRun(run_id=run.run_id, fence=2, step=9))
+
+    async def test_what_the_model_said_is_written_once_by_whoever_holds_the_run(self) -> None:
+        async with self.given() as given:
+            run = await given.run()
+            await given.write(ClaimRun(run.run_id, 15.0, by_force=True))
+            said = AssistantMessage(run.run_id, 1, (Text("hello"),))
+            spoken = InsertMessage(ANN, "t1", said)
+            lost = WriteRun(run_id=run.run_id, fence=1, step=1)
+            assert await given.refuse(spoken, lost) == "fence"
+            await given.write(spoken, WriteRun(run_id=run.run_id, fence=2, step=1))
+            # a store may also see that it is there
+            assert await given.refuse(spoken, lost) in ("fence", "exists")
+            assert await given.store.messages(ANN, "t1") == [said]
 
     async def test_a_run_that_is_held_cannot_be_claimed_before_its_lease_has_lapsed(self) -> None:
         async with self.given() as given:
