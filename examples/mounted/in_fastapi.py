@@ -33,7 +33,7 @@ async def authenticate(request: HTTPConnection) -> Principal | None:
     """The same for everything that farhand serves: HTTP, streams, WebSockets. A 401 of the host is one."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     user = user_of(token if scheme.lower() == "bearer" else None)
-    return Principal(tenant="acme", subject=user, scopes=frozenset({"chat", "answer", "approve"}))
+    return Principal(tenant="acme", subject=user)
 
 
 hands = create_app(agent(), store="memory:", authenticate=authenticate)

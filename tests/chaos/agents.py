@@ -7,6 +7,7 @@ import threading
 from starlette.requests import HTTPConnection
 
 from farhand import Agent, Principal, ScriptedModel, create_app, tool
+from farhand.core.principal import SCOPES
 from farhand.models.scripted import Ask, Moment, Step
 
 
@@ -63,7 +64,7 @@ agent = Agent(ScriptedModel(script), tools=[never_end, block], frontend_tools=[o
 def check(request: HTTPConnection) -> Principal | None:
     """A sign-in of the program's own: two people, and nobody else."""
     shown = request.headers.get("x-api-key", "")
-    return Principal("house", shown) if shown in {"ada", "ben"} else None
+    return Principal("house", shown, SCOPES) if shown in {"ada", "ben"} else None
 
 
 app = create_app(agent, store="memory:", authenticate=check, allow_hosts=["agent.example.org"])

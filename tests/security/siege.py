@@ -48,9 +48,9 @@ NOBODY = "nobody"
 LISTED = "http://localhost:5173"
 """The one origin that a server without a hook is told of."""
 PEOPLE = {
-    "ada": Principal("house", "ada"),
-    "bob": Principal("house", "bob"),
-    "eve": Principal("other", "ada"),
+    "ada": Principal("house", "ada", SCOPES),
+    "bob": Principal("house", "bob", SCOPES),
+    "eve": Principal("other", "ada", SCOPES),
 }
 OTHERS = ("bob", "eve")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from farhand.core.principal import Principal
+from farhand.core.principal import SCOPES, Principal
 from farhand.core.settings import Limits, Settings
 from farhand.server.app import App, create_app
 from farhand.server.routes_told import TOLD
@@ -55,7 +55,7 @@ async def test_the_document_is_for_development_alone(serve: Serve) -> None:
     open_house = await serve(agent)
     assert (await open_house.stranger.get("/openapi.json")).status_code == 401
     assert (await open_house.http.get("/openapi.json")).status_code == 200
-    hooked = await serve(agent, authenticate=lambda request: Principal("house", "ada"))
+    hooked = await serve(agent, authenticate=lambda request: Principal("house", "ada", SCOPES))
     assert (await hooked.http.get("/openapi.json")).status_code == 404
 
 

@@ -7,14 +7,14 @@ before this hook, and `farhand run` does not rewrite it when it sees this one.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from starlette.requests import HTTPConnection
 
-from farhand.auth.shown import PERSON, is_name, known_scopes
-from farhand.core.principal import Principal
+from farhand.auth.shown import is_name, known_scopes
+from farhand.core.principal import DEFAULT_SCOPES, Principal
 from farhand.errors import BadSetting
 
 _NAME = re.compile(r"[A-Za-z0-9-]+")
@@ -29,7 +29,7 @@ class ProxyHeader:
     needs_peer = True
 
     def __init__(
-        self, header: str, *, peers: Sequence[str], tenant: str, scopes: Sequence[str] = PERSON
+        self, header: str, *, peers: Sequence[str], tenant: str, scopes: Collection[str] = DEFAULT_SCOPES
     ) -> None:
         if not _NAME.fullmatch(header):
             raise BadSetting(f"'{header}' is not the name of a header.")

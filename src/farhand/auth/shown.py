@@ -1,4 +1,4 @@
-"""What a request shows of itself, and what a sign-in may do unless it says more. Knows no kind of token."""
+"""What a request shows of itself, and which scopes exist. Knows no kind of token."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from starlette.requests import HTTPConnection
 
 from farhand.core.principal import SCOPES
 from farhand.errors import BadSetting
-
-PERSON = ("chat", "answer", "approve")
-"""What a person in front of a page needs; registering tools, running them and looking at all is asked for."""
 
 LONGEST_NAME = 256
 

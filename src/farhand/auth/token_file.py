@@ -20,8 +20,8 @@ from typing import TypeAlias
 from msgspec import Struct, ValidationError, convert
 from starlette.requests import HTTPConnection
 
-from farhand.auth.shown import PERSON, bearer, is_name, known_scopes
-from farhand.core.principal import Principal
+from farhand.auth.shown import bearer, is_name, known_scopes
+from farhand.core.principal import DEFAULT_SCOPES, Principal
 from farhand.errors import BadSetting
 
 log = logging.getLogger("farhand.auth")
@@ -121,7 +121,7 @@ class _Entry(Struct, forbid_unknown_fields=True):
     subject: str
     sha256: str = ""
     token: str = ""
-    scopes: tuple[str, ...] = PERSON
+    scopes: frozenset[str] = DEFAULT_SCOPES
 
 
 class _File(Struct, forbid_unknown_fields=True):

@@ -7,13 +7,13 @@ a public key as if it were a secret, is no token. It must name this server as it
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import jwt
 from starlette.requests import HTTPConnection
 
-from farhand.auth.shown import PERSON, bearer, is_name, known_scopes
-from farhand.core.principal import SCOPES, Principal
+from farhand.auth.shown import bearer, is_name, known_scopes
+from farhand.core.principal import DEFAULT_SCOPES, SCOPES, Principal
 from farhand.errors import BadSetting
 
 log = logging.getLogger("farhand.auth")
@@ -36,7 +36,7 @@ class WebToken:
         audience: str,
         issuer: str,
         tenant: str | None = None,
-        scopes: Sequence[str] = PERSON,
+        scopes: Collection[str] = DEFAULT_SCOPES,
     ) -> None:
         """`tenant` is that of all tokens; None takes it from their claim `tenant`.
 

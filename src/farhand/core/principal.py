@@ -5,6 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 SCOPES = frozenset({"chat", "answer", "approve", "client", "execute", "inspect"})
+DEFAULT_SCOPES = frozenset({"chat", "answer", "approve"})
+"""What a person in front of a page needs. Registering tools, running them and inspecting must be granted."""
 
 
 class Owner(Struct, frozen=True, gc=False, order=True):
@@ -15,11 +17,14 @@ class Owner(Struct, frozen=True, gc=False, order=True):
 
 
 class Principal(Struct, frozen=True, gc=False):
-    """What the `authenticate` hook answers: one person or program, and what it may do."""
+    """What the `authenticate` hook answers: one person or program, and what it may do.
+
+    A program that registers tools gets `Principal("acme", "indexer", frozenset({"client", "answer"}))`.
+    """
 
     tenant: str
     subject: str
-    scopes: frozenset[str] = SCOPES
+    scopes: frozenset[str] = DEFAULT_SCOPES
 
     @property
     def owner(self) -> Owner:

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Scope
 
-from farhand.core.principal import LOCAL, Principal
+from farhand.core.principal import LOCAL, SCOPES, Principal
 from farhand.errors import FarhandError, NotAllowed, ShuttingDown, SignInDown, SignInNeeded
 from farhand.server.cors import with_cors
 from farhand.server.key import Key
@@ -212,7 +212,8 @@ class Door:
         return self.port
 
 
-_ME = Principal(LOCAL.tenant, LOCAL.subject)
+# who sits at this machine, or holds the token it printed, may do everything
+_ME = Principal(LOCAL.tenant, LOCAL.subject, SCOPES)
 _REMEMBERED = 10_000
 _CREDENTIALS = frozenset({b"authorization", b"cookie", b"x-api-key"})
 _HOW = "Send Authorization: Bearer with the token in the address printed at start, or open that address."

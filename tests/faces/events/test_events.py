@@ -12,7 +12,7 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from farhand import Agent, Patience, Principal, ScriptedModel, Settings
-from farhand.core.principal import LOCAL
+from farhand.core.principal import LOCAL, SCOPES
 from farhand.models.scripted import Ask
 from farhand.wire.sse import Event, Parser
 from tests.faces.client_tools.program import Json, Program, asks, chat, ready
@@ -234,7 +234,7 @@ async def test_a_feed_goes_on_after_a_restart_where_it_was(serve: Serve, file_st
 async def test_nobody_hears_of_anothers(serve: Serve, store: str) -> None:
     def someone(request: HTTPConnection) -> Principal | None:
         name = request.headers.get("authorization", "").removeprefix("Bearer ")
-        return Principal("acme", name) if name else None
+        return Principal("acme", name, SCOPES) if name else None
 
     server = await serve(asks(READ), store=store, authenticate=someone)
     ann, bob = {"authorization": "Bearer ann"}, {"authorization": "Bearer bob"}

@@ -11,7 +11,7 @@ from farhand.clock import SystemClock
 from farhand.core.client import Client, tool_id, tool_name, with_tools, without_tools
 from farhand.core.ids import is_chosen_id, is_client_id, is_tool_name
 from farhand.core.outcome import Success
-from farhand.core.principal import Owner, Principal
+from farhand.core.principal import SCOPES, Owner, Principal
 from farhand.core.run import Run, RunState
 from farhand.core.thread import (
     Asked,
@@ -80,6 +80,12 @@ def test_a_client_that_registers_again_keeps_its_other_tools() -> None:
 
 def test_a_principal_owns_what_its_tenant_and_subject_own() -> None:
     assert Principal("acme", "ann", frozenset({"chat"})).owner == Owner("acme", "ann")
+
+
+@requirement("door:default-scopes")
+def test_a_principal_may_chat_answer_and_approve_unless_its_hook_says_more() -> None:
+    assert Principal("acme", "ann").scopes == {"chat", "answer", "approve"}
+    assert Principal("acme", "ann", SCOPES).scopes == SCOPES
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ async def refusal(door: Door, scope: Scope, needs: str = "chat") -> FarhandError
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 async def test_the_token_lets_a_program_in_with_every_scope(scheme: str, door: Door) -> None:
     for needs in SCOPES:
-        assert await door.admit(bearer(door.token, scheme), needs) == Principal("local", "me")
+        assert await door.admit(bearer(door.token, scheme), needs) == Principal("local", "me", SCOPES)
 
 
 @requirement("door:token")
@@ -107,7 +107,9 @@ async def test_signing_in_gives_a_cookie_that_lets_a_browser_in(door: Door) -> N
     assert cookie.startswith("farhand_8787=")
     assert set(attributes) == {"Path=/", "HttpOnly", "SameSite=Strict"}
     assert door.token not in header
-    assert await door.admit(with_cookie(f"theme=dark; {cookie}; x=y"), "chat") == Principal("local", "me")
+    assert await door.admit(with_cookie(f"theme=dark; {cookie}; x=y"), "chat") == Principal(
+        "local", "me", SCOPES
+    )
 
 
 @requirement("door:cookie")
@@ -128,7 +130,7 @@ async def test_the_cookie_holds_after_a_restart_with_the_same_token() -> None:
     before, after = Door(), Door()
     before.token = after.token = "chosen-by-a-script"
     cookie = before.sign_in(visit(), "chosen-by-a-script").decode().partition(";")[0]
-    assert await after.admit(with_cookie(cookie), "chat") == Principal("local", "me")
+    assert await after.admit(with_cookie(cookie), "chat") == Principal("local", "me", SCOPES)
 
 
 @requirement("door:cookie")
@@ -152,7 +154,7 @@ async def test_with_a_hook_there_is_no_token_and_nothing_to_sign_in_with() -> No
 @requirement("door:open")
 async def test_open_needs_no_token_but_every_other_rule_holds(door: Door) -> None:
     door.open = True
-    assert await door.admit(visit(method="POST"), "chat") == Principal("local", "me")
+    assert await door.admit(visit(method="POST"), "chat") == Principal("local", "me", SCOPES)
     for scope in (
         visit({"origin": "https://evil.example"}, method="POST"),
         visit({"sec-fetch-site": "cross-site"}),
