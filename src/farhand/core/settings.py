@@ -57,7 +57,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     streams_per_worker: int = 20_000
     results_per_sec: int = 500
     results_burst: int = 1_000
-    registrations_per_min: int = 30
+    registrations_per_min: int = 120
     failed_sign_ins_per_min: int = 10
     body_within_sec: float = 10.0
     stalled_after_sec: float = 30.0

@@ -9,8 +9,8 @@ from farhand.errors import BadTool, Misuse
 
 SHORTEST_SEC = 1.0
 LONGEST_SEC = 86_400.0
-PARAMETER = "timeout_sec"
-"""A parameter of this name in a frontend tool lets the model choose."""
+PARAMETERS = ("timeout_sec", "timeoutSec")
+"""A parameter of one of these names lets the model choose; the first one of them counts."""
 
 
 def declared_timeout(value: object, what: str) -> float | None:
@@ -28,17 +28,26 @@ def chosen_timeout(tool: Tool, input: dict[str, object]) -> float | None:
 
     A default in the signature counts as the model's choice, since the model was told of it.
     """
-    properties = tool.input_schema.get("properties")
-    if (
-        tool.executor is not Executor.FRONTEND
-        or not isinstance(properties, dict)
-        or PARAMETER not in properties
-    ):
+    name = _parameter_of(tool)
+    if name is None:
         return tool.timeout_sec
-    seconds = _number(input.get(PARAMETER))
+    seconds = _number(input.get(name))
     if seconds is None:
-        seconds = _number(_default_of(properties[PARAMETER]))
+        seconds = _number(_default_of(tool, name))
     return tool.timeout_sec if seconds is None else float(min(max(seconds, SHORTEST_SEC), LONGEST_SEC))
+
+
+def _parameter_of(tool: Tool) -> str | None:
+    """The parameter that sets the time; a server tool may use the names for itself."""
+    if tool.executor is Executor.SERVER:
+        return None
+    properties = _properties_of(tool)
+    return next((name for name in PARAMETERS if name in properties), None)
+
+
+def _properties_of(tool: Tool) -> dict[str, object]:
+    properties = tool.input_schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
 
 
 def _within_bounds(value: object, what: str, fault: type[Misuse]) -> float | None:
@@ -53,7 +62,8 @@ def _within_bounds(value: object, what: str, fault: type[Misuse]) -> float | Non
     return float(seconds)
 
 
-def _default_of(property_schema: object) -> object:
+def _default_of(tool: Tool, name: str) -> object:
+    property_schema = _properties_of(tool)[name]
     return property_schema.get("default") if isinstance(property_schema, dict) else None
 
 

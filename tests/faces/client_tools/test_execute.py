@@ -111,6 +111,7 @@ BAD: dict[str, Json] = {
     "a time in words": {"toolID": "client_notes_read", "input": {}, "timeout": "30"},
     "a time of more than a day": {"toolID": "client_notes_read", "input": {}, "timeout": 86_400_001},
     "a request id with a blank": {"toolID": "client_notes_read", "input": {}, "requestID": "a b"},
+    "an empty request id": {"toolID": "client_notes_read", "input": {}, "requestID": ""},
     "a session id that is too long": {"toolID": "client_notes_read", "input": {}, "sessionID": "s" * 129},
     "an empty message id": {"toolID": "client_notes_read", "input": {}, "messageID": ""},
 }

@@ -168,6 +168,8 @@ async def test_an_unknown_request_is_not_found(server: Served, request_id: str) 
 BAD: dict[str, Json] = {
     "nothing": {},
     "no request": {"status": "success", "output": 1},
+    "an empty request": {"requestID": "", "status": "success", "output": 1},
+    "an empty nested request": {"requestID": "", "result": {"status": "error", "error": "e"}},
     "no status": {"requestID": "x", "output": 1},
     "another status": {"requestID": "x", "status": "done"},
     "a nested status that is none": {"requestID": "x", "result": {"status": "done"}},

@@ -60,9 +60,20 @@ def test_the_model_cannot_choose_where_the_tool_has_no_such_parameter() -> None:
 
 
 @requirement("tools:chosen-timeout")
-def test_a_server_tool_may_use_the_name_for_itself() -> None:
-    server = frontend({"timeout_sec": {}}, executor=Executor.SERVER)
-    assert chosen_timeout(server, {"timeout_sec": 5}) == 60.0
+@pytest.mark.parametrize("name", ["timeout_sec", "timeoutSec"])
+def test_a_server_tool_may_use_the_names_for_itself(name: str) -> None:
+    server = frontend({name: {}}, executor=Executor.SERVER)
+    assert chosen_timeout(server, {name: 5}) == 60.0
+
+
+@requirement("tools:chosen-timeout")
+@pytest.mark.parametrize("executor", [Executor.FRONTEND, Executor.CLIENT])
+def test_both_spellings_of_the_parameter_count_and_the_first_one_wins(executor: Executor) -> None:
+    camel = frontend({"timeoutSec": {"default": 30}}, executor=executor)
+    assert chosen_timeout(camel, {"timeoutSec": 5}) == 5.0
+    assert chosen_timeout(camel, {}) == 30.0
+    both = frontend({"timeoutSec": {}, "timeout_sec": {}}, executor=executor)
+    assert chosen_timeout(both, {"timeout_sec": 7, "timeoutSec": 5}) == 7.0
 
 
 @requirement("tools:chosen-timeout")

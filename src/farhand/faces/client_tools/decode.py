@@ -70,6 +70,7 @@ def decode_listener(owner: Owner, client_id: str, query: dict[str, str]) -> List
 
 def decode_progress(body: bytes, owner: Owner, limits: Limits) -> Report:
     read = read_as(body, ProgressBody)
+    _check_request_id(read.request_id)
     if len(read.text.encode()) > limits.title:
         raise TooLarge(f"text is larger than {limits.title} bytes.", hint="Nothing was told.")
     listener = _listener(owner, read.client_id, read.client_id if read.holder is None else read.holder)
@@ -108,6 +109,7 @@ def decode_execute(body: bytes, owner: Owner, limits: Limits) -> Direct:
 
 def decode_result(body: bytes, limits: Limits) -> tuple[Result, Dialect]:
     read = read_as(body, ResultBody)
+    _check_request_id(read.request_id)
     dialect = Dialect.FLAT if read.result is UNSET else Dialect.NESTED
     response = _response(read)
     _check_sizes(response, limits)
@@ -126,6 +128,11 @@ def _seconds(timeout: float | None) -> float | None:
     if not isfinite(timeout) or not 0 < timeout <= LONGEST_MS:
         raise Malformed(f"timeout must be a number of milliseconds from 1 to {LONGEST_MS}.")
     return timeout / 1000
+
+
+def _check_request_id(request_id: str) -> None:
+    if not request_id:
+        raise Malformed("requestID is empty.", hint="Nothing was applied.")
 
 
 def _response(read: ResultBody) -> Response:

@@ -10,7 +10,7 @@ from farhand.core.outcome import Failure, Outcome, Success, TimedOut
 from farhand.core.tool import Executor, Schema, Tool
 from farhand.faces.inspector.as_test_words import literal
 from farhand.tools.gate import complaint_about
-from farhand.tools.timeouts import PARAMETER
+from farhand.tools.timeouts import PARAMETERS
 
 
 def tool_lines(calls: Sequence[Call], tools: Sequence[Tool]) -> Iterator[str]:
@@ -115,8 +115,8 @@ def _schema(tool: Tool, calls: Sequence[Call], *, shortened: bool) -> Schema:
         # what was masked need not fit any more
         return {"type": "object"}
     properties = schema.get("properties")
-    if shortened and isinstance(properties, dict) and PARAMETER in properties:
+    if shortened and isinstance(properties, dict) and not properties.keys().isdisjoint(PARAMETERS):
         # the model's own choice of time would be waited for
-        schema["properties"] = {name: each for name, each in properties.items() if name != PARAMETER}
+        schema["properties"] = {name: each for name, each in properties.items() if name not in PARAMETERS}
         schema.pop("additionalProperties", None)
     return schema
