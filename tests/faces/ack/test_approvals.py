@@ -169,7 +169,7 @@ async def test_an_approval_that_came_too_late_is_gone(serve: Serve) -> None:
     page = Page(served.http)
     approval = (await page.say("delete")).one("tool-approval-request")["approvalId"]
     clock.advance(3 * 24 * 3600)
-    gone = (410, {"ok": False, "reason": "expired", "status": "timed_out"})
+    gone = (410, {"ok": False, "reason": "expired", "status": "timeout"})
     assert await Hand(served.http).approve(approval) == gone
     await page.resume()
     assert (scene.ran, scene.seen[0].seen) == ([], '{"status":"timeout"}')

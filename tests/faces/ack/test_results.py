@@ -212,7 +212,7 @@ async def test_a_repeated_bad_output_is_ignored_too(serve: Serve) -> None:
     assert await hand.ack(call, output=42) == OK
     assert await hand.ack(call, output=42) == IGNORED
     status, body = await hand.ack(call, output="42")
-    assert (status, body["reason"], body["status"]) == (409, "conflict", "failure")
+    assert (status, body["reason"], body["status"]) == (409, "conflict", "failed")
 
 
 @requirement("ack:unknown")
@@ -291,7 +291,7 @@ async def test_a_timeout_that_a_client_reports_is_a_failure(
     await page.resume()
     assert scene.seen[0].outcome == Failure(told)
     status, body = await Hand(served.http).ack(call, output=1)
-    assert (status, body["reason"], body["status"]) == (409, "conflict", "failure")
+    assert (status, body["reason"], body["status"]) == (409, "conflict", "failed")
 
 
 @requirement("ack:model-sees")
@@ -319,7 +319,7 @@ async def test_no_ack_in_time_is_a_timeout_for_the_model_and_410_for_whoever_is_
         turn = await live.rest()
     assert turn.one("tool-output-error")["errorText"] == "Nobody answered within 1 s."
     assert scene.seen[0].seen == '{"status":"timeout"}'
-    expired = (410, {"ok": False, "reason": "expired", "status": "timed_out"})
+    expired = (410, {"ok": False, "reason": "expired", "status": "timeout"})
     assert [await hand.ack(call, output=1), await hand.ack(call, "timeout")] == [expired, expired]
     assert await hand.take(call) == expired
 
@@ -336,7 +336,7 @@ async def test_the_deadline_is_judged_by_the_stores_clock_at_the_ack_itself(serv
         clock.advance(60)
         assert await hand.ack(call, output=1) == (
             410,
-            {"ok": False, "reason": "expired", "status": "timed_out"},
+            {"ok": False, "reason": "expired", "status": "timeout"},
         )
         turn = await live.rest()
     assert turn.one("tool-output-error")["errorText"] == "Nobody answered within 60 s."
@@ -362,7 +362,7 @@ async def test_a_timeout_that_a_client_reports_revives_nothing(serve: Serve) -> 
     clock.advance(3 * 24 * 3600)
     assert await Hand(served.http).ack(call, "timeout") == (
         410,
-        {"ok": False, "reason": "expired", "status": "timed_out"},
+        {"ok": False, "reason": "expired", "status": "timeout"},
     )
 
 

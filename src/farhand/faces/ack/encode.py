@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from farhand.core.call import TAKE_LASTS_SEC
-from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, Unknown
+from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, Unknown, Winner
 from farhand.errors import FarhandError
 from farhand.faces.ack.shapes import Reply
 from farhand.wire.json_out import encode
@@ -16,6 +16,8 @@ _OK = (200, encode(Reply(ok=True)))
 _TAKEN = (200, encode(Reply(ok=True, expires_in_sec=int(TAKE_LASTS_SEC))))
 _IGNORED = (200, encode(Reply(ok=True, ignored=True)))
 _UNKNOWN = (404, encode(Reply(ok=False, reason="unknown")))
+_STATUSES = {"failure": "failed", "timed_out": "timeout"}
+"""Outcomes that an ack spells in another way than the core does."""
 
 
 def encode_receipt(receipt: Receipt) -> Answer:
@@ -25,8 +27,8 @@ def encode_receipt(receipt: Receipt) -> Answer:
         case Repeated():
             return _IGNORED
         case Conflict(winner=winner):
-            told = Reply(ok=False, reason="conflict", status=winner.kind, digest=winner.digest)
-            return 409, encode(told)
+            reply = Reply(ok=False, reason="conflict", status=_status(winner), digest=winner.digest)
+            return 409, encode(reply)
         case Refused():
             return _refused(receipt)
         case Unknown():
@@ -47,4 +49,8 @@ def _refused(refused: Refused) -> Answer:
     if refused.reason in ("not_approved", "taken"):
         return 409, encode(Reply(ok=False, reason=refused.reason))
     assert refused.winner is not None, "an expired or cancelled call has its outcome"
-    return 410, encode(Reply(ok=False, reason=refused.reason, status=refused.winner.kind))
+    return 410, encode(Reply(ok=False, reason=refused.reason, status=_status(refused.winner)))
+
+
+def _status(winner: Winner) -> str:
+    return _STATUSES.get(winner.kind, winner.kind)
