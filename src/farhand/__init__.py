@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from farhand.core.approval import Answer
     from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
     from farhand.core.principal import Owner, Principal
-    from farhand.core.settings import Limits, Patience, Settings
+    from farhand.core.settings import ChatRules, Limits, Patience, Settings
     from farhand.errors import FarhandError
     from farhand.models.scripted import ScriptedModel
     from farhand.server.app import create_app
@@ -26,6 +26,7 @@ __all__ = [
     "Agent",
     "Answer",
     "Cancelled",
+    "ChatRules",
     "ClientTools",
     "Denied",
     "Failure",
@@ -53,7 +54,7 @@ _HOMES = {
     "farhand.core.approval": ("Answer",),
     "farhand.core.outcome": ("Cancelled", "Denied", "Failure", "Outcome", "Success", "TimedOut"),
     "farhand.core.principal": ("Owner", "Principal"),
-    "farhand.core.settings": ("Limits", "Patience", "Settings"),
+    "farhand.core.settings": ("ChatRules", "Limits", "Patience", "Settings"),
     "farhand.errors": ("FarhandError",),
     "farhand.models.scripted": ("ScriptedModel",),
     "farhand.server.app": ("create_app",),

@@ -91,6 +91,21 @@ async def served(agent: Agent, options: Options) -> AsyncIterator[Served]:
             await running.stop()
 
 
+@asynccontextmanager
+async def listening(app: App) -> AsyncIterator[str]:
+    """The address of an app that the test has made itself."""
+    await app.start()
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    server = await _listen(app, listener, Connection)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        await app.drain()
+        await server.shutdown([listener])
+        await app.stop()
+
+
 async def _listen(
     app: App, listener: socket.socket, http: Literal["auto"] | type[Connection]
 ) -> uvicorn.Server:

@@ -26,7 +26,7 @@ from farhand.core.outcome import Outcome
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted
 from farhand.core.run import Run
-from farhand.core.settings import Limits, Settings
+from farhand.core.settings import Limits, Settings, Wait, check_wait
 from farhand.core.thread import Text, UserMessage
 from farhand.errors import BadSetting, Misuse, ResultMismatch, ShuttingDown
 from farhand.models.base import Model
@@ -71,11 +71,14 @@ class Agent:
         frontend_tools: Iterable[object] = (),
         instructions: str = "",
         formatter: Literal["xml", "raw"] = "xml",
+        wait: Wait | None = None,
         max_steps: int = Limits().max_steps,
         store: str | Store = "memory:",
     ) -> None:
         if formatter not in ("xml", "raw"):
             raise BadSetting(f"formatter is 'xml' or 'raw', not {formatter!r}.")
+        if wait is not None:
+            check_wait(wait, "wait")
         if not _is_count(max_steps):
             raise BadSetting(f"max_steps is a whole number from 1 on, not {max_steps!r}.")
         if not isinstance(store, str) and not hasattr(store, "commit"):
@@ -85,6 +88,7 @@ class Agent:
             toolbox=toolbox_of(tools, frontend_tools),
             instructions=instructions,
             formatter=formatter,
+            wait=wait,
         )
         self.settings = Settings(limits=Limits(max_steps=max_steps))
         self._store = store

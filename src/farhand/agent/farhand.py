@@ -28,7 +28,7 @@ from farhand.core.outcome import Cancelled, Failure, Outcome
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted, Receipt
 from farhand.core.run import Run
-from farhand.core.settings import Settings
+from farhand.core.settings import Settings, Wait
 from farhand.core.thread import Message, Thread, Used, UserMessage
 from farhand.core.tool import Tool
 from farhand.errors import NotFound, ShuttingDown
@@ -56,6 +56,8 @@ class Spec:
     instructions: str = ""
     formatter: str = "xml"
     """Default of the awaiting face."""
+    wait: Wait | None = None
+    """Default of the chat stream; None leaves it to the setting `chat.wait`."""
 
 
 class Farhand:
@@ -88,6 +90,11 @@ class Farhand:
         )
         self.worker = Worker(self.kit, self.deadlines)
         self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def wait(self) -> Wait:
+        """How a chat response waits if its request does not say so."""
+        return self.spec.wait or self.settings.chat.wait
 
     async def open(self) -> None:
         """Begins to work: picks up what a crash left behind, watches deadlines. Once."""

@@ -57,6 +57,10 @@ class Options:
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Answer for this host name, too. Repeatable.")
     ] = None
+    allow_header: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Let those pages send this header, too. Repeatable."),
+    ] = None
     inspector: Annotated[
         bool | None,
         typer.Option(

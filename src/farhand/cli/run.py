@@ -59,6 +59,7 @@ def _app(agent: Agent, settings: ServerSettings, store: str) -> App:
         store=store,
         allow_origins=settings.allow_origin,
         allow_hosts=settings.allow_host,
+        allow_headers=settings.allow_header,
         settings=settings.settings,
         client_tools=settings.client_tools,
         inspector=settings.inspector,
@@ -72,7 +73,7 @@ def _adjusted(app: App, settings: ServerSettings, options: Options) -> App:
         raise BadSetting(
             f"{option} does not reach an app of create_app.", hint="Set it where the app is made."
         )
-    app.door.allow(origins=settings.allow_origin, hosts=settings.allow_host)
+    app.door.allow(origins=settings.allow_origin, hosts=settings.allow_host, headers=settings.allow_header)
     if settings.inspector is not None:
         app.inspector = settings.inspector
     return app

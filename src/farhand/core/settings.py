@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from msgspec import Struct
 
 from farhand.core.file import FileRules
+from farhand.errors import BadSetting
+
+Wait: TypeAlias = Literal["turn", "hold"]
+"""Where only far hands are waited for: `turn` ends the response, `hold` keeps it open."""
 
 
 class Patience(Struct, frozen=True, kw_only=True):
@@ -64,7 +70,22 @@ class Limits(Struct, frozen=True, kw_only=True):
     """A reader that takes nothing for this long is let go; it can resume."""
 
 
+# `object`: a type is checked only by programs that use a type checker
+def check_wait(value: object, name: str) -> None:
+    if value not in ("turn", "hold"):
+        raise BadSetting(f"{name} is 'turn' or 'hold', not {value!r}.")
+
+
+class ChatRules(Struct, frozen=True, kw_only=True):
+    wait: Wait = "turn"
+    """For a chat request that does not say how it waits."""
+
+    def __post_init__(self) -> None:
+        check_wait(self.wait, "chat.wait")
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     patience: Patience = Patience()
     limits: Limits = Limits()
     files: FileRules = FileRules()
+    chat: ChatRules = ChatRules()

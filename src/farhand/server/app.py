@@ -223,11 +223,15 @@ def create_app(  # noqa: PLR0913
     authenticate: Authenticate | None = None,
     allow_origins: Sequence[str] = (),
     allow_hosts: Sequence[str] = (),
+    allow_headers: Sequence[str] = (),
     settings: Settings | None = None,
     client_tools: ClientTools | None = None,
     inspector: bool | None = None,
 ) -> App:
     """An app that serves this agent on every face.
+
+    `allow_origins` lists the pages of other origins that may use it, `allow_headers` the headers of their own
+    that such a page may send.
 
     Without an `authenticate` hook only this machine is let in, with a token that is made at start. The
     Inspector is there for this machine; with a hook, for principals with the scope `inspect` if `inspector`
@@ -238,6 +242,7 @@ def create_app(  # noqa: PLR0913
         authenticate=authenticate,
         allow_origins=tuple(allow_origins),
         allow_hosts=tuple(allow_hosts),
+        allow_headers=tuple(allow_headers),
         failed_per_min=merged.limits.failed_sign_ins_per_min,
     )
     app = App(agent, store, merged, door, client_tools or ClientTools())

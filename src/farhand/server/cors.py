@@ -32,7 +32,6 @@ def with_cors(app: ASGIApp, screen: Screen) -> ASGIApp:
 
 _PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
-    (b"access-control-allow-headers", b"authorization, content-type, last-event-id, x-farhand, x-file-name"),
     (b"access-control-max-age", b"600"),
 )
 _READABLE: Header = (b"access-control-expose-headers", b"retry-after, x-vercel-ai-ui-message-stream")
@@ -45,7 +44,8 @@ async def _preflight(screen: Screen, scope: Scope, send: Send, origin: bytes) ->
         body = {"error": {"code": error.code, "message": str(error)}}
         await respond_json(send, 403, encode(body), ((b"vary", b"origin"),))
         return
-    await respond_empty(send, 204, (*_named(origin), *_PREFLIGHT))
+    headers = (b"access-control-allow-headers", screen.headers)
+    await respond_empty(send, 204, (*_named(origin), *_PREFLIGHT, headers))
 
 
 def _telling(send: Send, origin: bytes) -> Send:

@@ -41,10 +41,13 @@ class Door:
         authenticate: Authenticate | None = None,
         allow_origins: Sequence[str] = (),
         allow_hosts: Sequence[str] = (),
+        allow_headers: Sequence[str] = (),
         failed_per_min: int = AT_MOST,
     ) -> None:
         self._authenticate = authenticate
-        self._screen = Screen(origins=allow_origins, hosts=allow_hosts, local=authenticate is None)
+        self._screen = Screen(
+            origins=allow_origins, hosts=allow_hosts, headers=allow_headers, local=authenticate is None
+        )
         self._key = Key()
         self._strikes = Strikes(failed_per_min)
         self._good: dict[int, Principal] = {}
@@ -76,9 +79,11 @@ class Door:
     def token(self, token: str | None) -> None:
         self._key = Key(token)
 
-    def allow(self, *, origins: Sequence[str] = (), hosts: Sequence[str] = ()) -> None:
-        """Lets more pages and names in."""
-        self._screen.allow(origins=origins, hosts=hosts)
+    def allow(
+        self, *, origins: Sequence[str] = (), hosts: Sequence[str] = (), headers: Sequence[str] = ()
+    ) -> None:
+        """Lets more pages and names in, and more headers of listed pages."""
+        self._screen.allow(origins=origins, hosts=hosts, headers=headers)
 
     async def admit(self, scope: Scope, needs: str) -> Principal:
         """Who asks. `SignInNeeded`, `NotAllowed` or `TooMany` for whoever may not."""

@@ -1,4 +1,6 @@
-"""Where a request comes from and whom it is addressed to. Owns the lists of hosts and origins, and the rules.
+"""Where a request comes from and whom it is addressed to.
+
+Owns the lists of hosts, origins and request headers that are let in, and the rules.
 
 Must not know who signs in or how. Judged before any credential is looked at: a page from elsewhere is refused
 even when the browser lends it the user's cookies.
@@ -20,22 +22,47 @@ from farhand.wire.address import Host, host_of, is_loopback
 Heads = Mapping[bytes, bytes]
 
 
+DEFAULT_HEADERS = frozenset(
+    {
+        "authorization",
+        "content-type",
+        "last-event-id",
+        "x-api-key",
+        "x-farhand",
+        "x-file-name",
+        "x-requested-with",
+    }
+)
+"""What a listed page may send without a setting: what our own wires read, and what common clients add."""
+
+
 class Screen:
     """`local`: only this machine is meant to come in, so only its own names are taken unasked."""
 
-    def __init__(self, *, origins: Iterable[str], hosts: Iterable[str], local: bool) -> None:
+    def __init__(
+        self, *, origins: Iterable[str], hosts: Iterable[str], headers: Iterable[str] = (), local: bool
+    ) -> None:
         self._origins: frozenset[bytes] = frozenset()
         self._hosts: frozenset[str] = frozenset()
+        self._headers: frozenset[str] = DEFAULT_HEADERS
         self._local = local
         self._passed: set[bytes] = set()
         self.has_origins = False
         """Whether pages of other origins may come at all."""
-        self.allow(origins=origins, hosts=hosts)
+        self.allow(origins=origins, hosts=hosts, headers=headers)
 
-    def allow(self, *, origins: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
+    @property
+    def headers(self) -> bytes:
+        """The request headers that a listed page may send, as a preflight response names them."""
+        return ", ".join(sorted(self._headers)).encode()
+
+    def allow(
+        self, *, origins: Iterable[str] = (), hosts: Iterable[str] = (), headers: Iterable[str] = ()
+    ) -> None:
         self._origins |= {_origin(each) for each in origins}
         self.has_origins = bool(self._origins)
         self._hosts |= {_host(each) for each in hosts}
+        self._headers |= {_header_name(each) for each in headers}
 
     def check(self, scope: Scope) -> Heads:
         """The headers by name. `NotAllowed` if it is not meant for us, or made by a page from elsewhere."""
@@ -101,6 +128,7 @@ class Screen:
 
 _REMEMBERED = 256
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
+_HEADER_NAME = re.compile(r"[a-z0-9!#$%&'+.^_`|~-]{1,128}")
 _PORTS = {"http": 80, "https": 443}
 _ONCE = (b"host", b"origin", b"authorization", b"sec-fetch-site")
 
@@ -127,6 +155,16 @@ def _host(text: str) -> str:
             hint="Name each one exactly and without a port, for example agent.example.org; no *.",
         )
     return host.name
+
+
+def _header_name(text: str) -> str:
+    name = text.strip().lower()
+    if not _HEADER_NAME.fullmatch(name):
+        raise BadSetting(
+            f"'{text}' is not the name of a header.",
+            hint="Name each one exactly, for example X-Tenant; no *.",
+        )
+    return name
 
 
 def _is_same(origin: bytes, scope: Scope, heads: Heads) -> bool:

@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from farhand.clients.roster import ClientTools
 from farhand.core.file import FileRules
-from farhand.core.settings import Limits, Patience, Settings
+from farhand.core.settings import ChatRules, Limits, Patience, Settings
 from farhand.errors import BadSetting
 from farhand.server.config_file import find_file, read_file
 from farhand.server.settings_shape import PREFIX, ROOMS, Shape, known_settings
@@ -35,6 +35,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     open: bool
     allow_origin: tuple[str, ...]
     allow_host: tuple[str, ...]
+    allow_header: tuple[str, ...]
     inspector: bool | None
     settings: Settings
     client_tools: ClientTools
@@ -90,12 +91,18 @@ _EXPECTED = {
 
 
 def _settings_of(read: dict[str, object]) -> ServerSettings:
-    patience, limits, files, client_tools, _ = (read.pop(name) for name in (*ROOMS, "hold_for"))
+    patience, limits, files, client_tools, chat, _ = (read.pop(name) for name in (*ROOMS, "hold_for"))
     assert isinstance(patience, dict), "the shape has been checked"
     assert isinstance(limits, dict), "the shape has been checked"
     assert isinstance(files, dict), "the shape has been checked"
     assert isinstance(client_tools, dict), "the shape has been checked"
-    settings = Settings(patience=Patience(**patience), limits=Limits(**limits), files=FileRules(**files))
+    assert isinstance(chat, dict), "the shape has been checked"
+    settings = Settings(
+        patience=Patience(**patience),
+        limits=Limits(**limits),
+        files=FileRules(**files),
+        chat=ChatRules(**chat),
+    )
     # each value was checked against the field it goes into
     return ServerSettings(**read, settings=settings, client_tools=ClientTools(**client_tools))  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ from msgspec.structs import fields
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from farhand.core.file import FileRules, is_pattern
-from farhand.core.settings import Limits, Patience
+from farhand.core.settings import Limits, Patience, Wait
 
 PREFIX = "FARHAND_"
 
@@ -78,6 +78,7 @@ class _Plain(BaseModel):
     open: bool = False
     allow_origin: _Words = ()
     allow_host: _Words = ()
+    allow_header: _Words = ()
     inspector: bool | None = None
     hold_for: _SecondsOrNone | None = None
 
@@ -99,11 +100,18 @@ class _ClientTools(BaseModel):
     approval: Literal["never", "always"] = "never"
 
 
+class _Chat(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    wait: Wait = "turn"
+
+
 ROOMS: dict[str, type[BaseModel]] = {
     "patience": _room(Patience),
     "limits": _room(Limits),
     "files": _room(FileRules),
     "client_tools": _ClientTools,
+    "chat": _Chat,
 }
 
 # as in a room

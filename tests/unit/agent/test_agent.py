@@ -276,7 +276,12 @@ async def _ends(agent: Agent) -> object:
 
 @requirement("api:settings")
 @pytest.mark.parametrize(
-    ("setting", "words"), [({"formatter": "yaml"}, "formatter"), ({"max_steps": 0}, "max_steps")]
+    ("setting", "words"),
+    [
+        ({"formatter": "yaml"}, "formatter"),
+        ({"wait": "held"}, "wait is 'turn' or 'hold', not 'held'"),
+        ({"max_steps": 0}, "max_steps"),
+    ],
 )
 def test_a_setting_that_cannot_be_is_said_at_once(setting: dict[str, object], words: str) -> None:
     with pytest.raises(BadSetting, match=words):

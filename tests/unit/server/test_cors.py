@@ -7,12 +7,22 @@ import json
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from farhand.errors import BadSetting
 from farhand.server.door import Door
 from tests.requirement import requirement
-from tests.unit.server.visits import ask, visit
+from tests.unit.server.visits import Reply, ask, visit
 
 pytestmark = requirement("door:cors")
 LISTED = "http://localhost:5173"
+DEFAULT = {
+    "authorization",
+    "content-type",
+    "last-event-id",
+    "x-api-key",
+    "x-farhand",
+    "x-file-name",
+    "x-requested-with",
+}
 PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
 
 
@@ -46,10 +56,28 @@ async def test_a_listed_page_is_answered_before_it_sends(app: ASGIApp) -> None:
     reply = await ask(app, visit({"origin": LISTED, **PREFLIGHT}, method="OPTIONS"))
     assert (reply.status, reply.text) == (204, "")
     assert "POST" in reply.headers["access-control-allow-methods"]
-    assert {"authorization", "content-type", "last-event-id", "x-farhand"} <= {
-        name.strip() for name in reply.headers["access-control-allow-headers"].split(",")
-    }
+    assert headers_of(reply) == DEFAULT
     assert reply.headers["access-control-allow-origin"] == LISTED
+
+
+@requirement("door:cors-headers")
+async def test_headers_of_ones_own_are_allowed_by_name_besides_the_usual_ones() -> None:
+    door = Door(allow_origins=[LISTED], allow_headers=["X-Tenant"])
+    app = door.wrap(hello)
+    door.allow(headers=[" x-trace_id ", "X-API-Key"])
+    reply = await ask(app, visit({"origin": LISTED, **PREFLIGHT}, method="OPTIONS"))
+    assert headers_of(reply) == DEFAULT | {"x-tenant", "x-trace_id"}
+
+
+@requirement("door:cors-headers")
+@pytest.mark.parametrize("name", ["*", "", "x tenant", "x-tenant:", "x-tenant\r\nset-cookie", "ä", "x" * 129])
+def test_what_is_no_name_of_a_header_is_said_at_the_start(name: str) -> None:
+    with pytest.raises(BadSetting, match=r"is not the name of a header\. Name each one exactly"):
+        Door(allow_headers=[name])
+
+
+def headers_of(reply: Reply) -> set[str]:
+    return set(reply.headers["access-control-allow-headers"].split(", "))
 
 
 @pytest.mark.parametrize("listed", [[], [LISTED]])

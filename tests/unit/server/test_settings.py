@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from farhand.core.settings import Settings
+from farhand.core.settings import ChatRules, Settings
 from farhand.errors import BadSetting
 from farhand.server.settings import load_settings
 from farhand.server.settings_shape import known_settings
@@ -88,6 +88,29 @@ def test_lists_come_from_options_from_a_variable_with_commas_and_from_a_file(
     assert read.allow_host == ("a.example", "b.example")
     assert read.allow_origin == ("http://a.example", "http://b.example")
     assert load_settings({"allow_origin": ["http://c.example"]}).allow_origin == ("http://c.example",)
+
+
+@requirement("settings:wait")
+def test_the_default_wait_of_a_chat_comes_from_a_file_or_a_variable(
+    nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (nobodys_home / "config.toml").write_text('[chat]\nwait = "hold"\n')
+    assert load_settings({}).settings.chat.wait == "hold"
+    monkeypatch.setenv("FARHAND_CHAT__WAIT", "turn")
+    assert load_settings({}).settings.chat.wait == "turn"
+
+
+@requirement("settings:wait")
+def test_a_default_wait_that_does_not_exist_is_said_wherever_it_stands(
+    nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (nobodys_home / "config.toml").write_text('[chat]\nwait = "held"\n')
+    assert refusal().endswith("config.toml: chat.wait: expected 'turn' or 'hold', got 'held'.")
+    monkeypatch.setenv("FARHAND_CHAT__WAIT", "forever")
+    assert refusal() == "FARHAND_CHAT__WAIT: expected 'turn' or 'hold', got 'forever'."
+    with pytest.raises(BadSetting, match=r"chat.wait is 'turn' or 'hold', not 'held'\."):
+        # a program without a type checker
+        ChatRules(wait="held")  # type: ignore[arg-type]
 
 
 @requirement("settings:precedence")

@@ -17,6 +17,7 @@ from farhand.core.event import Bookmark, parse_bookmark
 from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Failure, Outcome, Success
 from farhand.core.result import Result
+from farhand.core.settings import Wait
 from farhand.core.thread import Text
 from farhand.errors import Malformed
 from farhand.faces.ui_stream.attachments import Said, file_of
@@ -62,8 +63,10 @@ class Bring(Struct, frozen=True):
 
 
 class Chat(Struct, frozen=True):
+    """`wait` is None where the request does not say it."""
+
     thread_id: str
-    held: bool
+    wait: Wait | None
     wish: Say | Again | Bring
 
 
@@ -77,7 +80,7 @@ def decode_message(body: bytes) -> Chat:
 def chat_of(request: ChatRequest) -> Chat:
     if not is_chosen_id(request.id):
         raise Malformed("id must be 1 to 128 letters, digits or _ . : -")
-    return Chat(request.id, request.wait == "hold", _wish(request))
+    return Chat(request.id, request.wait, _wish(request))
 
 
 def decode_position(text: str | None) -> Bookmark | None:
@@ -168,12 +171,13 @@ def decode_live_frame(frame: bytes) -> LiveFrame:
 
 
 def chat_of_send(frame: SendFrame) -> Chat:
-    wait = frame.body.wait if frame.body is not None else "turn"
+    wait = frame.body.wait if frame.body is not None else None
     return chat_of(ChatRequest(frame.id, frame.messages, frame.trigger, frame.message_id, wait))
 
 
 def chat_of_message(frame: MessageFrame) -> Chat:
-    return chat_of(ChatRequest(frame.id, frame.messages, frame.trigger, frame.message_id))
+    # every exchange of this socket ends by itself: its client cannot answer in any other way
+    return chat_of(ChatRequest(frame.id, frame.messages, frame.trigger, frame.message_id, "turn"))
 
 
 def brings_results(frame: MessageFrame | ToolResultFrame) -> bool:

@@ -55,7 +55,8 @@ class Exchange:
 async def begin(farhand: Farhand, principal: Principal, chat: Chat, *, split: bool = True) -> Exchange:
     """`split`: hold back a first yes for a moment, for clients whose output comes in the next post."""
     owner = principal.owner
-    hold_for = farhand.settings.patience.hold_for if chat.held else 0.0
+    held = _is_held(farhand, chat)
+    hold_for = farhand.settings.patience.hold_for if held else 0.0
     match chat.wish:
         case Say(message_id=message_id, said=said, instead_of=instead_of):
             message = await say(farhand.files, owner, chat.thread_id, message_id=message_id, said=said)
@@ -129,7 +130,7 @@ async def bring_result(farhand: Farhand, principal: Principal, result: Result) -
     run = await farhand.find_run(owner, call.thread_id) if call is not None else None
     if call is None or run is None or call.run_id != run.run_id:
         raise NotFound("There is no such call.")
-    chat = Chat(call.thread_id, False, Bring((result,), (call.call_id,)))
+    chat = Chat(call.thread_id, "turn", Bring((result,), (call.call_id,)))
     return await begin(farhand, principal, chat, split=False)
 
 
@@ -145,11 +146,12 @@ async def _go_on(
         return await _replay(farhand, run)
     after = await farhand.end_of_step(run, bring.call_ids)
     _check_allowed(principal, bring, await farhand.calls(run), farhand.settings.limits)
-    hold_for = farhand.settings.patience.hold_for if chat.held else 0.0
+    held = _is_held(farhand, chat)
+    hold_for = farhand.settings.patience.hold_for if held else 0.0
     told = await farhand.accept(run, _unaltered(bring, await farhand.calls(run)), hold_for=hold_for)
     calls = await farhand.calls(run)
     now = await farhand.now(run)
-    if chat.held and not _is_at_rest(now, calls):
+    if held and not _is_at_rest(now, calls):
         known = {call.call_id: call for call in calls}
         return Exchange(run, after, Chunks(run.run_id, past=run.last_seq, known=known))
     yes = _first_yes(told, calls)
@@ -170,6 +172,10 @@ async def _go_on(
     theirs = [call for call in calls if call.call_id in bring.call_ids]
     first = chunks.corrected(theirs, dispatch=bring.claimed, altered=altered)
     return Exchange(run, after, chunks, now.last_seq, first)
+
+
+def _is_held(farhand: Farhand, chat: Chat) -> bool:
+    return (chat.wait or farhand.wait) == "hold"
 
 
 def _check_allowed(principal: Principal, bring: Bring, calls: Sequence[Call], limits: Limits) -> None:

@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from farhand.core.settings import Wait
+
 
 class ApprovalPart(Struct, rename="camel"):
     id: str
@@ -40,11 +42,11 @@ class ChatRequest(Struct, rename="camel"):
     messages: list[UIMessage]
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     message_id: str | None = None
-    wait: Literal["turn", "hold"] = "turn"
+    wait: Wait | None = None
 
 
 class SocketBody(Struct, rename="camel"):
-    wait: Literal["turn", "hold"] = "turn"
+    wait: Wait | None = None
 
 
 class Addressed(Struct, rename="camel"):

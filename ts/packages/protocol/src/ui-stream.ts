@@ -5,7 +5,7 @@ export type ChatRequest = {
   readonly messages: ReadonlyArray<PostedMessage>;
   readonly trigger?: "regenerate-message" | "submit-message";
   readonly messageId?: string | null;
-  readonly wait?: "hold" | "turn";
+  readonly wait?: ("hold" | "turn") | null;
 };
 
 export type Chunk = StartChunk | StartStepChunk | FinishStepChunk | TextStartChunk | TextDeltaChunk | TextEndChunk | ReasoningStartChunk | ReasoningDeltaChunk | ReasoningEndChunk | ToolInputStartChunk | ToolInputDeltaChunk | ToolInputAvailableChunk | ToolInputErrorChunk | ToolApprovalRequestChunk | ToolOutputAvailableChunk | ToolOutputErrorChunk | ToolOutputDeniedChunk | GapChunk | ErrorChunk | FinishChunk;
