@@ -8,6 +8,7 @@ from farhand.agent.agent import Agent
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL
 from farhand.core.settings import ChatRules, Settings, Wait
+from farhand.core.thread import Resolved, ResultsMessage
 from farhand.models.scripted import Ask, Moment, ScriptedModel, Step
 from farhand.tools.decorate import tool
 from tests.faces.client_flows.ack_page import AckPage, Json
@@ -45,6 +46,13 @@ def agent_of(*asked: Ask, wait: Wait | None = None) -> tuple[Agent, ScriptedMode
     return Agent(model, frontend_tools=[open_url], wait=wait), model
 
 
+def results_seen(model: ScriptedModel) -> tuple[Resolved, ...]:
+    """The results that the model was given last."""
+    last = model.prompts[-1].messages[-1]
+    assert isinstance(last, ResultsMessage)
+    return last.results
+
+
 def open_panel(input: Json) -> Json:
     return {"url": input["url"], "viewKey": "view-1"}
 
@@ -70,7 +78,7 @@ async def test_a_page_that_sends_no_wait_is_held_where_the_server_or_the_agent_s
     assert page.one("tool-output-available")["output"] == {"url": "https://example.org", "viewKey": "view-1"}
     assert page.text.startswith("success")
     assert page.one("finish")["finishReason"] == "stop"
-    [result] = getattr(model.prompts[-1].messages[-1], "results", ())
+    [result] = results_seen(model)
     # the output alone: the ids and times of an ack are noise to a model
     assert result.outcome == Success({"url": "https://example.org", "viewKey": "view-1"})
 
@@ -110,7 +118,7 @@ async def test_a_handler_that_fails_is_a_failure_with_its_error_text(serve: Serv
     await page.ask("open it")
     assert page.acks == [(200, {"ok": True})]
     assert page.one("tool-output-error")["errorText"] == "blocked: https://example.org"
-    [result] = getattr(model.prompts[-1].messages[-1], "results", ())
+    [result] = results_seen(model)
     assert result.outcome == Failure("blocked: https://example.org")
     # the manual retry: the model went on with the failure, and what a person does later changes nothing
     call = page.one("tool-input-available")["toolCallId"]
@@ -179,5 +187,5 @@ async def test_a_timeout_that_the_page_reports_is_a_failure(serve: Serve) -> Non
     page = Impatient(served.http, {})
     await page.ask("open it")
     assert page.acks == [(200, {"ok": True})]
-    [result] = getattr(model.prompts[-1].messages[-1], "results", ())
+    [result] = results_seen(model)
     assert result.outcome == Failure("timeout")
