@@ -6,7 +6,9 @@ on every run, so that a failure here fails everywhere; `--hypothesis-profile=sea
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -26,6 +28,18 @@ settings.load_profile("steady")
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An app reads variables and the settings file when it starts: those of whoever runs the tests must not
+    reach it."""
+    home = tmp_path_factory.mktemp("config")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("FARHAND_")]:
+            patch.delenv(name)
+        patch.setenv("XDG_CONFIG_HOME", str(home))
+        yield home
 
 
 @pytest.fixture(scope="session")

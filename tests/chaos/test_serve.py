@@ -304,7 +304,7 @@ async def test_without_a_hook_only_this_machine_can_be_served() -> None:
     line = await said("run", AGENT, "--store", "memory:", "--host", "0.0.0.0", "--port", "0")
     assert "can be reached from other machines" in line
     assert "authenticate" in line
-    assert "does not go with" in await said("run", "tests.chaos.agents:app", "--open", "--port", "0")
+    assert "cannot be open" in await said("run", "tests.chaos.agents:app", "--open", "--port", "0")
 
 
 @requirement("server:landing")
@@ -358,3 +358,27 @@ async def test_the_demo_starts_with_nothing_prepared_and_says_where_it_keeps_thi
         assert (await client.post("/api/chat", json=chat("hello", wait="turn"))).status_code == 200
         assert "  model  scripted" in server.out
         assert "  store  sqlite:///" in server.out
+
+
+@requirement("settings:reach-an-app")
+async def test_options_and_variables_reach_an_app_and_the_start_says_where_each_came_from(
+    tmp_path: Path,
+) -> None:
+    env = {"FARHAND_STORE": f"sqlite:///{tmp_path / 'store.db'}", "FARHAND_LIMITS__TITLE": "99"}
+    options = ("--hold-for", "3", "--no-inspector")
+    async with farhand_process("tests.chaos.named_apps:app", *options, env=env) as server:
+        assert f"  store  sqlite:///{tmp_path / 'store.db'} (FARHAND_STORE)\n" in server.out
+        assert "  model  scripted (Agent)\n" in server.out
+        assert "  set    limits.title = 99 (FARHAND_LIMITS__TITLE)\n" in server.out
+        assert "  set    patience.hold_for = 3 (--hold-for)\n" in server.out
+        assert "  set    inspector = off (--inspector)\n" in server.out
+        async with server.client() as client:
+            assert (await client.post("/api/chat", json=chat("hello", wait="turn"))).status_code == 200
+    assert (tmp_path / "store.db").exists()
+
+
+@requirement("settings:reach-an-app")
+async def test_a_store_that_create_app_names_wins_and_the_start_says_so() -> None:
+    env = {"FARHAND_STORE": "sqlite:///unused.db"}
+    async with farhand_process("tests.chaos.agents:app", env=env) as server:
+        assert "  store  memory: (create_app; FARHAND_STORE is not used)\n" in server.out

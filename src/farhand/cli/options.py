@@ -68,6 +68,13 @@ class Options:
             help="Show runs and calls at /_farhand. On, unless an authenticate hook decides who comes in.",
         ),
     ] = None
+    show_tool_errors: Annotated[
+        bool | None,
+        typer.Option(
+            "--show-tool-errors/--no-show-tool-errors",
+            help="Show people who chat what a tool raised. On, unless there is an authenticate hook.",
+        ),
+    ] = None
     hold_for: Annotated[
         str | None, typer.Option(metavar="SECONDS", help="Hold a stream so long for a far hand. [90]")
     ] = None

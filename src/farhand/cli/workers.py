@@ -33,16 +33,17 @@ GONE_WITHIN_SEC = 9.0
 
 
 NAME_A_DATABASE = "Name a database with --store postgresql://user@host/name, or leave --workers out."
-NAME_IT_THERE = "Name a database where the app is made: create_app(agent, store=...), or leave --workers out."
 
 
-def require_shared(store: str, workers: int, *, hint: str = NAME_A_DATABASE) -> None:
+def require_shared(store: str, workers: int) -> None:
     """`BadSetting` unless several processes may open the store at once."""
     if not 1 <= workers <= AT_MOST:
         raise BadSetting(f"--workers takes a number from 1 to {AT_MOST}, not {workers}.")
     if workers > 1 and not is_shared(store):
         kept = f"'{shown(store)}' belongs to one process"
-        raise BadSetting(f"--workers {workers} needs a store that processes share, and {kept}.", hint=hint)
+        raise BadSetting(
+            f"--workers {workers} needs a store that processes share, and {kept}.", hint=NAME_A_DATABASE
+        )
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ class Door:
             origins=allow_origins, hosts=allow_hosts, headers=allow_headers, local=authenticate is None
         )
         self._key = Key()
+        self._has_own_token = False
         self._strikes = Strikes(failed_per_min)
         self._good: dict[int, Principal] = {}
         """Credentials that were let in, by their hash, and as whom."""
@@ -78,6 +79,15 @@ class Door:
     @token.setter
     def token(self, token: str | None) -> None:
         self._key = Key(token)
+        self._has_own_token = token is not None
+
+    @property
+    def own_token(self) -> str | None:
+        """The token that Python code set here, if it did."""
+        return self._key.token if self._has_own_token and not self.has_hook else None
+
+    def limit_failed_sign_ins(self, per_min: int) -> None:
+        self._strikes = Strikes(per_min)
 
     def allow(
         self, *, origins: Sequence[str] = (), hosts: Sequence[str] = (), headers: Sequence[str] = ()

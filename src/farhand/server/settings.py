@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from pydantic import ValidationError
@@ -24,8 +24,16 @@ from farhand.server.config_file import find_file, read_file
 from farhand.server.settings_shape import PREFIX, ROOMS, Shape, known_settings
 
 
+class Origin(NamedTuple):
+    """Where a value was found: an option of the command line, a variable, or a file."""
+
+    kind: Literal["option", "variable", "file"]
+    place: str
+    """As a person finds it again: `--store`, `FARHAND_STORE`, the path of the file."""
+
+
 class ServerSettings(Struct, frozen=True, kw_only=True):
-    """`store`, `model`, `token` and `inspector` are None where nobody chose one."""
+    """`store`, `model`, `token`, `inspector` and `show_tool_errors` are None where nobody chose one."""
 
     host: str
     port: int
@@ -37,8 +45,15 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     allow_host: tuple[str, ...]
     allow_header: tuple[str, ...]
     inspector: bool | None
+    show_tool_errors: bool | None
     settings: Settings
     client_tools: ClientTools
+    origins: Mapping[str, Origin] = {}
+    """By the name of the setting; a default has none."""
+
+    def is_option(self, name: str) -> bool:
+        origin = self.origins.get(name)
+        return origin is not None and origin.kind == "option"
 
 
 def load_settings(arguments: Mapping[str, object], *, config: str | None = None) -> ServerSettings:
@@ -58,7 +73,7 @@ def load_settings(arguments: Mapping[str, object], *, config: str | None = None)
         read = Shape(**merged)
     except ValidationError as error:
         raise _complaint(error.errors()[0], sources) from None
-    return _settings_of(read.model_dump())
+    return _settings_of(read.model_dump(), _origins(sources))
 
 
 class _Source(NamedTuple):
@@ -90,7 +105,7 @@ _EXPECTED = {
 }
 
 
-def _settings_of(read: dict[str, object]) -> ServerSettings:
+def _settings_of(read: dict[str, object], origins: Mapping[str, Origin]) -> ServerSettings:
     patience, limits, files, client_tools, chat, _ = (read.pop(name) for name in (*ROOMS, "hold_for"))
     assert isinstance(patience, dict), "the shape has been checked"
     assert isinstance(limits, dict), "the shape has been checked"
@@ -103,8 +118,25 @@ def _settings_of(read: dict[str, object]) -> ServerSettings:
         files=FileRules(**files),
         chat=ChatRules(**chat),
     )
+    tools = ClientTools(**client_tools)
     # each value was checked against the field it goes into
-    return ServerSettings(**read, settings=settings, client_tools=ClientTools(**client_tools))  # type: ignore[arg-type]
+    return ServerSettings(**read, settings=settings, client_tools=tools, origins=origins)  # type: ignore[arg-type]
+
+
+def _origins(sources: list[_Source]) -> dict[str, Origin]:
+    """Of every setting that one of the sources names."""
+    named: dict[str, Origin] = {}
+    for setting in known_settings():
+        source = next((each for each in sources if _says(each.values, setting.name.split("."))), None)
+        if source is not None:
+            named[setting.name] = _origin(source.place, setting.name)
+    return named
+
+
+def _origin(place: str, name: str) -> Origin:
+    if place == "":
+        return Origin("option", _spot(place, name))
+    return Origin("variable", _spot(place, name)) if place == PREFIX else Origin("file", place)
 
 
 def _read_variables() -> dict[str, object]:
@@ -182,8 +214,11 @@ def _spot(place: str, name: str) -> str:
         return "--" + name.removeprefix("patience.").replace("_", "-")
     if place != PREFIX:
         return f"{place}: {name}"
-    short, long = f"{PREFIX}{name.rpartition('.')[2].upper()}", f"{PREFIX}{name.replace('.', '__').upper()}"
-    return short if short in os.environ else long
+    room, _, inner = name.rpartition(".")
+    long = f"{PREFIX}{name.replace('.', '__').upper()}"
+    others = (f"{PREFIX}{inner.upper()}", f"{PREFIX}{room.upper()}")
+    given = {variable.upper() for variable in os.environ}
+    return next((each for each in (long, *others) if each in given), long)
 
 
 def _says(values: Mapping[str, object], path: list[str]) -> bool:

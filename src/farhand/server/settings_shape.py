@@ -47,7 +47,7 @@ def _no_bool(value: object) -> object:
 
 
 def _split(value: object) -> object:
-    """A variable has no lists: commas part the entries."""
+    """In a variable, the entries of a list are separated by commas."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
@@ -80,6 +80,7 @@ class _Plain(BaseModel):
     allow_host: _Words = ()
     allow_header: _Words = ()
     inspector: bool | None = None
+    show_tool_errors: bool | None = None
     hold_for: _SecondsOrNone | None = None
 
 

@@ -76,15 +76,6 @@ def test_a_mistake_is_one_line_and_code_2(
     )
 
 
-@requirement("cli:one-line")
-def test_an_option_that_would_have_no_effect_is_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, _, err = said(capsys, monkeypatch, "run", "tests.chaos.agents:app", "--hold-for", "3")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "--hold-for does not reach an app of create_app." in err
-
-
 @requirement("store:address-shown")
 def test_a_store_of_no_kind_is_told_first_and_without_its_password(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -97,13 +88,12 @@ def test_a_store_of_no_kind_is_told_first_and_without_its_password(
 
 
 @requirement("cli:one-line")
-def test_an_app_that_workers_cannot_share_is_told_where_its_store_is_set(
+def test_an_app_that_workers_cannot_share_is_told_which_store_they_need(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, _, err = said(capsys, monkeypatch, "run", "tests.chaos.agents:app", "--workers", "2")
     assert (code, err.count("\n")) == (2, 1)
-    assert "create_app(agent, store=...)" in err
-    assert "--store" not in err
+    assert "Name a database with --store postgresql://user@host/name" in err
 
 
 @requirement("cli:one-line")
