@@ -146,15 +146,19 @@ def advance(call: Call, move: Move, **changes: object) -> Call | None:
 
 
 def approve(call: Call, answer: Answer, *, at: float, deadline: float | None) -> Call | None:
-    """After the yes: the edited input, if there is one, is what runs, under a digest of its own."""
+    """After the yes: the edited input, if there is one, is what runs, under a digest of its own.
+
+    A yes without an edit is to the question as it was asked, so it keeps the digest of the question.
+    """
     if call.approval is None:
         return None
     input = call.input if answer.input is None else answer.input
+    asked = call.approval.digest
     # as JSON tells them apart: to Python 1, 1.0 and true are equal
     edited = canonical(input) != canonical(call.input)
     approval = replace(
         call.approval,
-        digest=digest_of_approval(call.tool_version, input),
+        digest=asked if answer.input is None else digest_of_approval(call.tool_version, input),
         answer=answer,
         answered_at=at,
         asked_input=call.input if edited else None,
