@@ -67,8 +67,10 @@ def shown(address: str) -> str:
 
 _PLAIN = re.compile(r"sqlite:///.*|(?:(?:memory|sqlite):)?[^@:?=]*", re.DOTALL)
 _NAME = re.compile(r"[\w.+-]*")
-_PLACE = re.compile(r"(?:[\w.,%-]|:\d+|\[[0-9a-fA-F:.]*\])*(?:/[^\s:@#]*)?")
-"""Hosts with their ports, and a database: a colon before anything but a port may stand before a password."""
+_PLACE = re.compile(r"(?:[\w.,%-]|:\d|\[[0-9a-fA-F:.]*\])*(?:/[^\s:@#]*)?")
+"""Hosts with their ports, and a database: a colon before anything but a port may stand before a password.
+
+The colon takes one digit, a name the others: with two ways to match a digit, it could take for ever."""
 _HARMLESS = re.compile(r"(?!.*pass)[a-z_]+=[^#]*")
 
 

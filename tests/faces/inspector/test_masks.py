@@ -28,7 +28,7 @@ from farhand.core.event import (
 from farhand.core.run import RunState
 from farhand.core.tool import Executor
 from farhand.faces.inspector.journal import masked_entries, masked_event
-from farhand.faces.inspector.masks import MASK, is_secret_name, masked, masked_text
+from farhand.faces.inspector.masks import MASK, OVERLAP, SLICE, is_secret_name, masked, masked_text
 from tests.requirement import requirement
 
 SECRET_NAMES = [
@@ -75,26 +75,31 @@ def test_names_that_only_resemble_a_secret_are_shown(name: str) -> None:
     assert masked({name: "plain words"}) == {name: "plain words"}
 
 
+SECRET_TEXTS = [
+    ("Authorization: Bearer abc.def-123", "abc.def-123"),
+    ("send bearer  s3cr3t!", "s3cr3t"),
+    ("Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
+    ("https://ann:hunter2@example.org/x", "hunter2"),
+    ("https://example.org/?token=abcdef&x=1", "abcdef"),
+    ("export MY_API_KEY=abcdef", "abcdef"),
+    ('{"password": "hunter2"}', "hunter2"),
+    ('{\\"password\\": \\"hunter2\\"}', "hunter2"),
+    ("client_secret='hunter2'", "hunter2"),
+    ("key sk-" + "abcdefgh" * 3, "abcdefgh"),
+    ("ghp_abcdefghijklmnop", "ghp_abcdefghijklmnop"),
+    ("AKIAABCDEFGHIJKLMNOP", "AKIAABCDEFGHIJKLMNOP"),
+    ("eyJhbGciOiJI.eyJzdWIiOiIx.c2ln", "eyJzdWIiOiIx"),
+    ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----", "MIIE"),
+]
+PIECES = [
+    "a", "A1b", "/", " ", "-", "on ", "eyJ", "eyJ-", ".", "bearer", "bearer ", "basic ", "Zm9v1", "://", ":",
+    "@", "password", "token: ", "=", "'", "sk-", "AKIA", "-----BEGIN ", "PRIVATE KEY-----", "-----END",
+    "0123456789abcdef",
+]  # fmt: skip
+
+
 @requirement("inspector:masks")
-@pytest.mark.parametrize(
-    ("text", "secret"),
-    [
-        ("Authorization: Bearer abc.def-123", "abc.def-123"),
-        ("send bearer  s3cr3t!", "s3cr3t"),
-        ("Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
-        ("https://ann:hunter2@example.org/x", "hunter2"),
-        ("https://example.org/?token=abcdef&x=1", "abcdef"),
-        ("export MY_API_KEY=abcdef", "abcdef"),
-        ('{"password": "hunter2"}', "hunter2"),
-        ('{\\"password\\": \\"hunter2\\"}', "hunter2"),
-        ("client_secret='hunter2'", "hunter2"),
-        ("key sk-" + "abcdefgh" * 3, "abcdefgh"),
-        ("ghp_abcdefghijklmnop", "ghp_abcdefghijklmnop"),
-        ("AKIAABCDEFGHIJKLMNOP", "AKIAABCDEFGHIJKLMNOP"),
-        ("eyJhbGciOiJI.eyJzdWIiOiIx.c2ln", "eyJzdWIiOiIx"),
-        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----", "MIIE"),
-    ],
-)
+@pytest.mark.parametrize(("text", "secret"), SECRET_TEXTS)
 def test_a_secret_in_a_text_is_hidden(text: str, secret: str) -> None:
     shown = masked_text(text)
     assert secret not in shown
@@ -131,9 +136,36 @@ def test_long_random_strings_are_hidden_wherever_they_stand() -> None:
             assert secret not in json.dumps(masked({"note": [secret]}))
 
 
+@requirement("inspector:long-texts")
+@pytest.mark.parametrize(("text", "secret"), SECRET_TEXTS)
+def test_a_secret_across_the_border_of_two_slices_is_hidden(text: str, secret: str) -> None:
+    for before in range(SLICE - len(text) - 2, SLICE + 2):
+        whole = f"{'words and ' * (before // 10)}{'x' * (before % 10)} {text} {'and more ' * 200}"
+        shown = masked_text(whole)
+        assert secret not in shown, before
+        assert shown.endswith("and more ")
+
+
+@requirement("inspector:long-texts")
+@given(pieces=st.lists(st.tuples(st.sampled_from(PIECES), st.integers(1, 700)), max_size=8))
+def test_a_text_in_slices_is_masked_as_it_is_in_one(pieces: list[tuple[str, int]]) -> None:
+    text = "".join(piece * count for piece, count in pieces)
+    assert masked_text(text, slice_of=2 * OVERLAP + 1) == masked_text(text, slice_of=2**30)
+
+
+@requirement("inspector:long-texts")
+def test_a_secret_longer_than_a_slice_is_hidden_whole() -> None:
+    lots = random.Random(8)
+    for secret in ("eyJ" + "aB3-" * SLICE + ".x.y", base64.b64encode(lots.randbytes(3 * SLICE)).decode()):
+        assert masked_text(f"it is {secret} so") == f"it is {MASK} so"
+    key = f"-----BEGIN PRIVATE KEY-----{'words ' * SLICE}-----END PRIVATE KEY-----"
+    assert masked_text(f"it is {key} so") == f"it is {MASK} PRIVATE KEY----- so"
+
+
 @requirement("inspector:masks")
 @pytest.mark.parametrize(
-    "piece", ["a-", "password", "A1b", "://", "bearer ", "eyJ", "-----BEGIN PRIVATE KEY-----", "token:"]
+    "piece",
+    ["a-", "password", "A1b", "://", "bearer ", "eyJ", "eyJ-", "-----BEGIN PRIVATE KEY-----", "token:"],
 )
 def test_no_text_takes_long_to_look_through(piece: str) -> None:
     begun = thread_time()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from time import process_time, thread_time
 from typing import Any
 
 import pytest
@@ -281,6 +282,21 @@ async def test_no_path_of_the_inspector_shows_a_secret(serve: Serve, store: str)
     assert all(secret not in text for text in seen)
     masked = [path for path, text in zip(["/inbox", *paths], seen, strict=True) if "••••" in text]
     assert {"/inbox", "/runs", f"{run}/events", f"{run}/test", "/events", *paths[-2:]} <= set(masked)
+
+
+@requirement("inspector:long-texts")
+@pytest.mark.parametrize("path", ["/test", "", "/events"])
+async def test_long_texts_are_masked_beside_the_event_loop(serve: Serve, path: str) -> None:
+    hostile = "eyJ-password " * 80_000
+    page = Page((await serve(Scene([hostile, "Hello."]).agent)).http)
+    await page.say(hostile)
+    run = f"/runs/{(await look(page.http, '/runs'))['runs'][0]['runId']}{path}"
+    here, everywhere = thread_time(), process_time()
+    shown = await page.http.get(f"{ROOT}{run}")
+    here, everywhere = thread_time() - here, process_time() - everywhere
+    assert shown.status_code == 200
+    # this thread runs the server's loop: the work was done in another one, if there was any to speak of
+    assert here < max(0.5, everywhere / 3)
 
 
 # ------------------------------------------------------------------------------------------- again and curl

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import NamedTuple
+
 from msgspec import Struct
 
 from farhand.agent.farhand import Farhand
@@ -25,23 +28,29 @@ class Found(Struct, frozen=True):
     following: str | None
 
 
+class _Hit(NamedTuple):
+    run: Run
+    title: str
+    calls: list[Call]
+
+
 class Listing:
     def __init__(self, farhand: Farhand) -> None:
         self._farhand = farhand
 
     async def find(self, owner: Owner, search: Search) -> Found:
-        rows: list[RunRow] = []
+        hits: list[_Hit] = []
         looked, after = 0, search.after
         while page := await self._farhand.runs(owner, limit=PAGE, after=after):
             for run in page:
-                row = await self._row(run, search)
-                if row is not None:
-                    rows.append(row)
+                hit = await self._hit(run, search)
+                if hit is not None:
+                    hits.append(hit)
                 looked, after = looked + 1, run.run_id
-                if len(rows) == search.limit or looked == LOOK_AT_MOST:
+                if len(hits) == search.limit or looked == LOOK_AT_MOST:
                     more = await self._farhand.runs(owner, limit=1, after=after)
-                    return Found(rows, after if more else None)
-        return Found(rows, None)
+                    return await self._found(hits, after if more else None)
+        return await self._found(hits, None)
 
     async def title(self, run: Run) -> str:
         """What the user said; the thread's own title if that is not known any more."""
@@ -54,14 +63,23 @@ class Listing:
         thread = await self._farhand.thread(run.owner, run.thread_id)
         return "" if thread is None else thread.title
 
-    async def _row(self, run: Run, search: Search) -> RunRow | None:
+    async def _found(self, hits: list[_Hit], following: str | None) -> Found:
+        now = self._farhand.kit.store.now()
+        # in a thread: what is masked may be long
+        return Found(await asyncio.to_thread(_rows, hits, now), following)
+
+    async def _hit(self, run: Run, search: Search) -> _Hit | None:
         if search.state is not None and state_of(run) != search.state:
             return None
         title = await self.title(run)
         calls = await self._farhand.calls(run)
         if search.words and search.words not in _searched(run, title, calls):
             return None
-        return run_row(run, title, calls, self._farhand.kit.store.now())
+        return _Hit(run, title, calls)
+
+
+def _rows(hits: list[_Hit], now: float) -> list[RunRow]:
+    return [run_row(hit.run, hit.title, hit.calls, now) for hit in hits]
 
 
 def _searched(run: Run, title: str, calls: list[Call]) -> str:

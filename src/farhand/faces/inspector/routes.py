@@ -90,7 +90,8 @@ class _Runs:
         entries = await self._farhand.journal(run)
         now = self._farhand.kit.store.now()
         around = Around(self._farhand.spec.model.name, self._around.store, now)
-        body = await asyncio.to_thread(encode_run, run, run_row(run, title, calls, now), entries, around)
+        row = await asyncio.to_thread(run_row, run, title, calls, now)
+        body = await asyncio.to_thread(encode_run, run, row, entries, around)
         await request.reply(200, body)
 
     async def events(self, request: Request) -> None:
@@ -180,7 +181,8 @@ class _Rest:
         for thread_id in {call.thread_id for call in calls}:
             thread = await self._farhand.thread(request.owner, thread_id)
             titles[thread_id] = "" if thread is None else thread.title
-        await request.reply(200, encode_inbox([(call, titles[call.thread_id]) for call in calls]))
+        titled = [(call, titles[call.thread_id]) for call in calls]
+        await request.reply(200, await asyncio.to_thread(encode_inbox, titled))
 
     async def clients(self, request: Request) -> None:
         presence = self._attendance.presence

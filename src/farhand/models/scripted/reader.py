@@ -90,7 +90,6 @@ def _bad(name: str, document: Document, place: str, why: str) -> BadSetting:
     return BadSetting(f"{name}, line {document.line_of(place)}: {why}{at}.")
 
 
-_COMPLAINT = re.compile(r"(?P<why>.*?)(?: - at `\$\.?(?P<place>.*)`)?", re.DOTALL)
 _SHAPES: dict[str, type[Struct]] = {
     "": ScriptShape,
     "rules": RuleShape,
@@ -102,8 +101,8 @@ _SHAPES: dict[str, type[Struct]] = {
 
 
 def _said(error: msgspec.ValidationError) -> tuple[str, str]:
-    said = _COMPLAINT.fullmatch(str(error))
-    place, why = (said["place"] or "", said["why"]) if said else ("", str(error))
+    why, _, at = str(error).partition(" - at `$")
+    place = at.removesuffix("`").removeprefix(".")
     inner = re.sub(r"\[\d+\]", "", place).rpartition(".")[2]
     shape = _SHAPES.get(inner)
     if "unknown field" in why and shape is not None:
