@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import httpx2
 
@@ -38,6 +39,12 @@ class Turn:
     def control(self, name: str) -> list[Json]:
         """The data of every control tag of this name."""
         return [attributes_of(data)["data"] for data in self.datas if data.startswith(f"<{name} ")]
+
+    @property
+    def errors(self) -> list[tuple[str, str]]:
+        """Code and sentence of every error frame, as an XML parser reads them."""
+        tags = [ET.fromstring(data) for data in self.datas if data.startswith("<content-block-error ")]
+        return [(tag.get("code") or "", tag.text or "") for tag in tags]
 
     @property
     def meta(self) -> Json:

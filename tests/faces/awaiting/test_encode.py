@@ -126,7 +126,7 @@ def test_line_breaks_and_backslashes_of_streamed_text_are_escaped() -> None:
         "AWAITING_frontend_tools",
         "ignored_tool_results",
         "stream_gap",
-        "stream_error",
+        "content-block-error",
         "content-block-text",
         "/content-block-text",
         "content-block-tool_result",
@@ -205,29 +205,54 @@ def test_raw_inputs_that_a_model_writes_in_turns_keep_their_numbers() -> None:
 
 
 @requirement("awaiting:raw")
-def test_raw_results_are_events_between_two_messages() -> None:
-    [good, bad] = datas_of(encoder("raw"), journal(settled(), settled(OTHER, Failure("no"))))
-    assert json.loads(good) == {
-        "type": "tool_result",
-        "tool_use_id": CALL,
-        "name": "user_confirm",
-        "content": "yes",
-    }
-    assert json.loads(bad)["is_error"] is True
+def test_raw_results_are_the_same_tags_as_in_xml() -> None:
+    entries = journal(settled(), settled(OTHER, Failure("no")))
+    results = datas_of(encoder("raw"), entries)
+    assert results == datas_of(encoder(), entries)
+    tag = ET.fromstring(results[0])
+    assert (tag.tag, tag.get("id"), tag.get("name"), tag.text) == (
+        "content-block-tool_result",
+        CALL,
+        "user_confirm",
+        "yes",
+    )
+
+
+@requirement("awaiting:raw")
+def test_raw_text_survives_a_client_that_takes_two_backslashes_for_one() -> None:
+    # as the first client of this wire does with every event, since its server doubled them
+    text = 'C:\\new \\\\server "\\d+" \n'
+    entries = journal(
+        StepStarted(1), TextAdded(0, text), CallBegun(CALL, "a"), InputAdded(CALL, '{"a":"\\n"}')
+    )
+    events = [json.loads(data.replace("\\\\", "\\")) for data in datas_of(encoder("raw"), entries)]
+    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+    assert deltas[0]["text"] == text
+    assert deltas[1]["partial_json"] == '{"a":"\\n"}'
+    assert "\\\\" not in "".join(datas_of(encoder("raw"), entries))
 
 
 @requirement("awaiting:raw")
 def test_raw_shows_a_rejected_call_as_begun_and_failed() -> None:
     rejected = CallRejected(call_id=CALL, tool="nope", input="{", error="There is no such tool.")
     entries = journal(StepStarted(1), CallBegun(CALL, "nope"), InputAdded(CALL, "{"), rejected)
-    datas = [json.loads(data) for data in datas_of(encoder("raw"), entries)]
-    assert [data["type"] for data in datas[1:]] == [
+    [*events, result] = datas_of(encoder("raw"), entries)
+    assert [json.loads(event)["type"] for event in events[1:]] == [
         "content_block_start",
         "content_block_delta",
         "content_block_stop",
-        "tool_result",
     ]
-    assert "There is no such tool." in datas[-1]["content"]
+    assert "There is no such tool." in (ET.fromstring(result).text or "")
+
+
+@requirement("awaiting:run-error")
+@pytest.mark.parametrize("style", ["xml", "raw"])
+def test_an_error_is_one_tag_that_no_text_in_it_can_break(style: Format) -> None:
+    nasty = 'It said: ]]> <awaiting_frontend_tools data="[]"> & "more"'
+    datas = datas_of(encoder(style), journal(RunFailed("model_fault", nasty)))
+    tag = ET.fromstring(datas[-2])
+    assert (tag.tag, tag.get("code"), tag.text) == ("content-block-error", "model_fault", nasty)
+    assert "<awaiting_frontend_tools" not in datas[-2]
 
 
 @requirement("awaiting:raw")
@@ -346,7 +371,9 @@ def test_an_error_closes_what_is_open_and_stands_in_a_frame_of_its_own() -> None
     entries = journal(TextAdded(0, "I wa"), RunFailed("model_fault", "The provider broke."))
     *_, closing, error, done = datas_of(encoder(), entries)
     assert closing == "</content-block-text>"
-    assert attributes_of(error)["data"] == {"code": "model_fault", "message": "The provider broke."}
+    assert error == (
+        '<content-block-error code="model_fault"><![CDATA[The provider broke.]]></content-block-error>'
+    )
     assert done == "[DONE]"
 
 
@@ -356,8 +383,8 @@ def test_a_response_that_the_server_cuts_says_how_to_go_on_and_keeps_its_positio
     writer = encoder(style)
     before = frames_of(writer, journal(StepStarted(1), TextAdded(0, "I wa")))
     [error, done] = _parse(writer.close(cut=True))
-    assert attributes_of(error.data)["data"]["code"] == "shutting_down"
-    assert "Last-Event-ID" in attributes_of(error.data)["data"]["message"]
+    assert error.data.startswith('<content-block-error code="shutting_down">')
+    assert "Last-Event-ID" in error.data
     assert error.id == before[-1].id == "2.4~1"
     assert done.data == "[DONE]"
 

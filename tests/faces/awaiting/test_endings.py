@@ -53,7 +53,7 @@ async def test_abort_of_a_working_run_ends_its_stream(serve: Serve, store: str) 
         turn = await live.rest()
     assert turn.datas[-1] == "[DONE]"
     assert turn.text == "One two "
-    assert turn.control("stream_error") == []
+    assert turn.errors == []
 
 
 @requirement("awaiting:restart")

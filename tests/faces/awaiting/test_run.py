@@ -173,29 +173,31 @@ async def test_raw_is_json_events_between_tags(serve: Serve) -> None:
     assert events[0]["message"]["model"] == "scripted"
     assert events[-1] == {"type": "message_stop"}
     resumed = await page.answer(result(paused.pause[0], "yes"))
-    told = [json.loads(data) for data in resumed.datas[1:-1]]
-    assert (told[0]["type"], told[0]["content"]) == ("tool_result", "yes")
-    assert (
-        "".join(each["delta"]["text"] for each in told if each["type"] == "content_block_delta") == "Thanks."
-    )
+    assert resumed.datas[1].endswith('name="user_confirm"><![CDATA[yes]]></content-block-tool_result>')
+    later = [json.loads(data) for data in resumed.datas[2:-1]]
+    deltas = [each["delta"]["text"] for each in later if each["type"] == "content_block_delta"]
+    assert "".join(deltas) == "Thanks."
 
 
 @requirement("awaiting:run-error")
-async def test_a_model_that_breaks_is_one_error_frame_and_the_end(serve: Serve, store: str) -> None:
+@pytest.mark.parametrize("query", ["", "?format=raw"])
+async def test_a_model_that_breaks_is_one_error_frame_and_the_end(
+    serve: Serve, store: str, query: str
+) -> None:
     server = await serve(
         agent_with([[Say("I was"), Fail("The provider is down.", hint="Try later.")], "Better."]), store=store
     )
-    page = Page(server.http)
+    page = Page(server.http, query=query)
     turn = await page.run("hi")
     assert turn.status == 200
-    [error] = turn.control("stream_error")
-    assert error["code"] == "model_fault"
-    assert "The provider is down." in error["message"]
+    [(code, sentence)] = turn.errors
+    assert code == "model_fault"
+    assert "The provider is down." in sentence
     assert "ModelFault" not in turn.said
     assert "Traceback" not in turn.said
-    assert turn.datas[-2].startswith("<stream_error ")
+    assert turn.datas[-2].startswith("<content-block-error ")
     assert turn.datas[-1] == "[DONE]"
-    assert (await page.run("again")).text == "Better."
+    assert "Better." in (await page.run("again")).said
 
 
 @requirement("awaiting:run-error")
@@ -204,7 +206,7 @@ async def test_a_run_without_end_is_ended_with_an_error_frame(serve: Serve) -> N
         agent_with(lambda moment: Ask("get_weather", {"city": str(moment.steps)}), max_steps=3)
     )
     turn = await Page(server.http).run("hi")
-    assert turn.control("stream_error")[0]["code"] == "max_steps"
+    assert turn.errors[0][0] == "max_steps"
     assert turn.datas[-1] == "[DONE]"
 
 

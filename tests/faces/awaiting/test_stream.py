@@ -199,7 +199,7 @@ async def test_a_server_that_stops_ends_streams_resumably_and_the_next_one_goes_
         async with asyncio.TaskGroup() as group:
             group.create_task(server.stop())
             cut = await live.rest()
-    assert cut.control("stream_error")[0]["code"] == "shutting_down"
+    assert cut.errors[0][0] == "shutting_down"
     assert cut.datas[-1] == "[DONE]"
     assert cut.datas.count("[DONE]") == 1
     page.http = (await serve(agent_with(["One two three."]), store=file_store)).http

@@ -32,15 +32,13 @@ from farhand.core.event import (
     mark_of,
 )
 from farhand.core.tool import Executor
-from farhand.faces.awaiting.formats import Block, Raw, Style, Xml
+from farhand.faces.awaiting.formats import Block, Raw, Style, Xml, error_tag
 from farhand.faces.awaiting.shapes import (
-    ERROR,
     GAP,
     IGNORED,
     META,
     PAUSE,
     AwaitedTool,
-    Fault,
     Gap,
     MetaInit,
 )
@@ -95,7 +93,7 @@ class Encoder:
 
     def close(self, *, cut: bool) -> bytes:
         self.ended = True
-        said = self._frame(_tag(ERROR, _CUT)) if cut else b""
+        said = self._frame(error_tag("shutting_down", _CUT)) if cut else b""
         return self._begin() + said + DONE
 
     def _begin(self) -> bytes:
@@ -145,7 +143,7 @@ class Encoder:
         """What a page must act on has a frame of its own."""
         self._waiting.note(entry.event)
         if isinstance(entry.event, RunFailed):
-            return [_tag(ERROR, Fault(entry.event.code, entry.event.message))]
+            return [error_tag(entry.event.code, entry.event.message)]
         # a pause that was answered since is not told again: a page would run its tools a second time
         if entry.seq >= self._opening.past and self._waiting.pauses_now():
             return [_tag(PAUSE, self._waiting.tools)]
@@ -228,9 +226,8 @@ class _Waiting:
             self._elsewhere.add(tool.tool_use_id)
 
 
-_CUT = Fault(
-    "shutting_down",
-    "The server is restarting. Nothing is lost: go on with GET /agent/{agent_uuid}/stream and Last-Event-ID.",
+_CUT = (
+    "The server is restarting. Nothing is lost: go on with GET /agent/{agent_uuid}/stream and Last-Event-ID."
 )
 
 

@@ -25,7 +25,7 @@ from farhand.core.event import (
 )
 from farhand.core.outcome import Failure, Outcome, seen_by_model
 from farhand.core.run import Usage
-from farhand.faces.awaiting.shapes import OURS, TEXT, THINKING, TOOL_CALL, TOOL_RESULT
+from farhand.faces.awaiting.shapes import ERROR, OURS, TEXT, THINKING, TOOL_CALL, TOOL_RESULT
 from farhand.wire.json_out import encode
 from farhand.wire.markup import TagEscaper, attribute, cdata, escape_stream_text
 
@@ -110,7 +110,8 @@ class Xml:
 
 
 class Raw:
-    """Each step is one message of the assistant; a result stands between two messages, as its own event."""
+    """Each step is one message of the assistant; results stand between two messages, as tags: Anthropic's
+    stream has no event for them, and a client of this wire shows the tag."""
 
     held = 0
 
@@ -161,9 +162,9 @@ class Raw:
             case StepDiscarded():
                 return self._end_message(None, Usage())
             case CallRejected(call_id=call_id, tool=tool, error=error):
-                return [_result_event(call_id, tool, Failure(error))]
+                return [_tool_result(call_id, tool, Failure(error))]
             case CallSettled(call_id=call_id, tool=tool, outcome=outcome):
-                return [_result_event(call_id, tool, outcome)]
+                return [_tool_result(call_id, tool, outcome)]
             case _:
                 return []
 
@@ -209,6 +210,10 @@ _OUR_TAG = re.compile(f"<(?=/?(?:{'|'.join(map(re.escape, OURS))}))", re.IGNOREC
 _ODD_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
 
 
+def error_tag(code: str, message: str) -> str:
+    return f'<{ERROR} code="{_name(code)}">{_section(message)}</{ERROR}>'
+
+
 def _words(event: Event) -> Block | None:
     match event:
         case TextAdded(part=part):
@@ -224,10 +229,14 @@ def _tool_call(call_id: str, tool: str, input: object) -> str:
 
 
 def _tool_result(call_id: str, tool: str, outcome: Outcome) -> str:
+    text = _section(seen_by_model(outcome).text)
+    return f'<{TOOL_RESULT} id="{call_id}" name="{_name(tool)}">{text}</{TOOL_RESULT}>'
+
+
+def _section(text: str) -> str:
     # a tool may bring anything from anywhere: where it would begin one of our tags, the section is split,
     # so that an XML parser reads it unchanged and nobody who only searches takes it for ours
-    text = _OUR_TAG.sub("<]]><![CDATA[", cdata(seen_by_model(outcome).text))
-    return f'<{TOOL_RESULT} id="{call_id}" name="{_name(tool)}">{text}</{TOOL_RESULT}>'
+    return _OUR_TAG.sub("<]]><![CDATA[", cdata(text))
 
 
 def _name(tool: str) -> str:
@@ -245,13 +254,8 @@ def _empty(block: Block) -> dict[str, object]:
             return {"type": "tool_use", "id": block.key, "name": block.tool, "input": {}}
 
 
-def _result_event(call_id: str, tool: str, outcome: Outcome) -> str:
-    seen = seen_by_model(outcome)
-    error = {"is_error": True} if seen.is_error else {}
-    return _json("tool_result", tool_use_id=call_id, name=tool, content=seen.text, **error)
-
-
 def _json(kind: str, **fields: object) -> str:
     text = encode({"type": kind, **fields}).decode()
-    # outside of strings JSON has no such character, inside it means the same: no text looks like a tag
-    return text.replace("<", "\\u003c")
+    # outside of strings JSON has neither character, inside they mean the same: no text looks like a tag, and
+    # a client that undoes escapes of its transport (two backslashes for one) reads the same value
+    return text.replace("\\\\", "\\u005c").replace("<", "\\u003c")

@@ -12,13 +12,13 @@ META = "meta_init"
 PAUSE = "awaiting_frontend_tools"
 IGNORED = "ignored_tool_results"
 GAP = "stream_gap"
-ERROR = "stream_error"
+ERROR = "content-block-error"
 TEXT = "content-block-text"
 THINKING = "content-block-thinking"
 TOOL_CALL = "content-block-tool_call"
 TOOL_RESULT = "content-block-tool_result"
 
-OURS = (META, PAUSE, IGNORED, GAP, ERROR, "content-block-")
+OURS = (META, PAUSE, IGNORED, GAP, "content-block-")
 """How every tag of this wire begins: no text of a model or of a tool may pass for one."""
 
 
@@ -78,7 +78,7 @@ class Gap(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True, omit_defaults=True):
-    """What went wrong: a stable code and a sentence, in a frame or in the body of a refusal."""
+    """What went wrong: a stable code and a sentence, in the body of a refusal."""
 
     code: str
     message: str

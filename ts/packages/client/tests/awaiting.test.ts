@@ -30,6 +30,8 @@ it("every frame of the transcripts is read", () => {
   expect([...kinds].sort()).toEqual(expect.arrayContaining(["content", "error", "ignored", "meta", "pause"]));
   expect(kinds).not.toContain("unreadable");
   const pause = read.find((event) => event.type === "pause");
+  const errors = read.filter((event) => event.type === "error");
+  expect(errors).toEqual([{ type: "error", code: "model_fault", message: "The provider is down. Try again." }]);
   expect(pause?.type === "pause" && pause.calls[0]?.input).toEqual({ message: 'Delete "all" <drafts> & go on?' });
 });
 

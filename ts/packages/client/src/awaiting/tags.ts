@@ -12,7 +12,9 @@ export type AwaitingEvent =
   /** What the model says, in the format of the stream, as it came. */
   | { readonly type: "content"; readonly text: string };
 
-const TAG = /^<(meta_init|awaiting_frontend_tools|ignored_tool_results|stream_gap|stream_error)\b/;
+const TAG = /^<(meta_init|awaiting_frontend_tools|ignored_tool_results|stream_gap|content-block-error)\b/;
+const ERROR = /^<content-block-error code="([^"]*)">([^]*)<\/content-block-error>$/;
+const SECTION = /<!\[CDATA\[([^]*?)\]\]>/g;
 const WHOLE = /^<(\w+) data="([^"]*)"><\/\1>$/;
 
 export function readTag(frame: string): AwaitingEvent {
@@ -31,7 +33,7 @@ export function readTag(frame: string): AwaitingEvent {
     case "stream_gap":
       return { type: "gap" };
     default:
-      return errorOf(data);
+      return errorOf(frame);
   }
 }
 
@@ -44,9 +46,9 @@ function isPause(data: unknown): data is AwaitedTool[] {
   return ids.size === data.length && !ids.has("");
 }
 
-function errorOf(data: unknown): AwaitingEvent {
-  const { code, message } = (data ?? {}) as { code?: unknown; message?: unknown };
-  return { type: "error", code: String(code ?? "unknown"), message: String(message ?? "The run failed.") };
+function errorOf(frame: string): AwaitingEvent {
+  const [, code = "unknown", text = "The run failed."] = ERROR.exec(frame) ?? [];
+  return { type: "error", code, message: text.replace(SECTION, "$1") };
 }
 
 function dataOf(frame: string): unknown {
