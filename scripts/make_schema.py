@@ -58,6 +58,9 @@ WIRES: dict[str, dict[str, object]] = {
         "ToolResultsRequest": awaiting.ToolResultsRequest,
         "MetaInit": awaiting.MetaInit,
         "AwaitedTool": awaiting.AwaitedTool,
+        "PromptBlock": awaiting.PromptBlock,
+        "SessionList": awaiting.SessionList,
+        "ConversationList": awaiting.ConversationList,
         "Refusal": awaiting.Refusal,
     },
     "client_tools": {

@@ -140,6 +140,14 @@ _AFTER = Parameter("after", _POSITION)
 _LAST_EVENT = Parameter("Last-Event-ID", _ANY_POSITION, "header")
 _FORMAT = Parameter("format", {"enum": ["xml", "raw"]})
 _HOLDER = Parameter("holder", {"type": "string"})
+_SESSION_PAGE = (
+    Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}),
+    Parameter("offset", {"type": "integer", "minimum": 0, "maximum": 100_000}),
+)
+_CONVERSATION_PAGE = (
+    Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}),
+    Parameter("before", {"type": "integer", "minimum": 1, "maximum": 2**31}),
+)
 _THREAD_PAGE = (
     Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}),
     Parameter(
@@ -195,6 +203,16 @@ TOLD: Mapping[Key, Told] = {
         awaiting.ToolResultsRequest,
         {200: STREAM},
         (_FORMAT,),
+    ),
+    ("GET", "/agent/sessions"): Told(
+        "List the caller's threads.", "sessions", None, {200: awaiting.SessionList}, _SESSION_PAGE
+    ),
+    ("GET", "/agent/{agent_uuid}/conversations"): Told(
+        "Read what was said in a thread.",
+        "conversations",
+        None,
+        {200: awaiting.ConversationList},
+        _CONVERSATION_PAGE,
     ),
     ("GET", "/agent/{agent_uuid}/stream"): Told(
         "Resume a stream.", "stream", None, {200: STREAM}, (_FORMAT, _LAST_EVENT)

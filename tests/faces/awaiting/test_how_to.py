@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "awaiting.md"
 async def test_the_quick_start_works_as_printed(serve: Serve) -> None:
     server = await serve(_agent())
     known = {"BASE": server.url, "TOKEN": server.token}
-    run, results, stream, abort = _commands()
+    run, results, stream, sessions, conversations, abort = _commands()
     paused = await _curl(server.stranger, run, known)
     known |= {"AGENT": paused.agent_uuid, "CALL": paused.pause[0]["tool_use_id"]}
     assert paused.pause[0]["input"] == {"message": "Delete the drafts: really?"}
@@ -30,6 +30,10 @@ async def test_the_quick_start_works_as_printed(serve: Serve) -> None:
     assert resumed.text == "You said yes."
     rest = await _curl(server.stranger, stream, known)
     assert "".join(rest.datas[1:]).startswith("I have one question. </content-block-text>")
+    listed = (await _curl(server.stranger, sessions, known)).body
+    assert [each["agent_uuid"] for each in listed["sessions"]] == [known["AGENT"]]
+    history = (await _curl(server.stranger, conversations, known)).body
+    assert history["conversations"][0]["final_response"] == "You said yes."
     assert (await _curl(server.stranger, abort, known)).body == {"ok": True, "ignored": True}
 
 

@@ -160,7 +160,7 @@ def test_what_was_written_down_keeps_the_rules_of_the_wire(name: str) -> None:
 def _check_request(sent: Line, status: int) -> None:
     body = json.dumps(sent.get("body")).encode()
     if sent["path"] == "/agent/run" and status == 200:
-        assert decode_message(body).parts
+        assert decode_message(body).said
     if sent["path"] == "/agent/tool_results" and status == 200:
         assert decode_results(body, most=32).results
 

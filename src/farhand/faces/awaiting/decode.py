@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, assert_never
 
 import msgspec
 from msgspec import UNSET, Struct
 
 from farhand.agent.answers import Pause, Reaction
+from farhand.agent.attachments import Attached, Referred, Said, from_base64
+from farhand.agent.files import Label
 from farhand.core.approval import Answer
 from farhand.core.call import Call, Phase
+from farhand.core.file import UNNAMED, clean_name, media_type_of
 from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Failure, Outcome, Success
 from farhand.core.thread import Text
 from farhand.core.tool import Executor
 from farhand.errors import Malformed, NotFound
 from farhand.faces.awaiting.shapes import (
+    Base64Source,
+    DocumentBlock,
+    FileSource,
     Format,
+    ImageBlock,
+    PromptBlock,
     RunRequest,
     TextBlock,
+    TextSource,
     ToolResult,
     ToolResultsRequest,
     UserTurn,
@@ -31,7 +40,19 @@ class Prompt(Struct, frozen=True):
     """What the user says. Without a thread, in a new one."""
 
     thread_id: str | None
-    parts: tuple[Text, ...]
+    said: tuple[Said, ...]
+
+
+class SessionPage(Struct, frozen=True):
+    limit: int
+    offset: int
+
+
+class ConversationPage(Struct, frozen=True):
+    """Conversations before this number; None: the newest."""
+
+    limit: int
+    before: int | None
 
 
 class Results(Struct, frozen=True):
@@ -47,10 +68,10 @@ def decode_message(body: bytes) -> Prompt:
     request = read_as(body, RunRequest)
     if request.agent_uuid is not None:
         check_thread_id(request.agent_uuid)
-    parts = tuple(Text(text) for text in _texts(request.user_prompt) if text)
-    if not any(part.text.strip() for part in parts):
+    said = tuple(part for part in _said(request.user_prompt) if not isinstance(part, Text) or part.text)
+    if all(isinstance(part, Text) and not part.text.strip() for part in said):
         raise Malformed("user_prompt has no text.", hint="Say something; nothing was started.")
-    return Prompt(request.agent_uuid, parts)
+    return Prompt(request.agent_uuid, said)
 
 
 def decode_results(body: bytes, *, most: int) -> Results:
@@ -77,6 +98,26 @@ def decode_format(parameters: Mapping[str, str], default: str) -> Format:
             return "raw"
         case _:
             raise Malformed("format is neither xml nor raw.", hint="Leave it out for the agent's own.")
+
+
+def decode_session_page(parameters: Mapping[str, str]) -> SessionPage:
+    limit = _number(parameters, "limit", default=50, least=1, most=100)
+    return SessionPage(limit, _number(parameters, "offset", default=0, least=0, most=100_000))
+
+
+def decode_conversation_page(parameters: Mapping[str, str]) -> ConversationPage:
+    limit = _number(parameters, "limit", default=20, least=1, most=100)
+    if "before" not in parameters:
+        return ConversationPage(limit, None)
+    return ConversationPage(limit, _number(parameters, "before", default=1, least=1, most=2**31))
+
+
+def _number(parameters: Mapping[str, str], name: str, *, default: int, least: int, most: int) -> int:
+    text = parameters.get(name, str(default))
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if not is_number or not least <= int(text) <= most:
+        raise Malformed(f"{name} must be a number from {least} to {most}.")
+    return int(text)
 
 
 def pause_meant(results: Results, pause: Pause, known: Sequence[Call]) -> Pause:
@@ -140,23 +181,46 @@ def _as_json(content: str) -> object:
         return content
 
 
-def _texts(prompt: object) -> list[str]:
+def _said(prompt: object) -> list[Said]:
     if isinstance(prompt, str):
-        return [prompt]
-    if isinstance(prompt, dict):
-        return _texts(_convert(prompt, UserTurn).content)
-    if isinstance(prompt, list):
-        return [_convert(block, TextBlock).text for block in prompt]
-    raise Malformed("user_prompt is neither a text, nor a list of text blocks, nor a message of the user.")
-
-
-T = TypeVar("T", bound=Struct)
-
-
-def _convert(value: object, shape: type[T]) -> T:
+        return [Text(prompt)]
     try:
-        return msgspec.convert(value, shape)
+        if isinstance(prompt, dict):
+            return _said(msgspec.convert(prompt, UserTurn).content)
+        if isinstance(prompt, list):
+            return [_said_in(msgspec.convert(block, _BLOCK)) for block in prompt]
     except msgspec.ValidationError as fault:
-        raise Malformed(
-            f"user_prompt: {fault}.", hint='Blocks look like {"type": "text", "text": "…"}.'
-        ) from None
+        raise Malformed(f"user_prompt: {fault}.", hint=_BLOCKS_LOOK_LIKE) from None
+    raise Malformed("user_prompt is neither a text, nor a list of blocks, nor a message of the user.")
+
+
+# the type of a union, which `type[...]` has no word for
+_BLOCK: Any = PromptBlock
+_BLOCKS_LOOK_LIKE = (
+    'Blocks look like {"type": "text", "text": "…"}, or have the type image or document and a source of the '
+    "type base64, text or file; nothing is fetched."
+)
+
+
+def _said_in(block: PromptBlock) -> Said:
+    if isinstance(block, TextBlock):
+        return Text(block.text)
+    name = block.title if isinstance(block, DocumentBlock) else None
+    source: Base64Source | TextSource | FileSource = block.source
+    match source:
+        case FileSource(file_id=ref):
+            return Referred(ref)
+        case TextSource(data=text, media_type=media_type):
+            return _file(media_type, name, text.encode())
+        case Base64Source(data=data, media_type=media_type):
+            if isinstance(block, ImageBlock) and not media_type.lower().startswith("image/"):
+                raise Malformed(f"An image cannot have the media_type '{media_type[:64]}'.")
+            return _file(media_type, name, from_base64(data, what="The data of a block"))
+    assert_never(source)
+
+
+def _file(media_type: str, name: str | None, data: bytes) -> Attached:
+    kind = media_type_of(media_type)
+    if kind is None:
+        raise Malformed(f"'{media_type[:64]}' is not a media_type.", hint="Send one such as image/png.")
+    return Attached(Label(clean_name(name) if name else UNNAMED, kind, len(data)), data)

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from farhand.agent.answers import Pause, Reaction, answer_pause
+from farhand.agent.attachments import say
 from farhand.agent.farhand import Farhand
 from farhand.calls.change import Reply
 from farhand.core.call import Call
@@ -56,7 +57,7 @@ async def begin(farhand: Farhand, owner: Owner, prompt: Prompt, formatter: Forma
         thread_id = str(UUID(hex=fresh("thr")[-32:], version=4))
     elif await farhand.thread(owner, thread_id) is None:
         raise NotFound("There is no such agent_uuid.", hint="Leave it out to begin a new conversation.")
-    message = UserMessage(fresh("msg"), prompt.parts)
+    message = await say(farhand.files, owner, thread_id, message_id=fresh("msg"), said=prompt.said)
     started = await farhand.start(owner, thread_id, message, hold_for=0.0)
     meta = MetaInit(formatter, text_of(message), thread_id, farhand.spec.model.name)
     return Exchange(started.run, Opening(run_id=started.run.run_id, meta=meta))

@@ -1,12 +1,21 @@
-"""Endpoints of pause and resume: run, tool_results, stream, abort."""
+"""Endpoints of pause and resume: run, tool_results, stream, abort, and the history of threads."""
 
 from __future__ import annotations
 
 from farhand.agent.endings import ABORTED
 from farhand.agent.farhand import Farhand
-from farhand.faces.awaiting.decode import check_thread_id, decode_format, decode_message, decode_results
+from farhand.errors import TooLarge
+from farhand.faces.awaiting.decode import (
+    check_thread_id,
+    decode_conversation_page,
+    decode_format,
+    decode_message,
+    decode_results,
+    decode_session_page,
+)
 from farhand.faces.awaiting.encode import Encoder
 from farhand.faces.awaiting.exchange import Exchange, Refusing, answer, begin, resume
+from farhand.faces.awaiting.history import conversations, sessions
 from farhand.faces.awaiting.refusal import encode_error, encode_refusal
 from farhand.faces.awaiting.shapes import Format
 from farhand.faces.base import Face, Request, Route, follow
@@ -19,6 +28,8 @@ HEADERS = (
     (b"x-accel-buffering", b"no"),
 )
 
+UPLOAD_IT = "Upload large files with POST /api/files and send their ref as file_id. Nothing was started."
+
 
 def awaiting_face(farhand: Farhand) -> Face:
     endpoints = _Endpoints(farhand)
@@ -27,6 +38,8 @@ def awaiting_face(farhand: Farhand) -> Face:
         name="awaiting",
         explain=encode_error,
         routes=(
+            Route("GET", "/agent/sessions", endpoints.sessions, scope="chat"),
+            Route("GET", "/agent/{agent_uuid}/conversations", endpoints.conversations, scope="chat"),
             Route("POST", "/agent/run", endpoints.run, scope="chat", limit=limits.chat_body, streams=True),
             Route(
                 "POST",
@@ -49,8 +62,21 @@ class _Endpoints:
 
     async def run(self, request: Request) -> None:
         formatter = self._format(request)
-        prompt = decode_message(await request.json())
+        try:
+            body = await request.json()
+        except TooLarge as fault:
+            raise TooLarge(fault.message, hint=UPLOAD_IT) from None
+        prompt = decode_message(body)
         await self._show(request, await begin(self._farhand, request.owner, prompt, formatter))
+
+    async def sessions(self, request: Request) -> None:
+        page = decode_session_page(query(request.scope))
+        await request.reply(200, encode(await sessions(self._farhand, request.owner, page)))
+
+    async def conversations(self, request: Request) -> None:
+        page = decode_conversation_page(query(request.scope))
+        thread_id = self._thread_id(request)
+        await request.reply(200, encode(await conversations(self._farhand, request.owner, thread_id, page)))
 
     async def results(self, request: Request) -> None:
         formatter = self._format(request)

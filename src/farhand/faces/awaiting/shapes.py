@@ -34,11 +34,39 @@ class UserTurn(Struct, frozen=True):
     role: Literal["user"] = "user"
 
 
-class TextBlock(Struct, frozen=True):
-    """The one kind of content block that a prompt may hold."""
-
-    type: Literal["text"]
+class TextBlock(Struct, frozen=True, tag_field="type", tag="text"):
     text: str
+
+
+class Base64Source(Struct, frozen=True, tag_field="type", tag="base64"):
+    media_type: str
+    data: str
+
+
+class TextSource(Struct, frozen=True, tag_field="type", tag="text"):
+    """A document that is plain text."""
+
+    data: str
+    media_type: str = "text/plain"
+
+
+class FileSource(Struct, frozen=True, tag_field="type", tag="file"):
+    """A file that was uploaded before: `file_id` is its ref."""
+
+    file_id: str
+
+
+class ImageBlock(Struct, frozen=True, tag_field="type", tag="image"):
+    source: Base64Source | FileSource
+
+
+class DocumentBlock(Struct, frozen=True, tag_field="type", tag="document"):
+    source: Base64Source | TextSource | FileSource
+    title: str | None = None
+
+
+PromptBlock: TypeAlias = TextBlock | ImageBlock | DocumentBlock
+"""What a prompt that is a list may hold, in Anthropic's shapes."""
 
 
 class ToolResult(Struct, frozen=True):
@@ -105,3 +133,56 @@ class Late(Struct, frozen=True, omit_defaults=True):
     code: str
     outcome: str | None = None
     digest: str | None = None
+
+
+class Session(Struct, frozen=True):
+    """A thread in the list of its owner. Times are ISO 8601."""
+
+    agent_uuid: str
+    title: str | None
+    created_at: str
+    updated_at: str
+    total_runs: int
+
+
+class SessionList(Struct, frozen=True):
+    sessions: list[Session]
+    total: int
+    """All threads of the owner, not only those of this page."""
+
+
+class AnthropicMessage(Struct, frozen=True):
+    """A stored message with content blocks in Anthropic's shapes: text, thinking, tool_use, tool_result,
+    image and document."""
+
+    role: Literal["user", "assistant"]
+    content: list[dict[str, object]]
+
+
+class Conversation(Struct, frozen=True, kw_only=True):
+    """A message of the user and the run that answers it. What is not known is null."""
+
+    conversation_id: str
+    run_id: str | None
+    sequence_number: int
+    """Counts from 1, in the order of the thread."""
+    user_message: str
+    final_response: str | None
+    """The text of the last step, once the run has ended."""
+    started_at: str | None
+    completed_at: str | None
+    stop_reason: str | None
+    total_steps: int | None
+    usage: None = None
+    generated_files: None = None
+    messages: list[AnthropicMessage]
+    pending_frontend_tools: list[AwaitedTool]
+    """What the run waits for, as in the tag of its pause."""
+
+
+class ConversationList(Struct, frozen=True):
+    """Newest first."""
+
+    conversations: list[Conversation]
+    has_more: bool
+    title: str | None

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from farhand.agent.attachments import Said
 from farhand.calls.change import Reply
 from farhand.calls.desk import Brought
 from farhand.core.approval import Answer
@@ -20,7 +21,7 @@ from farhand.core.result import Result
 from farhand.core.settings import Wait
 from farhand.core.thread import Text
 from farhand.errors import Malformed
-from farhand.faces.ui_stream.attachments import Said, file_of
+from farhand.faces.ui_stream.attachments import file_of
 from farhand.faces.ui_stream.shapes import (
     AbortFrame,
     Addressed,

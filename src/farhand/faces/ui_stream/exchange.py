@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
+from farhand.agent.attachments import say
 from farhand.agent.farhand import Farhand
 from farhand.calls.change import Reply
 from farhand.calls.desk import Brought
@@ -24,7 +25,6 @@ from farhand.core.settings import Limits
 from farhand.core.tool import Executor
 from farhand.errors import NotAllowed, NotFound
 from farhand.faces.base import check_words
-from farhand.faces.ui_stream.attachments import say
 from farhand.faces.ui_stream.decode import Again, Bring, Chat, Say
 from farhand.faces.ui_stream.encode import Chunks, may_run
 

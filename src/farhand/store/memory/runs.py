@@ -48,6 +48,9 @@ class Runs:
         run_id = self._last_run.get(key)
         return None if run_id is None else self._runs[run_id]
 
+    def count(self, key: ThreadKey) -> int:
+        return sum((run.owner, run.thread_id) == key for run in self._runs.values())
+
     def of_thread(self, key: ThreadKey, told: Saying) -> list[Run]:
         """As they are in the commit that is under way."""
         runs = self._runs | told.runs

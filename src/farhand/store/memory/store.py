@@ -105,6 +105,9 @@ class MemoryStore(Unshared):
     async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[Thread]:
         return self._threads.page(owner, limit, after)
 
+    async def count_threads(self, owner: Owner) -> int:
+        return self._threads.count(owner)
+
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
         return self._threads.messages((owner, thread_id))
 
@@ -113,6 +116,9 @@ class MemoryStore(Unshared):
 
     async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
         return self._runs.last((owner, thread_id))
+
+    async def count_runs(self, owner: Owner, thread_id: str) -> int:
+        return self._runs.count((owner, thread_id))
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
         return self._runs.page(owner, limit, after)

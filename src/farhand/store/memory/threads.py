@@ -32,6 +32,9 @@ class Threads:
         rest = [thread for thread in own if after is None or thread.used < after]
         return sorted(rest, key=lambda thread: thread.used, reverse=True)[:limit]
 
+    def count(self, owner: Owner) -> int:
+        return sum(key[0] == owner for key in self._threads)
+
     def messages(self, key: ThreadKey) -> list[Message]:
         # as from a file, the reader's own: whoever changes an input in place changes no record
         return list(map(apart, self._messages.get(key, {}).values()))

@@ -29,6 +29,8 @@ THREADS = """
     ORDER BY updated_at DESC, thread_id DESC LIMIT $3
 """
 
+COUNT_THREADS = "SELECT count(*) FROM threads WHERE tenant = $1 AND subject = $2"
+
 THREADS_AFTER = """
     SELECT body FROM threads WHERE tenant = $1 AND subject = $2 AND (updated_at, thread_id) < ($3, $4)
     ORDER BY updated_at DESC, thread_id DESC LIMIT $5
@@ -52,6 +54,8 @@ RUN = f"""
 """
 
 LAST_RUN = ANY_RUN + _OWN + " AND thread_id = $3 ORDER BY run_no DESC LIMIT 1"
+
+COUNT_RUNS = "SELECT count(*) FROM runs WHERE tenant = $1 AND subject = $2 AND thread_id = $3"
 
 _BEFORE = "SELECT run_no FROM runs WHERE tenant = $1 AND subject = $2 AND run_id = $3"
 

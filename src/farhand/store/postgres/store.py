@@ -106,6 +106,9 @@ class PostgresStore:
             return await self._lines.many(sql.THREADS, (*_key(owner), limit), body_of_thread)
         return await self._lines.many(sql.THREADS_AFTER, (*_key(owner), *after, limit), body_of_thread)
 
+    async def count_threads(self, owner: Owner) -> int:
+        return await self._lines.one(sql.COUNT_THREADS, _key(owner), number_of) or 0
+
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
         return await self._messages.read(*_key(owner), thread_id)
 
@@ -114,6 +117,9 @@ class PostgresStore:
 
     async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
         return await self._lines.one(sql.LAST_RUN, (*_key(owner), thread_id), run_of)
+
+    async def count_runs(self, owner: Owner, thread_id: str) -> int:
+        return await self._lines.one(sql.COUNT_RUNS, (*_key(owner), thread_id), number_of) or 0
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
         return await self._lines.many(sql.RUNS, (*_key(owner), after, limit), run_of)

@@ -25,6 +25,11 @@ RUN_BY_ID = RUN + " WHERE run_id = ?"
 
 LAST_RUN = RUN + " WHERE tenant = ? AND subject = ? AND thread_id = ? ORDER BY run_no DESC LIMIT 1"
 
+COUNT_RUNS = """
+    SELECT count(*) FROM runs JOIN threads USING (thread_no)
+    WHERE tenant = ? AND subject = ? AND thread_id = ?
+"""
+
 # the last number that SQLite has stands for a page that is the first one
 _before = "run_no < coalesce((SELECT run_no FROM runs WHERE run_id = ?), 9223372036854775807)"
 
@@ -45,6 +50,8 @@ THREADS = """
     SELECT body FROM threads WHERE tenant = ? AND subject = ?
     ORDER BY updated_at DESC, thread_id DESC LIMIT ?
 """
+
+COUNT_THREADS = "SELECT count(*) FROM threads WHERE tenant = ? AND subject = ?"
 
 THREADS_AFTER = """
     SELECT body FROM threads WHERE tenant = ? AND subject = ? AND (updated_at, thread_id) < (?, ?)

@@ -90,6 +90,9 @@ class SqliteStore(Unshared):
             return await self._reads.many(sql.THREADS, key, body_of_thread, limit=limit)
         return await self._reads.many(sql.THREADS_AFTER, (*key, *after), body_of_thread, limit=limit)
 
+    async def count_threads(self, owner: Owner) -> int:
+        return self._reads.one(sql.COUNT_THREADS, (owner.tenant, owner.subject), number_of) or 0
+
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
         return await self._reads.many(sql.MESSAGES, (owner.tenant, owner.subject, thread_id), body_of_message)
 
@@ -98,6 +101,9 @@ class SqliteStore(Unshared):
 
     async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
         return self._reads.one(sql.LAST_RUN, (owner.tenant, owner.subject, thread_id), run_of)
+
+    async def count_runs(self, owner: Owner, thread_id: str) -> int:
+        return self._reads.one(sql.COUNT_RUNS, (owner.tenant, owner.subject, thread_id), number_of) or 0
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
         known = None if after is None else await self.get_run(owner, after)

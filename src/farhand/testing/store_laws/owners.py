@@ -25,6 +25,8 @@ class OwnerLaws(Laws):
                 assert await store.get_run(stranger, run.run_id) is None
                 assert await store.last_run(stranger, "t1") is None
                 assert await store.runs(stranger, limit=10) == []
+                assert await store.count_threads(stranger) == 0
+                assert await store.count_runs(stranger, "t1") == 0
                 assert await store.get_call(stranger, call.call_id) is None
                 assert await store.get_asking(stranger, approval.approval_id) is None
                 assert await store.calls_of(stranger, run.run_id) == []
@@ -58,6 +60,7 @@ class OwnerLaws(Laws):
                 assert await store.calls_of(ANN, name) == []
                 assert await store.open_calls(ANN, name) == []
                 assert await store.count_open(ANN, name) == 0
+                assert await store.count_runs(ANN, name) == 0
                 assert await store.client_calls(ANN, name) == []
                 assert await store.events(ANN, name) == []
                 assert await store.get_tool(name) is None

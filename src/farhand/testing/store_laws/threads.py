@@ -86,6 +86,18 @@ class ThreadLaws(Laws):
             assert await given.store.get_thread(BOB, "t1") == theirs
             assert await given.store.messages(ANN, "t1") == [user_message("m1", "mine")]
 
+    async def test_threads_and_their_runs_are_counted_for_their_owner_alone(self) -> None:
+        async with self.given() as given:
+            store = given.store
+            assert await store.count_threads(ANN) == 0
+            await given.end(await given.run())
+            await given.run()
+            await given.thread("t2")
+            await given.thread("t1", owner=BOB)
+            assert (await store.count_threads(ANN), await store.count_threads(BOB)) == (2, 1)
+            assert [await store.count_runs(ANN, name) for name in ("t1", "t2", "t3")] == [2, 0, 0]
+            assert await store.count_runs(BOB, "t1") == 0
+
     async def test_every_kind_of_message_comes_back_in_the_order_written(self) -> None:
         async with self.given() as given:
             await given.thread()

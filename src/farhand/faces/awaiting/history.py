@@ -1,0 +1,173 @@
+"""The threads of an owner and what was said in them, as a page of this wire asks for them after a reload.
+
+A conversation is one message of the user with the run that answers it. It is made from the thread's messages:
+what an edit or a new answer has cut away is no longer there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import assert_never
+
+from msgspec import Struct
+
+from farhand.agent.farhand import Farhand
+from farhand.core.call import Phase
+from farhand.core.outcome import seen_by_model
+from farhand.core.principal import Owner
+from farhand.core.run import Run, RunState
+from farhand.core.thread import (
+    Asked,
+    AssistantMessage,
+    File,
+    Message,
+    Part,
+    Reasoning,
+    Resolved,
+    Text,
+    Thread,
+    UserMessage,
+    text_of,
+)
+from farhand.errors import NotFound
+from farhand.faces.awaiting.decode import ConversationPage, SessionPage
+from farhand.faces.awaiting.shapes import (
+    AnthropicMessage,
+    AwaitedTool,
+    Conversation,
+    ConversationList,
+    Session,
+    SessionList,
+)
+
+Blocks = list[dict[str, object]]
+
+
+async def sessions(farhand: Farhand, owner: Owner, page: SessionPage) -> SessionList:
+    store = farhand.kit.store
+    found = await farhand.threads(owner, limit=page.offset + page.limit)
+    rows = [
+        _session(thread, await store.count_runs(owner, thread.thread_id)) for thread in found[page.offset :]
+    ]
+    return SessionList(rows, await store.count_threads(owner))
+
+
+async def conversations(
+    farhand: Farhand, owner: Owner, thread_id: str, page: ConversationPage
+) -> ConversationList:
+    thread = await farhand.thread(owner, thread_id)
+    if thread is None:
+        raise NotFound("There is no such agent_uuid.")
+    turns = _turns(await farhand.messages(owner, thread_id), await farhand.find_run(owner, thread_id))
+    before = turns if page.before is None else turns[: page.before - 1]
+    shown = before[-page.limit :]
+    listed = [await _conversation(farhand, owner, turn) for turn in reversed(shown)]
+    return ConversationList(listed, len(before) > len(shown), thread.title or None)
+
+
+class _Turn(Struct, frozen=True):
+    number: int
+    user: UserMessage
+    messages: Sequence[Message]
+    run_id: str | None
+
+
+def _turns(messages: Sequence[Message], last: Run | None) -> list[_Turn]:
+    starts = [at for at, message in enumerate(messages) if isinstance(message, UserMessage)]
+    turns: list[_Turn] = []
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(messages)], strict=True), 1):
+        user, said = messages[start], messages[start:end]
+        assert isinstance(user, UserMessage), "a turn starts with one"
+        runs = [each.run_id for each in said if not isinstance(each, UserMessage)]
+        # a run that has said nothing yet, or failed before it did, is known only as the thread's last one
+        run_id = runs[-1] if runs else last.run_id if last and end == len(messages) else None
+        turns.append(_Turn(number, user, said, run_id))
+    return turns
+
+
+async def _conversation(farhand: Farhand, owner: Owner, turn: _Turn) -> Conversation:
+    run = await farhand.run_of(owner, turn.run_id) if turn.run_id is not None else None
+    texts = [text_of(message) for message in turn.messages if isinstance(message, AssistantMessage)]
+    has_ended = run is None or not run.active
+    return Conversation(
+        conversation_id=turn.user.message_id,
+        run_id=turn.run_id,
+        sequence_number=turn.number,
+        user_message=text_of(turn.user),
+        final_response=texts[-1] if texts and has_ended else None,
+        started_at=_time(run.started_at if run else None),
+        completed_at=_time(run.ended_at if run else None),
+        stop_reason=_stop_reason(run),
+        total_steps=run.step if run else None,
+        messages=[_message(message) for message in turn.messages],
+        pending_frontend_tools=await _pending(farhand, run),
+    )
+
+
+async def _pending(farhand: Farhand, run: Run | None) -> list[AwaitedTool]:
+    if run is None or not run.waits:
+        return []
+    pause = await farhand.pause(run.owner, run.thread_id)
+    return [
+        AwaitedTool(call.call_id, call.tool, call.input, call.phase is Phase.ASKING) for call in pause.open
+    ]
+
+
+def _stop_reason(run: Run | None) -> str | None:
+    if run is None:
+        return None
+    if run.waits:
+        return "awaiting_frontend_tools"
+    return _STOP_REASONS.get(run.state)
+
+
+_STOP_REASONS = {RunState.DONE: "end_turn", RunState.STOPPED: "aborted", RunState.FAILED: "error"}
+
+
+def _session(thread: Thread, runs: int) -> Session:
+    created, updated = _time(thread.created_at), _time(thread.updated_at)
+    return Session(thread.thread_id, thread.title or None, created or "", updated or "", runs)
+
+
+def _message(message: Message) -> AnthropicMessage:
+    match message:
+        case UserMessage(parts=parts):
+            return AnthropicMessage("user", _blocks(parts))
+        case AssistantMessage(parts=parts):
+            return AnthropicMessage("assistant", _blocks(parts))
+        case _:
+            return AnthropicMessage("user", [_result(each) for each in message.results])
+
+
+def _blocks(parts: Sequence[Part]) -> Blocks:
+    return [_block(part) for part in parts]
+
+
+def _block(part: Part) -> dict[str, object]:
+    match part:
+        case Text(text=text):
+            return {"type": "text", "text": text}
+        case Reasoning(text=text):
+            # its signature is between the provider and us
+            return {"type": "thinking", "thinking": text, "signature": ""}
+        case File(ref=ref, name=name, media_type=media_type):
+            source = {"type": "file", "file_id": ref}
+            if media_type.startswith("image/"):
+                return {"type": "image", "source": source}
+            return {"type": "document", "source": source, "title": name}
+        case Asked(call_id=call_id, tool=tool, input=input):
+            return {"type": "tool_use", "id": call_id, "name": tool, "input": input}
+    assert_never(part)
+
+
+def _result(resolved: Resolved) -> dict[str, object]:
+    seen = seen_by_model(resolved.outcome)
+    error = {"is_error": True} if seen.is_error else {}
+    return {"type": "tool_result", "tool_use_id": resolved.call_id, "content": seen.text, **error}
+
+
+def _time(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
