@@ -1,0 +1,381 @@
+"""The rules of a call: who may move it, when, and what late-comers are told.
+
+One function per command. Several results and answers of one message are decided together by `accept`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from math import inf
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from farhand.core.approval import Answer, Approval
+from farhand.core.call import Call, Phase
+from farhand.core.call_state import moved
+from farhand.core.decide.decision import Decision
+from farhand.core.decide.late import late_answer, late_result
+from farhand.core.decide.opening import ready_deadline, server_deadline
+from farhand.core.log import (
+    SERVER,
+    ApprovalAnswered,
+    CallMove,
+    CallReleased,
+    CallSettled,
+    CallTaken,
+    Event,
+    TakeRenewed,
+    ToolAllowed,
+)
+from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, TimedOut, canonical, digest
+from farhand.core.result import Accepted, Receipt, Refused, Result, Unknown
+from farhand.core.settings import Patience
+from farhand.core.state import ThreadState
+from farhand.core.tool import Executor, Tool, digest_of_approval
+
+T = TypeVar("T")
+
+CHANGED = Failure("The tool changed since it was approved and was not run; ask again.")
+UNKNOWN_END = Failure(
+    "The server stopped while this tool was running. Whether it took effect is unknown; it was not run again."
+)
+
+
+class Reply(Struct, frozen=True, gc=False):
+    """A person's answer to an approval."""
+
+    approval_id: str
+    answer: Answer
+
+
+class Checked(Struct, frozen=True, gc=False):
+    """A far hand's result with the outcome it has after its output was checked against the schema."""
+
+    result: Result
+    outcome: Outcome
+
+
+class Plan:
+    """The calls of a thread as they will be after the events decided so far. Local to one decision."""
+
+    def __init__(self, thread: ThreadState, now: float) -> None:
+        self.events: list[Event] = []
+        self.not_after: float | None = None
+        self.not_before: float | None = None
+        self.now = now
+        self._thread = thread
+        self._calls: dict[str, Call] = {}
+
+    def call(self, call_id: str) -> Call | None:
+        return self._calls.get(call_id) or self._thread.calls.get(call_id)
+
+    def asking(self, approval_id: str) -> Call | None:
+        call = self._thread.asking(approval_id)
+        return None if call is None else self.call(call.call_id)
+
+    def add(self, call: Call, *events: CallMove) -> Call:
+        """These events move the call."""
+        for event in events:
+            call = moved(call, event, self.now)
+        self._calls[call.call_id] = call
+        self.events += events
+        return call
+
+    def require_in_time(self, call: Call) -> None:
+        self.not_after = min(call.deadline or inf, self.not_after or inf)
+
+    def require_overdue(self, call: Call) -> None:
+        self.not_before = max(call.deadline or 0.0, self.not_before or 0.0)
+
+    def decision(self, answer: T) -> Decision[T]:
+        return Decision(answer, tuple(self.events), not_after=self.not_after, not_before=self.not_before)
+
+
+# --------------------------------------------------------------------- results and answers from afar
+
+
+def settle(thread: ThreadState, checked: Checked, *, now: float) -> Decision[Receipt]:
+    """A far hand's result. The first one that is stored wins."""
+    plan = Plan(thread, now)
+    receipt = _settle(plan, checked)
+    return plan.decision(receipt)
+
+
+def approve(thread: ThreadState, reply: Reply, *, now: float, patience: Patience) -> Decision[Receipt]:
+    plan = Plan(thread, now)
+    receipt = _answer(plan, reply, is_held=_is_held(thread, reply), patience=patience)
+    return plan.decision(receipt)
+
+
+def accept(
+    thread: ThreadState, brought: Sequence[Checked | Reply], *, now: float, patience: Patience
+) -> Decision[list[Receipt]]:
+    """All that one message brings: what is accepted of it is accepted together."""
+    plan = Plan(thread, now)
+    receipts: list[Receipt] = []
+    for item in brought:
+        if isinstance(item, Reply):
+            receipts.append(_answer(plan, item, is_held=_is_held(thread, item), patience=patience))
+        else:
+            receipts.append(_settle(plan, item))
+    return plan.decision(receipts)
+
+
+def _settle(plan: Plan, checked: Checked) -> Receipt:
+    result = checked.result
+    call = plan.call(result.call_id)
+    # what runs on the server is answered by nobody else
+    if call is None or call.executor is Executor.SERVER:
+        return Unknown()
+    if call.phase is Phase.SETTLED:
+        return late_result(call, sent=digest(result.outcome))
+    if call.phase is Phase.ASKING:
+        return Refused("not_approved")
+    if _is_overdue(call, plan.now):
+        return _expired(plan, call)
+    plan.require_in_time(call)
+    plan.add(call, settled(call, checked.outcome, result=result))
+    return Accepted()
+
+
+def _answer(plan: Plan, reply: Reply, *, is_held: bool, patience: Patience) -> Receipt:
+    call = plan.asking(reply.approval_id)
+    if call is None or call.approval is None:
+        return Unknown()
+    late = late_answer(call, reply.answer)
+    if late is not None:
+        return late
+    if _is_overdue(call, plan.now):
+        return _expired(plan, call)
+    plan.require_in_time(call)
+    plan.events += _answered(plan, call, reply.answer, is_held=is_held, patience=patience)
+    return Accepted()
+
+
+def _answered(
+    plan: Plan, call: Call, answer: Answer, *, is_held: bool, patience: Patience
+) -> tuple[Event, ...]:
+    """Adds the answer to the plan; gives what follows from it for the thread."""
+    assert call.approval is not None, "only a call with an approval is answered"
+    if not answer.approved:
+        refused = replace(call.approval, answer=answer, answered_at=plan.now)
+        event = _answer_event(call, refused, call.input, call.deadline)
+        plan.add(call, event, settled(call, Denied(answer.reason)))
+        return ()
+    input = call.input if answer.input is None else answer.input
+    # as JSON tells them apart: to Python 1, 1.0 and true are equal
+    is_edited = canonical(input) != canonical(call.input)
+    approval = replace(
+        call.approval,
+        digest=digest_of_approval(call.tool_version, input),
+        answer=answer,
+        answered_at=plan.now,
+        asked_input=call.input if is_edited else None,
+    )
+    deadline = ready_deadline(
+        call.executor, call.timeout_sec, is_held=is_held, now=plan.now, patience=patience
+    )
+    plan.add(call, _answer_event(call, approval, input, deadline))
+    return (ToolAllowed(call.tool, call.tool_version),) if answer.scope == "thread" else ()
+
+
+def _answer_event(
+    call: Call, approval: Approval, input: dict[str, object], deadline: float | None
+) -> ApprovalAnswered:
+    return ApprovalAnswered(
+        call_id=call.call_id,
+        tool=call.tool,
+        executor=call.executor,
+        approval=approval,
+        input=input,
+        deadline=deadline,
+    )
+
+
+def _is_held(thread: ThreadState, reply: Reply) -> bool:
+    """A call of a run that a process keeps; a direct call has its caller."""
+    call = thread.asking(reply.approval_id)
+    if call is None or call.run_id is None:
+        return False
+    return thread.run is not None and not thread.run.is_parked
+
+
+# ------------------------------------------------------------------------------------- take, release
+
+
+def take(
+    thread: ThreadState, call_id: str, holder: str, *, now: float, instead_of: str | None = None
+) -> Decision[Receipt]:
+    """Accepted means: execute it. It lasts a while and is renewed by taking again. `instead_of` names a
+    holder whose own take ends with this one."""
+    call = _far_call(thread, call_id)
+    if call is None:
+        return Decision(Unknown())
+    if call.phase is Phase.SETTLED:
+        return Decision(late_result(call, sent=""))
+    if call.phase is Phase.ASKING:
+        return Decision(Refused("not_approved"))
+    held_by = None if call.take is None or call.take.until <= now else call.take.holder
+    if held_by not in (None, holder, instead_of):
+        return Decision(Refused("taken"))
+    if _is_overdue(call, now):
+        return _expire(thread, call, now)
+    if held_by == holder:
+        return Decision(Accepted(), (TakeRenewed(call_id, holder),), not_after=call.deadline)
+    return Decision(Accepted(), (CallTaken(call_id, holder),), not_after=call.deadline)
+
+
+def release(thread: ThreadState, call_id: str, holder: str, *, now: float) -> Decision[Receipt]:
+    """Gives a taken call back, so that another hand may execute it."""
+    call = _far_call(thread, call_id)
+    if call is None:
+        return Decision(Unknown())
+    if call.phase is Phase.SETTLED:
+        return Decision(late_result(call, sent=""))
+    if call.take is None or call.take.holder != holder:
+        return Decision(Refused("taken"))
+    if _is_overdue(call, now):
+        return _expire(thread, call, now)
+    return Decision(Accepted(), (CallReleased(call_id),), not_after=call.deadline)
+
+
+# ------------------------------------------------------------------------------- tools of the server
+
+
+def start(
+    thread: ThreadState,
+    call_id: str,
+    tool: Tool | None,
+    *,
+    now: float,
+    patience: Patience,
+    fence: int | None = None,
+) -> Decision[Call | None]:
+    """A server tool begins: the intent is stored before the effect. None if it must not: somebody was faster,
+    the run was taken over, or the tool is not the one that was approved (then the call fails)."""
+    call = thread.calls.get(call_id)
+    if call is None or call.executor is not Executor.SERVER or call.phase is not Phase.READY:
+        return Decision(None)
+    if fence is not None and not is_claimed(thread, fence):
+        return Decision(None)
+    if tool is None or tool.version != call.tool_version or not is_as_approved(call):
+        return Decision(None, (settled(call, CHANGED),))
+    event = CallTaken(call_id, SERVER, server_deadline(call.timeout_sec, now, patience))
+    return Decision(moved(call, event, now), (event,))
+
+
+def finish(thread: ThreadState, call_id: str, outcome: Outcome, *, now: float) -> Decision[Receipt]:
+    """The outcome of a tool that ran on the server."""
+    call = thread.calls.get(call_id)
+    if call is None:
+        return Decision(Unknown())
+    if call.phase is Phase.SETTLED:
+        return Decision(late_result(call, sent=digest(outcome)))
+    if call.phase is not Phase.TAKEN or call.executor is not Executor.SERVER:
+        return Decision(Refused("not_approved"))
+    if _is_overdue(call, now):
+        return _expire(thread, call, now)
+    return Decision(Accepted(), (settled(call, outcome),), not_after=call.deadline)
+
+
+def recovered(
+    thread: ThreadState, may_repeat: Callable[[Call], bool], *, now: float, patience: Patience
+) -> tuple[Event, ...]:
+    """For a run that goes on after a crash: a tool that was running is run again only if it may be repeated;
+    else its end is unknown, however late it is by now."""
+    events: list[Event] = []
+    for call in thread.step_calls():
+        if call.executor is not Executor.SERVER or call.phase is not Phase.TAKEN:
+            continue
+        if may_repeat(call):
+            deadline = server_deadline(call.timeout_sec, now, patience)
+            events.append(CallTaken(call.call_id, SERVER, deadline))
+        else:
+            events.append(settled(call, UNKNOWN_END))
+    return tuple(events)
+
+
+def is_as_approved(call: Call) -> bool:
+    return call.approval is None or call.approval.digest == digest_of_approval(call.tool_version, call.input)
+
+
+def is_claimed(thread: ThreadState, fence: int) -> bool:
+    """Whether this claim is the run's newest: an older one changes nothing."""
+    run = thread.active_run
+    return run is not None and run.fence == fence
+
+
+# --------------------------------------------------------------------------------- ends from outside
+
+
+def expire(thread: ThreadState, call_id: str, *, now: float) -> Decision[bool]:
+    """Settles the call as timed out if its deadline has passed."""
+    call = thread.calls.get(call_id)
+    if call is None or not _is_overdue(call, now):
+        return Decision(False)
+    return Decision(True, (_timed_out(call),), not_before=call.deadline)
+
+
+def cancel(thread: ThreadState, call_ids: Collection[str], reason: str) -> Decision[int]:
+    """Stops these calls as far as they are open; how many those were."""
+    events = tuple(_cancelled(call, reason) for call in thread.open_calls() if call.call_id in call_ids)
+    return Decision(len(events), events)
+
+
+def give_up(thread: ThreadState, call_ids: Collection[str], error: str) -> Decision[int]:
+    """Fails calls whose hand is gone. One that was not approved yet cannot fail: it is cancelled."""
+    events = tuple(
+        _cancelled(call, error) if call.phase is Phase.ASKING else settled(call, Failure(error))
+        for call in thread.open_calls()
+        if call.call_id in call_ids
+    )
+    return Decision(len(events), events)
+
+
+# -------------------------------------------------------------------------------------------- events
+
+
+def settled(call: Call, outcome: Outcome, *, result: Result | None = None) -> CallSettled:
+    """The digest is of the result as it was sent, so that a retried bad output counts as repeated."""
+    return CallSettled(
+        call_id=call.call_id,
+        tool=call.tool,
+        executor=call.executor,
+        outcome=outcome,
+        digest=digest(outcome if result is None else result.outcome),
+        title=None if result is None else result.title,
+        metadata=None if result is None else result.metadata,
+    )
+
+
+def _cancelled(call: Call, reason: str) -> CallSettled:
+    return settled(call, Cancelled(reason))
+
+
+def _timed_out(call: Call) -> CallSettled:
+    assert call.deadline is not None, "only a call with a deadline is overdue"
+    return settled(call, TimedOut(call.timeout_sec or round(call.deadline - call.opened_at, 3)))
+
+
+def _is_overdue(call: Call, now: float) -> bool:
+    return call.phase is not Phase.SETTLED and call.deadline is not None and call.deadline <= now
+
+
+def _expired(plan: Plan, call: Call) -> Receipt:
+    """Whoever comes too late settles the call as such, and is told so."""
+    plan.require_overdue(call)
+    after = plan.add(call, _timed_out(call))
+    return Refused("expired", after.winner)
+
+
+def _expire(thread: ThreadState, call: Call, now: float) -> Decision[Receipt]:
+    plan = Plan(thread, now)
+    return plan.decision(_expired(plan, call))
+
+
+def _far_call(thread: ThreadState, call_id: str) -> Call | None:
+    """A call that far hands may take and release: not one that runs on the server."""
+    call = thread.calls.get(call_id)
+    return None if call is None or call.executor is Executor.SERVER else call

@@ -1,0 +1,25 @@
+"""What a decision gives: events to append, the answer to whoever asked, and when that is still true."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from farhand.core.log import Event
+
+T = TypeVar("T")
+
+
+class Decision(Struct, Generic[T], frozen=True):
+    """`answer` may be given once `events` are durable; without events, once the state is on which it was
+    decided.
+
+    `not_after` and `not_before` are judged by the store's own clock where the append is written: an append
+    that comes too late or too early changes nothing and is decided again.
+    """
+
+    answer: T
+    events: tuple[Event, ...] = ()
+    not_after: float | None = None
+    not_before: float | None = None

@@ -1,0 +1,93 @@
+"""What a call is when it is opened: asking, ready or running, and until when."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from farhand.core.approval import Answer, Approval
+from farhand.core.call import Request
+from farhand.core.log import CallOpened
+from farhand.core.settings import Patience
+from farhand.core.state import ThreadState
+from farhand.core.tool import Executor, Tool, digest_of_approval
+
+BACKSTOP_SEC = 1.0
+"""A tool's own limit is kept where it runs; the stored deadline behind it is for one that never returns."""
+
+
+class Opening(Struct, frozen=True, gc=False, kw_only=True):
+    """One call that passed its checks. `approval_id` is set if a person must approve it first."""
+
+    call_id: str
+    tool: Tool
+    input: dict[str, object]
+    step: int = 0
+    is_direct: bool = False
+    model_call_id: str | None = None
+    timeout_sec: float | None = None
+    is_held: bool = False
+    """Whether a stream is kept open for the result: then an undeclared deadline is short."""
+    approval_id: str | None = None
+    request: Request | None = None
+
+
+def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patience) -> CallOpened:
+    """The call as it begins: asking, ready, or running at once on the server."""
+    tool = opening.tool
+    approval = _approval(thread, opening, now)
+    is_asking = approval is not None and approval.answer is None
+    is_started = tool.executor is Executor.SERVER and not is_asking
+    if is_asking:
+        deadline: float | None = now + (tool.approval_timeout_sec or patience.park_for)
+    elif is_started:
+        deadline = server_deadline(opening.timeout_sec, now, patience)
+    else:
+        deadline = ready_deadline(
+            tool.executor, opening.timeout_sec, is_held=opening.is_held, now=now, patience=patience
+        )
+    return CallOpened(
+        call_id=opening.call_id,
+        tool=tool.name,
+        tool_version=tool.version,
+        executor=tool.executor,
+        input=opening.input,
+        step=opening.step,
+        is_direct=opening.is_direct,
+        is_started=is_started,
+        model_call_id=opening.model_call_id,
+        client_id=tool.client_id,
+        request=opening.request,
+        card=tool.card,
+        timeout_sec=opening.timeout_sec,
+        deadline=deadline,
+        approval=approval,
+    )
+
+
+def ready_deadline(
+    executor: Executor, timeout_sec: float | None, *, is_held: bool, now: float, patience: Patience
+) -> float | None:
+    """Fixed at the moment the call becomes ready; a server tool's time starts when the tool does."""
+    if executor is Executor.SERVER:
+        return None
+    if timeout_sec is not None:
+        return now + timeout_sec
+    if executor is Executor.CLIENT:
+        return now + patience.client_call
+    return now + (patience.held_call if is_held else patience.park_for)
+
+
+def server_deadline(timeout_sec: float | None, now: float, patience: Patience) -> float:
+    return now + (timeout_sec or patience.server_tool) + BACKSTOP_SEC
+
+
+def _approval(thread: ThreadState, opening: Opening, now: float) -> Approval | None:
+    if opening.approval_id is None:
+        return None
+    is_allowed = opening.tool.version in thread.allowed
+    return Approval(
+        approval_id=opening.approval_id,
+        digest=digest_of_approval(opening.tool.version, opening.input),
+        answer=Answer(approved=True, scope="thread") if is_allowed else None,
+        answered_at=now if is_allowed else None,
+    )

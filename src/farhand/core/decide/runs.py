@@ -1,0 +1,297 @@
+"""The rules of a run: one at a time in a thread, one per user message, advanced by its newest claim alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from farhand.core.call import Call
+from farhand.core.decide.calls import is_claimed, recovered, settled
+from farhand.core.decide.decision import Decision
+from farhand.core.decide.opening import Opening, opened
+from farhand.core.decide.threads import created, title_of
+from farhand.core.log import (
+    STOPPED,
+    AnswerDelivered,
+    CallOpened,
+    CallRejected,
+    Echo,
+    Event,
+    MessageAdded,
+    RunFailed,
+    RunFinished,
+    RunParked,
+    RunResumed,
+    RunStarted,
+    StepDiscarded,
+    StepFinished,
+    ThreadCut,
+)
+from farhand.core.outcome import Cancelled
+from farhand.core.run import RunState, Usage
+from farhand.core.settings import Limits, Patience, Settings
+from farhand.core.state import RunProgress, ThreadState
+from farhand.core.thread import Message, UserMessage
+
+MOVED_ON = "the user moved on"
+
+
+class Started(Struct, frozen=True, gc=False):
+    """A run of this id answers the message."""
+
+    run_id: str
+
+
+class Known(Struct, frozen=True, gc=False):
+    """The same message was posted before; this run answered it."""
+
+    run_id: str
+
+
+class NotStarted(Struct, frozen=True, gc=False):
+    """`different_message`: another message has this id. `busy`: the run before is still working.
+    `no_message`: the message to be replaced is not in the thread."""
+
+    why: Literal["different_message", "busy", "no_message"]
+
+
+Beginning: TypeAlias = Started | Known | NotStarted
+
+
+class StepResult(Struct, frozen=True, kw_only=True):
+    """What the model wrote in one step. `written` is not stored yet; `calls` are in the model's order."""
+
+    step: int
+    stop_reason: str
+    written: tuple[Event, ...] = ()
+    calls: tuple[Opening | CallRejected, ...] = ()
+    usage: Usage = Usage()
+    echoes: tuple[Echo, ...] = ()
+    is_last: bool = False
+    """Whether the run ends with it."""
+    is_delivered: bool = False
+    """Whether somebody is reading."""
+
+
+# ---------------------------------------------------------------------------------------------- beginning
+
+
+def begin(
+    thread: ThreadState, message: UserMessage, run_id: str, *, hold_for: float, instead_of: str | None = None
+) -> Decision[Beginning]:
+    """Answers a new message. With `instead_of` it replaces that message and everything after it."""
+    if instead_of == message.message_id and _last_user_message(thread.messages) == message:
+        # the same words in the same place bring nothing new
+        instead_of = None
+    keep = None if instead_of is None else _place_of(thread.messages, instead_of)
+    if instead_of is not None and keep is None:
+        return Decision(NotStarted("no_message"))
+    known = None if instead_of == message.message_id else thread.user_message(message.message_id)
+    if known is not None:
+        if known != message or thread.run is None:
+            return Decision(NotStarted("different_message"))
+        return Decision(Known(thread.run.run_id))
+    left = _leave(thread)
+    if left is None:
+        return Decision(NotStarted("busy"))
+    cut = () if keep is None else (ThreadCut(keep),)
+    start = RunStarted(run_id, message.message_id, hold_for)
+    new = created(thread, title_of(message))
+    return Decision(Started(run_id), (*new, *left, *cut, MessageAdded(message), start))
+
+
+def begin_again(
+    thread: ThreadState, run_id: str, *, hold_for: float, instead_of: str | None = None
+) -> Decision[Beginning]:
+    """Another answer to the user's message before `instead_of`, or to the last one."""
+    keep = _answer_place(thread.messages, instead_of)
+    asked = None if keep is None else _last_user_message(thread.messages[:keep])
+    if keep is None or asked is None:
+        return Decision(NotStarted("no_message"))
+    left = _leave(thread)
+    if left is None:
+        return Decision(NotStarted("busy"))
+    return Decision(Started(run_id), (*left, ThreadCut(keep), RunStarted(run_id, asked.message_id, hold_for)))
+
+
+def _leave(thread: ThreadState) -> tuple[Event, ...] | None:
+    """Ends a run that only waits; None for one that works: a message does not interrupt it."""
+    run = thread.active_run
+    if run is None:
+        return ()
+    if run.state is not RunState.WAITING:
+        return None
+    return _ended(thread, run, MOVED_ON, RunFinished(RunState.STOPPED, MOVED_ON, delivered=True))
+
+
+def _last_user_message(messages: Sequence[Message]) -> UserMessage | None:
+    return next((each for each in reversed(messages) if isinstance(each, UserMessage)), None)
+
+
+def _place_of(messages: Sequence[Message], message_id: str) -> int | None:
+    for place, message in enumerate(messages):
+        if message.message_id == message_id:
+            return place
+    return None
+
+
+def _answer_place(messages: Sequence[Message], instead_of: str | None) -> int | None:
+    """Where the answer begins that is to be replaced: a run's by its id, or what follows a user's message."""
+    for place, message in enumerate(messages):
+        if isinstance(message, UserMessage):
+            if message.message_id == instead_of:
+                return place + 1
+        elif message.run_id == instead_of:
+            return place
+    if instead_of is not None:
+        return None
+    last = _last_user_message(messages)
+    return None if last is None else max(place for place, each in enumerate(messages) if each is last) + 1
+
+
+# ---------------------------------------------------------------------------------------------- advancing
+
+
+def write(thread: ThreadState, fence: int, written: tuple[Event, ...]) -> Decision[bool]:
+    """What the model has written so far. False if another claim has the run."""
+    if not is_claimed(thread, fence):
+        return Decision(False)
+    return Decision(True, written)
+
+
+def finish_step(
+    thread: ThreadState, fence: int, result: StepResult, *, now: float, settings: Settings, room: int
+) -> Decision[bool]:
+    """The model's message and its calls, which exist together or not at all. False if another claim has the
+    run. `room` is how many calls the tenant may still open."""
+    if not is_claimed(thread, fence):
+        return Decision(False)
+    calls = _opened(thread, result, now=now, settings=settings, room=room)
+    finished = StepFinished(result.step, result.stop_reason, result.usage, result.echoes)
+    events: list[Event] = [*result.written, *calls, finished]
+    if result.is_last:
+        events.append(RunFinished(RunState.DONE, result.stop_reason, delivered=result.is_delivered))
+    return Decision(True, tuple(events))
+
+
+def _opened(
+    thread: ThreadState, result: StepResult, *, now: float, settings: Settings, room: int
+) -> list[CallOpened | CallRejected]:
+    """What a limit leaves no room for is rejected; only calls that have to wait take room in thread and
+    tenant."""
+    limits = settings.limits
+    waiting = sum(call.blocks for call in thread.open_calls())
+    events: list[CallOpened | CallRejected] = []
+    for number, each in enumerate(result.calls):
+        if isinstance(each, CallRejected):
+            events.append(each)
+            continue
+        event = opened(thread, each, now=now, patience=settings.patience)
+        full = None
+        if number >= limits.open_calls_per_run:
+            full = f"a step may ask for {limits.open_calls_per_run} calls at most."
+        elif not event.is_started:
+            full = no_room(waiting, room, limits)
+            waiting, room = waiting + 1, room - 1
+        events.append(event if full is None else _rejected(each, full))
+    return events
+
+
+def no_room(waiting: int, room: int, limits: Limits) -> str | None:
+    """Why a call that has to wait cannot be opened beside `waiting` others of its thread."""
+    if waiting >= limits.open_calls_per_thread:
+        return f"A thread may have {limits.open_calls_per_thread} open calls at most."
+    if room <= 0:
+        return f"A tenant may have {limits.open_calls_per_tenant} open calls at most."
+    return None
+
+
+def _rejected(opening: Opening, why: str) -> CallRejected:
+    return CallRejected(
+        call_id=opening.call_id,
+        tool=opening.tool.name,
+        input=opening.input,
+        error=f"Not executed: {why}",
+        step=opening.step,
+        model_call_id=opening.model_call_id,
+    )
+
+
+# ----------------------------------------------------------------------------------------- park and claim
+
+
+def park(thread: ThreadState, fence: int) -> Decision[Literal["parked", "nothing_open", "lost"]]:
+    """Lets go of a run that only waits."""
+    run = thread.active_run
+    if run is None or run.fence != fence:
+        return Decision("lost")
+    if not any(call.blocks for call in thread.step_calls()):
+        return Decision("nothing_open")
+    return Decision("parked", (RunParked(),))
+
+
+def claim(
+    thread: ThreadState,
+    run_id: str,
+    fence: int,
+    may_repeat: Callable[[Call], bool],
+    *,
+    now: float,
+    patience: Patience,
+) -> Decision[int | None]:
+    """Takes a run that nobody advances; gives its new fence, or None if it is not as it was looked at.
+
+    A step that a crash cut is discarded with the claim, and so is the doubt about tools that were running.
+    """
+    run = thread.active_run
+    if run is None or run.run_id != run_id or run.fence != fence:
+        return Decision(None)
+    if run.is_parked and any(call.blocks for call in thread.step_calls()):
+        return Decision(None)
+    cut = () if run.blocks is None else (StepDiscarded(run.step + 1),)
+    resumed = RunResumed(taken_over=not run.is_parked)
+    crashed = recovered(thread, may_repeat, now=now, patience=patience)
+    return Decision(fence + 1, (*cut, resumed, *crashed))
+
+
+# ------------------------------------------------------------------------------------------------- ending
+
+
+def stop(thread: ThreadState, run_id: str, reason: str, *, is_whole: bool = True) -> Decision[bool]:
+    """Ends a run from outside, whoever advances it; False if it had ended. Not `is_whole` if its worker may
+    have sent text that was never stored: a reader of that text has no position any more."""
+    run = thread.active_run
+    if run is None or run.run_id != run_id:
+        return Decision(False)
+    lost = () if is_whole else (RunResumed(taken_over=True),)
+    last = RunFinished(RunState.STOPPED, reason, delivered=True)
+    return Decision(True, (*lost, *_ended(thread, run, reason, last)))
+
+
+def fail(thread: ThreadState, fence: int, failure: RunFailed) -> Decision[bool]:
+    """Ends a run that cannot go on; False if another claim has it."""
+    run = thread.active_run
+    if run is None or run.fence != fence:
+        return Decision(False)
+    return Decision(True, _ended(thread, run, "the run failed", failure))
+
+
+def deliver(thread: ThreadState, run_id: str) -> Decision[bool]:
+    """An answer that ended without a reader has been read now."""
+    run = thread.run
+    if run is None or run.run_id != run_id or run.is_active or run.is_delivered:
+        return Decision(False)
+    return Decision(True, (AnswerDelivered(),))
+
+
+def _ended(
+    thread: ThreadState, run: RunProgress, reason: str, last: RunFinished | RunFailed
+) -> tuple[Event, ...]:
+    """Every open call of the run has an outcome then, so that the history stays valid for a model."""
+    open_calls = [call for call in thread.open_calls() if call.run_id == run.run_id]
+    cancelled = tuple(settled(call, Cancelled(reason)) for call in open_calls)
+    has_text = any(block.asked is None and not block.is_reasoning for block in run.blocks or ())
+    cut = (StepFinished(run.step + 1, STOPPED),) if has_text else ()
+    return (*cancelled, *cut, last)

@@ -1,0 +1,287 @@
+"""Who may move a call, when, and what late-comers are told."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from farhand.core.approval import Answer
+from farhand.core.call import Phase
+from farhand.core.decide import calls
+from farhand.core.decide.calls import CHANGED, UNKNOWN_END, Checked, Reply
+from farhand.core.log import CallTaken
+from farhand.core.outcome import Cancelled, Denied, Failure, Success, TimedOut, kind_of
+from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result, Unknown
+from farhand.core.state import ThreadState
+from tests.unit.core.story import PAGE, PATIENCE, PROGRAM, SERVER_TOOL, Story, asks_for
+
+YES = Answer(approved=True)
+NO = Answer(approved=False, reason="not now")
+
+
+@pytest.fixture
+def story() -> Story:
+    """A run that waits for a page, and one approval of a server tool."""
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1"), asks_for("call_2", SERVER_TOOL, approval_id="apr_2"))
+    return story
+
+
+def test_the_first_result_wins_and_everybody_is_told_the_same_winner(story: Story) -> None:
+    assert story.settle("call_1", Success("a")) == Accepted()
+    assert story.settle("call_1", Success("a")) == Repeated()
+    conflict = story.settle("call_1", Success("b"))
+    assert isinstance(conflict, Conflict)
+    assert conflict.winner == story.call("call_1").winner
+
+
+def test_a_result_for_an_unknown_call_or_a_server_tool_is_unknown(story: Story) -> None:
+    assert story.settle("call_9", Success("a")) == Unknown()
+    assert story.settle("call_2", Success("a")) == Unknown()
+    assert story.finish("call_9", Success("a")) == Unknown()
+
+
+def test_a_bad_output_is_a_failure_and_its_retry_is_repeated(story: Story) -> None:
+    sent, checked = Success("bad"), Failure("The output does not fit its schema.")
+    assert story.settle("call_1", sent, checked=checked) == Accepted()
+    assert story.call("call_1").outcome == checked
+    assert story.settle("call_1", sent, checked=checked) == Repeated()
+
+
+def test_a_result_after_the_deadline_settles_the_call_as_timed_out(story: Story) -> None:
+    story.log.now = story.call("call_1").deadline or 0.0
+    receipt = story.settle("call_1", Success("late"))
+    assert isinstance(receipt, Refused)
+    assert receipt.reason == "expired"
+    assert receipt.winner is not None
+    assert receipt.winner.kind == "timed_out"
+    assert isinstance(story.call("call_1").outcome, TimedOut)
+    assert isinstance(story.settle("call_1", Success("later")), Refused)
+
+
+def test_an_append_of_a_result_must_come_before_the_deadline(story: Story) -> None:
+    checked = Checked(Result(call_id="call_1", outcome=Success(1)), Success(1))
+    decision = calls.settle(story.thread, checked, now=story.log.now)
+    assert decision.not_after == story.call("call_1").deadline
+    assert decision.not_before is None
+
+
+def test_an_append_of_a_time_out_must_come_after_the_deadline(story: Story) -> None:
+    deadline = story.call("call_1").deadline
+    assert deadline is not None
+    decision = calls.expire(story.thread, "call_1", now=deadline)
+    assert decision.not_before == deadline
+    checked = Checked(Result(call_id="call_1", outcome=Success(1)), Success(1))
+    assert calls.settle(story.thread, checked, now=deadline).not_before == deadline
+
+
+def test_nothing_expires_before_its_time_or_twice(story: Story) -> None:
+    expire = lambda thread, now: calls.expire(thread, "call_1", now=now)  # noqa: E731
+    assert not story.log.do(expire)
+    assert not story.log.do(lambda thread, now: calls.expire(thread, "call_9", now=now))
+    story.log.now += PATIENCE.park_for
+    assert story.log.do(expire)
+    assert not story.log.do(expire)
+
+
+def test_what_is_not_approved_cannot_be_finished_by_any_path(story: Story) -> None:
+    assert story.start("call_2") is None
+    assert story.finish("call_2", Success("done")) == Refused("not_approved")
+    gated = Story()
+    gated.say()
+    gated.step(asks_for("call_1", approval_id="apr_1"))
+    assert gated.settle("call_1", Success("done")) == Refused("not_approved")
+    assert _take(gated, "call_1", "tab") == Refused("not_approved")
+
+
+def test_an_approved_server_tool_is_started_once(story: Story) -> None:
+    assert story.answer("apr_2", YES) == Accepted()
+    started = story.start("call_2", fence=1)
+    assert started is not None
+    assert started == story.call("call_2")
+    assert started.deadline == story.log.now + PATIENCE.server_tool + 1.0
+    assert story.start("call_2", fence=1) is None
+    assert story.finish("call_2", Success("done")) == Accepted()
+    assert story.finish("call_2", Success("done")) == Repeated()
+
+
+def test_a_worker_that_lost_the_run_starts_nothing(story: Story) -> None:
+    story.answer("apr_2", YES)
+    assert story.start("call_2", fence=7) is None
+    assert story.call("call_2").phase is Phase.READY
+
+
+@pytest.mark.parametrize("tool", [None, replace(SERVER_TOOL, description="Another one.")])
+def test_a_tool_that_changed_since_its_approval_is_not_run(story: Story, tool: object) -> None:
+    story.answer("apr_2", YES)
+    assert story.start("call_2", tool) is None  # type: ignore[arg-type]
+    assert story.call("call_2").outcome == CHANGED
+
+
+def test_an_input_that_is_not_the_approved_one_is_not_run(story: Story) -> None:
+    story.answer("apr_2", YES)
+    call = story.call("call_2")
+    story.thread.calls["call_2"] = replace(call, input={"n": 1.0})
+    assert story.start("call_2") is None
+    assert story.call("call_2").outcome == CHANGED
+
+
+def test_an_edited_input_is_what_runs_and_both_are_kept(story: Story) -> None:
+    assert story.answer("apr_2", Answer(approved=True, input={"n": 2})) == Accepted()
+    call = story.call("call_2")
+    assert call.input == {"n": 2}
+    assert call.approval is not None
+    assert call.approval.asked_input == {"n": 1}
+    assert calls.is_as_approved(call)
+
+
+def test_an_answer_is_given_once(story: Story) -> None:
+    assert story.answer("apr_2", NO) == Accepted()
+    assert story.call("call_2").outcome == Denied("not now")
+    assert story.answer("apr_2", NO) == Repeated()
+    conflict = story.answer("apr_2", YES)
+    assert isinstance(conflict, Conflict)
+    assert conflict.winner.kind == "denied"
+    assert story.answer("apr_9", YES) == Unknown()
+
+
+def test_an_answer_after_the_deadline_of_the_question_is_refused(story: Story) -> None:
+    story.log.now += PATIENCE.park_for
+    receipt = story.answer("apr_2", YES)
+    assert isinstance(receipt, Refused)
+    assert receipt.reason == "expired"
+    assert isinstance(story.answer("apr_2", YES), Refused)
+
+
+def test_always_in_this_thread_allows_the_next_call_of_this_version(story: Story) -> None:
+    story.answer("apr_2", Answer(approved=True, scope="thread"))
+    opened = story.open_direct(asks_for("call_3", SERVER_TOOL, approval_id="apr_3", direct=True))
+    assert opened.phase is Phase.TAKEN
+    changed = replace(SERVER_TOOL, description="Another one.")
+    opened = story.open_direct(asks_for("call_4", changed, approval_id="apr_4", direct=True))
+    assert opened.phase is Phase.ASKING
+
+
+def test_approval_and_result_of_one_message_are_accepted_together() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1", approval_id="apr_1"), asks_for("call_2"))
+    brought = (
+        Reply("apr_1", YES),
+        Checked(Result(call_id="call_1", outcome=Success(1)), Success(1)),
+        Checked(Result(call_id="call_2", outcome=Success(2)), Success(2)),
+    )
+    version = story.thread.version
+    receipts = story.log.do(lambda thread, now: calls.accept(thread, brought, now=now, patience=PATIENCE))
+    assert receipts == [Accepted(), Accepted(), Accepted()]
+    assert story.thread.version == version + 1
+
+
+def test_a_held_run_has_less_time_after_a_yes_than_a_parked_one() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1", approval_id="apr_1"))
+    story.answer("apr_1", YES)
+    assert story.call("call_1").deadline == story.log.now + PATIENCE.held_call
+    direct = story.open_direct(asks_for("call_2", approval_id="apr_2", direct=True))
+    story.answer("apr_2", YES)
+    assert story.call(direct.call_id).deadline == story.log.now + PATIENCE.park_for
+
+
+def test_a_take_is_renewed_by_its_holder_and_lapses_for_others(story: Story) -> None:
+    assert _take(story, "call_1", "tab") == Accepted()
+    assert _take(story, "call_1", "phone") == Refused("taken")
+    assert _take(story, "call_1", "tab") == Accepted()
+    assert _take(story, "call_1", "phone", instead_of="tab") == Accepted()
+    story.log.now += 30
+    assert _take(story, "call_1", "tab") == Accepted()
+    assert story.settle("call_1", Success("by anybody")) == Accepted()
+    assert isinstance(_take(story, "call_1", "tab"), Conflict)
+    assert _take(story, "call_2", "tab") == Unknown()
+
+
+def test_a_taken_call_is_given_back_by_its_holder_alone(story: Story) -> None:
+    assert _release(story, "call_1", "tab") == Refused("taken")
+    _take(story, "call_1", "tab")
+    assert _release(story, "call_1", "phone") == Refused("taken")
+    assert _release(story, "call_1", "tab") == Accepted()
+    assert story.call("call_1").phase is Phase.READY
+    assert _release(story, "call_9", "tab") == Unknown()
+
+
+def test_take_and_release_find_an_overdue_call_expired(story: Story) -> None:
+    other = Story()
+    other.say()
+    other.step(asks_for("call_1"))
+    _take(story, "call_1", "tab")
+    story.log.now = other.log.now = story.log.now + PATIENCE.park_for
+    assert isinstance(_release(story, "call_1", "tab"), Refused)
+    assert isinstance(_take(other, "call_1", "tab"), Refused)
+    for each in (story, other):
+        assert isinstance(each.call("call_1").outcome, TimedOut)
+        assert isinstance(_release(each, "call_1", "tab"), Refused)
+
+
+def test_a_server_tool_that_returns_too_late_is_timed_out(story: Story) -> None:
+    story.answer("apr_2", YES)
+    story.start("call_2")
+    story.log.now += PATIENCE.server_tool + 1.0
+    assert isinstance(story.finish("call_2", Success("late")), Refused)
+    assert isinstance(story.call("call_2").outcome, TimedOut)
+
+
+def test_a_tool_that_was_running_at_a_crash_is_repeated_only_if_it_may_be() -> None:
+    for may_repeat, outcome in ((False, UNKNOWN_END), (True, None)):
+        story = Story()
+        story.say()
+        story.step(asks_for("call_1", SERVER_TOOL), asks_for("call_2"))
+        story.log.now += 1000
+        assert story.claim(may_repeat=may_repeat) == 2
+        assert story.call("call_1").outcome == outcome
+        assert story.call("call_2").outcome is None
+        restarted = [event for event in story.log.events() if isinstance(event, CallTaken)]
+        assert len(restarted) == may_repeat
+
+
+def test_cancelled_and_abandoned_calls_are_settled_once(story: Story) -> None:
+    story.open_direct(asks_for("call_3", PROGRAM, direct=True))
+    ids = {"call_1", "call_2", "call_3", "call_9"}
+    assert story.log.do(lambda thread, _: calls.give_up(thread, ids, "client disconnected")) == 3
+    assert story.call("call_3").outcome == Failure("client disconnected")
+    assert story.call("call_2").outcome == Cancelled("client disconnected")
+    assert story.log.do(lambda thread, _: calls.cancel(thread, ids, "stopped")) == 0
+    receipt = story.answer("apr_2", YES)
+    assert isinstance(receipt, Refused)
+    assert receipt.reason == "cancelled"
+
+
+def test_deadlines_are_fixed_when_a_call_becomes_ready() -> None:
+    story = Story()
+    now = story.log.now
+    page = story.open_direct(asks_for("call_1", PAGE, direct=True))
+    program = story.open_direct(asks_for("call_2", PROGRAM, direct=True))
+    declared = story.open_direct(replace(asks_for("call_3", PAGE, direct=True), timeout_sec=7.0))
+    held = story.open_direct(replace(asks_for("call_4", PAGE, direct=True), is_held=True))
+    asking = story.open_direct(asks_for("call_5", SERVER_TOOL, approval_id="apr_5", direct=True))
+    short = replace(SERVER_TOOL, approval_timeout_sec=9.0)
+    asking_short = story.open_direct(asks_for("call_6", short, approval_id="apr_6", direct=True))
+    deadlines = [
+        (each.deadline or 0.0) - now for each in (page, program, declared, held, asking, asking_short)
+    ]
+    park, client, hold = PATIENCE.park_for, PATIENCE.client_call, PATIENCE.held_call
+    assert deadlines == [park, client, 7.0, hold, park, 9.0]
+    assert kind_of(TimedOut()) == "timed_out"
+
+
+def _take(story: Story, call_id: str, holder: str, *, instead_of: str | None = None) -> object:
+    return story.log.do(
+        lambda thread, now: calls.take(thread, call_id, holder, now=now, instead_of=instead_of)
+    )
+
+
+def _release(story: Story, call_id: str, holder: str) -> object:
+    def release(thread: ThreadState, now: float) -> object:
+        return calls.release(thread, call_id, holder, now=now)
+
+    return story.log.do(release)  # type: ignore[arg-type]

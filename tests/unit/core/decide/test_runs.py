@@ -1,0 +1,219 @@
+"""One run at a time, one per message, advanced by its newest claim alone; and how it ends."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from farhand.core.call import Phase
+from farhand.core.decide import runs
+from farhand.core.decide.opening import Opening
+from farhand.core.decide.runs import Known, NotStarted, Started, StepResult
+from farhand.core.log import (
+    ReasoningAdded,
+    RunFailed,
+    RunFinished,
+    RunResumed,
+    StepDiscarded,
+    StepFinished,
+    StepStarted,
+    TextAdded,
+)
+from farhand.core.outcome import Cancelled, Failure, Success
+from farhand.core.run import RunState
+from farhand.core.settings import Limits, Settings
+from farhand.core.thread import AssistantMessage, File, ResultsMessage, Text, UserMessage
+from tests.unit.core.story import SERVER_TOOL, SETTINGS, Story, asks_for, said
+
+
+def test_a_message_starts_one_run_and_its_repetition_none() -> None:
+    story = Story()
+    assert story.say() == Started("run_1")
+    version = story.thread.version
+    assert story.say(run_id="run_2") == Known("run_1")
+    assert story.say("other words", run_id="run_2") == NotStarted("different_message")
+    assert story.thread.version == version
+
+
+def test_a_message_without_text_is_titled_by_its_files() -> None:
+    story = Story()
+    message = UserMessage("m1", (File("blob_1", "map.png", "image/png", 3),))
+    story.log.do(lambda thread, _: runs.begin(thread, message, "run_1", hold_for=0.0))
+    assert story.thread.title == "map.png"
+
+
+def test_a_run_that_works_is_not_interrupted_by_a_message() -> None:
+    story = Story()
+    story.say()
+    assert story.say("more", "m2", run_id="run_2") == NotStarted("busy")
+    again = story.log.do(lambda thread, _: runs.begin_again(thread, "run_2", hold_for=0.0))
+    assert again == NotStarted("busy")
+
+
+def test_a_run_that_waits_is_left_by_a_new_message_with_a_valid_history() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1"), asks_for("call_2"))
+    story.settle("call_2", Success(2))
+    assert story.say("more", "m2", run_id="run_2") == Started("run_2")
+    results = story.thread.messages[2]
+    assert isinstance(results, ResultsMessage)
+    assert [each.outcome for each in results.results] == [Cancelled("the user moved on"), Success(2)]
+    assert story.thread.messages[-1] == said("more", "m2")
+
+
+def test_an_edited_message_replaces_everything_from_there_on() -> None:
+    story = Story()
+    story.say("one")
+    story.step(text="answer", ends=True)
+    story.say("two", "m2", run_id="run_2")
+    story.step(text="answer", ends=True)
+    edited = said("one, edited")
+    begin = runs.begin(story.thread, edited, "run_3", hold_for=0.0, instead_of="m1")
+    assert begin.answer == Started("run_3")
+    story.log.do(lambda thread, _: begin)
+    assert story.thread.messages == [edited]
+
+
+def test_an_edit_that_changes_nothing_brings_nothing_new() -> None:
+    story = Story()
+    story.say("one")
+    story.step(text="answer", ends=True)
+    decision = runs.begin(story.thread, said("one"), "run_2", hold_for=0.0, instead_of="m1")
+    assert decision.answer == Known("run_1")
+    assert decision.events == ()
+
+
+def test_an_edit_of_a_message_that_is_not_there_changes_nothing() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1"))
+    decision = runs.begin(story.thread, said("x", "m9"), "run_2", hold_for=0.0, instead_of="m9")
+    assert decision.answer == NotStarted("no_message")
+    assert decision.events == ()
+
+
+def test_an_answer_is_replaced_by_another_one() -> None:
+    story = Story()
+    story.say("one")
+    story.step(text="answer", ends=True)
+    for instead_of in (None, "run_1", "m1"):
+        decision = runs.begin_again(story.thread, "run_2", hold_for=0.0, instead_of=instead_of)
+        assert decision.answer == Started("run_2")
+    story.log.do(lambda thread, _: runs.begin_again(thread, "run_2", hold_for=0.0))
+    assert story.thread.messages == [said("one")]
+    missing = runs.begin_again(story.thread, "run_3", hold_for=0.0, instead_of="run_9")
+    assert missing.answer == NotStarted("no_message")
+    assert runs.begin_again(Story().thread, "run_3", hold_for=0.0).answer == NotStarted("no_message")
+
+
+def test_a_stale_claim_changes_nothing() -> None:
+    story = Story()
+    story.say()
+    assert story.claim() == 2
+    version = story.thread.version
+    assert not story.step(asks_for("call_1"), fence=1)
+    assert not story.log.do(lambda thread, _: runs.write(thread, 1, (TextAdded(0, "x"),)))
+    assert story.log.do(lambda thread, _: runs.park(thread, 1)) == "lost"
+    assert not story.log.do(lambda thread, _: runs.fail(thread, 1, RunFailed("x", "y")))
+    assert story.claim(fence=1) is None
+    assert story.thread.version == version
+
+
+def test_a_step_cut_by_a_crash_is_discarded_with_the_claim() -> None:
+    story = Story()
+    story.say()
+    story.log.do(lambda thread, _: runs.write(thread, 1, (StepStarted(1), TextAdded(0, "Half a"))))
+    assert story.claim() == 2
+    assert [type(event) for event in story.log.events()[-2:]] == [StepDiscarded, RunResumed]
+    story.step(text="Whole", ends=True)
+    assert story.thread.messages[-1] == AssistantMessage("run_1", 1, (Text("Whole"),))
+
+
+def test_a_parked_run_is_claimed_when_nothing_is_open_in_it() -> None:
+    story = Story()
+    story.say()
+    assert story.log.do(lambda thread, _: runs.park(thread, 1)) == "nothing_open"
+    story.step(asks_for("call_1"))
+    assert story.log.do(lambda thread, _: runs.park(thread, 1)) == "parked"
+    assert story.run.is_parked
+    assert story.claim() is None
+    story.settle("call_1", Success(1))
+    assert story.claim() == 2
+    resumed = story.log.events()[-1]
+    assert resumed == RunResumed(taken_over=False)
+
+
+def test_stop_settles_open_calls_and_keeps_the_text_of_the_step_under_way() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1", approval_id="apr_1"))
+    assert story.log.do(lambda thread, _: runs.stop(thread, "run_1", "stopped by the user"))
+    assert story.call("call_1").outcome == Cancelled("stopped by the user")
+    assert story.run.state is RunState.STOPPED
+    assert not story.log.do(lambda thread, _: runs.stop(thread, "run_1", "again"))
+
+    story = Story()
+    story.say()
+    written = (ReasoningAdded(0, "hm"), TextAdded(1, "Half a"))
+    story.log.do(lambda thread, _: runs.write(thread, 1, written))
+    assert story.log.do(lambda thread, _: runs.stop(thread, "run_1", "stopped", is_whole=False))
+    assert story.thread.messages[-1] == AssistantMessage("run_1", 1, (Text("Half a"),))
+    ends = [type(event) for event in story.log.events()[-3:]]
+    assert ends == [RunResumed, StepFinished, RunFinished]
+
+
+def test_a_step_stopped_before_any_text_leaves_no_message() -> None:
+    story = Story()
+    story.say()
+    story.log.do(lambda thread, _: runs.write(thread, 1, (StepStarted(1), ReasoningAdded(0, "hm"))))
+    story.log.do(lambda thread, _: runs.stop(thread, "run_1", "stopped"))
+    assert story.thread.messages == [said("hello")]
+
+
+def test_a_direct_call_outlives_the_runs_of_its_thread() -> None:
+    story = Story()
+    story.say()
+    story.open_direct(asks_for("call_d", direct=True))
+    story.log.do(lambda thread, _: runs.stop(thread, "run_1", "stopped"))
+    assert story.call("call_d").phase is Phase.READY
+
+
+def test_what_a_limit_leaves_no_room_for_is_rejected_and_the_model_is_told() -> None:
+    limits = Limits(open_calls_per_run=4, open_calls_per_thread=2, open_calls_per_tenant=10)
+    for room, words in ((10, "A thread may have 2"), (1, "A tenant may have 10")):
+        story = Story()
+        story.say()
+        asked: tuple[Opening, ...] = (
+            asks_for("call_0", SERVER_TOOL),
+            *(asks_for(f"call_{n}") for n in range(1, 6)),
+        )
+        result = StepResult(step=1, stop_reason="calls", calls=asked)
+        settings = Settings(limits=limits)
+        decision = runs.finish_step(story.thread, 1, result, now=story.log.now, settings=settings, room=room)
+        story.log.append(story.thread.version, decision)
+        outcomes = [story.call(f"call_{n}").outcome for n in range(6)]
+        rejected = [each.error for each in outcomes if isinstance(each, Failure)]
+        assert len(rejected) == 5 - min(room, 2)
+        assert words in rejected[0]
+        assert "a step may ask for 4" in rejected[-1]
+        assert outcomes[0] is None
+
+
+def test_an_answer_nobody_read_is_delivered_once() -> None:
+    story = Story()
+    story.say()
+    deliver = lambda thread, _: runs.deliver(thread, "run_1")  # noqa: E731
+    assert not story.log.do(deliver)
+    story.step(text="Done", ends=True)
+    assert story.log.do(deliver)
+    assert not story.log.do(deliver)
+
+
+def test_a_paused_turn_of_the_model_is_no_end() -> None:
+    story = Story()
+    story.say()
+    result = replace(StepResult(step=1, stop_reason="pause"), written=(TextAdded(0, "Go on"),))
+    decision = runs.finish_step(story.thread, 1, result, now=0.0, settings=SETTINGS, room=1)
+    story.log.do(lambda thread, _: decision)
+    assert story.run.is_active
+    assert story.run.state is RunState.RUNNING
