@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from farhand.core.log import Event
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Decision(Struct, Generic[T], frozen=True):
+class Decision(Struct, Generic[T_co], frozen=True):
     """`answer` may be given once `events` are durable; without events, once the state is on which it was
     decided.
 
@@ -19,7 +19,7 @@ class Decision(Struct, Generic[T], frozen=True):
     that comes too late or too early changes nothing and is decided again.
     """
 
-    answer: T
+    answer: T_co
     events: tuple[Event, ...] = ()
     not_after: float | None = None
     not_before: float | None = None
