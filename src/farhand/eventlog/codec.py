@@ -1,0 +1,45 @@
+"""Events and snapshots as bytes: JSON, so that a log can be read without farhand."""
+
+from __future__ import annotations
+
+import msgspec
+
+from farhand.core import state as fold
+from farhand.core.log import Event
+from farhand.core.principal import Owner
+from farhand.core.state import ThreadState
+from farhand.errors import Unreadable
+from farhand.store.log.base import Loaded, Row
+
+_encoder = msgspec.json.Encoder()
+_events = msgspec.json.Decoder(tuple[Event, ...])
+_snapshot = msgspec.json.Decoder(ThreadState)
+
+
+def encode_events(events: tuple[Event, ...]) -> bytes:
+    return _encoder.encode(events)
+
+
+def decode_events(row: Row) -> tuple[Event, ...]:
+    """`Unreadable` for a row that another version wrote or a disk damaged."""
+    try:
+        return _events.decode(row.body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unreadable(f"Row {row.version} of a thread's log cannot be read: {error}") from None
+
+
+def encode_snapshot(thread: ThreadState) -> bytes:
+    return _encoder.encode(thread)
+
+
+def fold_loaded(owner: Owner, thread_id: str, loaded: Loaded) -> ThreadState:
+    """The state that a snapshot and the rows after it make."""
+    thread = ThreadState(owner=owner, thread_id=thread_id)
+    if loaded.snapshot is not None:
+        try:
+            thread = _snapshot.decode(loaded.snapshot)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Unreadable(f"The snapshot of a thread cannot be read: {error}") from None
+    for row in loaded.rows:
+        fold.append(thread, decode_events(row), row.at)
+    return thread
