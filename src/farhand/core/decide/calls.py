@@ -167,9 +167,11 @@ def _answered(
     input = call.input if answer.input is None else answer.input
     # as JSON tells them apart: to Python 1, 1.0 and true are equal
     is_edited = canonical(input) != canonical(call.input)
+    # a yes without an edit is to the question as it was asked, so it keeps the digest of the question
+    asked = call.approval.digest
     approval = replace(
         call.approval,
-        digest=digest_of_approval(call.tool_version, input),
+        digest=asked if answer.input is None else digest_of_approval(call.tool_version, input),
         answer=answer,
         answered_at=plan.now,
         asked_input=call.input if is_edited else None,

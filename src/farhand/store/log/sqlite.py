@@ -314,30 +314,28 @@ def _load(db: sqlite3.Connection, owner: Owner, thread_id: str, after: int | Non
 def _calls(
     db: sqlite3.Connection, where: str, values: Sequence[object], order: str, limit: int
 ) -> list[FoundCall]:
-    # only names of columns are put in here; what comes from outside is bound
-    sql = (
-        "SELECT c.tenant, c.subject, t.thread_id, c.record FROM calls c JOIN threads t ON t.no = c.thread_no"  # noqa: S608
-        f" WHERE {where} ORDER BY {order} LIMIT ?"
-    )
-    found = db.execute(sql, (*values, limit)).fetchall()
+    """`where` and `order` are made of names of columns; what comes from outside is bound."""
+    sql = f"{_SELECT_CALLS} WHERE {where} ORDER BY {order} LIMIT ?"
     return [
         FoundCall(Owner(tenant, subject), thread_id, _call(record))
-        for tenant, subject, thread_id, record in found
+        for tenant, subject, thread_id, record in db.execute(sql, (*values, limit)).fetchall()
     ]
+
+
+_SELECT_CALLS = (
+    "SELECT c.tenant, c.subject, t.thread_id, c.record FROM calls c JOIN threads t ON t.no = c.thread_no"
+)
+_SELECT_THREADS = "SELECT tenant, subject, thread_id, version, record FROM threads"
 
 
 def _threads(
     db: sqlite3.Connection, where: str, values: Sequence[object], order: str, limit: int
 ) -> list[ThreadFound]:
-    # only names of columns are put in here; what comes from outside is bound
-    sql = (
-        "SELECT tenant, subject, thread_id, version, record FROM threads"  # noqa: S608
-        f" WHERE {where} ORDER BY {order} LIMIT ?"
-    )
-    found = db.execute(sql, (*values, limit)).fetchall()
+    """`where` and `order` are made of names of columns; what comes from outside is bound."""
+    sql = f"{_SELECT_THREADS} WHERE {where} ORDER BY {order} LIMIT ?"
     return [
         ThreadFound(Owner(tenant, subject), thread_id, version, _thread(record))
-        for tenant, subject, thread_id, version, record in found
+        for tenant, subject, thread_id, version, record in db.execute(sql, (*values, limit)).fetchall()
     ]
 
 
@@ -364,11 +362,19 @@ def _delete(db: sqlite3.Connection, owner: Owner, thread_id: str, version: int) 
 
 
 def _purge(db: sqlite3.Connection, before: float) -> int:
-    covered = (
-        "SELECT l.thread_no, l.version FROM log l JOIN snapshots s ON s.thread_no = l.thread_no"
-        " WHERE l.version <= s.version AND l.at < ?"
-    )
-    db.execute(f"DELETE FROM feed WHERE (thread_no, version) IN ({covered})", (before,))  # noqa: S608
-    removed = db.execute(f"DELETE FROM log WHERE (thread_no, version) IN ({covered})", (before,))  # noqa: S608
+    db.execute(_PURGE_FEED, (before,))
+    removed = db.execute(_PURGE_LOG, (before,))
     db.execute("DELETE FROM calls WHERE settled_at < ?", (before,))
     return removed.rowcount
+
+
+_PURGE_FEED = """
+DELETE FROM feed WHERE (thread_no, version) IN (
+    SELECT l.thread_no, l.version FROM log l JOIN snapshots s ON s.thread_no = l.thread_no
+    WHERE l.version <= s.version AND l.at < ?
+)"""
+_PURGE_LOG = """
+DELETE FROM log WHERE (thread_no, version) IN (
+    SELECT l.thread_no, l.version FROM log l JOIN snapshots s ON s.thread_no = l.thread_no
+    WHERE l.version <= s.version AND l.at < ?
+)"""

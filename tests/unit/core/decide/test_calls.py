@@ -127,6 +127,13 @@ def test_an_input_that_is_not_the_approved_one_is_not_run(story: Story) -> None:
     assert story.call("call_2").outcome == CHANGED
 
 
+def test_an_input_that_changed_between_question_and_yes_is_not_run(story: Story) -> None:
+    story.thread.calls["call_2"] = replace(story.call("call_2"), input={"n": 1.0})
+    story.answer("apr_2", YES)
+    assert story.start("call_2") is None
+    assert story.call("call_2").outcome == CHANGED
+
+
 def test_an_edited_input_is_what_runs_and_both_are_kept(story: Story) -> None:
     assert story.answer("apr_2", Answer(approved=True, input={"n": 2})) == Accepted()
     call = story.call("call_2")
