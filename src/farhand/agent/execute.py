@@ -79,7 +79,10 @@ async def _execute(kit: Kit, call: Call, run: Run | None, *, begun: bool) -> Non
     if taken is None:
         return
     within = call.timeout_sec or kit.settings.patience.server_tool
-    outcome = await kit.toolbox.execute(call.tool, call.input, within=within, call_id=call.call_id)
+    most = kit.settings.limits.tool_output
+    outcome = await kit.toolbox.execute(
+        call.tool, call.input, within=within, call_id=call.call_id, at_most=most
+    )
     await kit.desk.finish(taken, outcome)
 
 

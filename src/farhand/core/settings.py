@@ -43,6 +43,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     chat_body: int = 4 * 1024 * 1024
     register_body: int = 256 * 1024
     call_input: int = 256 * 1024
+    tool_output: int = 1024 * 1024
+    """The output of a server tool as JSON; a far hand's is bounded by `result_body`."""
     error_text: int = 4 * 1024
     title: int = 256
     metadata: int = 16 * 1024

@@ -55,6 +55,7 @@ _BODIES: Told = {
     "chat_body": ("body of a chat message, in bytes", "413, and how to send only the last message"),
     "register_body": ("body of a registration, in bytes", _413),
     "call_input": ("input of a call, in bytes", f"413 on `execute`; else {_FAILURE}"),
+    "tool_output": ("output of a server tool, in bytes of JSON", _FAILURE),
     "error_text": ("an error or a reason that comes from outside, in bytes", _413),
     "title": ("title of a thread or a result, in bytes", _413),
     "metadata": ("metadata of a result, in bytes", _413),

@@ -12,14 +12,15 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import anyio
 from msgspec import Struct
 
 from farhand.core.outcome import Failure, Success
 from farhand.core.settings import Limits
-from farhand.tools.plain import NotJson, plain
+from farhand.core.size import size_in_words
+from farhand.tools.plain import NotJson, is_small, plain, size_of
 from farhand.tools.threads import in_thread
 
 log = logging.getLogger("farhand.tools")
@@ -48,14 +49,17 @@ def attempt(work: Callable[[], T]) -> T | Raised:
 
 
 async def executed(
-    name: str, function: Callable[..., object], arguments: dict[str, object], *, within: float
+    name: str, function: Callable[..., object], arguments: dict[str, object], *, within: float, at_most: int
 ) -> Success | Failure:
-    """The outcome of calling the function: on the loop if it is async, else in a thread."""
+    """The outcome of calling the function: on the loop if it is async, else in a thread.
+
+    An output of more than `at_most` bytes of JSON is a Failure.
+    """
     if within <= 0:
         return _too_late(name, within)
     outcome: Success | Failure | None = None
     with anyio.move_on_after(within) as deadline:
-        outcome = await _run(name, function, arguments)
+        outcome = await _run(partial(_outcome, name, at_most), function, arguments)
     if outcome is None or deadline.cancel_called:
         # also when the function caught its cancellation and returned something: it is too late for that
         return _too_late(name, within)
@@ -76,20 +80,33 @@ def failure_of(error: BaseException) -> Failure:
 _ERROR_BYTES = Limits().error_text
 
 
-async def _run(name: str, function: Callable[..., object], arguments: dict[str, object]) -> Success | Failure:
+_Judge: TypeAlias = Callable[[object], Success | Failure]
+"""What a value that a function returned, or what it raised, is as an outcome."""
+
+
+async def _run(
+    judge: _Judge, function: Callable[..., object], arguments: dict[str, object]
+) -> Success | Failure:
     if inspect.iscoroutinefunction(function):
-        return _outcome(name, await _on_loop(partial(function, **arguments)))
-    ended = await _on_loop(partial(in_thread, partial(_called, name, partial(function, **arguments))))
+        return await _judged(judge, await _on_loop(partial(function, **arguments)))
+    ended = await _on_loop(partial(in_thread, partial(_called, judge, partial(function, **arguments))))
     if isinstance(ended, Success | Failure):
         return ended
     # an awaitable has to be awaited here; else there was no thread to be had
-    return _outcome(name, await _on_loop(lambda: ended) if inspect.isawaitable(ended) else ended)
+    return await _judged(judge, await _on_loop(lambda: ended) if inspect.isawaitable(ended) else ended)
 
 
-def _called(name: str, work: Callable[[], object]) -> object:
+def _called(judge: _Judge, work: Callable[[], object]) -> object:
     value = attempt(work)
     # becomes JSON in the thread as well: a large result must not hold up the loop
-    return value if inspect.isawaitable(value) else _outcome(name, value)
+    return value if inspect.isawaitable(value) else judge(value)
+
+
+async def _judged(judge: _Judge, value: object) -> Success | Failure:
+    """On the loop only if that takes no time."""
+    if isinstance(value, Raised) or is_small(value):
+        return judge(value)
+    return await in_thread(partial(judge, value))
 
 
 async def _on_loop(work: Callable[[], Awaitable[object]]) -> object:
@@ -119,7 +136,7 @@ def _task_of_now() -> asyncio.Task[object] | None:
         return None
 
 
-def _outcome(name: str, value: object) -> Success | Failure:
+def _outcome(name: str, at_most: int, value: object) -> Success | Failure:
     if isinstance(value, Raised):
         return failure_of(value.error)
     output = attempt(partial(plain, value))
@@ -127,7 +144,13 @@ def _outcome(name: str, value: object) -> Success | Failure:
         # a model or a struct may write itself, and raise what it likes
         why = str(output.error) if isinstance(output.error, NotJson) else failure_of(output.error).error
         return Failure(f"`{name}` returned something that JSON cannot hold: {why}.")
-    return Success(output)
+    size = size_of(output)
+    return Success(output) if size <= at_most else _too_large(name, size, at_most)
+
+
+def _too_large(name: str, size: int, at_most: int) -> Failure:
+    told = f"The output of `{name}` is {size_in_words(size)}; at most {size_in_words(at_most)} is taken."
+    return Failure(f"{told} The tool did run: ask it for less, or for a part at a time.")
 
 
 def _too_late(name: str, within: float) -> Failure:

@@ -23,6 +23,8 @@ from pydantic_core import to_jsonable_python
 
 DEEPEST = 64
 LONGEST_INTEGER = 10**64
+SMALL = 16 * 1024
+"""Members and letters, all counted."""
 
 Place = tuple[str | int, ...]
 
@@ -47,6 +49,32 @@ class NotJson(ValueError):
 def plain(value: object) -> object:
     """The same value in dicts, lists, strings, numbers, booleans and None alone; a copy, never an alias."""
     return _plain(value, DEEPEST)
+
+
+def is_small(value: object, at_most: int = SMALL) -> bool:
+    """Whether it becomes JSON in no time. False also where that can't be told without doing it."""
+    left, pending = at_most, [value]
+    while pending:
+        here = pending.pop()
+        left -= len(here) if isinstance(here, _SIZED) else 1
+        if left < 0 or not isinstance(here, (*_SIZED, *_SCALARS)):
+            return False
+        if isinstance(here, Mapping):
+            pending += here.values()
+        elif isinstance(here, list | tuple | set | frozenset):
+            pending += here
+    return True
+
+
+def size_of(value: object) -> int:
+    """Bytes of JSON, given what `plain` made. Part by part: one long encoding would hold up other threads."""
+    match value:
+        case dict() if not is_small(value):
+            return 1 + sum(size_of(name) + size_of(member) + 2 for name, member in value.items())
+        case list() if not is_small(value):
+            return 1 + sum(size_of(member) + 1 for member in value)
+        case _:
+            return len(msgspec.json.encode(value))
 
 
 def is_text(value: str) -> bool:
@@ -81,6 +109,8 @@ def shortened(text: str, at_most: int = 120) -> str:
     return readable if len(readable) <= at_most else f"{readable[: at_most - 1]}…"
 
 
+_SIZED = (str, Mapping, list, tuple, set, frozenset)
+_SCALARS = (int, float, type(None))
 _WRITTEN = (date, time, timedelta, UUID, Decimal, IPv4Address, IPv6Address)
 
 

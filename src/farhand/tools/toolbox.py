@@ -16,7 +16,7 @@ import anyio
 
 from farhand.core.outcome import Failure, Success, kind_of
 from farhand.core.principal import Owner
-from farhand.core.settings import Patience
+from farhand.core.settings import Limits, Patience
 from farhand.core.tool import Executor, Tool
 from farhand.errors import BadTool, DuplicateTool
 from farhand.tools.declared import DeclaredTool
@@ -126,20 +126,28 @@ class Toolbox:
         return ready if isinstance(ready, Failure) else None
 
     async def execute(
-        self, name: str, arguments: object, *, within: float | None = None, call_id: str | None = None
+        self,
+        name: str,
+        arguments: object,
+        *,
+        within: float | None = None,
+        call_id: str | None = None,
+        at_most: int = Limits().tool_output,
     ) -> Success | Failure:
         """Run a server tool. Whatever goes wrong is a Failure; only a cancellation from outside is raised.
 
-        The deadline is `within` seconds, else the tool's `timeout_sec`, else 120 s. Nobody is asked for
-        approval here: that is decided before.
+        The deadline is `within` seconds, else the tool's `timeout_sec`, else 120 s. An output of more than
+        `at_most` bytes of JSON is a Failure. Nobody is asked for approval here: that is decided before.
         """
         started = anyio.current_time()
-        outcome = await self._execute(name, arguments, within)
+        outcome = await self._execute(name, arguments, within, at_most)
         took = (anyio.current_time() - started) * 1000
         log.info("tool %s call %s: %s in %.1f ms", shortened(name, 64), call_id, kind_of(outcome), took)
         return outcome
 
-    async def _execute(self, name: str, arguments: object, within: float | None) -> Success | Failure:
+    async def _execute(
+        self, name: str, arguments: object, within: float | None, at_most: int
+    ) -> Success | Failure:
         declared = self._found(name)
         if isinstance(declared, Failure):
             return declared
@@ -149,7 +157,7 @@ class Toolbox:
         if isinstance(ready, Failure):
             return ready
         limit = within if within is not None else declared.tool.timeout_sec or Patience().server_tool
-        return await executed(name, declared.function, ready, within=limit)
+        return await executed(name, declared.function, ready, within=limit, at_most=at_most)
 
     def _found(self, name: str) -> AnyTool | Failure:
         declared = self._tools.get(name)

@@ -214,6 +214,19 @@ async def test_a_server_tool_without_a_limit_of_its_own_gets_the_general_one(sta
     assert "did not finish within 0.05 s" in text_in(await on.told(run))
 
 
+@requirement("tools:output-limit")
+async def test_the_model_is_told_that_an_output_was_larger_than_the_setting_allows(stage: MakeStage) -> None:
+    @tool
+    def shout() -> str:
+        """Shout."""
+        return "x" * 5_000
+
+    small = Settings(limits=Limits(tool_output=2048))
+    on = await stage([Ask("shout"), _tell_failure], shout, settings=small)
+    run = await on.say("go")
+    assert "The output of `shout` is 5,002 bytes; at most 2 KiB is taken." in text_in(await on.told(run))
+
+
 @requirement("runs:max-steps")
 async def test_a_model_that_never_answers_is_asked_so_often_and_no_more(stage: MakeStage) -> None:
     on = await stage(

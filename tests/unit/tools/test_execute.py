@@ -19,15 +19,17 @@ from pydantic import BaseModel, model_serializer
 from farhand.core.outcome import Failure, Success
 from farhand.tools import execute, threads
 from farhand.tools.execute import Raised, ToolFailed, attempt, executed, failure_of
+from farhand.tools.plain import plain
 from tests.requirement import requirement
 
 ENOUGH = 30.0
+MIB = 1024 * 1024
 
 
 async def run(
-    function: Callable[..., object], *, within: float = ENOUGH, **arguments: object
+    function: Callable[..., object], *, within: float = ENOUGH, at_most: int = MIB, **arguments: object
 ) -> Success | Failure:
-    return await executed("t", function, arguments, within=within)
+    return await executed("t", function, arguments, within=within, at_most=at_most)
 
 
 def add(left: int, right: int = 1) -> int:
@@ -302,3 +304,51 @@ def test_an_attempt_is_what_was_returned_or_what_was_raised() -> None:
     raised = attempt(lambda: sys.exit(2))
     assert isinstance(raised, Raised)
     assert isinstance(raised.error, SystemExit)
+
+
+def _later(function: Callable[..., object]) -> Callable[..., object]:
+    async def later() -> object:
+        await anyio.lowlevel.checkpoint()
+        return function()
+
+    return later
+
+
+@requirement("tools:output-limit")
+@pytest.mark.parametrize("later", [False, True])
+async def test_an_output_over_the_limit_is_a_failure_that_names_both_sizes(*, later: bool) -> None:
+    def large() -> list[str]:
+        return ["x" * 1000] * 20_000
+
+    outcome = await run(_later(large) if later else large)
+    assert outcome == Failure(
+        "The output of `t` is 20.1 MB; at most 1 MiB is taken. "
+        "The tool did run: ask it for less, or for a part at a time."
+    )
+
+
+@requirement("tools:output-limit")
+async def test_the_limit_counts_bytes_of_json_and_is_itself_allowed() -> None:
+    assert await run(lambda: "a" * 8, at_most=10) == Success("a" * 8)
+    over = await run(lambda: "é" * 5, at_most=10)
+    assert isinstance(over, Failure)
+    assert "is 12 bytes; at most 10 bytes is taken" in over.error
+
+
+@requirement("tools:output-limit")
+@pytest.mark.parametrize("large", ["x" * 100_000, [0] * 100_000, {str(n): n for n in range(50_000)}])
+async def test_a_large_output_of_an_async_tool_becomes_json_beside_the_loop(
+    large: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def noted(value: object) -> object:
+        seen.append(threading.get_ident())
+        return plain(value)
+
+    monkeypatch.setattr(execute, "plain", noted)
+    assert await run(_later(lambda: large)) == Success(large)
+    assert await run(_later(lambda: "small")) == Success("small")
+    beside, here = seen
+    assert beside != threading.get_ident()
+    assert here == threading.get_ident()

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from farhand.tools.plain import DEEPEST, NotJson, name_of, plain, shortened
+from farhand.tools.plain import DEEPEST, SMALL, NotJson, is_small, name_of, plain, shortened, size_of
 from tests.requirement import requirement
 
 pytestmark = requirement("tools:json-output")
@@ -221,3 +221,47 @@ def test_places_are_short_and_on_one_line() -> None:
 def test_long_text_is_cut_with_a_mark() -> None:
     assert shortened("abc", 3) == "abc"
     assert shortened("abcd", 3) == "ab…"
+
+
+def _cyclic() -> list[object]:
+    around: list[object] = []
+    around.append(around)
+    return around
+
+
+@requirement("tools:output-limit")
+@pytest.mark.parametrize(
+    ("value", "small"),
+    [
+        ("words", True),
+        ({"a": [1, 2.0, None, True, ("x",)], "b": {}}, True),
+        ("a" * SMALL, True),
+        ("a" * (SMALL + 1), False),
+        ([0] * (SMALL + 1), False),
+        ([["a" * 1000] * 10] * 10, False),
+        (_cyclic(), False),
+        (Colour.RED, False),
+        ({"at": date(2026, 1, 1)}, False),
+    ],
+)
+def test_small_values_are_told_from_large_ones_and_from_those_nobody_knows(
+    value: object, *, small: bool
+) -> None:
+    assert is_small(value) is small
+
+
+@requirement("tools:output-limit")
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {},
+        {"é": [1, 2.5, "a\n"]},
+        ["x" * 1000] * 100,
+        {"rows": [{"id": n, "name": "n" * 50} for n in range(1000)], "next": None},
+        {str(n): "y" for n in range(20_000)},
+    ],
+)
+def test_the_size_is_that_of_the_json_whichever_way_it_is_counted(value: object) -> None:
+    assert size_of(value) == len(msgspec.json.encode(value))

@@ -212,7 +212,9 @@ async def test_the_deadline_is_the_callers_else_the_tools_else_two_minutes(
 ) -> None:
     limits: list[float] = []
 
-    async def noted(name: str, function: object, arguments: object, *, within: float) -> Success:
+    async def noted(
+        name: str, function: object, arguments: object, *, within: float, at_most: int
+    ) -> Success:
         limits.append(within)
         return Success()
 
