@@ -101,7 +101,7 @@ class MemoryLogStore:
 
     async def strays(self, *, worker: str, limit: int) -> list[ThreadFound]:
         now = self.now()
-        found = [each for each in self._found() if is_stray(each.row, self._lease(each), now, worker)]
+        found = [each for each in self._found() if can_go_on(each.row) and self._leased(each) <= now]
         return found[:limit]
 
     async def renew(self, worker: str, until: float) -> None:
@@ -178,8 +178,10 @@ class MemoryLogStore:
             if thread.row is not None:
                 yield ThreadFound(owner, thread_id, thread.version, thread.row)
 
-    def _lease(self, found: ThreadFound) -> Lease | None:
-        return self._threads[found.owner, found.thread_id].lease
+    def _leased(self, found: ThreadFound) -> float:
+        """Until when; 0 if nobody holds it."""
+        lease = self._threads[found.owner, found.thread_id].lease
+        return 0.0 if lease is None else lease.until
 
 
 def is_in_time(append: Append, now: float) -> bool:
@@ -188,13 +190,10 @@ def is_in_time(append: Append, now: float) -> bool:
     return not is_late and not is_early
 
 
-def is_stray(row: ThreadRow, lease: Lease | None, now: float, worker: str) -> bool:
-    """Parked with nothing to wait for, or running without a lease that counts."""
-    if row.run_state is None or row.run_state in ENDED:
-        return False
-    if row.is_parked:
-        return not row.is_blocked
-    return lease is None or lease.until <= now
+def can_go_on(row: ThreadRow) -> bool:
+    """Whether the run is somebody's to advance: not ended, and not parked for an answer."""
+    is_active = row.run_state is not None and row.run_state not in ENDED
+    return is_active and not (row.is_parked and row.is_blocked)
 
 
 def key_of(call: Call, kind: CallKey) -> str | None:

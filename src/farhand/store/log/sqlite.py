@@ -33,7 +33,7 @@ from farhand.store.log.base import (
     ThreadFound,
     ThreadRow,
 )
-from farhand.store.log.memory import is_in_time, key_of
+from farhand.store.log.memory import can_go_on, is_in_time, key_of
 
 T = TypeVar("T")
 
@@ -273,11 +273,6 @@ def _put_thread(db: sqlite3.Connection, no: int | None, version: int, append: Ap
     )
     assert inserted.lastrowid is not None, "an insert has a row"
     return inserted.lastrowid
-
-
-def can_go_on(row: ThreadRow) -> bool:
-    """Whether the run is somebody's to advance: not ended, and not parked for an answer."""
-    return row.run_state in ("running", "waiting") and not (row.is_parked and row.is_blocked)
 
 
 def _call_row(no: int, owner: Owner, call: Call) -> tuple[object, ...]:
