@@ -13,8 +13,9 @@ from farhand.agent.direct import Direct, call_directly, call_for_caller, fault_i
 from farhand.agent.endings import DELETED
 from farhand.agent.feed import FeedReader
 from farhand.agent.files import Files
+from farhand.agent.history import unfinished_step
 from farhand.agent.kit import Kit
-from farhand.agent.reader import Reader, knows, step_end, told_until
+from farhand.agent.reader import Reader, entries_of_last_step, knows, step_end, told_until
 from farhand.agent.threads import Place, Started, answer_again, start_run, stop_run
 from farhand.agent.worker import Worker
 from farhand.calls.change import Reply
@@ -29,7 +30,7 @@ from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted, Receipt
 from farhand.core.run import Run
 from farhand.core.settings import Settings, Wait
-from farhand.core.thread import Message, Thread, Used, UserMessage
+from farhand.core.thread import AssistantMessage, Message, Thread, Used, UserMessage
 from farhand.core.tool import Tool
 from farhand.errors import NotFound, ShuttingDown
 from farhand.models.base import Connected, Model
@@ -183,6 +184,15 @@ class Farhand:
     async def journal(self, run: Run) -> list[Entry]:
         """All that is kept of what the run said."""
         return await told_until(self.kit.store, run, Position(run.last_seq, sys.maxsize))
+
+    async def unfinished_step(self, run: Run, messages: Sequence[Message]) -> AssistantMessage | None:
+        """What the model has written of the step under way.
+
+        `messages` were read after `run`: None if they have this step already.
+        """
+        if not run.active or run.waits or _has_step(messages, run.run_id, run.step + 1):
+            return None
+        return unfinished_step(await entries_of_last_step(self.kit.store, run), run)
 
     async def tool_of(self, call: Call) -> Tool | None:
         """The tool as it was when the call was opened."""
@@ -353,6 +363,11 @@ class Farhand:
 
 def _address(item: Brought) -> str:
     return item.approval_id if isinstance(item, Reply) else item.call_id
+
+
+def _has_step(messages: Sequence[Message], run_id: str, step: int) -> bool:
+    steps = [each for each in messages if isinstance(each, AssistantMessage) and each.run_id == run_id]
+    return any(each.step >= step for each in steps)
 
 
 def _ended_unheard(last: Sequence[Entry]) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from farhand.core.call import Call
-from farhand.core.event import Entry, StepDiscarded, StepFinished, StepStarted, TextAdded
+from farhand.core.event import Entry, ReasoningAdded, StepDiscarded, StepFinished, StepStarted, TextAdded
 from farhand.core.outcome import Cancelled, Failure, TimedOut, canonical
 from farhand.core.run import Run
-from farhand.core.thread import Asked, AssistantMessage, Message, Resolved, ResultsMessage, Text
+from farhand.core.thread import Asked, AssistantMessage, Message, Reasoning, Resolved, ResultsMessage, Text
 
 
 def open_step(messages: Sequence[Message], run_id: str) -> AssistantMessage | None:
@@ -31,17 +31,29 @@ def results_of(
 
 def cut_step(entries: Sequence[Entry], run: Run) -> AssistantMessage | None:
     """What the model had said of a step that was stopped in mid-word; its unfinished calls never existed."""
-    texts: dict[int, list[str]] = {}
+    parts = tuple([part for part in _unfinished_parts(entries) if isinstance(part, Text)])
+    return AssistantMessage(run.run_id, run.step + 1, parts) if parts else None
+
+
+def unfinished_step(entries: Sequence[Entry], run: Run) -> AssistantMessage | None:
+    """What the model has written so far of the step that is under way, reasoning included."""
+    parts = tuple(_unfinished_parts(entries))
+    return AssistantMessage(run.run_id, run.step + 1, parts) if parts else None
+
+
+def _unfinished_parts(entries: Sequence[Entry]) -> list[Text | Reasoning]:
+    texts: dict[tuple[type[Text | Reasoning], int], list[str]] = {}
     for entry in entries:
         match entry.event:
             case StepStarted() | StepFinished() | StepDiscarded():
                 texts = {}
             case TextAdded(part=part, text=text):
-                texts.setdefault(part, []).append(text)
+                texts.setdefault((Text, part), []).append(text)
+            case ReasoningAdded(part=part, text=text):
+                texts.setdefault((Reasoning, part), []).append(text)
             case _:
                 pass
-    parts = tuple(Text("".join(pieces)) for pieces in texts.values())
-    return AssistantMessage(run.run_id, run.step + 1, parts) if parts else None
+    return [kind("".join(pieces)) for (kind, _), pieces in texts.items()]
 
 
 def stuck_on(messages: Sequence[Message], run_id: str, times: int) -> str | None:

@@ -240,6 +240,20 @@ async def step_end(store: Store, run: Run, step: int) -> Position:
     return Position(after, 0, takeover)
 
 
+async def entries_of_last_step(store: Store, run: Run) -> list[Entry]:
+    """The journal from its last beginning or end of a step on; read from the end, as a run may have many."""
+    entries: list[Entry] = []
+    before = run.last_seq
+    while before > 0:
+        after = max(0, before - PAGE)
+        page = await store.events(run.owner, run.run_id, after=after, limit=before - after)
+        entries = [*page, *entries]
+        if any(isinstance(entry.event, StepStarted | StepFinished | StepDiscarded) for entry in page):
+            break
+        before = after
+    return entries
+
+
 async def told_until(store: Store, run: Run, position: Position) -> list[Entry]:
     """What a reader at this position has been told."""
     told: list[Entry] = []

@@ -139,6 +139,7 @@ _SECONDS: Schema = {"type": "string"}
 _AFTER = Parameter("after", _POSITION)
 _LAST_EVENT = Parameter("Last-Event-ID", _ANY_POSITION, "header")
 _FORMAT = Parameter("format", {"enum": ["xml", "raw"]})
+_RESUME = Parameter("resume", {"enum": ["true", "false"]})
 _HOLDER = Parameter("holder", {"type": "string"})
 _SESSION_PAGE = (
     Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}),
@@ -239,7 +240,9 @@ TOLD: Mapping[Key, Told] = {
         {200: threads.ThreadPage},
         _THREAD_PAGE,
     ),
-    ("GET", "/api/chat/{thread_id}"): Told("One chat.", "thread", None, {200: threads.ThreadShape}),
+    ("GET", "/api/chat/{thread_id}"): Told(
+        "One chat.", "thread", None, {200: threads.ThreadShape}, (_RESUME,)
+    ),
     ("PATCH", "/api/chat/{thread_id}"): Told("Give it a title.", "rename", threads.Rename, {200: Ok}),
     ("DELETE", "/api/chat/{thread_id}"): Told("Remove it and all it holds.", "delete", None, {200: Ok}),
     ("GET", "/api/inbox"): Told("What waits for you.", "inbox", None, {200: Inbox}),

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from farhand.agent import journal, reader
-from farhand.agent.reader import Reader, knows, step_end, told_until
+from farhand.agent.history import unfinished_step
+from farhand.agent.reader import Reader, entries_of_last_step, knows, step_end, told_until
 from farhand.core.event import (
     START,
     CallTaken,
     Entry,
     Event,
     Position,
+    ReasoningAdded,
     RunFinished,
     RunParked,
     RunResumed,
@@ -30,7 +32,7 @@ from farhand.core.event import (
 )
 from farhand.core.principal import LOCAL
 from farhand.core.run import Run, RunState
-from farhand.core.thread import Thread
+from farhand.core.thread import Text, Thread
 from farhand.errors import ShuttingDown
 from farhand.models.scripted import Ask, Say, Think
 from farhand.store.base import Commit, Committed, InsertRun, InsertThread, Store, Write, WriteRun
@@ -551,3 +553,24 @@ async def _until_none(reading: Reader) -> list[Entry]:
         while (entries := await reading.next(PATIENCE_SEC)) is not None:
             found += entries
     return found
+
+
+@requirement("threads:record-of-what-is-written")
+async def test_a_step_that_is_longer_than_a_page_of_the_journal_is_read_from_its_beginning() -> None:
+    store = MemoryStore(FakeClock())
+    before: list[Event] = [RunStarted("t1"), StepStarted(1), TextAdded(0, "old "), StepFinished(1, "calls")]
+    words = [TextAdded(number % 2, f"{number} ") for number in range(2 * reader.PAGE + 7)]
+    run = await _journal(store, *before, StepStarted(2), *words, state=RunState.RUNNING)
+    step = unfinished_step(await entries_of_last_step(store, run), run)
+    assert step is not None
+    even, odd = ("".join(word.text for word in words[first::2]) for first in (0, 1))
+    assert step.parts == (Text(even), Text(odd))
+
+
+@requirement("threads:record-of-what-is-written")
+async def test_where_no_step_is_under_way_nothing_is_unfinished() -> None:
+    store = MemoryStore(FakeClock())
+    said = (StepStarted(1), ReasoningAdded(0, "Hm."), TextAdded(0, "old "))
+    run = await _journal(store, RunStarted("t1"), *said, StepDiscarded(1), state=RunState.RUNNING)
+    assert unfinished_step(await entries_of_last_step(store, run), run) is None
+    assert await entries_of_last_step(store, replace(run, last_seq=0)) == []

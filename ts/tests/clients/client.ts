@@ -28,6 +28,8 @@ export interface Opening {
   readonly wait?: "turn" | "hold";
   /** What the page knows when it is opened: after a reload, what the server keeps. */
   readonly messages?: readonly Message[];
+  /** Follow the answer that is under way as soon as the page is there: the `resume` of `useChat`. */
+  readonly resume?: boolean;
 }
 
 /** The part of a chat's interface that every supported version has. */

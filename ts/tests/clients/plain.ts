@@ -89,6 +89,9 @@ function openPage(opening: Opening, chatOn: (wire: Wire, callbacks: Callbacks) =
   // the versions' classes are alike, their types are not: the tests see what all of them have
   const chat = chatOn(wire, { id: opening.chatId, onToolCall, messages }) as Chat;
   const page = new Page(opening.chatId, wire, handsOn(chat));
+  if (opening.resume === true) {
+    page.resume();
+  }
   return page;
 }
 

@@ -35,13 +35,14 @@ export const react7: Client = {
     }),
 };
 
-interface Callbacks {
+export interface Callbacks {
   readonly id: string;
   readonly messages: Message[];
+  readonly resume: boolean;
   readonly onToolCall: (options: { toolCall: ToolCall }) => void;
 }
 
-function mount(opening: Opening, hookOn: (wire: Wire, callbacks: Callbacks) => () => Chat): Page {
+export function mount(opening: Opening, hookOn: (wire: Wire, callbacks: Callbacks) => () => Chat): Page {
   const wire = new Wire();
   const place = document.body.appendChild(document.createElement("main"));
   const root = createRoot(place);
@@ -50,7 +51,8 @@ function mount(opening: Opening, hookOn: (wire: Wire, callbacks: Callbacks) => (
     page.toolCalls.push(toolCall);
     opening.onToolCall?.(toolCall, page);
   };
-  const useHook = hookOn(wire, { id: opening.chatId, messages: [...(opening.messages ?? [])], onToolCall });
+  const { chatId: id, messages = [], resume = false } = opening;
+  const useHook = hookOn(wire, { id, messages: [...messages], resume, onToolCall });
   flushSync(() => root.render(<ChatPage useHook={useHook} onRender={(chat) => (current = chat)} />));
   const page = new Page(opening.chatId, wire, {
     chat: () => {

@@ -32,6 +32,14 @@ def decode_page(parameters: Mapping[str, str]) -> Page:
     return Page(int(text), None if after is None else _place(after))
 
 
+def decode_resume(parameters: Mapping[str, str]) -> bool:
+    """Whether the page will resume the stream, which tells the answer under way from its start."""
+    text = parameters.get("resume", "false")
+    if text not in ("true", "false"):
+        raise Malformed("resume must be true or false.")
+    return text == "true"
+
+
 def _place(text: str) -> Used:
     at, _, thread_id = text.partition(":")
     if not _TIME.fullmatch(at) or not is_chosen_id(thread_id):

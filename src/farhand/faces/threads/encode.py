@@ -60,6 +60,8 @@ class Seen(NamedTuple):
     thread: Thread
     run: Run | None
     last: Sequence[Entry] = ()
+    unfinished: AssistantMessage | None = None
+    """What the model has written of the step under way."""
 
 
 Results = Mapping[str, Resolved]
@@ -77,14 +79,24 @@ def encode_page(rows: Sequence[tuple[Thread, Run | None, int]], following: Used 
     )
 
 
-def encode_thread(seen: Seen, messages: Sequence[Message], calls: Sequence[Call], *, root: str = "") -> bytes:
-    """`calls` are those of the last run, and every open one; `root` is the path that a host mounts us at."""
+def encode_thread(
+    seen: Seen, messages: Sequence[Message], calls: Sequence[Call], *, root: str = "", to_resume: bool = False
+) -> bytes:
+    """`calls` are those of the last run, and every open one; `root` is the path that a host mounts us at.
+
+    A page that is `to_resume` the stream gets the messages before the answer that the stream tells: some
+    clients add what they are told to what they have.
+    """
     thread, run = seen.thread, seen.run
     open_calls = [open_call(call, thread.title) for call in calls if call.phase is not Phase.SETTLED]
     shown = ui_messages(messages, {call.call_id: call for call in calls})
+    _add_unfinished(shown, seen.unfinished)
+    active = run if run is not None and run.active else None
+    if active is not None and to_resume:
+        shown = [message for message in shown if message.id != active.run_id]
     for part in (part for message in shown for part in message.parts):
         part.url = part.url if part.url is UNSET else f"{root}{part.url}"
-    shape = ThreadShape(thread.thread_id, thread.title, state_of(run), shown, open_calls)
+    shape = ThreadShape(thread.thread_id, thread.title, state_of(run), shown, open_calls, active is not None)
     shape.run_id = run.run_id if run is not None else UNSET
     shape.failure = failure_of(run, seen.last)
     return encode(shape)
@@ -159,6 +171,15 @@ def _add_step(shown: list[UIMessage], step: AssistantMessage, parts: list[Part])
     if not shown or shown[-1].id != step.run_id:
         shown.append(UIMessage(step.run_id, "assistant", []))
     shown[-1].parts.extend([Part(type="step-start"), *parts])
+
+
+def _add_unfinished(shown: list[UIMessage], step: AssistantMessage | None) -> None:
+    """What the model has written of the step under way, marked as AI SDK marks it."""
+    if step is None:
+        return
+    parts = _parts(step.parts, {}, {})
+    parts[-1].state = "streaming"
+    _add_step(shown, step, parts)
 
 
 def _parts(parts: Iterable[StoredPart], results: Results, calls: Calls) -> list[Part]:

@@ -10,7 +10,7 @@ from farhand.core.run import Run, RunState
 from farhand.core.thread import Thread
 from farhand.errors import NotFound
 from farhand.faces.base import Face, Request, Route
-from farhand.faces.threads.decode import decode_page, decode_title
+from farhand.faces.threads.decode import decode_page, decode_resume, decode_title
 from farhand.faces.threads.encode import (
     Seen,
     encode_about,
@@ -62,7 +62,9 @@ class _Endpoints:
         await request.reply(200, encode_page(rows, shown[-1].used if len(found) > len(shown) else None))
 
     async def thread(self, request: Request) -> None:
+        to_resume = decode_resume(query(request.scope))
         thread = await self._load(request)
+        # the run before the messages: what it had written by then is in one of the two
         run = await self._farhand.find_run(request.owner, thread.thread_id)
         messages = await self._farhand.messages(request.owner, thread.thread_id)
         of_run = await self._farhand.calls(run) if run is not None else []
@@ -72,8 +74,12 @@ class _Endpoints:
             if call.run_id is None
         ]
         root = str(request.scope.get("root_path", ""))
-        seen = Seen(thread, run, await self._end_of(run) if run is not None else ())
-        await request.reply(200, encode_thread(seen, messages, [*of_run, *alone], root=root))
+        seen = Seen(thread, run)
+        if run is not None:
+            unfinished = None if to_resume else await self._farhand.unfinished_step(run, messages)
+            seen = Seen(thread, run, await self._end_of(run), unfinished)
+        calls = [*of_run, *alone]
+        await request.reply(200, encode_thread(seen, messages, calls, root=root, to_resume=to_resume))
 
     async def rename(self, request: Request) -> None:
         title = decode_title(await request.json(), self._farhand.settings.limits)

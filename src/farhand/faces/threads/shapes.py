@@ -91,6 +91,8 @@ class ThreadShape(Struct, rename="camel"):
     state: str
     messages: list[UIMessage]
     open_calls: list[OpenCall]
+    resume: bool = False
+    """An answer is under way: `GET /api/chat/{id}/stream` tells it from its start."""
     run_id: str | UnsetType = UNSET
     """The last run; a run that failed early has no message that would name it."""
     failure: FailureShape | UnsetType = UNSET

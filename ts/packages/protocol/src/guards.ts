@@ -51,7 +51,7 @@ export function isOpenCall(value: unknown): value is OpenCall {
 }
 
 export function isThread(value: unknown): value is Thread {
-  return has(value, { id: "string", title: "string", state: "string", messages: "array", openCalls: "array", runId: "string|undefined", failure: "object|undefined" });
+  return has(value, { id: "string", title: "string", state: "string", messages: "array", openCalls: "array", resume: "boolean|undefined", runId: "string|undefined", failure: "object|undefined" });
 }
 
 export function isThreadPage(value: unknown): value is ThreadPage {

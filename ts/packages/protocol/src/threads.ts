@@ -33,6 +33,7 @@ export type Thread = {
   readonly state: string;
   readonly messages: ReadonlyArray<UIMessage>;
   readonly openCalls: ReadonlyArray<OpenCall>;
+  readonly resume?: boolean;
   readonly runId?: string;
   readonly failure?: FailureShape;
 };
