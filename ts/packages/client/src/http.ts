@@ -1,10 +1,12 @@
 // One JSON request and what came of it. Decides nothing about repeating it.
+import { SILENCE_MS } from "./wait.ts";
 
 export interface Http {
   /** Where the server is; empty for the page's own. */
   readonly url: string;
   readonly fetch: typeof fetch;
   readonly headers: Readonly<Record<string, string>>;
+  readonly silenceMs: number;
 }
 
 export interface HttpOptions {
@@ -12,23 +14,39 @@ export interface HttpOptions {
   /** For pages that sign their requests. */
   readonly fetch?: typeof fetch;
   readonly headers?: Readonly<Record<string, string>>;
+  /** A connection on which nothing came for so long is taken for lost; 35 s, two keep-alives of the server and a little more. */
+  readonly silenceMs?: number;
 }
 
 export type Answer =
   | { readonly kind: "answered"; readonly status: number; readonly body: unknown; readonly retryAfterMs?: number }
   | { readonly kind: "unreachable" };
 
-export function httpOf({ url = "", fetch = globalThis.fetch, headers = {} }: HttpOptions): Http {
+export function httpOf({ url = "", fetch = globalThis.fetch, headers = {}, silenceMs = SILENCE_MS }: HttpOptions): Http {
   // bound: a browser's fetch does not run as the method of another object
-  return { url: url.replace(/\/$/, ""), fetch: (input, init) => fetch(input, init), headers };
+  return { url: url.replace(/\/$/, ""), fetch: (input, init) => fetch(input, init), headers, silenceMs };
+}
+
+export interface Asking {
+  /** Posted as JSON; without it nothing is. */
+  readonly body?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export function request(http: Http, { body, headers }: Asking, signal: AbortSignal): RequestInit {
+  const json = body === undefined ? {} : { "content-type": "application/json" };
+  return { ...(body === undefined ? {} : { method: "POST", body }), headers: { ...http.headers, ...json, ...headers }, signal };
+}
+
+/** How long an answer is waited for: a large request takes its time, on a slow line 16 bytes in a millisecond. */
+export function patienceOf({ silenceMs }: Http, body: string | undefined): number {
+  return Math.ceil(silenceMs + (body?.length ?? 0) / 16);
 }
 
 export async function ask(http: Http, path: string, body?: string): Promise<Answer> {
   try {
-    const response = await http.fetch(http.url + path, {
-      ...(body === undefined ? {} : { method: "POST", body }),
-      headers: { ...http.headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
-    });
+    const signal = AbortSignal.timeout(patienceOf(http, body));
+    const response = await http.fetch(http.url + path, request(http, { body }, signal));
     const text = await response.text();
     const wait = Number(response.headers.get("retry-after") ?? Number.NaN);
     const retry = Number.isFinite(wait) ? { retryAfterMs: wait * 1_000 } : {};
@@ -46,7 +64,7 @@ export function reasonOf(body: unknown): string {
   return told === undefined ? "The server refused it." : (told as string);
 }
 
-function parsed(text: string): unknown {
+export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

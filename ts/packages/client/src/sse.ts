@@ -1,30 +1,30 @@
 // The stream as server-sent events over fetch. Owns the framing; must not know what a chunk does.
 import { createParser } from "eventsource-parser";
-import { type Http, reasonOf } from "./http.ts";
+import { type Asking, type Http, parsed, patienceOf, reasonOf, request } from "./http.ts";
 import { chunkOf, Cut, type Frame, type Frames, Refused, START, type Transport } from "./transport.ts";
+import { within } from "./wait.ts";
 
 const DONE = "[DONE]";
 
 export function sseTransport(http: Http): Transport {
   return {
-    async *send(request, signal) {
-      const body = JSON.stringify({ ...request, wait: "hold" });
-      const headers = { ...http.headers, "content-type": "application/json" };
+    async *send(message, signal) {
+      const body = JSON.stringify({ ...message, wait: "hold" });
       // with positions from the first event on, so that a cut is read on from where it fell
-      const response = await reached(http.fetch(`${http.url}/api/chat?after=${START}`, { method: "POST", headers, body, signal }));
-      yield* read(await accepted(response));
+      const response = await answered(http, `/api/chat?after=${START}`, { body }, signal);
+      yield* read(await accepted(response), http);
     },
     async resume(threadId, after, signal) {
       const path = `/api/chat/${encodeURIComponent(threadId)}/stream?after=${encodeURIComponent(after)}`;
-      const response = await reached(http.fetch(http.url + path, { headers: http.headers, signal }));
-      return response.status === 204 ? undefined : read(await accepted(response));
+      const response = await answered(http, path, {}, signal);
+      return response.status === 204 ? undefined : read(await accepted(response), http);
     },
   };
 }
 
 /** The frames of a body until `[DONE]`; a body that ends without it was cut. */
-export async function* read(body: ReadableStream<Uint8Array>): Frames {
-  for await (const { data, id } of events(body)) {
+async function* read(body: ReadableStream<Uint8Array>, http: Http): Frames {
+  for await (const { data, id } of events(body, http)) {
     if (data === DONE) {
       return;
     }
@@ -39,16 +39,26 @@ export async function* read(body: ReadableStream<Uint8Array>): Frames {
 export interface ServerEvent {
   readonly data: string;
   readonly id: string | undefined;
+  readonly event: string | undefined;
 }
 
-export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent, void> {
+/** The head of a response; a server that does not send one in time was not reached. */
+export function answered(http: Http, path: string, asking: Asking, signal?: AbortSignal): Promise<Response> {
+  const silent = new AbortController();
+  const either = signal === undefined ? silent.signal : AbortSignal.any([signal, silent.signal]);
+  const response = http.fetch(http.url + path, request(http, asking, either));
+  return reached(within(patienceOf(http, asking.body), response, () => silent.abort(new Cut())));
+}
+
+/** The events of a body until it ends; one that is silent for too long has ended, though nobody said so. */
+export async function* events(body: ReadableStream<Uint8Array>, { silenceMs }: Pick<Http, "silenceMs">): AsyncGenerator<ServerEvent, void> {
   const ready: ServerEvent[] = [];
-  const parser = createParser({ onEvent: ({ data, id }) => ready.push({ data, id }) });
+  const parser = createParser({ onEvent: ({ data, id, event }) => ready.push({ data, id, event }) });
   const decoder = new TextDecoder();
   const reader = body.getReader();
   try {
     for (;;) {
-      const { done, value } = await reached(reader.read());
+      const { done, value } = await reached(within(silenceMs, reader.read(), () => void reader.cancel().catch(() => undefined)));
       if (done) {
         return;
       }
@@ -79,12 +89,4 @@ export async function accepted(response: Response): Promise<ReadableStream<Uint8
     throw new Cut((Number(response.headers.get("retry-after")) || 0) * 1_000);
   }
   throw new Refused(response.status, reasonOf(parsed(text)));
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -3,6 +3,15 @@
 const FIRST_MS = 500;
 const LONGEST_MS = 15_000;
 
+/** The server says something every 15 s: one time may be lost or late, two are not. */
+export const SILENCE_MS = 35_000;
+
+/** Gives up what has not come in time. */
+export function within<T>(ms: number, attempt: Promise<T>, giveUp: () => void): Promise<T> {
+  const timer = setTimeout(giveUp, ms);
+  return attempt.finally(() => clearTimeout(timer));
+}
+
 /** Twice as long each time, a little apart from everybody else's. */
 export function backOff(attempt: number): number {
   const whole = Math.min(FIRST_MS * 2 ** attempt, LONGEST_MS);

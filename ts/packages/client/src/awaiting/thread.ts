@@ -2,7 +2,7 @@
 import type { AwaitedTool, ToolResultsRequest } from "@farhand/protocol";
 import type { HandlerMap } from "../executor.ts";
 import { type Http, httpOf, type HttpOptions } from "../http.ts";
-import { accepted, events, reached } from "../sse.ts";
+import { accepted, answered, events } from "../sse.ts";
 import { Cut, Refused } from "../transport.ts";
 import { backOff } from "../wait.ts";
 import { type AwaitingEvent, readTag } from "./tags.ts";
@@ -77,14 +77,13 @@ export class AwaitingThread {
   }
 
   async *#read({ path, body }: Request): AsyncGenerator<AwaitingEvent, void> {
-    const posted = { method: "POST", body, headers: { ...this.#http.headers, "content-type": "application/json" } };
-    const position = this.#position === undefined ? {} : { "last-event-id": this.#position };
-    const init = body === undefined ? { headers: { ...this.#http.headers, ...position } } : { ...posted, body };
-    const response = await reached(this.#http.fetch(this.#http.url + path, init));
+    const isRead = body === undefined && this.#position !== undefined;
+    const position = isRead ? { "last-event-id": this.#position ?? "" } : {};
+    const response = await answered(this.#http, path, { body, headers: position });
     if (response.status === 204) {
       return;
     }
-    for await (const { data, id } of events(await accepted(response))) {
+    for await (const { data, id } of events(await accepted(response), this.#http)) {
       this.#position = id ?? this.#position;
       if (data === "[DONE]") {
         return;
