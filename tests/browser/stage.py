@@ -1,8 +1,9 @@
 """The agent that the page tests talk to: it calls whatever it is told to. Served by `farhand run`.
 
 A message is a list of steps, separated by `---`; each line of a step is a call: the tool's name and its input
-as JSON. A line that begins with `slowly` is written a word at a time. When all steps are played, the model
-says what came back. Tools on the server note what they did in the room that TEST_ROOM names.
+as JSON. A line that begins with `slowly` is written a word at a time. A step `tell NAME` is text that stops
+in the middle, at the gate of that name. When all steps are played, the model says what came back. Tools on
+the server note what they did in the room that TEST_ROOM names.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from farhand import Agent, ScriptedModel, tool
@@ -44,6 +46,18 @@ async def print_report(name: str) -> dict[str, object]:
     return {"printed": name}
 
 
+@tool
+async def bake(name: str) -> dict[str, object]:
+    """Bake something: waits at the gate of its name.
+
+    Args:
+        name: What.
+    """
+    note({"baked": name})
+    await gate(name)
+    return {"baked": name}
+
+
 @tool(executor="frontend", card="select")
 def choose(question: str, options: list[str]) -> str:
     """Let the user choose, within the park.
@@ -58,11 +72,19 @@ def choose(question: str, options: list[str]) -> str:
     raise NotImplementedError
 
 
-def play(moment: Moment) -> Step:
+def play(moment: Moment) -> Step | AsyncGenerator[Step, None]:
     steps = moment.text.split("\n---\n")
+    if moment.steps < len(steps) and steps[moment.steps].startswith("tell "):
+        return tell(steps[moment.steps].removeprefix("tell "))
     if moment.steps < len(steps):
         return [call for line in steps[moment.steps].splitlines() for call in calls(line)]
     return " ".join(map(tale, moment.results))
+
+
+async def tell(name: str) -> AsyncGenerator[Step, None]:
+    yield f"The tale of {name} begins. "
+    await gate(name)
+    yield f"The tale of {name} ends."
 
 
 def calls(line: str) -> list[Ask]:
@@ -91,5 +113,7 @@ async def gate(name: str) -> None:
 
 
 agent = Agent(
-    model=ScriptedModel(play), tools=[send_report, print_report], frontend_tools=[*FRONTEND_TOOLS, choose]
+    model=ScriptedModel(play),
+    tools=[send_report, print_report, bake],
+    frontend_tools=[*FRONTEND_TOOLS, choose],
 )

@@ -12,6 +12,14 @@ export class Replay extends Error {
   override readonly name = "Replay";
 }
 
+/** One answer that is read. `isDelivered`: the server has the message that it answers. */
+interface Stream {
+  readonly gone: AbortController;
+  readonly signal: AbortSignal;
+  isDelivered: boolean;
+  isReleased: boolean;
+}
+
 type Chunks = ReadableStream<UIMessageChunk>;
 type Opening = (signal: AbortSignal) => Promise<Frames | undefined>;
 
@@ -34,6 +42,7 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
   readonly #listeners = new Set<() => void>();
   readonly #timers = new Timers();
   #connection: Connection = { state: "closed" };
+  readonly #streams = new Set<Stream>();
   #wake: (() => void) | undefined;
   #cut: AbortController | undefined;
 
@@ -61,31 +70,63 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
     this.#cut?.abort();
   }
 
+  /** Lets go of what is read, once the server has the message. The run goes on; `reconnectToStream` reads it again. */
+  release(): void {
+    for (const stream of this.#streams) {
+      stream.isReleased = true;
+      leaveIfReleased(stream);
+    }
+  }
+
   sendMessages: ChatTransport<Message>["sendMessages"] = async ({ chatId, messages, trigger, messageId, abortSignal }) => {
     // the server has the history: the last message is all that it needs
     const last = messages.slice(-1) as unknown as Parameters<Transport["send"]>[0]["messages"];
     const request = { id: chatId, messages: last, trigger, ...(messageId === undefined ? {} : { messageId }) };
-    return this.#follow(chatId, async (signal) => this.#transport.send(request, signal), abortSignal);
+    const stream = this.#stream(abortSignal, { isDelivered: false });
+    return this.#follow(chatId, async (signal) => this.#transport.send(request, signal), stream);
   };
 
   reconnectToStream: ChatTransport<Message>["reconnectToStream"] = async ({ chatId, abortSignal }) => {
-    const signal = abortSignal ?? new AbortController().signal;
-    for (let attempt = 0; ; attempt += 1) {
-      try {
-        const frames = await this.#transport.resume(chatId, START, signal);
-        this.#connect({ state: frames === undefined ? "closed" : "open" });
-        return frames === undefined ? null : this.#follow(chatId, async () => frames, abortSignal);
-      } catch (error) {
-        await this.#afterCut(error, attempt, signal);
-      }
+    const stream = this.#stream(abortSignal, { isDelivered: true });
+    const cut = new AbortController();
+    let frames: Frames | undefined;
+    try {
+      frames = await this.#resumed(chatId, stream.signal, cut);
+    } finally {
+      frames ?? this.#streams.delete(stream);
     }
+    // the frames can be read once; a line that breaks before the first of them is asked for all of them again
+    const opening: Opening = async (signal) => {
+      const first = frames;
+      frames = undefined;
+      return first ?? this.#transport.resume(chatId, START, signal);
+    };
+    return frames === undefined ? null : this.#follow(chatId, opening, stream, cut);
   };
 
-  /** One stream of chunks, whatever happens to the line below it. */
-  #follow(chatId: string, first: Opening, given: AbortSignal | undefined): Chunks {
+  async #resumed(chatId: string, given: AbortSignal, cut: AbortController): Promise<Frames | undefined> {
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        const frames = await this.#transport.resume(chatId, START, AbortSignal.any([given, cut.signal]));
+        this.#connect({ state: frames === undefined ? "closed" : "open" });
+        return frames;
+      } catch (error) {
+        await this.#afterCut(error, attempt, given);
+      }
+    }
+  }
+
+  #stream(given: AbortSignal | undefined, { isDelivered }: { isDelivered: boolean }): Stream {
     const gone = new AbortController();
     const signal = given === undefined ? gone.signal : AbortSignal.any([given, gone.signal]);
-    const chunks = this.#chunks(chatId, first, signal);
+    const stream = { gone, signal, isDelivered, isReleased: false };
+    this.#streams.add(stream);
+    return stream;
+  }
+
+  /** One stream of chunks, whatever happens to the line below it. */
+  #follow(chatId: string, first: Opening, stream: Stream, cut?: AbortController): Chunks {
+    const chunks = this.#chunks(chatId, first, stream, cut);
     return new ReadableStream<UIMessageChunk>({
       pull: async (controller) => {
         try {
@@ -95,34 +136,41 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
           controller.error(error);
         }
       },
-      cancel: () => gone.abort(),
+      cancel: () => stream.gone.abort(),
     });
   }
 
-  async *#chunks(chatId: string, first: Opening, signal: AbortSignal): AsyncGenerator<UIMessageChunk, void> {
+  async *#chunks(chatId: string, first: Opening, stream: Stream, cut = new AbortController()): AsyncGenerator<UIMessageChunk, void> {
     let position: string | undefined;
     let unknown: string | undefined;
     let opening = first;
-    for (let attempt = 0; ; ) {
-      try {
-        for await (const frame of this.#read(opening, signal)) {
-          if (frame.chunk.type === "data-gap") {
-            // what was just said may not be in the journal yet: asked a moment later, the place is known
-            const isNew = unknown !== position;
-            unknown = position;
-            throw isNew ? new NotYet(JOURNALLED_MS) : new Replay("The answer has to be read anew.");
+    try {
+      for (let attempt = 0; ; ) {
+        try {
+          for await (const frame of this.#read(opening, stream.signal, cut)) {
+            if (frame.chunk.type === "data-gap") {
+              // what was just said may not be in the journal yet: asked a moment later, the place is known
+              const isNew = unknown !== position;
+              unknown = position;
+              throw isNew ? new NotYet(JOURNALLED_MS) : new Replay("The answer has to be read anew.");
+            }
+            position = frame.position ?? position;
+            attempt = 0;
+            stream.isDelivered = true;
+            leaveIfReleased(stream);
+            yield frame.chunk as UIMessageChunk;
           }
-          position = frame.position ?? position;
-          attempt = 0;
-          yield frame.chunk as UIMessageChunk;
+          this.#connect({ state: "closed" });
+          return;
+        } catch (error) {
+          await this.#afterCut(error, attempt++, stream.signal);
+          // a post that was not answered is posted again; the server knows it by its message's id
+          opening = position === undefined ? first : this.#rest(chatId, position);
+          cut = new AbortController();
         }
-        this.#connect({ state: "closed" });
-        return;
-      } catch (error) {
-        await this.#afterCut(error, attempt++, signal);
-        // a post that was not answered is posted again; the server knows it by its message's id
-        opening = position === undefined ? first : this.#rest(chatId, position);
       }
+    } finally {
+      this.#streams.delete(stream);
     }
   }
 
@@ -130,8 +178,7 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
     return (signal) => this.#transport.resume(chatId, position, signal);
   }
 
-  async *#read(opening: Opening, given: AbortSignal): Frames {
-    const cut = new AbortController();
+  async *#read(opening: Opening, given: AbortSignal, cut: AbortController): Frames {
     this.#cut = cut;
     try {
       const frames = await opening(AbortSignal.any([given, cut.signal]));
@@ -164,5 +211,11 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
   #connect(connection: Connection): void {
     this.#connection = connection;
     this.#listeners.forEach((listener) => listener());
+  }
+}
+
+function leaveIfReleased({ gone, isDelivered, isReleased }: Stream): void {
+  if (isDelivered && isReleased) {
+    gone.abort();
   }
 }

@@ -8,7 +8,7 @@ import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore
 import { BASE } from "../base.ts";
 import { HTTP } from "../server.ts";
 import { callsOf, endsOf, factsOf } from "./calls.ts";
-import { type Chat, posting, type Posts, textOf, useRecord } from "./record.ts";
+import { type Chat, posting, type Posts, textOf, useRecord, withoutRetelling } from "./record.ts";
 import { useHands, useSite } from "./site.ts";
 import { firstDeadline, isParked, type RunState, stateOf } from "./run-state.ts";
 import type { Tools } from "./tools.ts";
@@ -60,14 +60,17 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   }, [site]);
   const chat = useChat({ id, transport: line, onToolCall, onFinish: () => ended(), onError: () => ended(), throttle: 30 });
   const [posts] = useState<Posts>(() => ({ begun: 0, open: 0 }));
-  const { record, isBehind, isLoaded, isUnknown, sync, ended } = useRecord(id, chat, posts, isDraft);
+  const { record, isBehind, isLoaded, isUnknown, resumed, sync, ended } = useRecord(id, chat, posts, isDraft);
+  const messages = useShown(chat, resumed);
+  // the run goes on without this page; the connection is one of the six that a browser has
+  useEffect(() => () => line.release(), [line]);
 
   const isOpen = chat.status === "submitted" || chat.status === "streaming";
   const facts = useMemo(() => factsOf(record), [record]);
   const ends = useMemo(() => endsOf(record), [record]);
-  const calls = useMemo(() => callsOf(chat.messages, facts), [chat.messages, facts]);
-  known.current.shown = useMemo(() => hostsShown(chat.messages), [chat.messages]);
-  useEffect(() => site.hands.watch(chat.messages), [site, chat.messages]);
+  const calls = useMemo(() => callsOf(messages, facts), [messages, facts]);
+  known.current.shown = useMemo(() => hostsShown(messages), [messages]);
+  useEffect(() => site.hands.watch(messages), [site, messages]);
   const memory = useMemory({ calls, facts });
   useNow(isAskedElsewhere(facts));
   // once the stream is over, an older record must not say that it goes on
@@ -99,18 +102,18 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     openPage: site.openPage,
   };
   const hasWaiting = host.cards.some(isWaiting);
-  const signs = { isOpen, isEmpty: chat.messages.length === 0, cards: host.cards, hasError: chat.error !== undefined, wasStopped };
+  const signs = { isOpen, isEmpty: messages.length === 0, cards: host.cards, hasError: chat.error !== undefined, wasStopped };
   const state = isStopping ? "Stopped" : stateOf(current, signs);
   return {
     id,
-    title: record?.title ?? titleOf(chat.messages),
-    messages: chat.messages,
+    title: record?.title ?? titleOf(messages),
+    messages,
     views,
     host,
     isStopping,
     stopIsLate: isLate,
     returned,
-    runId: record?.runId ?? chat.messages.findLast(({ role }) => role === "assistant")?.id,
+    runId: record?.runId ?? messages.findLast(({ role }) => role === "assistant")?.id,
     isUnknown,
     state,
     needsAnswers: hasWaiting || state === "Waiting for you" || state === "Parked",
@@ -125,6 +128,22 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     tryAgain: () => void posting(posts, again(chat)).then(sync),
     pullThePlug: connection.state === "open" ? () => line.pullThePlug() : undefined,
   };
+}
+
+const RETOLD_WITHIN_MS = 2_000;
+
+/** What was on screen before a resume stays there until the stream has told as much again, for a moment at most. */
+function useShown({ messages, status }: Chat, resumed: UIMessage | undefined): readonly UIMessage[] {
+  const [late, setLate] = useState<UIMessage>();
+  useEffect(() => {
+    if (status !== "streaming" || resumed === undefined) {
+      return undefined;
+    }
+    // a step that a crash has cut is told anew, in other words: what was shown of it never comes back
+    const timer = setTimeout(() => setLate(resumed), RETOLD_WITHIN_MS);
+    return () => clearTimeout(timer);
+  }, [status, resumed]);
+  return useMemo(() => withoutRetelling(messages, late === resumed ? undefined : resumed), [messages, resumed, late]);
 }
 
 function errorOf(record: Thread | undefined, error: Error | undefined): Failure | undefined {

@@ -27,6 +27,8 @@ interface Kept {
   readonly isBehind: boolean;
   readonly isLoaded: boolean;
   readonly isUnknown: boolean;
+  /** What the page showed of the answer that it resumes now. */
+  readonly resumed: UIMessage | undefined;
   readonly sync: () => void;
   readonly ended: () => void;
 }
@@ -38,12 +40,13 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
   const [isBehind, setBehind] = useState(false);
   const [isLoaded, setLoaded] = useState(isDraft);
   const [isUnknown, setUnknown] = useState(false);
+  const [resumed, setResumed] = useState<UIMessage>();
   const latest = useRef(chat);
   latest.current = chat;
-  const [asking] = useState(() => ({ isOn: false, again: false, ends: 0 }));
+  const [asking] = useState(() => ({ isOn: false, again: false, ends: 0, isLeft: false }));
   const sync = useCallback(() => {
-    if (site.stops.has(id)) {
-      return; // nothing is read on; the end is looked at once the server has heard the wish
+    if (site.stops.has(id) || asking.isLeft) {
+      return; // nothing is read on; after a stop the end is looked at once the server has heard the wish
     }
     if (asking.isOn) {
       asking.again = true;
@@ -52,7 +55,7 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
     asking.isOn = true;
     const { ends } = asking;
     const learn = (thread: Thread): void => (setRecord(thread), setBehind(asking.ends !== ends));
-    void follow(id, latest, posts, learn).then((found) => {
+    void follow(id, latest, posts, { learn, setResumed, isLeft: () => asking.isLeft }).then((found) => {
       const isStale = found === "stale";
       setUnknown(found === "gone" && latest.current.messages.length === 0);
       setLoaded(true);
@@ -82,22 +85,32 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
     ];
     return () => ends.forEach((end) => end());
   }, [id, sync, site, isDraft, isUnsaid]);
-  return { record, isBehind, isLoaded, isUnknown, sync, ended };
+  useEffect(() => {
+    asking.isLeft = false;
+    return () => void (asking.isLeft = true);
+  }, [asking]);
+  return { record, isBehind, isLoaded, isUnknown, resumed, sync, ended };
 }
 
 const STALE_MS = 400;
 
-/** Brings the chat to where the server is. `stale`: that has to be looked at again soon. */
-async function follow(id: string, latest: { readonly current: Chat }, posts: Posts, onRecord: (record: Thread) => void): Promise<"stale" | "gone" | "away" | "there"> {
+interface Follower {
+  readonly learn: (record: Thread) => void;
+  readonly setResumed: (message: UIMessage | undefined) => void;
+  readonly isLeft: () => boolean;
+}
+
+/** Brings the chat to where the server is: the record first, then the stream. `stale`: look again soon. */
+async function follow(id: string, latest: { readonly current: Chat }, posts: Posts, { learn, setResumed, isLeft }: Follower): Promise<"stale" | "gone" | "away" | "there"> {
   const { begun } = posts;
   const thread = await askThread(id);
   if (typeof thread === "string") {
     return thread;
   }
-  if (posts.begun !== begun) {
+  if (posts.begun !== begun || isLeft()) {
     return "there"; // older than what was said meanwhile; its end is looked at again
   }
-  onRecord(thread);
+  learn(thread);
   const { status, setMessages, resumeStream, clearError } = latest.current;
   if (posts.open > 0 || status === "submitted" || status === "streaming") {
     return "there";
@@ -105,20 +118,39 @@ async function follow(id: string, latest: { readonly current: Chat }, posts: Pos
   if (thread.state === "running" || thread.state === "waiting") {
     clearError();
   }
+  let shown: UIMessage[] = [];
+  setMessages((before) => (shown = recorded(thread, before)));
   if (thread.state !== "running") {
-    setMessages((shown) => recorded(thread, shown));
     return "there";
   }
+  setResumed(shown.find((message) => message.id === thread.runId));
   await resumeStream();
+  setResumed(undefined);
   return latest.current.status === "ready" ? "stale" : "there";
 }
 
-/** What the server keeps, and behind it what was said of an answer that failed or was stopped before it was kept. */
+/** What the server keeps, and behind it what was said of an answer before it was kept: of one that failed, never. */
 export function recorded({ messages, state, runId }: Thread, shown: readonly UIMessage[]): UIMessage[] {
   const kept = messages as unknown as UIMessage[];
   const cut = shown.findLast(({ id, role }) => role === "assistant" && id === runId);
-  const isLost = cut !== undefined && (state === "failed" || state === "stopped") && textOf(cut).length > textOf(kept.find(({ id }) => id === runId)).length;
-  return isLost ? [...kept.filter(({ id }) => id !== runId), cut] : kept;
+  const mayBeAhead = state === "failed" || state === "stopped" || state === "running";
+  const isAhead = cut !== undefined && mayBeAhead && textOf(cut).length > textOf(kept.find(({ id }) => id === runId)).length;
+  return isAhead ? [...kept.filter(({ id }) => id !== runId), cut] : kept;
+}
+
+/** A resumed answer is told from its start: until it has all that was shown of it, that stays. */
+export function withoutRetelling(messages: readonly UIMessage[], before: UIMessage | undefined): readonly UIMessage[] {
+  const at = before === undefined ? -1 : messages.findIndex(({ id }) => id === before.id);
+  const now = messages[at];
+  return before === undefined || now === undefined || hasAllOf(now, before) ? messages : messages.with(at, before);
+}
+
+function hasAllOf(now: UIMessage, before: UIMessage): boolean {
+  return textOf(now).length >= textOf(before).length && now.parts.length >= before.parts.length && settledIn(now) >= settledIn(before);
+}
+
+function settledIn({ parts }: UIMessage): number {
+  return parts.filter((part) => "state" in part && part.state?.startsWith("output-") === true).length;
 }
 
 export function textOf(message: UIMessage | undefined): string {
