@@ -107,6 +107,10 @@ async def script(moment: Moment) -> AsyncGenerator[Step, None]:
         yield "Once upon "
         await gate(subject)
         yield "a time."
+    elif play == "freeze":
+        async with aclosing(frozen(subject)) as steps:
+            async for step in steps:
+                yield step
     elif play == "recite":
         async with aclosing(recital(moment, subject)) as steps:
             async for step in steps:
@@ -119,6 +123,17 @@ async def script(moment: Moment) -> AsyncGenerator[Step, None]:
         named = {"delete": "path", "charge": "account", "look": "name"}
         tools = {"delete": "delete_file", "charge": "charge", "look": "look_up"}
         yield [Ask("weather", {"city": subject}), Ask(tools[play], {named[play]: subject})]
+
+
+async def frozen(subject: str) -> AsyncGenerator[Step, None]:
+    """The first time, its whole process stands still in mid-word, from the gate `told` to `<subject>`."""
+    if not _is_first("frozen"):
+        yield "This is the answer."
+        return
+    yield "This is "
+    await gate("told")
+    stand_still(subject)
+    yield "what nobody may hear."
 
 
 async def recital(moment: Moment, subject: str) -> AsyncGenerator[Step, None]:
@@ -145,6 +160,21 @@ async def gate(name: str) -> None:
     # the test is another process: a file is all that it can set
     while not (_room() / name).exists():  # noqa: ASYNC110
         await asyncio.sleep(0.01)
+
+
+def stand_still(name: str) -> None:
+    """The same for the process as a whole: nothing else happens in it meanwhile."""
+    while not (_room() / name).exists():
+        time.sleep(0.01)
+
+
+def _is_first(name: str) -> bool:
+    """True once, in all processes together."""
+    try:
+        (_room() / name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _room() -> Path:

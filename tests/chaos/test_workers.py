@@ -230,3 +230,21 @@ async def test_a_worker_that_was_stopped_beyond_its_lease_changes_nothing_when_i
         assert after.json() == before.json()
         assert (await one.http.get("/api/chat/chat")).json() == before.json()
         assert len(one.requests) == 2
+
+
+@requirement("workers:stopped")
+async def test_a_worker_that_stood_still_beyond_its_lease_tells_its_reader_no_word_before_it_asks_the_store(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with workers(tmp_path, [cluster.address("frozen")] * 2) as [one, other]:
+        page = Page(one.http, "chat", wait="hold")
+        async with page.saying("freeze end") as live:
+            await live.until("text-delta")
+            one.open_gate("told")
+            assert (await resumed(other)).text == "This is the answer."
+            # the model's next word is there before the worker can hear of anything
+            one.open_gate("end")
+            rest = await live.rest()
+        assert "nobody may hear" not in rest.text
+        assert rest.text.endswith("the answer.") or rest.chunks[-1]["type"] == "error"
+        assert "nobody may hear" not in (await one.http.get("/api/chat/chat")).text

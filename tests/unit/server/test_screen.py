@@ -128,7 +128,8 @@ def test_the_servers_own_pages_and_listed_ones_may_use_it(method: str, local: Sc
 @pytest.mark.parametrize(
     "origin",
     ["https://evil.example", "", "http://127.0.0.1", "http://127.0.0.1:5173", "http://localhost:8787",
-     "http://localhost:5173/", "http://localhost:5173.evil.example", "file://", "ftp://127.0.0.1:8787"],
+     "http://localhost:5173/", "http://localhost:5173.evil.example", "file://", "ftp://127.0.0.1:8787",
+     "http://evil127.0.0.1:8787", "http://evil@127.0.0.1:8787"],
 )  # fmt: skip
 def test_every_other_origin_is_refused_and_told_the_flag(origin: str, local: Screen) -> None:
     assert f"--allow-origin {origin}" in refusal(local, visit({"origin": origin})) + " "
