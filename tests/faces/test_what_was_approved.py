@@ -260,3 +260,21 @@ async def test_an_edit_of_an_input_that_changed_since_the_question_is_what_runs(
     await chat.answer(approval, input={"path": "c.txt"})
     assert await chat.told() == "deleted c.txt"
     assert chat.ran == ["c.txt"]
+
+
+@requirement("calls:what-was-approved")
+@requirement("calls:always-in-thread")
+@pytest.mark.parametrize("changed", [with_another_description, with_another_parameter, with_another_output])
+async def test_a_yes_for_the_thread_is_for_this_version_of_the_tool_alone(
+    changed: Declare, serve: Serve, file_store: str
+) -> None:
+    chat = Chat(serve, file_store, ONE)
+    [approval] = await chat.asked()
+    await chat.answer(approval, scope="thread")
+    assert await chat.told() == "deleted a.txt"
+    same = await chat.start(as_it_was)
+    assert (await Page(same.http, "chat").say("again")).text == "deleted a.txt"
+    other = await chat.start(changed)
+    turn = await Page(other.http, "chat").say("again")
+    assert turn.of("tool-approval-request") != []
+    assert chat.ran == ["a.txt", "a.txt"]

@@ -173,6 +173,16 @@ async def test_a_step_with_an_approved_tool_and_another_far_hand_waits_for_both(
     assert disk.deleted == ["a.txt"]
 
 
+@requirement("calls:always-in-thread")
+async def test_a_yes_for_the_thread_allows_no_other_tool(stage: MakeStage, disk: Disk) -> None:
+    on = await _asked(stage, disk, Ask("take_photo", {"camera": "front"}))
+    run = await on.farhand.last_run(LOCAL, THREAD)
+    at = await on.position(run)
+    await on.decide(await on.open_call(), ALWAYS)
+    await on.told(run, RunParked, after=at)
+    assert (await on.open_call("take_photo")).phase is Phase.ASKING
+
+
 @requirement("calls:what-was-approved")
 async def test_a_tool_that_changed_since_the_yes_is_not_run(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk)

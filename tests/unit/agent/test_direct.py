@@ -101,6 +101,30 @@ async def test_a_yes_for_the_thread_counts_for_calls_without_a_run(stage: MakeSt
     assert await on.farhand.call("delete_file", {"path": "b.txt"}, thread=THREAD) == Success("deleted b.txt")
 
 
+@requirement("calls:always-in-thread")
+async def test_a_yes_for_the_thread_allows_no_other_tool_without_a_run(stage: MakeStage) -> None:
+    on = await _on(stage)
+    always = Answer(approved=True, scope="thread")
+    await _meanwhile(on, "delete_file", {"path": "a.txt"}, lambda call: on.decide(call, always))
+    photo = await _meanwhile(on, "take_photo", {"camera": "front"}, lambda call: on.decide(call, NO))
+    assert photo == Denied("too dear")
+
+
+@requirement("calls:wakes")
+async def test_a_call_without_a_run_looks_at_the_record_if_it_may_have_missed_something(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = await _on(stage)
+    on.store.hub.recheck = 0.05
+
+    async def answer_unheard(call: Call) -> None:
+        with monkeypatch.context() as deaf:
+            deaf.setattr(on.store.hub, "tell", lambda topic, item: None)
+            await on.answer(call, VIEW)
+
+    assert await _meanwhile(on, "open_url", URL, answer_unheard) == VIEW
+
+
 @requirement("api:call")
 async def test_a_far_hand_behind_a_yes_answers_after_it(stage: MakeStage) -> None:
     on = await _on(stage)

@@ -240,6 +240,17 @@ async def test_a_replay_leaves_out_what_was_discarded(machine: Machine) -> None:
 
 
 @requirement("runs:recovery")
+async def test_a_server_is_ready_only_when_what_a_crash_left_is_taken_up(machine: Machine) -> None:
+    before = await machine.boot(asking([Say(["Half an ans"]), Say("wer", delay=60)]))
+    run = await before.say("speak")
+    await _journalled(before, TextAdded)
+    after = await machine.boot(asking("A whole answer."))
+    # the first reader may come at once, and must not be told what was cut
+    assert StepDiscarded(1) in await after.journal(run)
+    await after.told(run, RunFinished)
+
+
+@requirement("runs:recovery")
 async def test_a_crash_in_the_middle_of_a_recovery_is_recovered_from(machine: Machine) -> None:
     before = await machine.boot(asking([Say(["Half an ans"]), Say("wer", delay=60)]))
     run = await before.say("speak")
@@ -379,6 +390,17 @@ async def test_a_run_that_an_answer_came_to_since_it_was_found_is_claimed_as_it_
     claimed = await resume(kit, found, held_here=held_here)
     assert claimed is not None
     assert (claimed.fence, claimed.last_seq) == (found.fence + 1, 2)
+
+
+@requirement("streams:takeover")
+async def test_a_run_whose_worker_has_renewed_its_lease_since_it_was_found_is_left_to_it(
+    store: Store, clock: FakeClock
+) -> None:
+    kit = Stage(store, clock, ["never"]).farhand.kit
+    found = await _stray(store, parked=False)
+    await store.commit(WriteRun(run_id=found.run_id, fence=found.fence, lease_sec=60.0))
+    assert await resume(kit, found) is None
+    assert await resume(kit, found, held_here=True) is not None, "its own claim may be taken anew"
 
 
 async def _stray(store: Store, *, parked: bool) -> Run:
