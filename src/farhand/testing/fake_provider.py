@@ -10,6 +10,8 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from email.parser import BytesParser
+from email.policy import HTTP
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
@@ -184,6 +186,15 @@ class FakeProvider:
         frames = frames_of(begun(first, events), writer, trouble)
         return StreamingResponse(frames, media_type="text/event-stream")
 
+    async def collect(self, prompt: Prompt, writer: Writer) -> None:
+        """The same without a stream: the writer has heard all of it."""
+        try:
+            async for event in self._model.stream(prompt):
+                writer.write(event)
+        except ModelFault as fault:
+            writer.fail(fault)
+            raise Refusal(500, str(fault)) from fault
+
     def _check_plan(self, seen: FakeRequest) -> Reply | None:
         if not self._planned:
             return None
@@ -204,10 +215,27 @@ Answer: TypeAlias = Callable[[FakeRequest, Request], Awaitable[Response]]
 
 async def _body(request: Request) -> Json:
     raw = await request.body()
-    if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+    content_type = request.headers.get("content-type", "")
+    if content_type.startswith("application/x-www-form-urlencoded"):
         return {name: str(value) for name, value in (await request.form()).items()}
+    if content_type.startswith("multipart/form-data"):
+        return _fields_of_form(content_type, raw)
     body = msgspec.json.decode(raw) if raw else {}
     return body if isinstance(body, dict) else {}
+
+
+def _fields_of_form(content_type: str, raw: bytes) -> Json:
+    """Fields by their names; of files, the names alone, as a list."""
+    form = BytesParser(policy=HTTP).parsebytes(f"Content-Type: {content_type}\r\n\r\n".encode() + raw)
+    fields: Json = {}
+    for part in form.iter_parts():
+        name = str(part.get_param("name", header="content-disposition"))
+        if part.get_filename() is not None:
+            fields.setdefault(name, []).append(part.get_filename())
+        else:
+            value = part.get_payload(decode=True)
+            fields[name] = value.decode() if isinstance(value, bytes) else ""
+    return fields
 
 
 def _error(refusal: Refusal, body: Json) -> Response:

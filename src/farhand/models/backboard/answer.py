@@ -59,9 +59,14 @@ class Answer:
                 pass
 
     def _ask(self, event: Event) -> Iterator[ModelEvent]:
+        calls = event.get("tool_calls") or []
+        if not calls:
+            # the run waits for outputs there, and nobody could ever bring one
+            raise ModelFault(
+                "Backboard asked for results of tools, but named no call.", hint="Send the message again."
+            )
         yield from self._rest()
         yield echo_of(self._place, str(event.get("run_id") or ""))
-        calls = event.get("tool_calls") or []
         for index, call in enumerate(calls):
             function = call.get("function") or {}
             written = function.get("arguments")
@@ -69,7 +74,7 @@ class Answer:
             yield CallStart(index, self._names.name(str(function.get("name") or "")), call.get("id") or None)
             yield InputDelta(index, text)
             yield CallDone(index, text)
-        self._reason = "calls" if calls else "end"
+        self._reason = "calls"
 
     def _rest(self) -> Iterator[ModelEvent]:
         yield from _told(ReasoningDelta, self._thought.rest())

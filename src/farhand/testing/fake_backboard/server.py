@@ -49,6 +49,8 @@ class FakeBackboard(FakeProvider):
             self.route("/assistants/{assistant}", self._update_assistant, "PUT"),
             self.route("/assistants/{assistant}/threads", self._create_thread),
             self.route("/threads/messages", self._hear),
+            # as Backboard's library for JavaScript asks
+            self.route("/threads/{thread}/messages", self._hear),
             self.route("/threads/{thread}", self._get_thread, "GET"),
             self.route("/threads/{thread}/runs/{run}/submit-tool-outputs", self._take),
             self.route("/threads/{thread}/runs/{run}/cancel", self._cancel),
@@ -85,25 +87,30 @@ class FakeBackboard(FakeProvider):
         return _json(self._thread(request.path_params["thread"]).shown())
 
     async def _hear(self, seen: FakeRequest, request: Request) -> Response:
-        thread = self._thread(seen.body.get("thread_id"))
+        thread = self._thread(request.path_params.get("thread", seen.body.get("thread_id")))
         run = thread.hear(str(seen.body.get("content") or ""), seen.body.get("metadata"), self._ids)
-        return await self._answer(thread, run)
+        return await self._answer(thread, run, streams=_wants_stream(seen.body.get("stream")))
 
     async def _take(self, seen: FakeRequest, request: Request) -> Response:
         thread = self._thread(request.path_params["thread"])
         outputs = seen.body.get("tool_outputs") or []
-        return await self._answer(thread, thread.take(request.path_params["run"], outputs, self._ids))
+        run = thread.take(request.path_params["run"], outputs, self._ids)
+        return await self._answer(thread, run, streams=_wants_stream(request.query_params.get("stream")))
 
     async def _cancel(self, seen: FakeRequest, request: Request) -> Response:
         thread, run = self._thread(request.path_params["thread"]), request.path_params["run"]
         return _json({"thread_id": thread.id, "run_id": run, "cancelled": thread.cancel(run)})
 
-    async def _answer(self, thread: Thread, run: Run) -> Response:
+    async def _answer(self, thread: Thread, run: Run, *, streams: bool) -> Response:
         assistant = self.assistants[thread.assistant]
         tools = [_tool(tool["function"]) for tool in assistant.get("tools") or []]
         prompt = Prompt(list(thread.messages), tools, assistant.get("system_prompt") or "", thread.id)
         ended = partial(self._ended, thread, run)
-        return await self.stream(prompt, RoundWriter(run, ended, cumulative=self._cumulative))
+        writer = RoundWriter(run, ended, cumulative=self._cumulative)
+        if streams:
+            return await self.stream(prompt, writer)
+        await self.collect(prompt, writer)
+        return _json({**thread.records[-1], "thread_id": thread.id, **writer.answer(), "timestamp": CREATED})
 
     def _ended(self, thread: Thread, run: Run, parts: list[Part]) -> None:
         thread.said(run, parts, self._ids)
@@ -119,6 +126,11 @@ class FakeBackboard(FakeProvider):
         if thread is None:
             raise Refusal(404, "Thread not found")
         return thread
+
+
+def _wants_stream(said: object) -> bool:
+    """Backboard's libraries send a word in a form, a truth value in JSON, or nothing for no."""
+    return said is True or str(said).lower() == "true"
 
 
 def _check_tools(body: Json) -> None:

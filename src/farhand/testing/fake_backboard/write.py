@@ -58,6 +58,13 @@ class RoundWriter:
             case Stop():
                 return self._stop(event)
 
+    def answer(self) -> Json:
+        """The whole round, for a client that does not stream."""
+        calls = list(map(_call, self._calls))
+        said = "Tool calls requested" if calls else "Message added successfully"
+        facts = {"message": said, "run_id": self._run.id, "content": self._text}
+        return {**facts, "status": self._run.status.upper(), "tool_calls": calls or None}
+
     def fail(self, fault: ModelFault) -> bytes:
         self._run.status = "failed"
         return _line("run_failed", run_id=self._run.id, error=fault.message)

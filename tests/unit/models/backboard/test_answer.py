@@ -57,6 +57,15 @@ def test_a_round_that_asks_names_its_run_and_its_calls() -> None:
     assert answer.stop == Stop("calls")
 
 
+@requirement("backboard:no-calls")
+@pytest.mark.parametrize("calls", [{}, {"tool_calls": []}, {"tool_calls": None}])
+def test_a_round_that_asks_for_outputs_of_no_call_is_a_fault_not_an_answer(calls: dict[str, object]) -> None:
+    answer = fresh()
+    with pytest.raises(ModelFault, match="named no call"):
+        heard(answer, {"type": "tool_submit_required", "run_id": "R", **calls})
+    assert answer.stop is None
+
+
 def test_arguments_that_are_an_object_already_are_written_down() -> None:
     call = {"function": {"name": "look", "arguments": {"at": 1}}}
     told = heard(fresh(), {"type": "tool_submit_required", "run_id": "R", "tool_calls": [call]})
