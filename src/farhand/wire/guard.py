@@ -54,6 +54,14 @@ def read_json(body: bytes) -> object:
     return value
 
 
+def json_or_text(text: str) -> object:
+    """The value of a text that is JSON; any other text stays as it is."""
+    try:
+        return read_json(text.encode())
+    except Malformed:
+        return text
+
+
 def read_as(body: bytes, shape: type[T]) -> T:
     """A JSON body as `shape`. Fields that the shape does not name are guarded too, then ignored."""
     # read once: the shape is made of the plain objects

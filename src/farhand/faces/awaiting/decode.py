@@ -33,7 +33,7 @@ from farhand.faces.awaiting.shapes import (
     ToolResultsRequest,
     UserTurn,
 )
-from farhand.wire.guard import read_as, read_json
+from farhand.wire.guard import json_or_text, read_as
 
 
 class Prompt(Struct, frozen=True):
@@ -171,14 +171,7 @@ def _outcome(result: ToolResult, *, as_text: bool) -> Outcome:
         raise Malformed(f"The result for {result.tool_use_id} has no content.", hint="Nothing was applied.")
     if result.is_error:
         return Failure(result.content)
-    return Success(result.content if as_text else _as_json(result.content))
-
-
-def _as_json(content: str) -> object:
-    try:
-        return read_json(content.encode())
-    except Malformed:
-        return content
+    return Success(result.content if as_text else json_or_text(result.content))
 
 
 def _said(prompt: object) -> list[Said]:

@@ -11,13 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
+from msgspec.structs import replace
+
 from farhand.agent.attachments import say
 from farhand.agent.farhand import Farhand
 from farhand.calls.change import Reply
 from farhand.calls.desk import Brought
 from farhand.core.call import Call, Phase
 from farhand.core.event import START, Bookmark, Position
-from farhand.core.outcome import Denied, canonical
+from farhand.core.outcome import Denied, Success, canonical
 from farhand.core.principal import Owner, Principal
 from farhand.core.result import Accepted, Receipt, Result
 from farhand.core.run import Run
@@ -27,6 +29,7 @@ from farhand.errors import NotAllowed, NotFound
 from farhand.faces.base import check_words
 from farhand.faces.ui_stream.decode import Again, Bring, Chat, Say
 from farhand.faces.ui_stream.encode import Chunks, may_run
+from farhand.wire.guard import json_or_text
 
 SPLIT_HOLD_SEC = 0.3
 """How long the first post that brings only a yes is held: an eager client adds its output meanwhile."""
@@ -148,7 +151,9 @@ async def _go_on(
     _check_allowed(principal, bring, await farhand.calls(run), farhand.settings.limits)
     held = _is_held(farhand, chat)
     hold_for = farhand.settings.patience.hold_for if held else 0.0
-    told = await farhand.accept(run, _unaltered(bring, await farhand.calls(run)), hold_for=hold_for)
+    calls = await farhand.calls(run)
+    brought = [await _as_declared(farhand, item, calls) for item in _unaltered(bring, calls)]
+    told = await farhand.accept(run, brought, hold_for=hold_for)
     calls = await farhand.calls(run)
     now = await farhand.now(run)
     if held and not _is_at_rest(now, calls):
@@ -202,6 +207,24 @@ def _unaltered(bring: Bring, calls: Sequence[Call]) -> list[Brought]:
         for item in bring.brought
         if not any(_concerns(item, call) and _is_altered(bring, call) for call in calls)
     ]
+
+
+async def _as_declared(farhand: Farhand, item: Brought, calls: Sequence[Call]) -> Brought:
+    """A string that holds JSON is that JSON unless its tool returns text: some pages send it so."""
+    if not isinstance(item, Result) or not isinstance(item.outcome, Success):
+        return item
+    text = item.outcome.output
+    if not isinstance(text, str):
+        return item
+    call = next((each for each in calls if each.call_id == item.call_id), None)
+    tool = None if call is None else await farhand.tool_of(call)
+    if tool is None or tool.returns_text:
+        return item
+    value = json_or_text(text)
+    if tool.output_schema is None and not isinstance(value, dict | list):
+        # any object or nothing declared: a number or a word may well be meant as text
+        return item
+    return replace(item, outcome=Success(value))
 
 
 def _concerns(item: Brought, call: Call) -> bool:
