@@ -6,14 +6,13 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Literal
 
 import httpx2
 import uvicorn
 
 from farhand.agent.agent import Agent
 from farhand.agent.farhand import Farhand
-from farhand.cli.connection import Connection
+from farhand.cli.protocols import http_protocol, socket_protocol
 from farhand.clients.roster import ClientTools
 from farhand.core.settings import Settings
 from farhand.server.app import App, create_app
@@ -30,7 +29,7 @@ class Options:
     inspector: bool | None = None
     open: bool = False
     mounted: bool = False
-    """Served as by a host's own server: not by that of `farhand run`, which tells who left."""
+    """Served as by a host's own server: without the limits of `farhand run`."""
 
 
 @dataclass
@@ -80,7 +79,7 @@ async def served(agent: Agent, options: Options) -> AsyncIterator[Served]:
     listener = socket.create_server(("127.0.0.1", 0))
     # the loop sets it only on sockets that name their protocol, and without it each answer waits 40 ms
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    server = await _listen(app, listener, "auto" if options.mounted else Connection)
+    server = await _listen(app, listener, is_mounted=options.mounted)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     token = app.door.token or ""
     async with _client(url, token) as http, _client(url, "") as stranger:
@@ -97,7 +96,7 @@ async def listening(app: App) -> AsyncIterator[str]:
     await app.start()
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    server = await _listen(app, listener, Connection)
+    server = await _listen(app, listener, is_mounted=False)
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
@@ -106,11 +105,17 @@ async def listening(app: App) -> AsyncIterator[str]:
         await app.stop()
 
 
-async def _listen(
-    app: App, listener: socket.socket, http: Literal["auto"] | type[Connection]
-) -> uvicorn.Server:
+async def _listen(app: App, listener: socket.socket, *, is_mounted: bool) -> uvicorn.Server:
+    stalled_after = app.settings.limits.stalled_after_sec
     # without its loop of ticks and its signal handlers: those belong to a process of its own
-    config = uvicorn.Config(app, http=http, lifespan="off", log_config=None, timeout_graceful_shutdown=5)
+    config = uvicorn.Config(
+        app,
+        http="auto" if is_mounted else http_protocol(stalled_after),
+        ws="auto" if is_mounted else socket_protocol(stalled_after) or "none",
+        lifespan="off",
+        log_config=None,
+        timeout_graceful_shutdown=5,
+    )
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)

@@ -221,7 +221,7 @@ class RunLog:
         if type(self._spoken[-1]) is _Words:
             self._words_told_at = now
         if told:
-            self._store.hub.say(self.run.run_id, told)
+            self._store.hub.tell(self.run.run_id, told)
 
     def _flush(self) -> None:
         self._flush_at = None

@@ -7,11 +7,9 @@ up the run or another reader.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from functools import partial
 from operator import attrgetter
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -35,9 +33,6 @@ from farhand.store.hub import Watch
 PAGE = 200
 SPOKEN_SOON_SEC = 0.5
 
-Show: TypeAlias = Callable[[list[Entry]], bool]
-"""Takes entries where they are told, outside of the reader's task; False if the task is needed from there."""
-
 
 class Reader:
     """Use it as a context manager; `next()` gives what there is, in order."""
@@ -46,7 +41,6 @@ class Reader:
         "_ahead",
         "_behind",
         "_believes",
-        "_is_needed",
         "_left",
         "_owner",
         "_run_id",
@@ -61,7 +55,6 @@ class Reader:
         self.at = after
         self.cut = False
         self._left = False
-        self._is_needed = False
         self._store = store
         self._owner = owner
         self._run_id = run_id
@@ -91,17 +84,12 @@ class Reader:
             self._behind = False
             self._believes = SPOKEN_SOON_SEC
 
-    async def next(self, seconds: float, show: Show | None = None) -> list[Entry] | None:
+    async def next(self, seconds: float) -> list[Entry] | None:
         """What comes after `at`; an empty list when nothing came in time; None when nothing will come.
 
         That is when the run ended before, or when this process is about to stop (`cut`): then the rest is to
         be had from another reader.
-
-        With `show`, what is heard meanwhile goes there and wakes nobody; an empty list, too, as soon as that
-        says False.
         """
-        # where others may take a run over, words can be lost that were heard, and a reader is up to judge it
-        hear = None if show is None or self._store.is_shared else partial(self._pass_on, show)
         while not self._left:
             if self._behind:
                 stored, is_all = await self._recorded()
@@ -112,11 +100,9 @@ class Reader:
                     self.cut = True
                     break
                 recheck, self._believes = self._believes or self._store.hub.recheck, 0.0
-                is_told = await self._watch.wait(min(seconds, recheck), hear)
-                if self._is_needed or not is_told:
-                    # if nothing was heard, perhaps it was lost, so the record is asked
-                    self._behind = self._behind or not is_told
-                    self._is_needed = False
+                if not await self._watch.wait(min(seconds, recheck)):
+                    # perhaps something was lost on its way here, so the record is asked
+                    self._behind = True
                     return []
             news, self._watch.news = self._watch.news, []
             heard = self._new_in(news)
@@ -124,12 +110,6 @@ class Reader:
             if heard:
                 return heard
         return None
-
-    def _pass_on(self, show: Show, news: list[object]) -> bool:
-        fresh = self._new_in(news)
-        if fresh and not show(fresh):
-            self._is_needed = True
-        return not (self._is_needed or self._behind or self._left)
 
     async def _recorded(self) -> tuple[list[Entry] | None, bool]:
         """What the record has; and whether that is nothing, of a run that may say more."""

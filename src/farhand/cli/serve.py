@@ -10,6 +10,7 @@ import asyncio
 import errno
 import os
 import resource
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -19,8 +20,9 @@ from typing import NoReturn
 
 import uvicorn
 
-from farhand.cli.connection import Connection
+from farhand.cli.connection_limits import HEAD_BYTES
 from farhand.cli.garbage import spare_collections
+from farhand.cli.protocols import http_protocol, socket_protocol
 from farhand.errors import BadSetting
 from farhand.server.app import App
 from farhand.wire.address import is_loopback
@@ -63,51 +65,74 @@ def require_loopback(host: str) -> None:
 def serve(app: App, sockets: list[socket.socket], *, ready: Callable[[], None]) -> None:
     """Runs the app until a signal ends it. `ready` is called once requests are answered."""
     _allow_many_files()
-    server = Server(_config(app), app, ready)
-    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-        runner.run(_serve(app, server, sockets))
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(app, sockets, ready))
 
 
-class Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, app: App, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._app = app
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        spare_collections()
-        self._ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # left to itself the server would wait for streams that end only when the app is told to stop
-        await self._app.drain(DRAIN_SEC)
-        await super().shutdown(sockets)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal asks, the second insists."""
-        if self.should_exit:
-            _leave(128 + sig)
-        self.should_exit = True
-        last = Timer(GONE_AFTER_SEC, _leave, (1,))
-        last.daemon = True
-        last.start()
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The fast loop where it is installed; None for Python's own."""
+    try:
+        import uvloop  # noqa: PLC0415
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
-async def _serve(app: App, server: Server, sockets: list[socket.socket]) -> None:
+async def _serve(app: App, sockets: list[socket.socket], ready: Callable[[], None]) -> None:
     try:
         await app.start()
-        await server.serve(sockets)
+        server = uvicorn.Server(_config(app))
+        async with asyncio.TaskGroup() as group:
+            serving = group.create_task(server.serve(sockets))
+            await _until_started(server, serving)
+            stop = _signalled()
+            spare_collections()
+            ready()
+            await asyncio.wait([serving, stop], return_when=asyncio.FIRST_COMPLETED)
+            # left to itself the server would wait for streams that end only when the app is told to stop
+            await app.drain(DRAIN_SEC)
+            server.should_exit = True
     finally:
         for each in sockets:
             each.close()
         await app.stop()
 
 
+async def _until_started(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
+    # uvicorn has nothing to wait for
+    while not (server.started or serving.done()):  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+
+
+def _signalled() -> asyncio.Future[None]:
+    """Done at the first signal; the second one ends the process at once."""
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[None] = loop.create_future()
+    is_asked = False
+
+    def handle(code: int, frame: FrameType | None) -> None:
+        nonlocal is_asked
+        if is_asked:
+            _leave(128 + code)
+        is_asked = True
+        last = Timer(GONE_AFTER_SEC, _leave, (1,))
+        last.daemon = True
+        last.start()
+        loop.call_soon_threadsafe(stop.set_result, None)
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        # not the loop's own handlers, which a loop that stands still never calls; uvicorn's are replaced
+        signal.signal(each, handle)
+    return stop
+
+
 def _config(app: App) -> uvicorn.Config:
+    stalled_after = app.settings.limits.stalled_after_sec
     return uvicorn.Config(
         app.handle,
-        http=Connection,
+        http=http_protocol(stalled_after),
+        ws=socket_protocol(stalled_after) or "none",
+        h11_max_incomplete_event_size=HEAD_BYTES,
         lifespan="off",
         interface="asgi3",
         log_config=None,

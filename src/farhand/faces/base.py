@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -24,7 +23,7 @@ from farhand.core.settings import Limits, Settings
 from farhand.errors import FarhandError, StoreDown, TooLarge, Unreadable
 from farhand.wire.http import Header, header, read_body, refuse_foreign, require_json, respond_json
 from farhand.wire.line import Line
-from farhand.wire.pull import End, Show, Source, send_frames
+from farhand.wire.pull import End, Source, send_frames
 from farhand.wire.websocket import Socket
 
 
@@ -149,22 +148,18 @@ class _Following(Struct, eq=False):
     _reader: Reader
     _encoder: Encoder
     _until: int | None
-    _last: bytes = b""
-    """What was heard last of all, for `next()` to give."""
 
     @property
     def ended(self) -> bool:
         return self._encoder.ended
 
-    async def next(self, seconds: float, show: Show | None = None) -> bytes | None:
-        # up to a number, what is stored is all there is to show
-        at_once = None if show is None or self._until is not None else partial(self._show, show)
+    async def next(self, seconds: float) -> bytes | None:
         try:
             while self._until is None or self._reader.at.seq < self._until:
-                entries = await self._reader.next(seconds, at_once)
+                entries = await self._reader.next(seconds)
                 if entries is None:
                     break
-                frames = self._last or self._encoder.encode_events(entries)
+                frames = self._encoder.encode_events(entries)
                 # entries that this wire does not show are no reason to wait for more
                 if frames or not entries:
                     return frames
@@ -175,13 +170,6 @@ class _Following(Struct, eq=False):
 
     def leave(self) -> None:
         self._reader.leave()
-
-    def _show(self, show: Show, entries: list[Entry]) -> bool:
-        frames = self._encoder.encode_events(entries)
-        if self._encoder.ended:
-            self._last = frames
-            return False
-        return not frames or show(frames)
 
 
 def follow(

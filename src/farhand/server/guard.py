@@ -39,7 +39,7 @@ class Guarded:
         self.routes[route.method] = route
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        line = Line(scope, receive, send)
+        line = Line(receive, send)
         opened: Open | None = None
         try:
             route = self.routes.get(scope["method"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import Protocol, Self
 
 from farhand.core.principal import Owner
 from farhand.store.alarms import SLOT_SEC, Alarms
@@ -77,20 +77,13 @@ class Listener(Protocol):
         ...
 
 
-Hear: TypeAlias = Callable[[list[object]], bool]
-"""Hears the news in place of whoever sleeps, outside of its task; False if that has to get up."""
-
-
 class Watch:
     """News of some topics, for one watcher. Use it as a context manager."""
 
     __slots__ = (
-        "_hear",
         "_hub",
-        "_is_called",
         "_limit",
         "_loop",
-        "_nap",
         "_sleeper",
         "_slot",
         "_topics",
@@ -107,10 +100,7 @@ class Watch:
         self._limit = limit
         self._loop: asyncio.AbstractEventLoop
         self._sleeper: asyncio.Future[bool] | None = None
-        self._hear: Hear | None = None
-        self._is_called = False
-        """Whether the news are heard in the next turn of the loop."""
-        self._nap = self._until = 0.0
+        self._until = 0.0
         self._slot: int | None = None
         """Where its alarm is set, for this sleep or an earlier one."""
 
@@ -128,8 +118,6 @@ class Watch:
         if self._slot is not None:
             self._hub.alarms.drop(self, self._slot)
             self._slot = None
-        # it mostly leads back here
-        self._hear = None
 
     def tell(self, item: object) -> None:
         news = self.news
@@ -137,40 +125,16 @@ class Watch:
             news.clear()
             self.lost = True
         news.append(item)
-        if self._sleeper is None or self._is_called:
-            return
-        if self._hear is None:
+        if self._sleeper is not None:
             self.wake()
-        else:
-            # in the next turn of the loop, together with what comes of it until then
-            self._is_called = True
-            self._loop.call_soon(self._listen)
-
-    def hear_now(self, news: list[object]) -> bool:
-        """Whether whoever sleeps has heard all before these, and has heard them by now, too."""
-        sleeper, hear = self._sleeper, self._hear
-        if self.news or hear is None or sleeper is None or sleeper.done():
-            return False
-        try:
-            sleeps_on = hear(news)
-        # whoever sleeps is to know, and nobody else: not who tells, and not those who are told next
-        except Exception as fault:  # noqa: BLE001
-            self._sleeper = None
-            sleeper.set_exception(fault)
-            return True
-        if sleeps_on:
-            self._until = self._loop.time() + self._nap
-        else:
-            self._get_up(is_told=True)
-        return True
 
     def wake(self) -> None:
-        self._get_up(is_told=bool(self.news))
+        sleeper, self._sleeper = self._sleeper, None
+        if sleeper is not None and not sleeper.done():
+            sleeper.set_result(bool(self.news))
 
-    def wait(self, seconds: float, hear: Hear | None = None) -> asyncio.Future[bool]:
+    def wait(self, seconds: float) -> asyncio.Future[bool]:
         """True as soon as there is news; False when the time is up, which means: look at the record.
-
-        With `hear`, news end the sleep only if that says so, or fails; otherwise the time begins anew.
 
         To be awaited at once; no coroutine, since a held stream would keep it for as long as it is open.
         """
@@ -178,7 +142,7 @@ class Watch:
         if self.news:
             sleeper.set_result(True)
             return sleeper
-        self._sleeper, self._hear, self._nap = sleeper, hear, seconds
+        self._sleeper = sleeper
         self._until = until = self._loop.time() + seconds
         # one for many sleeps: news mostly come first
         if self._slot is None or self._slot * SLOT_SEC > until + SLOT_SEC:
@@ -195,18 +159,6 @@ class Watch:
             self._set_alarm()
         else:
             self.wake()
-
-    def _listen(self) -> None:
-        self._is_called = False
-        news, self.news = self.news, []
-        if news and not self.hear_now(news):
-            self.news = news
-            self.wake()
-
-    def _get_up(self, *, is_told: bool) -> None:
-        sleeper, self._sleeper = self._sleeper, None
-        if sleeper is not None and not sleeper.done():
-            sleeper.set_result(is_told)
 
     def _set_alarm(self) -> None:
         if self._slot is not None:
@@ -243,13 +195,6 @@ class Hub:
     def tell(self, topic: str, item: object) -> None:
         for watch in self.watches.get(topic, ()):
             watch.tell(item)
-
-    def say(self, topic: str, item: object) -> None:
-        """Tells what ends a moment: nothing comes that would be heard with it, so nobody waits for a turn of
-        the loop who can hear it now."""
-        for watch in self.watches.get(topic, ()):
-            if not (isinstance(watch, Watch) and watch.hear_now([item])):
-                watch.tell(item)
 
     def close(self) -> None:
         """Wakes every watcher, to go: the process is about to stop."""

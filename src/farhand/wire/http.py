@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from starlette.types import Message, Receive, Scope, Send
 
 from farhand.errors import Malformed, TooLarge, TooSlow, WrongType
-from farhand.wire.begun import Begun
 
 Header = tuple[bytes, bytes]
 
@@ -37,13 +36,9 @@ async def read_body(receive: Receive, headers: Iterable[Header], limit: int, wit
     # nineteen digits pass every limit, and a longer number would only cost time
     if length is not None and not (length.isdigit() and int(length[:19]) <= limit):
         raise _too_large(limit) if length.isdigit() else Malformed("Content-Length is not a number.")
-    first = Begun(receive())
-    # most bodies are here together with their head
-    if first.is_done and not first.value.get("more_body", False):
-        return _body_of(first.value, limit)
     try:
         async with asyncio.timeout(within):
-            return await _join(await first, receive, limit)
+            return await _join(receive, limit)
     except TimeoutError:
         raise TooSlow(
             f"The body did not arrive within {within:g} s.", hint="Send it again; nothing was applied."
@@ -118,8 +113,12 @@ def _body_of(message: Message, limit: int) -> bytes:
     return body
 
 
-async def _join(message: Message, receive: Receive, limit: int) -> bytes:
-    body = bytearray(_body_of(message, limit))
+async def _join(receive: Receive, limit: int) -> bytes:
+    message = await receive()
+    first = _body_of(message, limit)
+    if not message.get("more_body", False):
+        return first
+    body = bytearray(first)
     while message.get("more_body", False):
         message = await receive()
         body += _body_of(message, limit)

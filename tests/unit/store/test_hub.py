@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from farhand.store.hub import Hub
-from tests.requirement import requirement
 
 
 async def test_a_watcher_hears_its_topic_and_no_other() -> None:
@@ -70,129 +67,6 @@ async def test_a_cancelled_sleep_leaves_nothing_behind() -> None:
         await asyncio.wait([sleeper])
         hub.tell("a", 1)
         assert await watch.wait(30)
-
-
-class Ears:
-    """Hears in place of whoever sleeps."""
-
-    def __init__(self) -> None:
-        self.heard: list[list[object]] = []
-        self.sleeps_on = True
-        self.fault: Exception | None = None
-
-    def __call__(self, news: list[object]) -> bool:
-        self.heard.append(news)
-        if self.fault is not None:
-            raise self.fault
-        return self.sleeps_on
-
-
-@requirement("stream:shown-at-once")
-async def test_what_is_said_is_heard_at_once_and_what_is_told_with_what_comes_of_it() -> None:
-    hub, ears = Hub(), Ears()
-    with hub.watch("a") as watch:
-        sleep = watch.wait(30, ears)
-        hub.say("a", 1)
-        assert ears.heard == [[1]]
-        hub.tell("a", 2)
-        hub.say("a", 3)
-        hub.tell("a", 4)
-        assert ears.heard == [[1]]
-        await asyncio.sleep(0)
-        assert ears.heard == [[1], [2, 3, 4]]
-        await asyncio.sleep(0)
-        assert not sleep.done()
-
-
-@requirement("stream:shown-at-once")
-async def test_whoever_is_needed_gets_up_and_finds_what_came_since() -> None:
-    hub, ears = Hub(), Ears()
-    ears.sleeps_on = False
-    with hub.watch("a") as watch:
-        sleep = watch.wait(30, ears)
-        hub.say("a", 1)
-        hub.say("a", 2)
-        hub.tell("a", 3)
-        assert await sleep
-        assert (ears.heard, watch.news) == ([[1]], [2, 3])
-
-
-@requirement("stream:shown-at-once")
-async def test_an_error_in_hearing_reaches_whoever_sleeps_and_nobody_else() -> None:
-    hub, deaf, well = Hub(), Ears(), Ears()
-    deaf.fault = ValueError("cannot be shown")
-    with hub.watch("a") as one, hub.watch("a") as other:
-        first, second = one.wait(30, deaf), other.wait(30, well)
-        hub.say("a", 1)
-        with pytest.raises(ValueError, match="cannot be shown"):
-            await first
-        assert well.heard == [[1]]
-        assert not second.done()
-
-
-async def test_nobody_hears_for_a_sleeper_that_is_gone() -> None:
-    hub, ears = Hub(), Ears()
-    with hub.watch("a") as watch:
-        hub.tell("a", 0)
-        assert await watch.wait(30, ears)
-        watch.news.clear()
-        sleep = watch.wait(30, ears)
-        hub.tell("a", 1)
-        sleep.cancel()
-        await asyncio.sleep(0)
-        hub.say("a", 2)
-        assert (ears.heard, watch.news) == ([], [1, 2])
-
-
-async def test_news_that_a_sleeper_without_ears_is_called_for_wake_it() -> None:
-    hub, ears = Hub(), Ears()
-    with hub.watch("a") as watch:
-        first = watch.wait(30, ears)
-        hub.tell("a", 1)
-        watch.wake()
-        assert await first
-        watch.news.clear()
-        sleep = watch.wait(30)
-        hub.tell("a", 2)
-        assert await sleep
-        assert ears.heard == []
-
-
-async def test_silence_is_counted_from_what_was_heard_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub, ears = Hub(), Ears()
-    loop = asyncio.get_running_loop()
-    with hub.watch("a") as watch:
-        sleep = watch.wait(10, ears)
-        now = loop.time()
-        monkeypatch.setattr(loop, "time", lambda: now + 9)
-        hub.say("a", 1)
-        monkeypatch.undo()
-        watch.ring(now + 15)
-        assert not sleep.done()
-        watch.ring(now + 20)
-        assert not await sleep
-
-
-class Bare:
-    """A listener of another kind."""
-
-    lost = False
-
-    def __init__(self) -> None:
-        self.told: list[object] = []
-
-    def tell(self, item: object) -> None:
-        self.told.append(item)
-
-    def wake(self) -> None:
-        raise AssertionError("nobody wakes it")
-
-
-async def test_what_is_said_is_told_to_listeners_of_any_kind() -> None:
-    hub, bare = Hub(), Bare()
-    hub.add("a", bare)
-    hub.say("a", 1)
-    assert bare.told == [1]
 
 
 def test_a_hub_is_used_in_one_loop_after_the_other_also_if_the_first_is_not_closed() -> None:

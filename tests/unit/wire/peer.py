@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from starlette.types import Message
 
-from farhand.wire.pull import Show
-
 
 class Peer:
     """Takes what is sent at once, unless `takes` is cleared."""
@@ -47,10 +45,7 @@ class Peer:
 
 
 class Frames:
-    """A source that a test fills: with bytes, None for the end, or an error to raise.
-
-    What a test `show`s is given to whoever waits without waking it, if it may be.
-    """
+    """A source that a test fills: with bytes, None for the end, or an error to raise."""
 
     def __init__(self, *items: bytes | Exception | None) -> None:
         self.asked: list[float] = []
@@ -58,7 +53,6 @@ class Frames:
         self.last: bytes | None = None
         """After this one the source has ended."""
         self.ended = False
-        self._show: Show | None = None
         self._items: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self.add(items)
 
@@ -66,27 +60,13 @@ class Frames:
         for item in items:
             self._items.put_nowait(item)
 
-    async def next(self, seconds: float, show: Show | None = None) -> bytes | None:
+    async def next(self, seconds: float) -> bytes | None:
         self.asked.append(seconds)
-        self._show = show
         item = await self._items.get()
-        self._show = None
         if isinstance(item, Exception):
             raise item
         self.ended = self.ended or (item is not None and item == self.last)
         return item
-
-    @property
-    def may_show(self) -> bool:
-        return self._show is not None
-
-    def show(self, frames: bytes) -> None:
-        assert self._show is not None, "somebody waits who may be shown something"
-        if frames == self.last:
-            self.add([frames])
-        elif not self._show(frames):
-            self._show = None
-            self.add([b""])
 
     def leave(self) -> None:
         self.was_left = True

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-from starlette.types import Message, Scope
+from starlette.types import Message
 
-from farhand.wire.line import EXTENSION, Left, Line, Write
+from farhand.wire.line import Line
 from tests.requirement import requirement
 from tests.unit.wire.peer import Peer
 
 
-def line(peer: Peer, scope: Scope | None = None) -> Line:
-    return Line(scope or {}, peer.receive, peer.send)
+def line(peer: Peer) -> Line:
+    return Line(peer.receive, peer.send)
 
 
 @requirement("door:asked-again")
@@ -41,34 +40,6 @@ async def test_whoever_listens_hears_that_the_peer_left_and_nothing_before() -> 
         assert not left.is_set()
         peer.leave()
         await left.wait()
-
-
-@requirement("stream:reader-leaves")
-@pytest.mark.parametrize("extensions", [None, {}, {"http.response.debug": {}}])
-async def test_only_a_server_with_the_extension_tells(extensions: dict[str, object] | None) -> None:
-    told: list[Left] = []
-    written: list[bytes] = []
-
-    def write(piece: bytes) -> bool:
-        written.append(piece)
-        return True
-
-    def attend(left: Left) -> Write:
-        told.append(left)
-        return write
-
-    left = asyncio.Event()
-    other = line(Peer(), {"extensions": extensions})
-    other.when_over(left.set)
-    assert not other.is_told
-    assert not other.write(b"a")
-    knowing = line(Peer(), {"extensions": {EXTENSION: attend}})
-    assert knowing.is_told
-    knowing.when_over(left.set)
-    assert knowing.write(b"b")
-    assert written == [b"b"]
-    told[0]()
-    assert left.is_set()
 
 
 async def test_an_answer_has_begun_with_its_first_message() -> None:

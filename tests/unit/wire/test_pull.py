@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from starlette.types import Message, Send
+from starlette.types import Message
 
 from farhand.errors import StoreDown
 from farhand.wire.http import SECURITY
-from farhand.wire.line import EXTENSION, Left, Line, Write
+from farhand.wire.line import Line
 from farhand.wire.pull import PIECE, End, send_frames
 from farhand.wire.sse import KEEP_ALIVE
 from tests.requirement import requirement
@@ -26,16 +26,7 @@ def body(content: bytes, *, more: bool = True) -> Message:
 
 
 def line_to(peer: Peer) -> Line:
-    return Line({}, peer.receive, peer.send)
-
-
-def own_line_to(peer: Peer, send: Send | None = None) -> Line:
-    """As the server of `farhand run` offers it, whose socket takes nothing but messages."""
-    return Line({"extensions": {EXTENSION: lambda left: no_piece}}, peer.receive, send or peer.send)
-
-
-def no_piece(piece: bytes) -> bool:
-    return False
+    return Line(peer.receive, peer.send)
 
 
 @asynccontextmanager
@@ -106,7 +97,7 @@ async def test_a_send_that_fails_because_the_reader_left_is_no_error(failing: in
         if len(peer.sent) >= failing:
             raise OSError("closed")
 
-    assert await send_frames(Line({}, peer.receive, refuse), source, headers=HEADERS) is End.LEFT
+    assert await send_frames(Line(peer.receive, refuse), source, headers=HEADERS) is End.LEFT
     assert len(peer.sent) == failing
 
 
@@ -178,28 +169,6 @@ async def test_what_a_source_says_last_leaves_with_the_end_of_the_body() -> None
     assert peer.sent[2:] == [body(b"a"), body(b"b", more=False)]
 
 
-@requirement("stream:reader-leaves")
-async def test_a_server_that_tells_of_a_reader_that_left_is_not_listened_to() -> None:
-    peer, source, told = Peer(), Frames(), list[Left]()
-    before = len(asyncio.all_tasks())
-
-    def attend(left: Left) -> Write:
-        told.append(left)
-        return no_piece
-
-    line = Line({"extensions": {EXTENSION: attend}}, peer.receive, peer.send)
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-        ended = group.create_task(send_frames(line, source, headers=HEADERS))
-        source.add([b"a"])
-        await peer.has_sent(2)
-        # such a server writes the head by itself
-        assert peer.sent == [START, body(b"a")]
-        assert len(asyncio.all_tasks()) == before + 1
-        told[0]()
-        assert await ended is End.LEFT
-    assert source.was_left
-
-
 async def _asked(source: Frames, times: int) -> None:
     """Until the source was asked so often; bounded by the timeout of the test."""
     # nobody tells
@@ -207,173 +176,39 @@ async def _asked(source: Frames, times: int) -> None:
         await asyncio.sleep(0)
 
 
-@requirement("stream:shown-at-once")
-async def test_what_comes_while_a_stream_waits_is_sent_where_it_comes_and_wakes_nobody() -> None:
-    peer, source = Peer(), Frames()
-    source.last = b"c"
-    async with streaming(own_line_to(peer), source) as ended:
-        await _asked(source, 1)
-        source.show(b"a")
-        source.show(b"b")
-        assert peer.sent == [START, body(b"a"), body(b"b")]
-        for _ in range(3):
-            await asyncio.sleep(0)
-        assert len(source.asked) == 1
-        source.show(b"c")
-        assert await ended is End.FINISHED
-    assert peer.sent[3:] == [body(b"c", more=False)]
-
-
-@requirement("stream:shown-at-once")
-async def test_what_is_shown_is_written_without_a_message_while_the_socket_takes_it() -> None:
-    peer, source, written = Peer(), Frames(), list[bytes]()
-    source.last = b"d"
-
-    def write(piece: bytes) -> bool:
-        if peer.takes.is_set():
-            written.append(piece)
-        return peer.takes.is_set()
-
-    line = Line({"extensions": {EXTENSION: lambda left: write}}, peer.receive, peer.send)
-    async with streaming(line, source) as ended:
-        await _asked(source, 1)
-        source.show(b"a")
-        assert (written, peer.sent) == ([b"a"], [START])
-        peer.takes.clear()
-        source.show(b"b")
-        assert (written, peer.sent) == ([b"a"], [START, body(b"b")])
-        peer.takes.set()
-        await _asked(source, 2)
-        source.show(b"c")
-        source.show(b"d")
-        assert await ended is End.FINISHED
-    assert written == [b"a", b"c"]
-    assert peer.sent[1:] == [body(b"b"), body(b"d", more=False)]
-
-
 @requirement("door:asked-again")
 async def test_nothing_is_written_on_a_line_that_was_cut() -> None:
-    peer, source, written = Peer(), Frames(), list[bytes]()
-
-    def write(piece: bytes) -> bool:
-        written.append(piece)
-        return True
-
-    line = Line({"extensions": {EXTENSION: lambda left: write}}, peer.receive, peer.send)
+    peer, source = Peer(), Frames()
+    line = line_to(peer)
     async with streaming(line, source) as ended:
         await _asked(source, 1)
         await line.cut()
-        source.show(b"a")
+        source.add([b"a"])
         assert await ended is End.LEFT
-    assert (written, peer.sent) == ([], [START])
-
-
-@requirement("stream:shown-at-once")
-async def test_a_body_ends_in_the_task_of_its_own_response() -> None:
-    peer, source, senders = Peer(), Frames(), list[asyncio.Task[object] | None]()
-    source.last = b"b"
-
-    async def send(message: Message) -> None:
-        senders.append(asyncio.current_task())
-        await peer.send(message)
-
-    async with streaming(own_line_to(peer, send), source) as ended:
-        await _asked(source, 1)
-        source.show(b"a")
-        source.show(b"b")
-        assert await ended is End.FINISHED
-    here = asyncio.current_task()
-    assert [each is ended for each in senders] == [True, False, True]
-    assert senders[1] is here
+    assert peer.sent == [START, body(b"")]
 
 
 @requirement("stream:slow-reader")
-async def test_what_a_full_socket_does_not_take_is_waited_for_before_more_is_asked_for() -> None:
-    peer, source = Peer(), Frames()
-    async with streaming(own_line_to(peer), source) as ended:
-        await _asked(source, 1)
-        peer.takes.clear()
-        source.show(b"a")
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert len(source.asked) == 1
-        peer.takes.set()
-        await _asked(source, 2)
-        source.show(b"b")
-        source.add([None])
-        assert await ended is End.FINISHED
-    assert peer.bodies == [b"a", b"b", b""]
-
-
-@requirement("stream:slow-reader")
-async def test_a_socket_that_takes_nothing_of_what_was_shown_is_given_up() -> None:
-    peer, source = Peer(), Frames()
-    async with streaming(own_line_to(peer), source, stall_after=0.05) as ended:
-        await _asked(source, 1)
-        peer.takes.clear()
-        source.show(b"a")
-        assert await ended is End.STALLED
-    assert peer.bodies == [b"a"]
-
-
-@requirement("stream:reader-leaves")
-async def test_a_reader_that_left_when_something_is_shown_is_no_error_of_who_shows_it() -> None:
-    peer, source = Peer(), Frames()
-
-    async def refuse(message: Message) -> None:
-        await peer.send(message)
-        if message["type"] == "http.response.body":
-            raise OSError("closed")
-
-    async with streaming(own_line_to(peer, refuse), source) as ended:
-        await _asked(source, 1)
-        source.show(b"a")
-        assert await ended is End.LEFT
-    assert peer.bodies == [b"a"]
-
-
-@requirement("stream:shown-at-once")
-async def test_a_server_that_does_not_say_so_is_called_from_its_own_task_alone() -> None:
-    peer, source = Peer(), Frames()
-    async with streaming(line_to(peer), source):
-        await _asked(source, 1)
-        with pytest.raises(AssertionError, match="may be shown"):
-            source.show(b"a")
-        source.add([None])
-
-
-@requirement("stream:slow-reader")
-@pytest.mark.parametrize("is_shown", [True, False])
 async def test_a_slow_reader_has_its_time_for_each_piece_of_a_large_frame(
-    is_shown: bool, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     peer, source = Peer(), Frames()
     large = b"a" * (3 * PIECE + 1)
-    times: list[float] = []
+    times: list[float | None] = []
     timeout = asyncio.timeout
 
-    def noted(seconds: float) -> asyncio.Timeout:
+    def noted(seconds: float | None) -> asyncio.Timeout:
         times.append(seconds)
         return timeout(seconds)
 
-    monkeypatch.setattr(asyncio, "timeout", noted)
-
-    async def slowly(message: Message) -> None:
-        await peer.send(message)
-        await asyncio.sleep(0)
-
-    async with streaming(own_line_to(peer, slowly), source, stall_after=30) as ended:
+    async with streaming(line_to(peer), source, stall_after=30) as ended:
         await _asked(source, 1)
-        times.clear()
-        if is_shown:
-            source.show(large)
-        else:
-            source.last = large
-            source.add([large])
-        await peer.has_sent(5)
-        source.add([None])
+        monkeypatch.setattr(asyncio, "timeout", noted)
+        source.last = large
+        source.add([large])
         assert await ended is End.FINISHED
-    assert b"".join(peer.bodies) == large
-    assert [len(each) for each in peer.bodies[:4]] == [PIECE, PIECE, PIECE, 1]
-    assert [message["more_body"] for message in peer.sent[1:]].index(False) == len(peer.sent) - 2
-    assert times[:4] == [30] * 4
+    pieces = peer.sent[2:]
+    assert b"".join(each["body"] for each in pieces) == large
+    assert [len(each["body"]) for each in pieces] == [PIECE, PIECE, PIECE, 1]
+    assert [each["more_body"] for each in pieces] == [True, True, True, False]
+    assert times == [30] * 4

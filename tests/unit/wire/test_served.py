@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from farhand.errors import PeerFault
 from farhand.wire.http import read_body, require_json, respond, respond_json
 from farhand.wire.line import Line
-from farhand.wire.pull import End, Show, Source, send_frames
+from farhand.wire.pull import End, Source, send_frames
 from farhand.wire.sse import DONE, Event, frame, parse
 from tests.requirement import requirement
 from tests.unit.wire.peer import Frames
@@ -26,7 +26,7 @@ class Flood:
 
     ended = False
 
-    async def next(self, seconds: float, show: Show | None = None) -> bytes | None:
+    async def next(self, seconds: float) -> bytes | None:
         return b"x" * 1_000_000
 
     def leave(self) -> None:
@@ -43,7 +43,7 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "GET":
-            end = await send_frames(Line(scope, receive, send), self.source, headers=HEADERS, stall_after=0.1)
+            end = await send_frames(Line(receive, send), self.source, headers=HEADERS, stall_after=0.1)
             self.ended.set_result(end)
             return
         try:

@@ -32,7 +32,6 @@ from farhand.faces.client_tools.encode import (
     encode_unregistered,
 )
 from farhand.wire.address import query
-from farhand.wire.pull import Show
 
 HEADERS = (
     (b"content-type", b"text/event-stream"),
@@ -141,7 +140,7 @@ class _Requests:
         self._now = asyncio.get_running_loop().time
         self._ping_at = self._now() + ping_every
 
-    async def next(self, seconds: float, show: Show | None = None) -> bytes | None:
+    async def next(self, seconds: float) -> bytes | None:
         while True:
             left = self._ping_at - self._now()
             if left <= 0:

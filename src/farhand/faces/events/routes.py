@@ -12,7 +12,6 @@ from farhand.faces.base import Face, Request, Route
 from farhand.faces.events.decode import decode_keep_alive, decode_position, read_position
 from farhand.faces.events.encode import call_in, encode_error, encode_gap, encode_news, encode_start
 from farhand.wire.address import query
-from farhand.wire.pull import Show
 
 HEADERS = (
     (b"content-type", b"text/event-stream"),
@@ -71,7 +70,7 @@ class _News:
         self._skip = skip
         self._first = first
 
-    async def next(self, seconds: float, show: Show | None = None) -> bytes | None:
+    async def next(self, seconds: float) -> bytes | None:
         if self._first:
             first, self._first = self._first, b""
             return first

@@ -1,0 +1,102 @@
+"""Limits of an HTTP connection that uvicorn does not set: the size of a request's head, the time it may take,
+and how many requests may be sent ahead of their turn. Trailers are kept apart from headers.
+
+Only events are overridden: asyncio's, those that httptools calls for each part of a request, and the end of a
+response. Must not know what is asked or answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from farhand.cli.connection_limits import HEAD_BYTES, HEAD_WITHIN_SEC, PIPELINED, StallGuard
+
+_END = b"\r\n\r\n"
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class HttpProtocol(StallGuard, HttpToolsProtocol):
+    """Gives uvicorn one request at a time: what follows waits here, as bytes, until that is answered."""
+
+    # narrowed as uvicorn narrows it: it listens on stream sockets alone
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._is_in_head = True
+        """A head is being read, or the next one is waited for."""
+        self._is_answering = False
+        self._head_size = 0
+        self._head_tail = b""
+        """The last bytes of a head that has not ended: its end may be split."""
+        self._unread = b""
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_head_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unread += data
+        while self._unread and not self._peer.is_closing():
+            if self._is_in_head and self._is_answering:
+                if len(self._unread) > HEAD_BYTES or self._unread.count(_END) > PIPELINED:
+                    self._peer.abort()
+                return
+            piece = self._next_piece()
+            if self._is_in_head and not self._fits(piece):
+                return
+            super().data_received(piece)
+        # until a whole head has come: blank lines, or the rest of an unread body, are no sign of a request
+        if not self._is_answering and self._head_timer is None:
+            self._await_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # httptools reports trailers in the same way
+        if self._is_in_head:
+            super().on_header(name, value.strip(b" \t"))
+
+    def on_headers_complete(self) -> None:
+        self._stop_head_timer()
+        if self._is_answering:
+            self._peer.abort()
+            raise ValueError("a request came in one piece with the body before it, and ahead of its turn")
+        self._is_in_head, self._is_answering, self._head_size, self._head_tail = False, True, 0, b""
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._is_in_head = True
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self._is_answering = False
+        super().on_response_complete()
+        if self._unread:
+            asyncio.get_running_loop().call_soon(self.data_received, b"")
+
+    def _next_piece(self) -> bytes:
+        """A head alone, so that what follows it can wait; or all there is."""
+        end = (self._head_tail + self._unread).find(_END) if self._is_in_head else -1
+        if end < 0:
+            piece, self._unread = self._unread, b""
+        else:
+            end += len(_END) - len(self._head_tail)
+            piece, self._unread = self._unread[:end], self._unread[end:]
+        return piece
+
+    def _fits(self, piece: bytes) -> bool:
+        self._head_size += len(piece)
+        self._head_tail = (self._head_tail + piece)[1 - len(_END) :]
+        if self._head_size > HEAD_BYTES:
+            self._peer.write(_TOO_LARGE)
+            self._peer.close()
+        return self._head_size <= HEAD_BYTES
+
+    def _await_head(self) -> None:
+        self._head_timer = asyncio.get_running_loop().call_later(HEAD_WITHIN_SEC, self._peer.close)
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
