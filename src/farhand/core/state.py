@@ -75,6 +75,8 @@ class RunProgress(Struct, kw_only=True):
     run_id: str
     user_message_id: str | None
     started_at: float
+    since: int = 0
+    """The version of the thread before the run began: its events are in the rows after it."""
     hold_for: float = 0.0
     state: RunState = RunState.RUNNING
     is_parked: bool = False
@@ -253,6 +255,7 @@ def _start_run(thread: ThreadState, event: RunStarted, at: float) -> None:
         run_id=event.run_id,
         user_message_id=event.user_message_id,
         started_at=at,
+        since=thread.version,
         hold_for=event.hold_for,
         seq=1,
     )

@@ -11,7 +11,7 @@ from farhand.core.decide.decision import Decision
 from farhand.core.log import Event
 from farhand.core.principal import Owner
 from farhand.core.state import ThreadState
-from farhand.eventlog.codec import encode_events, encode_snapshot
+from farhand.eventlog.codec import Body, encode_body, encode_snapshot
 from farhand.eventlog.lookups import changed_calls, is_in_feed, thread_row
 from farhand.store.log.base import Append
 
@@ -67,11 +67,14 @@ class ThreadBatch:
         self.commands = commands
         self.now = now
         self.events: tuple[Event, ...] = ()
-        self.body = b""
+        self.encoded = b""
         self.snapshot: bytes | None = None
         self.is_stored = True
         """False once the store, or the fold, says that it is to be decided again."""
         self._version = cached.state.version
+        run = cached.state.run
+        self._before = (None, 0) if run is None else (run.run_id, run.seq)
+        self._outside: list[int] = []
         self._not_after: float | None = None
         self._not_before: float | None = None
 
@@ -95,12 +98,17 @@ class ThreadBatch:
         """Whether the store has to be asked: to write, or whether an answer holds where others write, too."""
         return self.is_stored and (bool(self.events) or (is_shared and bool(self.commands)))
 
+    @property
+    def body(self) -> Body:
+        run_id, seq = self._before
+        return Body(self.events, run_id, seq, tuple(self._outside))
+
     def append(self) -> Append:
         owner, thread_id = self.cached.key
         if not self.events:
             return Append(owner=owner, thread_id=thread_id, version=self._version, at=self.now)
         state = self.cached.state
-        self.body = encode_events(self.events)
+        self.encoded = encode_body(self.body)
         if self.cached.rows >= SNAPSHOT_AFTER:
             self.snapshot = encode_snapshot(state)
         return Append(
@@ -108,7 +116,7 @@ class ThreadBatch:
             thread_id=thread_id,
             version=self._version,
             at=self.now,
-            body=self.body,
+            body=self.encoded,
             thread=thread_row(state),
             calls=changed_calls(state, self.events),
             in_feed=is_in_feed(self.events),
@@ -119,8 +127,10 @@ class ThreadBatch:
 
     def _apply(self, decision: Decision[object]) -> None:
         try:
-            for event in decision.events:
+            for place, event in enumerate(decision.events, len(self.events)):
                 fold.apply(self.cached.state, event, self.now)
+                if not fold.belongs_to_run(self.cached.state, event):
+                    self._outside.append(place)
         except Exception:
             # the state is half changed: what the others decided on it does not count
             self.is_stored = False

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 from msgspec import Struct
 
-from farhand.core.log import Event
 from farhand.core.principal import Owner
+from farhand.eventlog.codec import Body
 
 QUEUE = 256
 
@@ -26,7 +26,7 @@ class Published(Struct, frozen=True, gc=False):
 
     version: int
     at: float
-    events: tuple[Event, ...]
+    body: Body
 
 
 class Subscription:

@@ -22,7 +22,7 @@ from farhand.core.principal import Owner
 from farhand.core.state import ThreadState
 from farhand.errors import ShuttingDown, StoreDown
 from farhand.eventlog.batch import Cached, Command, Key, ThreadBatch, Waiting, fail
-from farhand.eventlog.codec import decode_events, fold_loaded
+from farhand.eventlog.codec import decode_body, fold_loaded
 from farhand.eventlog.pubsub import Broker, Published
 from farhand.store.log.base import Appended, LogStore, OutOfTime
 
@@ -61,6 +61,11 @@ class Threads:
     async def read(self, owner: Owner, thread_id: str, view: Callable[[ThreadState], T]) -> T:
         """What `view` sees in the state, all of which is durable. The state itself must not be kept."""
         return await self.decide(owner, thread_id, lambda thread, now: Decision(view(thread)))
+
+    async def rows(self, owner: Owner, thread_id: str, *, after: int) -> list[Published]:
+        """What was appended after this version, from the store."""
+        loaded = await self._store.load(owner, thread_id, after=after)
+        return [Published(row.version, row.at, decode_body(row)) for row in loaded.rows]
 
     def refresh(self, owner: Owner, thread_id: str) -> None:
         """Another process has appended: the cached state moves on soon, and subscribers here are told."""
@@ -148,10 +153,10 @@ class Threads:
 
     def _publish(self, batch: ThreadBatch) -> None:
         if batch.events:
-            self._size += batch.cached.grow(len(batch.body), is_snapshot=batch.snapshot is not None)
+            self._size += batch.cached.grow(len(batch.encoded), is_snapshot=batch.snapshot is not None)
             owner, thread_id = batch.cached.key
             version = batch.cached.state.version
-            self.broker.publish(owner, thread_id, Published(version, batch.now, batch.events))
+            self.broker.publish(owner, thread_id, Published(version, batch.now, batch.body))
         for each in batch.commands:
             each.conclude()
 
@@ -185,10 +190,10 @@ class Threads:
         owner, thread_id = cached.key
         loaded = await self._store.load(owner, thread_id, after=cached.state.version)
         for row in loaded.rows:
-            events = decode_events(row)
-            fold.append(cached.state, events, row.at)
+            body = decode_body(row)
+            fold.append(cached.state, body.events, row.at)
             self._size += cached.grow(len(row.body))
-            self.broker.publish(owner, thread_id, Published(row.version, row.at, events))
+            self.broker.publish(owner, thread_id, Published(row.version, row.at, body))
 
     def _forget(self, cached: Cached) -> None:
         if self._cache.get(cached.key) is cached:

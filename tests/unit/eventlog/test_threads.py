@@ -163,7 +163,7 @@ async def test_a_rule_that_breaks_is_told_to_the_one_who_asked(store: SharedStor
 
 async def test_an_unreadable_log_fails_its_own_thread_alone(store: SharedStore) -> None:
     async with serving(Threads(store)) as threads:
-        row = Append(owner=ANN, thread_id="bad", version=0, at=0.0, body=b"[{}]", thread=None)
+        row = Append(owner=ANN, thread_id="bad", version=0, at=0.0, body=b"{}", thread=None)
         await store.append([row])
         answers = await asyncio.gather(
             threads.decide(ANN, "bad", _rename("x")),
@@ -190,7 +190,7 @@ async def test_subscribers_are_told_what_is_durable_here_and_elsewhere(store: Sh
         with one.broker.subscribe(ANN, "t1") as here, other.broker.subscribe(ANN, "t1") as there:
             await one.decide(ANN, "t1", _rename("Hello"))
             [published] = here.take()
-            assert (published.version, published.events[-1]) == (1, ThreadRenamed("Hello"))
+            assert (published.version, published.body.events[-1]) == (1, ThreadRenamed("Hello"))
             other.refresh(ANN, "t1")
             assert await there.wait(5)
             assert there.take() == [published]
@@ -259,7 +259,7 @@ async def test_a_snapshot_and_the_rows_after_it_make_the_same_state(
 
 async def test_a_snapshot_that_cannot_be_read_is_said(store: SharedStore) -> None:
     async with serving(Threads(store)) as threads:
-        row = Append(owner=ANN, thread_id="t1", version=0, at=0.0, body=b"[]", snapshot=b'{"x":1}')
+        row = Append(owner=ANN, thread_id="t1", version=0, at=0.0, body=b'{"events":[]}', snapshot=b'{"x":1}')
         await store.append([row])
         with pytest.raises(Unreadable):
             await threads.decide(ANN, "t1", _rename("x"))
