@@ -222,6 +222,8 @@ async def test_results_that_no_call_of_the_thread_waits_for_are_unknown(serve: S
     assert (await other.answer({"tool_use_id": NEVER, "content": "x"})).status == 404
     assert (await other.answer()).status == 404
     assert (await page.answer(result(turn.pause[0], "yes"))).text == "Thanks."
+    # nor is it known there once it is settled
+    assert (await other.answer(result(turn.pause[0], "yes"))).status == 404
 
 
 @requirement("awaiting:unknown")

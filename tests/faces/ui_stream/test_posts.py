@@ -325,6 +325,42 @@ async def test_an_edit_while_parked_cancels_the_open_call(serve: Serve) -> None:
 
 
 @requirement("ui-stream:edit")
+async def test_an_edit_that_is_posted_again_starts_nothing(serve: Serve, store: str) -> None:
+    scene = Scene(["One.", "Other.", "Never."])
+    page = Page((await serve(scene.agent, store=store)).http)
+    await page.say("a")
+    edited = page.messages[0]["id"]
+    page.messages = [user_message("a, but better", edited)]
+    first = await page.send(messageId=edited)
+    page.messages = [user_message("a, but better", edited)]
+    again = await page.send(messageId=edited)
+    assert (again.text, again.message_id) == ("Other.", first.message_id)
+    assert len(scene.model.prompts) == 2
+
+
+@requirement("ui-stream:edit")
+async def test_a_new_message_that_names_an_older_one_cuts_nothing(serve: Serve, store: str) -> None:
+    scene = Scene(["One.", "Two."])
+    page = Page((await serve(scene.agent, store=store)).http)
+    await page.say("a")
+    first = page.messages[0]["id"]
+    page.messages.append(user_message("b"))
+    assert (await page.send(messageId=first)).text == "Two."
+    assert says(scene) == ["a", "b"]
+
+
+@requirement("ui-stream:edit")
+async def test_other_words_under_an_id_that_was_used_are_refused(serve: Serve, store: str) -> None:
+    scene = Scene(["One.", "Two."])
+    page = Page((await serve(scene.agent, store=store)).http)
+    await page.say("a")
+    page.messages = [user_message("b", page.messages[0]["id"])]
+    refused = await page.refused()
+    assert (refused.status, refused.body["error"]["code"]) == (400, "invalid")
+    assert len(scene.model.prompts) == 1
+
+
+@requirement("ui-stream:edit")
 async def test_an_edit_of_an_unknown_message_is_refused(serve: Serve) -> None:
     scene = Scene(["One.", "Two."])
     page = Page((await serve(scene.agent)).http)

@@ -165,6 +165,22 @@ async def test_a_tool_in_flight_is_told_as_unknown_however_long_the_server_was_a
 
 
 @requirement("runs:recovery")
+async def test_a_tool_that_is_run_again_has_its_whole_time_however_long_the_server_was_away(
+    machine: Machine,
+) -> None:
+    work = Work(idempotent=True)
+    before = await machine.boot(asking(Ask("work")), work.tool)
+    run = await before.say("work")
+    await work.in_flight()
+    machine.clock.advance(24 * 3600)
+    after = await machine.boot(asking(Ask("work")), work.tool)
+    await comes_true(work.begun_twice)
+    assert await after.farhand.deadlines.sweep(after.farhand.desk) == 0
+    work.may_end.set()
+    assert text_in(await after.told(run, RunFinished)) == "worked"
+
+
+@requirement("runs:recovery")
 async def test_a_finished_tool_is_never_run_again(machine: Machine) -> None:
     work, quick = Work(), Work("quick")
     quick.may_end.set()
