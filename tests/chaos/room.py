@@ -64,11 +64,13 @@ class Room:
 
 
 @asynccontextmanager
-async def room(folder: Path, *arguments: str) -> AsyncIterator[Room]:
+async def room(
+    folder: Path, *arguments: str, agent: str = "tests.chaos.recorded:agent"
+) -> AsyncIterator[Room]:
     # connections of a killed server are of no use, so none is kept
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
     environment = {"TEST_ROOM": str(folder)}
-    async with farhand_process("tests.chaos.recorded:agent", *arguments, env=environment) as server:
+    async with farhand_process(agent, *arguments, env=environment) as server:
         headers = {"authorization": f"Bearer {server.token}"}
         async with httpx2.AsyncClient(
             base_url=server.url, headers=headers, timeout=60, limits=limits, verify=False, trust_env=False

@@ -21,14 +21,18 @@ SETTINGS = {
 
 @asynccontextmanager
 async def workers(
-    folder: Path, stores: list[str], *arguments: str, settings: dict[str, str] | None = None
+    folder: Path,
+    stores: list[str],
+    *arguments: str,
+    settings: dict[str, str] | None = None,
+    agent: str = AGENT,
 ) -> AsyncIterator[list[Room]]:
     """One worker for each address; the addresses are of one store, by different ways."""
     variables = {**SETTINGS, "TEST_ROOM": str(folder), **(settings or {})}
     async with AsyncExitStack() as stack:
         rooms = []
         for store in stores:
-            serving = farhand_process(AGENT, *arguments, store=store, env=variables)
+            serving = farhand_process(agent, *arguments, store=store, env=variables)
             server = await stack.enter_async_context(serving)
             http = await stack.enter_async_context(_client(server))
             rooms.append(Room(server, http, folder))

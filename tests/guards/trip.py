@@ -20,7 +20,7 @@ from farhand.store.base import Commit, Files, Store, Write
 from farhand.store.memory import MemoryStore
 
 CALL = re.compile(rb'"type":"tool-input-available","toolCallId":"([^"]+)"')
-BY_THE_CLOCK = frozenset({"due", "stray_runs", "purge", "count_old", "check", "close"})
+BY_THE_CLOCK = frozenset({"direct_calls", "due", "stray_runs", "purge", "count_old", "check", "close"})
 """What is asked of a store now and then, whoever makes a trip."""
 INPUT = '{"url":"https://example.org"}'
 

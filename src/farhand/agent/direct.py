@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 
-from farhand.agent.execute import execute
+from farhand.agent.direct_executor import is_unwanted
 from farhand.agent.kit import Kit
+from farhand.agent.worker import Worker
 from farhand.calls.opening import Opening
-from farhand.calls.wait import unblocked
+from farhand.calls.wait import settled
 from farhand.core.call import Call, Phase, Request
-from farhand.core.outcome import canonical
+from farhand.core.outcome import Cancelled, canonical
 from farhand.core.principal import Owner
 from farhand.core.thread import Thread
 from farhand.core.tool import Tool
-from farhand.errors import Broken, Malformed, NameTaken, NotFound, PeerFault
+from farhand.errors import Broken, Malformed, NameTaken, NotFound, PeerFault, ShuttingDown
 from farhand.store.base import Committed, InsertThread, Stale
 from farhand.store.soon import soon
 from farhand.tools.gate import complaint_about
@@ -31,6 +33,7 @@ from farhand.tools.timeouts import chosen_timeout
 log = logging.getLogger("farhand.calls")
 
 CALLER_GONE = "whoever asked for it has gone"
+CALLER_TIMED_OUT = "the caller's time was over"
 CANCEL_WITHIN_SEC = 5.0
 
 
@@ -42,6 +45,11 @@ class Direct(Struct, frozen=True, kw_only=True):
     tool: str
     input: dict[str, object]
     timeout_sec: float | None = None
+    """How long the tool may take."""
+    within: float | None = None
+    """How long the caller waits, whatever the call waits for; then the call is cancelled."""
+    keep: bool = False
+    """The call stays when the caller's time is over."""
     model_call_id: str | None = None
     request: Request | None = None
     title: str = ""
@@ -50,6 +58,12 @@ class Direct(Struct, frozen=True, kw_only=True):
     @property
     def request_id(self) -> str | None:
         return None if self.request is None else self.request.request_id
+
+
+class Overdue(Struct, frozen=True):
+    """The caller's time is over, and the call was cancelled, or it stays as it is."""
+
+    call: Call
 
 
 def fault_in(kit: Kit, wish: Direct) -> PeerFault | None:
@@ -61,26 +75,40 @@ def fault_in(kit: Kit, wish: Direct) -> PeerFault | None:
     return None if wrong is None else Malformed(wrong)
 
 
-async def call_for_caller(kit: Kit, wish: Direct) -> Call:
-    """As `call_directly`, for a caller in this process who alone is told the outcome: if it is cancelled, so
-    is the call, and nobody is asked for what nobody wants any more."""
-    opened: list[Call] = []
-    try:
-        return await call_directly(kit, wish, opened.append)
-    except asyncio.CancelledError:
-        # also where whoever cancels does so again at each await
-        with anyio.move_on_after(CANCEL_WITHIN_SEC, shield=True):
-            for call in opened:
-                await _cancel(kit, call)
-        raise
-
-
-async def call_directly(kit: Kit, wish: Direct, note: Callable[[Call], object] = lambda call: None) -> Call:
+async def call_directly(kit: Kit, worker: Worker, wish: Direct) -> Call | Overdue:
     """The call once it has its outcome, or without one if it was deleted meanwhile. A bad wish is raised.
 
     A request id that was used before opens nothing: its call is answered if it is settled, else `NameTaken`.
-    `note` is told of each call that is about to be opened.
+    A call without a request id is for its caller alone: if that is cancelled, so is the call.
     """
+    opened: list[Call] = []
+    since = asyncio.get_running_loop().time()
+    try:
+        call = await _opened(kit, worker, wish, opened.append)
+        if call.phase is Phase.SETTLED:
+            return _answer(call)
+        async with asyncio.timeout_at(None if wish.within is None else since + wish.within):
+            return await settled(kit.store, call.owner, call.call_id) or call
+    except TimeoutError:
+        return await _overdue(kit, wish, opened[-1])
+    except asyncio.CancelledError:
+        await _leave(kit, wish, opened)
+        raise
+    except ShuttingDown:
+        await _leave(kit, wish, [call for call in opened if is_unwanted(call)])
+        raise
+
+
+async def stop_calls(kit: Kit, owner: Owner, thread_id: str, reason: str) -> bool:
+    """Cancels the open calls of this thread that have no run; False if there was none."""
+    calls = [call for call in await kit.store.open_calls(owner, thread_id) if call.run_id is None]
+    for call in calls:
+        await _cancel(kit, call, reason)
+    return bool(calls)
+
+
+async def _opened(kit: Kit, worker: Worker, wish: Direct, note: Callable[[Call], object]) -> Call:
+    """The call, open or as it was settled before. `note` is told of each one that is about to be opened."""
     while True:
         known = await _known(kit, wish)
         if known is not None:
@@ -88,9 +116,34 @@ async def call_directly(kit: Kit, wish: Direct, note: Callable[[Call], object] =
         fault = fault_in(kit, wish)
         if fault is not None:
             raise fault
-        call = await _open(kit, wish, note)
+        opening = _open(kit, worker, wish, note)
+        # one that can be asked for again is opened also if its caller leaves meanwhile
+        call = await (opening if wish.request_id is None else worker.uninterrupted(opening))
         if call is not None:
-            return await _settled(kit, call)
+            return call
+
+
+async def _overdue(kit: Kit, wish: Direct, call: Call) -> Call | Overdue:
+    """The caller's time is over. What was faster than that is answered all the same."""
+    if not wish.keep:
+        await _cancel(kit, call, CALLER_TIMED_OUT)
+    now = await kit.store.get_call(call.owner, call.call_id) or call
+    return Overdue(now) if now.outcome is None else _answer(now)
+
+
+def _answer(call: Call) -> Call | Overdue:
+    """The same again for whoever asks again for a call that its caller's time has ended."""
+    return Overdue(call) if call.outcome == Cancelled(CALLER_TIMED_OUT) else call
+
+
+async def _leave(kit: Kit, wish: Direct, calls: Sequence[Call]) -> None:
+    """Nobody waits for the calls any more: those that nobody can ask for again are cancelled."""
+    if wish.request_id is not None:
+        return
+    # also where whoever cancels does so again at each await
+    with anyio.move_on_after(CANCEL_WITHIN_SEC, shield=True):
+        for call in calls:
+            await _cancel(kit, call, CALLER_GONE)
 
 
 async def _known(kit: Kit, wish: Direct) -> Call | None:
@@ -106,11 +159,11 @@ async def _known(kit: Kit, wish: Direct) -> Call | None:
     return call
 
 
-async def _open(kit: Kit, wish: Direct, note: Callable[[Call], object]) -> Call | None:
-    """None if the same request came in this very moment."""
+async def _open(kit: Kit, worker: Worker, wish: Direct, note: Callable[[Call], object]) -> Call | None:
+    """None if the same request came in this very moment. A server tool that needs no yes is started."""
     tool = kit.tool(wish.owner, wish.tool)
     assert tool is not None, "it was found a moment ago"
-    call = kit.desk.prepare(await _opening(kit, wish, tool))
+    call = kit.desk.prepare(await _opening(kit, worker.name, wish, tool))
     now = kit.store.now()
     place = Thread(
         owner=wish.owner, thread_id=wish.thread_id, title=wish.title, created_at=now, updated_at=now
@@ -121,10 +174,13 @@ async def _open(kit: Kit, wish: Direct, note: Callable[[Call], object]) -> Call 
         # before it is stored: a caller may be cancelled while the store has it half written
         note(call)
         commit = await soon(kit.store, kit.desk.open([(call, tool)], InsertThread(place)))
-    return None if isinstance(commit, Stale) else call
+    if isinstance(commit, Stale):
+        return None
+    worker.direct.begin(call)
+    return call
 
 
-async def _opening(kit: Kit, wish: Direct, tool: Tool) -> Opening:
+async def _opening(kit: Kit, worker: str, wish: Direct, tool: Tool) -> Opening:
     asks = kit.asks(wish.owner, tool, wish.input)
     known = await kit.store.get_thread(wish.owner, wish.thread_id) if asks else None
     return Opening(
@@ -138,24 +194,21 @@ async def _opening(kit: Kit, wish: Direct, tool: Tool) -> Opening:
         held=True,
         approval_id=kit.clock.fresh("apr") if asks else None,
         allowed_before=known is not None and tool.version in known.allowed,
-        request=wish.request,
+        request=_request(wish, worker),
     )
 
 
-async def _cancel(kit: Kit, call: Call) -> None:
+def _request(wish: Direct, worker: str) -> Request:
+    request = wish.request or Request()
+    return request if request.request_id is not None else replace(request, worker=worker)
+
+
+async def _cancel(kit: Kit, call: Call, reason: str) -> None:
     current: Call | None = call
     try:
         while current is not None and current.phase is not Phase.SETTLED:
-            if isinstance(await kit.desk.cancel([current], CALLER_GONE), Committed):
+            if isinstance(await kit.desk.cancel([current], reason), Committed):
                 return
             current = await kit.store.get_call(call.owner, call.call_id)
     except Broken as error:
         log.warning("call %s is left to its deadline: %s", call.call_id, error)
-
-
-async def _settled(kit: Kit, call: Call) -> Call:
-    """Waits for the call; a server tool is run right here once it may."""
-    moved = await unblocked(kit.store, call.owner, call.call_id)
-    if moved is not None and await execute(kit, [moved], opened_here=True):
-        moved = await kit.store.get_call(call.owner, call.call_id)
-    return call if moved is None else moved

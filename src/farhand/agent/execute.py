@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from farhand.agent.kit import Kit
+from farhand.calls.desk import BACKSTOP_SEC
 from farhand.core.call import Call, Phase
-from farhand.core.outcome import Failure
+from farhand.core.outcome import Failure, Outcome, TimedOut
 from farhand.core.run import Run
 from farhand.core.tool import Executor, digest_of_approval
-from farhand.store.base import When, WriteRun
+from farhand.store.base import When, Write, WriteRun
 
 UNKNOWN = Failure(
     "The server stopped while this tool was running. Whether it took effect is unknown; it was not run again."
@@ -24,9 +25,7 @@ UNKNOWN = Failure(
 CHANGED = Failure("The tool changed since it was approved and was not run; ask again.")
 
 
-async def execute(
-    kit: Kit, calls: Iterable[Call], run: Run | None = None, *, opened_here: bool = False
-) -> bool:
+async def execute(kit: Kit, calls: Iterable[Call], run: Run, *, opened_here: bool = False) -> bool:
     """Runs every call of this side that may run, all at once, to its end; False if there was none.
 
     None is begun once another claim on the run exists. A call that was not opened here, a moment ago, and is
@@ -34,7 +33,7 @@ async def execute(
     """
     own = _own(calls)
     if own and not opened_here:
-        own = [call for call in own if call.phase is Phase.READY or _may_repeat(kit, call)]
+        own = [call for call in own if call.phase is Phase.READY or may_repeat(kit, call)]
     if not own:
         return False
     try:
@@ -55,7 +54,7 @@ async def recover(kit: Kit, run: Run) -> Run:
     run as it is then, with what this added to its journal.
     """
     for call in _own(await kit.store.calls_of(run.owner, run.run_id, run.step)):
-        if call.phase is Phase.TAKEN and not _may_repeat(kit, call):
+        if call.phase is Phase.TAKEN and not may_repeat(kit, call):
             await kit.desk.finish(call, UNKNOWN, when=When.ANY_TIME)
         elif call.phase is Phase.TAKEN:
             # begun afresh, so its time begins afresh
@@ -64,26 +63,38 @@ async def recover(kit: Kit, run: Run) -> Run:
     return replace(run, last_seq=now.last_seq) if now is not None else run
 
 
-def _may_repeat(kit: Kit, call: Call) -> bool:
+def may_repeat(kit: Kit, call: Call) -> bool:
     declared = kit.toolbox.declared(call.tool)
     return declared is not None and declared.tool.idempotent
 
 
-async def _execute(kit: Kit, call: Call, run: Run | None, *, begun: bool) -> None:
+async def _execute(kit: Kit, call: Call, run: Run, *, begun: bool) -> None:
+    held = WriteRun(run_id=run.run_id, fence=run.fence)
+    taken = await begin_call(kit, call, held, is_begun=begun)
+    if taken is not None:
+        await kit.desk.finish(taken, await run_tool(kit, taken))
+
+
+async def begin_call(kit: Kit, call: Call, *beside: Write, is_begun: bool) -> Call | None:
+    """The call as it is taken for this side; None if its tool is not to be run. One that `is_begun` was
+    opened as taken."""
     tool = kit.toolbox.get(call.tool)
     if tool is None or tool.version != call.tool_version or not _is_what_was_approved(call):
         await kit.desk.finish(call, CHANGED)
-        return
-    held = () if run is None else (WriteRun(run_id=run.run_id, fence=run.fence),)
-    taken = call if begun else await kit.desk.start(call, *held)
-    if taken is None:
-        return
+        return None
+    return call if is_begun else await kit.desk.start(call, *beside)
+
+
+async def run_tool(kit: Kit, call: Call) -> Outcome:
     within = call.timeout_sec or kit.settings.patience.server_tool
+    if call.run_id is None and call.deadline is not None:
+        # its time has been running since it was opened or approved, whenever the tool is started
+        left = call.deadline - BACKSTOP_SEC - kit.store.now()
+        if left <= 0:
+            return TimedOut(within)
+        within = min(within, left)
     most = kit.settings.limits.tool_output
-    outcome = await kit.toolbox.execute(
-        call.tool, call.input, within=within, call_id=call.call_id, at_most=most
-    )
-    await kit.desk.finish(taken, outcome)
+    return await kit.toolbox.execute(call.tool, call.input, within=within, call_id=call.call_id, at_most=most)
 
 
 def _is_what_was_approved(call: Call) -> bool:

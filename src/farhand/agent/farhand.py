@@ -9,12 +9,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from farhand.agent.answers import Pause, pause_of
-from farhand.agent.direct import Direct, call_directly, call_for_caller, fault_in
+from farhand.agent.direct import Direct, Overdue, call_directly, fault_in, stop_calls
 from farhand.agent.endings import DELETED
 from farhand.agent.feed import FeedReader
 from farhand.agent.files import Files
 from farhand.agent.history import unfinished_step
 from farhand.agent.kit import Kit
+from farhand.agent.membership import Membership
 from farhand.agent.reader import Reader, entries_of_last_step, knows, step_end, told_until
 from farhand.agent.threads import Place, Started, answer_again, start_run, stop_run
 from farhand.agent.worker import Worker
@@ -76,7 +77,10 @@ class Farhand:
         self.clock = clock or SystemClock()
         self.files = Files(store, self.clock, self.settings.files)
         self.deadlines = Deadlines(store)
-        self.desk = Desk(store, self.settings.patience, expect=self.deadlines.expect)
+        self.membership = Membership(store, lease_sec=self.settings.patience.lease)
+        self.desk = Desk(
+            store, self.settings.patience, expect=self.deadlines.expect, worker=self.membership.name
+        )
         self.kit = Kit(
             store=store,
             desk=self.desk,
@@ -89,7 +93,7 @@ class Farhand:
             instructions=spec.instructions,
             sources=sources,
         )
-        self.worker = Worker(self.kit, self.deadlines)
+        self.worker = Worker(self.kit, self.deadlines, self.membership)
         self._serving: asyncio.Task[None] | None = None
 
     @property
@@ -147,9 +151,15 @@ class Farhand:
         return await soon(self.kit.store, started)
 
     async def stop(self, owner: Owner, thread_id: str, reason: str) -> bool:
-        """True if a run was stopped, False if none was active; an unknown thread is not found."""
-        run = await self.last_run(owner, thread_id)
-        return run.active and await soon(self.kit.store, stop_run(self.kit, self.worker, run, reason))
+        """True if a run or a call without a run was stopped, False if none was active; an unknown thread is
+        not found."""
+        stopped = await soon(self.kit.store, stop_calls(self.kit, owner, thread_id, reason))
+        run = await self.find_run(owner, thread_id)
+        if run is None and not stopped and await self.thread(owner, thread_id) is None:
+            raise NotFound("There is no such thread.")
+        if run is None or not run.active:
+            return stopped
+        return await soon(self.kit.store, stop_run(self.kit, self.worker, run, reason)) or stopped
 
     async def last_run(self, owner: Owner, thread_id: str) -> Run:
         run = await self.kit.store.last_run(owner, thread_id)
@@ -331,11 +341,14 @@ class Farhand:
         fault = fault_in(self.kit, wish)
         if fault is not None:
             return Failure(fault.message)
-        return (await call_for_caller(self.kit, wish)).outcome or Cancelled("the call is gone")
+        called = await call_directly(self.kit, self.worker, wish)
+        assert isinstance(called, Call), "this caller waits for as long as it takes"
+        return called.outcome or Cancelled("the call is gone")
 
-    async def execute(self, wish: Direct) -> Call:
-        """The same for a program elsewhere: the call, once it is settled. A bad wish is raised."""
-        return await call_directly(self.kit, wish)
+    async def execute(self, wish: Direct) -> Call | Overdue:
+        """The same for a program elsewhere: the call, once it is settled, unless the caller's time is over
+        before. A bad wish is raised."""
+        return await call_directly(self.kit, self.worker, wish)
 
     async def feed_span(self, owner: Owner) -> tuple[int, int]:
         """The first and the last number that the owner's feed has."""

@@ -12,12 +12,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
 from farhand.agent import loop
+from farhand.agent.direct_executor import DirectExecutor
 from farhand.agent.endings import break_off, break_off_by_force
 from farhand.agent.execute import recover
 from farhand.agent.handover import ask_holder, hear_others, together
 from farhand.agent.journal import RunLog
 from farhand.agent.kit import Kit
 from farhand.agent.leases import Leases
+from farhand.agent.membership import Membership
 from farhand.agent.park import Hold, Rest, resume
 from farhand.agent.works import Works
 from farhand.calls.deadlines import Deadlines
@@ -42,8 +44,11 @@ AT_ONCE = 16
 
 
 class Worker:
-    def __init__(self, kit: Kit, deadlines: Deadlines) -> None:
+    def __init__(self, kit: Kit, deadlines: Deadlines, membership: Membership) -> None:
+        self.direct = DirectExecutor(kit, membership)
+        """Runs the server tools of calls that have no run."""
         self._kit = kit
+        self._membership = membership
         self._deadlines = deadlines
         self._preferred: dict[str, float] = {}
         self._orphans: dict[str, RunLog] = {}
@@ -66,11 +71,18 @@ class Worker:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 self._works.open(group)
+                self.direct.open(group)
                 await self._serve(group, ready)
         finally:
             self._works.close()
         if self._kit.store.is_shared:
             await self._unless_store_is_down(self._leases.hand_over(self._works.unfinished))
+            await self._unless_store_is_down(self._membership.leave())
+
+    @property
+    def name(self) -> str:
+        """Under which it is known to other workers."""
+        return self._membership.name
 
     def launch(self, run: Run, *, hold_for: float, said: list[Message] | None = None) -> None:
         """Advances a run that is claimed for this process, in a task of its own. `said` is all that there is
@@ -128,7 +140,7 @@ class Worker:
 
     async def drain(self, seconds: float) -> None:
         """Parks what is held and lets what works come to its end, for so long."""
-        await self._works.drain(seconds)
+        await asyncio.gather(self._works.drain(seconds), self.direct.drain(seconds))
 
     def stop(self) -> None:
         self._stopping.set()
@@ -155,17 +167,21 @@ class Worker:
         watches = (
             self._watch_deadlines,
             self._wake_parked,
+            self.direct.start_approved,
             self._pick_up_strays,
             self._keep_leases,
             self._hear_others,
             self._remove_old,
         )
+        # before anything is opened or run under its name
+        await self._unless_store_is_down(self._membership.renew())
         chores = [group.create_task(_again_if_broken(watch)) for watch in watches]
         # what a crash left behind is claimed before anybody reads it: a replay leaves out what it cut
         await self._recovered.wait()
         ready.set()
         await self._stopping.wait()
         self._works.end()
+        self.direct.end()
         for chore in chores:
             chore.cancel()
 
@@ -240,11 +256,15 @@ class Worker:
     async def _pick_up_strays(self) -> None:
         while True:
             # of what others left behind somebody else may be faster: nobody has to wait for all of it
-            is_there = await self._unless_store_is_down(self.sweep())
+            is_there = await self._unless_store_is_down(self._sweep_all())
             self._is_away = not is_there
             if is_there or self._kit.store.is_shared:
                 self._recovered.set()
             await asyncio.sleep(SWEEP_SEC)
+
+    async def _sweep_all(self) -> None:
+        await self.sweep()
+        await self.direct.sweep()
 
     async def _keep_leases(self) -> None:
         """Renews what is held; stops what others have taken."""
@@ -254,6 +274,7 @@ class Worker:
                 await self._unless_store_is_down(self._renew())
 
     async def _renew(self) -> None:
+        await self._membership.renew()
         lost = await self._leases.renew()
         for run_id in lost:
             log.warning("run %s was taken over by another worker", run_id)

@@ -41,7 +41,7 @@ from farhand.store.soon import soon
 from farhand.tools.gate import complaint_about, complaint_about_output
 
 SERVER = "server"
-"""Holder of the calls that this side executes itself."""
+"""Holder of the calls that this side executes itself. Of one without a run, the worker's name follows it."""
 
 BACKSTOP_SEC = 1.0
 """A tool's own limit is kept where it runs; the stored deadline behind it is for one that never returns."""
@@ -52,10 +52,17 @@ Known = dict[str, Call]
 
 class Desk:
     def __init__(
-        self, store: Store, patience: Patience, *, expect: Callable[[Due], None] | None = None
+        self,
+        store: Store,
+        patience: Patience,
+        *,
+        expect: Callable[[Due], None] | None = None,
+        worker: str = "",
     ) -> None:
-        """`expect` hears of every deadline that is set, as a hint for whoever watches them."""
+        """`expect` hears of every deadline that is set, as a hint for whoever watches them. `worker` is the
+        name that calls without a run are executed under."""
         self._store = store
+        self._worker = worker
         self._patience = patience
         self._expect = expect or (lambda due: None)
 
@@ -161,7 +168,9 @@ class Desk:
         if after is None:
             return None
         taken = Change(call, after, (CallTaken(call.call_id, SERVER),))
-        commit = await self._commit([taken], When.ANY_TIME, *beside)
+        # a run that goes on later runs its tools later, too; a call without one has its time from the yes on
+        when = When.ANY_TIME if call.run_id is not None else When.IN_TIME
+        commit = await self._commit([taken], when, *beside)
         return after if isinstance(commit, Committed) else None
 
     async def finish(self, call: Call, outcome: Outcome, *, when: When = When.IN_TIME) -> Receipt:
@@ -244,6 +253,9 @@ class Desk:
         deadline = ready_deadline(
             call.executor, call.timeout_sec, held=held, now=now, patience=self._patience
         )
+        if call.run_id is None and call.executor is Executor.SERVER:
+            # nobody may ever be attached to it: its time counts from the yes
+            deadline = self._tool_deadline(call, now)
         return answered(call, reply.answer, at=now, deadline=deadline) or Refused("not_approved")
 
     async def _check_edit(self, call: Call, answer: Answer) -> None:
@@ -266,8 +278,15 @@ class Desk:
         return None if call is None or call.executor is Executor.SERVER else call
 
     def _taken_here(self, call: Call, now: float) -> Call | None:
-        deadline = now + (call.timeout_sec or self._patience.server_tool) + BACKSTOP_SEC
-        return table.take(call, SERVER, at=now, deadline=deadline)
+        if call.run_id is not None:
+            return table.take(call, SERVER, at=now, deadline=self._tool_deadline(call, now))
+        # whoever starts a call without a run knows that a worker that had it is gone, and its time stays
+        deadline = call.deadline or self._tool_deadline(call, now)
+        free = replace(call, take=None)
+        return table.take(free, f"{SERVER}.{self._worker}", at=now, deadline=deadline)
+
+    def _tool_deadline(self, call: Call, now: float) -> float:
+        return now + (call.timeout_sec or self._patience.server_tool) + BACKSTOP_SEC
 
     async def _make_way(self, stale: Stale) -> None:
         """Before another look: an overdue call is settled as such first, so that the look tells so."""
@@ -291,3 +310,11 @@ class Desk:
                 if after.deadline is not None:
                     self._expect(Due(after.deadline, after.owner, after.call_id))
         return commit
+
+
+def executing_worker(call: Call) -> str | None:
+    """The worker that runs the tool of this call without a run; None if nobody does, or one that has no name
+    there."""
+    if call.executor is not Executor.SERVER or call.take is None:
+        return None
+    return call.take.holder.partition(".")[2] or None

@@ -169,17 +169,17 @@ async def answered(store: Store, run: Run, calls: Sequence[Call], *, patient: Ca
             watch.news.clear()
 
 
-async def unblocked(store: Store, owner: Owner, call_id: str) -> Call | None:
-    """One call that has no run, once no person and no far hand is waited for; None if it is gone.
+async def settled(store: Store, owner: Owner, call_id: str) -> Call | None:
+    """One call that has no run, once it has its outcome; None if it is gone.
 
     When the process is about to stop, the waiting ends and the call does not.
     """
     with store.hub.watch(call_id) as watch:
         while True:
             call = await store.get_call(owner, call_id)
-            if call is None or not call.blocks:
+            if call is None or call.phase is Phase.SETTLED:
                 return call
             if store.hub.closed:
-                raise ShuttingDown("The server is about to stop.", hint="The call goes on; ask again for it.")
+                raise ShuttingDown("The server is about to stop.", hint="Ask again for the call.")
             await watch.wait(store.hub.recheck)
             watch.news.clear()

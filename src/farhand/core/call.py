@@ -77,6 +77,8 @@ class Request(Struct, frozen=True, gc=False):
 
     request_id: str | None = None
     message_id: str | None = None
+    worker: str | None = None
+    """Without a request id: the worker that its caller is attached to, the only one who gets the answer."""
 
 
 class Call(Struct, frozen=True, gc=False, kw_only=True):

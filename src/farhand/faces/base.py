@@ -6,9 +6,10 @@ checked before an endpoint runs is checked in one place, for all of them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 from starlette.types import Scope
@@ -25,6 +26,8 @@ from farhand.wire.http import Header, header, read_body, refuse_foreign, require
 from farhand.wire.line import Line
 from farhand.wire.pull import End, Source, send_frames
 from farhand.wire.websocket import Socket
+
+T = TypeVar("T")
 
 
 class Request(Struct, eq=False):
@@ -50,6 +53,21 @@ class Request(Struct, eq=False):
         headers = self.scope["headers"]
         require_json(headers)
         return read_body(self.line.receive, headers, self._limit, self._settings.limits.body_within_sec)
+
+    async def unless_left(self, work: Coroutine[None, None, T]) -> T | None:
+        """What the work brings. When the peer closes the connection before that, the work is cancelled and
+        there is nobody to answer: None."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                working = group.create_task(work)
+                listening = group.create_task(self.line.listen())
+                await asyncio.wait([working, listening], return_when=asyncio.FIRST_COMPLETED)
+                working.cancel()
+                listening.cancel()
+        except ExceptionGroup as faults:
+            # the caller knows nothing of two tasks
+            raise faults.exceptions[0] from None
+        return None if working.cancelled() else working.result()
 
     def bodiless(self) -> None:
         """Nothing is read: a body may be there all the same, but only what a form can't send."""

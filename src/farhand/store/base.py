@@ -370,6 +370,11 @@ class Store(Protocol):
         """The numbers of the first entry that is kept and of the last one; (1, 0) where there is none."""
         ...
 
+    async def direct_calls(self) -> list[Call]:
+        """Of all owners, open and without a run: those without a request id, ready or taken ones of server
+        tools, and perhaps others."""
+        ...
+
     async def due(self, *, before: float, limit: int) -> list[Due]:
         """Open calls whose deadline lies before this time, earliest first."""
         ...
@@ -378,17 +383,14 @@ class Store(Protocol):
         self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
     ) -> list[Run]:
         """Active runs that nobody advances though they could: a lapsed lease, or parked with nothing open.
-
-        Those that this version cannot read, and those in `skip`, hide no others. For `reserve_sec` no other
-        process is told of what is found, so that workers that look at once do not run for the same."""
+        Unreadable ones and those in `skip` hide no others. What is found is hidden from other processes for
+        `reserve_sec`."""
         ...
 
     async def purge(self, *, settled_before: float) -> Old:
-        """Removes ended runs' calls and events from before this time, and what feeds tell of it; threads and
-        messages stay. Returns what was removed.
-
-        With them go files that no thread ever referred to in that time, and those that stopped arriving
-        (`rules.ARRIVING_SEC`)."""
+        """Removes calls and events of ended runs from before this time, and what feeds tell of it; threads
+        and messages stay. Returns what was removed. Also removes files that no thread referred to in that
+        time, and those that stopped arriving (`rules.ARRIVING_SEC`)."""
         ...
 
     async def count_old(self, *, settled_before: float) -> Old:

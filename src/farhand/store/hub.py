@@ -11,7 +11,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self
 
+from farhand.core.call import Phase
 from farhand.core.principal import Owner
+from farhand.core.tool import Executor
 from farhand.store.alarms import SLOT_SEC, Alarms
 from farhand.store.elsewhere import Elsewhere
 from farhand.store.told import Told
@@ -35,6 +37,10 @@ def run_that_is_free(topic: str) -> str | None:
 
 CLIENT_CALLS = "client-calls"
 """Topic of calls that were opened for registered clients, or moved, of all owners."""
+
+
+DIRECT_CALLS = "direct-calls"
+"""Topic of calls without a run whose server tool may start, since a commit of this process approved them."""
 
 
 RUN_TAKEN = "run-taken"
@@ -254,6 +260,8 @@ def _news_of(told: Told) -> list[tuple[str, object]]:
     news += told.entries.items()
     for call in told.calls:
         news.append((call.call_id, call))
+        if call.run_id is None and call.phase is Phase.READY and call.executor is Executor.SERVER:
+            news.append((DIRECT_CALLS, call))
         if call.client_id is not None:
             news += ((asked_of(call.owner, call.client_id), call), (CLIENT_CALLS, call))
     for owner in told.feeds:

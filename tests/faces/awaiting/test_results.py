@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from farhand.calls.wait import unblocked
+from farhand.calls.wait import settled
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL
 from farhand.core.thread import ResultsMessage
@@ -264,6 +264,6 @@ def outcomes(model: ScriptedModel) -> list[object]:
 
 
 async def has_timed_out(server: Served, call_id: str) -> None:
-    call = await unblocked(server.farhand.kit.store, LOCAL, call_id)
+    call = await settled(server.farhand.kit.store, LOCAL, call_id)
     assert call is not None
     assert call.outcome is not None

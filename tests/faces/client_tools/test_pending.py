@@ -214,7 +214,7 @@ async def test_the_client_is_told_when_a_request_it_has_is_over(server: Served) 
         assert json.loads(event.data) == {
             "type": "client-tool-settled",
             "requestID": request["requestID"],
-            "outcome": "timed_out",
+            "outcome": "cancelled",
         }
         assert (await executed).status_code == 504
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from farhand.calls import deadlines
 from farhand.calls.deadlines import Deadlines
 from farhand.calls.desk import Desk
-from farhand.calls.wait import unblocked
+from farhand.calls.wait import settled
 from farhand.clock import SystemClock
 from farhand.core.call import Call, Phase
 from farhand.core.outcome import Success, TimedOut
@@ -219,7 +219,7 @@ async def _put(desk: Desk, store: MemoryStore, seconds: float) -> Call:
 
 async def _expired(store: MemoryStore, call: Call) -> None:
     async with asyncio.timeout(10):
-        found = await unblocked(store, ANN, call.call_id)
+        found = await settled(store, ANN, call.call_id)
     assert found is not None
     assert isinstance(found.outcome, TimedOut)
 

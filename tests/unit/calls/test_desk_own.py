@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from farhand.calls.desk import Desk, executing_worker
 from farhand.core.call import Call, Phase
 from farhand.core.event import CallSettled, CallTaken, RunFinished
 from farhand.core.outcome import Cancelled, Failure, Success, TimedOut, digest
@@ -106,7 +107,7 @@ async def test_a_call_in_any_open_phase_expires(bench: Bench) -> None:
 async def test_what_is_settled_or_gone_or_has_no_deadline_does_not_expire(bench: Bench) -> None:
     settled = await bench.open()
     await bench.settle(settled, Success(1))
-    approved = await bench.open(ON_SERVER, asks=True)
+    approved = await bench.open(ON_SERVER, asks=True, run=await bench.start_run())
     await bench.answer(approved, YES)
     bench.clock.advance(1e9)
     assert not await bench.desk.expire(_due(settled))
@@ -165,3 +166,37 @@ def _end(run_id: str, fence: int) -> WriteRun:
     return WriteRun(
         run_id=run_id, fence=fence, events=(RunFinished(RunState.STOPPED),), state=RunState.STOPPED
     )
+
+
+@requirement("direct:deadline")
+async def test_without_a_run_the_time_of_a_tool_counts_from_the_yes(bench: Bench) -> None:
+    asking = await bench.open(replace(ON_SERVER, timeout_sec=5.0), asks=True)
+    bench.clock.advance(1_000)
+    await bench.answer(asking, YES)
+    deadline = bench.clock.now() + 6
+    assert (await bench.stored(asking)).deadline == deadline
+    bench.clock.advance(2)
+    started = await bench.desk.start(await bench.stored(asking))
+    assert started is not None
+    assert started.deadline == deadline
+    again = await bench.desk.start(started)
+    assert again is not None, "whoever starts it knows that the worker that had it is gone"
+    assert again.deadline == deadline
+
+
+@requirement("direct:deadline")
+async def test_without_a_run_a_tool_is_not_started_after_its_deadline(bench: Bench) -> None:
+    asking = await bench.open(replace(ON_SERVER, timeout_sec=5.0), asks=True)
+    await bench.answer(asking, YES)
+    bench.clock.advance(6)
+    assert await bench.desk.start(await bench.stored(asking)) is None
+
+
+@requirement("direct:in-flight")
+async def test_a_call_without_a_run_names_the_worker_that_executes_it(bench: Bench) -> None:
+    named = Desk(bench.store, bench.patience, worker="wrk_1")
+    call = named.prepare(bench.opening(ON_SERVER))
+    assert executing_worker(call) == "wrk_1"
+    assert executing_worker(await bench.open(ON_SERVER)) is None, "a desk without a name"
+    assert executing_worker(await bench.open(BY_CLIENT)) is None
+    assert executing_worker(await bench.open(ON_SERVER, asks=True)) is None

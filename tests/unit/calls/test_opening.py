@@ -50,7 +50,7 @@ async def test_a_question_waits_as_long_as_a_park_or_as_its_tool_says(bench: Ben
 
 
 async def test_a_server_tool_is_taken_as_it_is_opened(bench: Bench) -> None:
-    call = bench.desk.prepare(bench.opening(ON_SERVER))
+    call = bench.desk.prepare(bench.opening(ON_SERVER, run=await bench.start_run()))
     assert call.phase is Phase.TAKEN
     assert call.take is not None
     assert call.take.holder == "server"

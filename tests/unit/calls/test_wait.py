@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 from msgspec.structs import replace
 
-from farhand.calls.wait import Wait, answered, unblocked
+from farhand.calls.wait import Wait, answered, settled
 from farhand.core.call import Call
 from farhand.core.outcome import Success, TimedOut
 from farhand.core.principal import Owner
@@ -237,7 +237,7 @@ async def test_how_long_to_be_patient_is_for_whoever_waits_to_say(bench: Bench) 
 async def test_a_call_without_a_run_is_waited_for_until_its_result(bench: Bench) -> None:
     call = await bench.open()
     async with asyncio.TaskGroup() as group:
-        wait = group.create_task(_bounded(unblocked(bench.store, ANN, call.call_id)))
+        wait = group.create_task(_bounded(settled(bench.store, ANN, call.call_id)))
         await _sleeping(bench, call.call_id)
         await bench.desk.take(ANN, call.call_id, "tab")
         await bench.settle(call, Success(1))
@@ -245,12 +245,17 @@ async def test_a_call_without_a_run_is_waited_for_until_its_result(bench: Bench)
 
 
 @requirement("calls:wakes")
-async def test_a_server_tool_without_a_run_is_waited_for_until_its_yes(bench: Bench) -> None:
+async def test_a_server_tool_without_a_run_is_waited_for_until_it_has_ended(bench: Bench) -> None:
     call = await bench.open(ON_SERVER, asks=True)
     async with asyncio.TaskGroup() as group:
-        wait = group.create_task(_bounded(unblocked(bench.store, ANN, call.call_id)))
+        wait = group.create_task(_bounded(settled(bench.store, ANN, call.call_id)))
         await _sleeping(bench, call.call_id)
         await bench.answer(call, YES)
+        started = await bench.desk.start(await bench.stored(call))
+        assert started is not None
+        await _sleeping(bench, call.call_id)
+        assert not wait.done()
+        await bench.desk.finish(started, Success("done"))
     assert wait.result() == await bench.stored(call)
 
 
@@ -288,12 +293,12 @@ async def test_a_wait_for_a_call_ends_when_the_process_is_about_to_stop(bench: B
 @requirement("calls:owner")
 async def test_nobody_waits_for_a_call_of_another_owner(bench: Bench) -> None:
     call = await bench.open()
-    assert await _bounded(unblocked(bench.store, BOB, call.call_id)) is None
+    assert await _bounded(settled(bench.store, BOB, call.call_id)) is None
 
 
 async def _refused(bench: Bench, call_id: str) -> ShuttingDown | None:
     try:
-        await _bounded(unblocked(bench.store, ANN, call_id))
+        await _bounded(settled(bench.store, ANN, call_id))
     except ShuttingDown as error:
         return error
     return None

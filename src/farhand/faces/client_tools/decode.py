@@ -9,6 +9,7 @@ from math import isfinite
 from msgspec import UNSET
 
 from farhand.agent.direct import Direct
+from farhand.calls.desk import BACKSTOP_SEC
 from farhand.clients.inbox import Listener
 from farhand.clients.progress import Report
 from farhand.clients.registration import Offer, Registration, check_client_id
@@ -95,12 +96,16 @@ def decode_execute(body: bytes, owner: Owner, limits: Limits) -> Direct:
     chosen = (execute.request_id, execute.session_id, execute.message_id)
     if any(each is not None and not is_chosen_id(each) for each in chosen):
         raise Malformed("An id has characters that ids don't have, or is too long.", hint=_IDS)
+    within = _seconds(execute.timeout)
     return Direct(
         owner=owner,
         thread_id=execute.session_id or f"{DIRECT_THREAD}.{execute.tool_id}",
         tool=execute.tool_id,
         input=execute.input,
-        timeout_sec=_seconds(execute.timeout),
+        # what outlives its caller has the tool's own time; else the caller's time is over first
+        timeout_sec=None if execute.keep or within is None else within + BACKSTOP_SEC,
+        within=within,
+        keep=execute.keep,
         model_call_id=execute.call_id,
         request=Request(execute.request_id, execute.message_id),
         title="" if execute.session_id else f"Direct calls of {execute.tool_id}",

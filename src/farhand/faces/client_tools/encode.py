@@ -7,8 +7,9 @@ from typing import TypeAlias, assert_never
 
 from msgspec import UNSET
 
+from farhand.agent.direct import Overdue
 from farhand.clients.inbox import Ended, Item, Offered, Superseded, Withdrawn
-from farhand.core.call import Call
+from farhand.core.call import Call, Phase
 from farhand.core.client import tool_id
 from farhand.core.outcome import Cancelled, Success, TimedOut, kind_of, told_to_people
 from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, Unknown
@@ -55,7 +56,10 @@ def encode_all_tools(tools: Iterable[Tool]) -> bytes:
     return encode({tool.name: _shape(tool) for tool in tools})
 
 
-def encode_executed(call: Call) -> Answer:
+def encode_executed(called: Call | Overdue) -> Answer:
+    if isinstance(called, Overdue):
+        return _overdue(called.call)
+    call = called
     match call.outcome:
         case Success(output=output):
             done = Executed("success", call.title or call.tool, output, call.metadata or UNSET)
@@ -109,6 +113,13 @@ _UNKNOWN_NESTED = (404, encode({"error": "Unknown request ID"}))
 
 def _refusal(status: int, message: str) -> Answer:
     return status, encode(Refusal(Fault(CODES[status], message)))
+
+
+def _overdue(call: Call) -> Answer:
+    if call.phase is Phase.SETTLED:
+        return _refusal(504, f"'{call.tool}' did not answer in time; the call was cancelled.")
+    message = f"'{call.tool}' did not answer in time; the call {call.call_id} stays open."
+    return 504, encode(Refusal(Fault(CODES[504], message, call.call_id)))
 
 
 def _encode_item(item: Item) -> bytes:

@@ -107,7 +107,9 @@ class _Endpoints:
 
     async def execute(self, request: Request) -> None:
         wish = decode_execute(await request.json(), request.owner, self._settings.limits)
-        await request.reply(*encode_executed(await self._farhand.execute(wish)))
+        called = await request.unless_left(self._farhand.execute(wish))
+        if called is not None:
+            await request.reply(*encode_executed(called))
 
     async def result(self, request: Request) -> None:
         result, dialect = decode_result(await request.json(), self._settings.limits)

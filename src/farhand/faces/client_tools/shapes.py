@@ -43,7 +43,7 @@ class Unregister(Struct):
 
 
 class Execute(Struct):
-    """`timeout` is in milliseconds."""
+    """`timeout` is in milliseconds: how long the caller waits. `keep` is ours: the call stays after that."""
 
     tool_id: str = field(name="toolID")
     input: dict[str, object]
@@ -52,6 +52,7 @@ class Execute(Struct):
     message_id: str | None = field(name="messageID", default=None)
     call_id: str | None = field(name="callID", default=None)
     timeout: float | None = None
+    keep: bool = False
 
 
 class Response(Struct):
@@ -121,9 +122,12 @@ class Executed(Struct, omit_defaults=True):
     error: str | UnsetType = UNSET
 
 
-class Fault(Struct):
+class Fault(Struct, omit_defaults=True):
+    """`call_id` is ours: the call that stays open though its caller's time is over."""
+
     code: str
     message: str
+    call_id: str | UnsetType = field(name="callID", default=UNSET)
 
 
 class Refusal(Struct):

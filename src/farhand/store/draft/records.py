@@ -48,6 +48,14 @@ def body_of_call(row: Columns) -> Call:
     return _call_of(row[0])
 
 
+def call_if_readable(row: Columns) -> Call | None:
+    """For scans over everybody's calls: one that this version cannot read must not hide the others."""
+    try:
+        return _call_of(row[0])
+    except ValueError:
+        return None
+
+
 def call_if_there(row: Columns) -> Call | None:
     """Of a list of one body or none."""
     return _call_of(row[0][0]) if row[0] else None

@@ -54,6 +54,16 @@ class Calls:
     def count_open_of_tenant(self, tenant: str) -> int:
         return sum(count for (owner, _), count in self._open_in.items() if owner.tenant == tenant)
 
+    def direct(self) -> list[Call]:
+        """Without a run, open, and perhaps to be looked after."""
+        found = (call for call in self._calls.values() if call.run_id is None)
+        return [
+            call
+            for call in found
+            if call.phase in (Phase.READY, Phase.TAKEN)
+            or (call.phase is Phase.ASKING and self._requests.is_unnamed(call))
+        ]
+
     def due(self, before: float, limit: int) -> list[Due]:
         """The soonest first."""
         waiting = [

@@ -26,6 +26,10 @@ class Requests:
         self._undo.set(self._call_ids, key, call.call_id)
         return True
 
+    def is_unnamed(self, call: Call) -> bool:
+        """Whether its program can't ask for it again."""
+        return _key(call) is None
+
     def drop(self, call: Call) -> None:
         key = _key(call)
         if key is not None:

@@ -163,6 +163,9 @@ class MemoryStore(Unshared):
     async def feed_span(self, owner: Owner) -> tuple[int, int]:
         return self._feeds.span(owner)
 
+    async def direct_calls(self) -> list[Call]:
+        return self._calls.direct()
+
     async def due(self, *, before: float, limit: int) -> list[Due]:
         return self._calls.due(before, limit)
 

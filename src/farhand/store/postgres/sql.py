@@ -145,6 +145,17 @@ FEED_SPAN = """
            coalesce((SELECT max(feed_no) FROM feed WHERE tenant = $1 AND subject = $2), 0)
 """
 
+# what is in a body is looked for as it is written there; an input may hold the same, so this finds too much
+DIRECT_CALLS = """
+    SELECT body FROM calls
+    WHERE is_open AND run_no IS NULL AND (
+        request_id IS NULL
+        OR position('"executor":"server"'::bytea IN body) > 0
+            AND (position('"phase":"ready"'::bytea IN body) > 0
+                OR position('"phase":"taken"'::bytea IN body) > 0))
+    ORDER BY call_no
+"""
+
 DUE = """
     SELECT deadline, tenant, subject, call_id FROM calls
     WHERE is_open AND deadline < $1 ORDER BY deadline LIMIT $2

@@ -21,6 +21,7 @@ from farhand.store.base import Commit, Due, Old, Write
 from farhand.store.draft.records import (
     body_of_call,
     body_of_thread,
+    call_if_readable,
     call_if_there,
     calls_in,
     client_if_readable,
@@ -170,6 +171,10 @@ class PostgresStore:
     async def feed_span(self, owner: Owner) -> tuple[int, int]:
         [span] = await self._lines.many(sql.FEED_SPAN, _key(owner), span_of)
         return span
+
+    async def direct_calls(self) -> list[Call]:
+        found = await self._lines.many(sql.DIRECT_CALLS, (), call_if_readable)
+        return [call for call in found if call is not None]
 
     async def due(self, *, before: float, limit: int) -> list[Due]:
         return await self._lines.many(sql.DUE, (before, limit), due_of)

@@ -96,6 +96,17 @@ CLIENT_CALLS = """
     ORDER BY call_no LIMIT ?
 """
 
+# what is in a body is looked for as it is written there; an input may hold the same, so this finds too much
+DIRECT_CALLS = """
+    SELECT body FROM calls
+    WHERE is_open = 1 AND run_no IS NULL AND (
+        request_id IS NULL
+        OR instr(body, CAST('"executor":"server"' AS BLOB)) > 0
+            AND (instr(body, CAST('"phase":"ready"' AS BLOB)) > 0
+                OR instr(body, CAST('"phase":"taken"' AS BLOB)) > 0))
+    ORDER BY call_no LIMIT ?
+"""
+
 EVENTS = f"""
     SELECT place - {_first}, journals.body, at
     FROM runs JOIN threads USING (thread_no) JOIN journals ON place > {_first} + ? AND place <= {_last}

@@ -24,6 +24,7 @@ from farhand.store.draft.records import (
     body_of_message,
     body_of_thread,
     body_of_tool,
+    call_if_readable,
     client_if_readable,
     due_of,
     entries_of,
@@ -166,6 +167,10 @@ class SqliteStore(Unshared):
         span = self._reads.one(sql.FEED_SPAN, (owner.tenant, owner.subject), span_of)
         assert span is not None, "a minimum and a maximum are always answered"
         return span
+
+    async def direct_calls(self) -> list[Call]:
+        found = await self._reads.many(sql.DIRECT_CALLS, (), call_if_readable)
+        return [call for call in found if call is not None]
 
     async def due(self, *, before: float, limit: int) -> list[Due]:
         return await self._reads.many(sql.DUE, (before,), due_of, limit=limit)

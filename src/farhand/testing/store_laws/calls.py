@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from farhand.core import call as table
 from farhand.core.approval import Answer
-from farhand.core.call import Call, Phase, Take
+from farhand.core.call import Call, Phase, Request, Take
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut, digest
 from farhand.core.tool import Executor
 from farhand.store.base import Committed, InsertCall, Stale, SwapCall, When
-from farhand.testing.store_laws.given import ANN, OPEN_URL, Given, Laws
+from farhand.testing.store_laws.given import ANN, BOB, OPEN_URL, Given, Laws
 
 OUTCOMES: tuple[Outcome, ...] = (
     Success({"deep": [1, 1.0, -0.5, None, True, "ü\u0000\U0001f600", {"": []}], "big": 10**63}),
@@ -51,6 +51,23 @@ class CallLaws(Laws):
             ]
             assert winners == [await given.stored_call(call)]
             assert {commit.why for commit in commits if isinstance(commit, Stale)} == {"version"}
+
+    async def test_open_calls_without_a_run_that_may_need_a_worker_are_found_whoever_owns_them(self) -> None:
+        async with self.given() as given:
+            server = Executor.SERVER
+            unnamed = await given.call(owner=BOB, approval=given.asking())
+            approved = await given.call(request=Request("job-1"), executor=server)
+            begun = await given.call(request=Request("job-2"), executor=server, approval=given.asking())
+            taken = table.take(replace(begun, phase=Phase.READY), "server", at=given.clock.now())
+            assert taken is not None
+            await given.write(SwapCall(begun, taken))
+            asking = await given.call(request=Request("job-3"), executor=server, approval=given.asking())
+            with_run = await given.call(await given.run(), executor=server)
+            over = await given.call(executor=server)
+            await given.settle(over)
+            found = await given.store.direct_calls()
+            assert [call for call in found if call != asking] == [unnamed, approved, taken]
+            assert with_run not in found
 
     async def test_open_calls_are_counted_in_their_thread_and_for_their_tenant(self) -> None:
         async with self.given() as given:

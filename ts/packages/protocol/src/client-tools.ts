@@ -7,9 +7,11 @@ export type ClientTool = {
   readonly parameters: unknown;
 };
 
+/** `call_id` is ours: the call that stays open though its caller's time is over. */
 export type ClientToolFault = {
   readonly code: string;
   readonly message: string;
+  readonly callID?: string;
 };
 
 /** Ours: the client still works on this request. `text` is how far it is, for people. */
@@ -35,7 +37,7 @@ export type ClientToolResult = {
   readonly error?: string | null;
 };
 
-/** `timeout` is in milliseconds. */
+/** `timeout` is in milliseconds: how long the caller waits. `keep` is ours: the call stays after that. */
 export type ExecuteTool = {
   readonly toolID: string;
   readonly input: Readonly<Record<string, unknown>>;
@@ -44,6 +46,7 @@ export type ExecuteTool = {
   readonly messageID?: string | null;
   readonly callID?: string | null;
   readonly timeout?: number | null;
+  readonly keep?: boolean;
 };
 
 export type ExecutedTool = {

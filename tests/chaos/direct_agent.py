@@ -1,0 +1,110 @@
+"""An agent whose tools are called without a run. Each notes that it ran, in the room that TEST_ROOM names.
+
+A server that finds one of these files in the room, with its process id, kills itself at a moment that no test
+could hit:
+
+- `kill-before-start`: a yes is stored, and its tool is about to be taken for this server;
+- `kill-before-tool`: the tool is taken, and its function is about to be called.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from farhand import Agent, ScriptedModel, tool
+from farhand.agent import direct_executor
+from farhand.agent.execute import begin_call, run_tool
+from farhand.agent.kit import Kit
+from farhand.core.call import Call, Phase
+from farhand.core.outcome import Outcome
+from farhand.store.base import Write
+from tests.chaos.recorded import gate, note
+
+
+@tool(needs_approval=True)
+def delete_file(path: str) -> dict[str, str]:
+    """Delete a file for good.
+
+    Args:
+        path: Which one.
+    """
+    note("executions", {"tool": "delete_file", "subject": path})
+    return {"deleted": path}
+
+
+@tool(needs_approval=True)
+async def charge(account: str) -> dict[str, str]:
+    """Take money; waits for the gate `<account>`.
+
+    Args:
+        account: Whose.
+    """
+    note("executions", {"tool": "charge", "subject": account})
+    await gate(account)
+    return {"charged": account}
+
+
+@tool(needs_approval=True, idempotent=True)
+async def look_up(name: str) -> dict[str, str]:
+    """Look something up; waits for the gate `<name>`.
+
+    Args:
+        name: What.
+    """
+    note("executions", {"tool": "look_up", "subject": name})
+    await gate(name)
+    return {"found": name}
+
+
+@tool
+async def count(name: str) -> dict[str, str]:
+    """Count something, without asking anybody; waits for the gate `<name>`.
+
+    Args:
+        name: What.
+    """
+    note("executions", {"tool": "count", "subject": name})
+    await gate(name)
+    return {"counted": name}
+
+
+@tool(executor="frontend", needs_approval=True)
+def take_photo(camera: str) -> dict[str, str]:
+    """Take a photo.
+
+    Args:
+        camera: Which one.
+
+    Returns:
+        The name of the photo.
+    """
+    raise NotImplementedError(camera)
+
+
+def fall_into(trap: str) -> None:
+    path = Path(os.environ["TEST_ROOM"]) / trap
+    if path.exists() and path.read_text() == str(os.getpid()):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def begin_or_die(kit: Kit, call: Call, *beside: Write, is_begun: bool) -> Call | None:
+    if call.phase is Phase.READY:
+        fall_into("kill-before-start")
+    return await begin_call(kit, call, *beside, is_begun=is_begun)
+
+
+async def run_or_die(kit: Kit, call: Call) -> Outcome:
+    fall_into("kill-before-tool")
+    return await run_tool(kit, call)
+
+
+setattr(direct_executor, "begin_call", begin_or_die)  # noqa: B010
+setattr(direct_executor, "run_tool", run_or_die)  # noqa: B010
+
+agent = Agent(
+    ScriptedModel(lambda moment: "hm"),
+    tools=[delete_file, charge, look_up, count],
+    frontend_tools=[take_photo],
+)

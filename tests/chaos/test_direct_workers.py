@@ -1,0 +1,113 @@
+"""Two workers, one database, and calls without a run: the one where a call was opened, or where its yes was
+given, is killed, and the other one sees to it that the tool runs once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.direct_calls import AGENT, UNKNOWN, answer, approve, executing, waiting, yes_that_kills
+from tests.chaos.workers import workers
+from tests.postgres import Cluster, running_cluster
+from tests.requirement import requirement
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as cluster:
+        yield cluster
+
+
+@requirement("direct:yes-elsewhere")
+async def test_the_openers_worker_is_killed_and_the_yes_is_given_at_the_other(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with workers(tmp_path, [cluster.address("opener")] * 2, agent=AGENT) as [one, other]:
+        async with executing(one, "delete_file", "a", requestID="job-1"):
+            call = await waiting(other, "delete_file")
+            await one.server.kill()
+        assert await approve(other, call) == (200, {"ok": True})
+        told = await answer(other, "delete_file", "a", "job-1")
+        assert told["output"] == {"deleted": "a"}
+        await one.server.start()
+        assert await answer(one, "delete_file", "a", "job-1") == told
+        assert one.executions == [("delete_file", "a")]
+
+
+@requirement("direct:yes-elsewhere")
+async def test_a_caller_at_one_worker_gets_the_answer_when_the_yes_is_given_at_the_other(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with workers(tmp_path, [cluster.address("attached")] * 2, agent=AGENT) as [one, other]:
+        async with executing(one, "delete_file", "a") as called:
+            assert await approve(other, await waiting(other, "delete_file")) == (200, {"ok": True})
+            response = await called
+        assert response.json()["output"] == {"deleted": "a"}
+        assert one.executions == [("delete_file", "a")]
+
+
+@requirement("direct:yes-elsewhere")
+@pytest.mark.parametrize("keyed", [True, False], ids=["with a request id", "without one"])
+async def test_the_worker_that_took_the_yes_is_killed_before_the_tool_starts(
+    cluster: Cluster, tmp_path: Path, keyed: bool
+) -> None:
+    more = {"requestID": "job-1"} if keyed else {}
+    async with workers(tmp_path, [cluster.address(f"taker{keyed:d}")] * 2, agent=AGENT) as [one, other]:
+        async with executing(one, "delete_file", "a", **more) as called:
+            await yes_that_kills(other, "delete_file", "kill-before-start")
+            response = await called
+        assert response.json()["output"] == {"deleted": "a"}
+        assert one.executions == [("delete_file", "a")]
+
+
+@requirement("direct:in-flight")
+async def test_the_worker_that_ran_the_tool_is_killed_and_the_caller_at_the_other_is_told(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with workers(tmp_path, [cluster.address("flight")] * 2, agent=AGENT) as [one, other]:
+        async with executing(one, "charge", "oslo", requestID="job-1") as called:
+            assert await approve(other, await waiting(other, "charge")) == (200, {"ok": True})
+            await one.until_executed("charge")
+            await other.server.kill()
+            one.open_gate("oslo")
+            response = await called
+        assert UNKNOWN in response.json()["error"]
+        assert one.executions == [("charge", "oslo")]
+
+
+@requirement("direct:in-flight")
+async def test_an_idempotent_tool_is_run_again_by_the_other_worker(cluster: Cluster, tmp_path: Path) -> None:
+    async with workers(tmp_path, [cluster.address("again")] * 2, agent=AGENT) as [one, other]:
+        async with executing(one, "look_up", "oslo", requestID="job-1") as called:
+            assert await approve(other, await waiting(other, "look_up")) == (200, {"ok": True})
+            await one.until_executed("look_up")
+            await other.server.kill()
+            await one.until_executed("look_up", 2)
+            one.open_gate("oslo")
+            response = await called
+        assert response.json()["output"] == {"found": "oslo"}
+        assert one.executions == [("look_up", "oslo")] * 2
+
+
+@requirement("direct:without-request-id")
+async def test_without_request_id_a_call_is_cancelled_when_its_openers_worker_is_gone(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with workers(tmp_path, [cluster.address("unkeyed")] * 2, agent=AGENT) as [one, other]:
+        async with executing(one, "delete_file", "a"):
+            call = await waiting(other, "delete_file")
+            # a call of a living worker is left alone, however often the others look
+            await asyncio.sleep(3)
+            assert (await waiting(other, "delete_file"))["callId"] == call["callId"]
+            await one.server.kill()
+        async with asyncio.timeout(30):
+            while (await other.http.get("/api/inbox")).json()["calls"]:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        status, told = await approve(other, call)
+        assert (status, told["reason"]) == (410, "cancelled")
+        assert one.executions == []
