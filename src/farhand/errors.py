@@ -185,7 +185,29 @@ class Unreadable(Broken):
 
 
 class ModelFault(Broken):
+    """`message` and `hint` are for whoever runs the server, `words` are the provider's own.
+
+    People who chat are told `public` and nothing else: the rest may name keys, hosts and code.
+    """
+
     code = "model_fault"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        words: str = "",
+        public: str = "The model failed. Try again later.",
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.words = words
+        self.public = public
+
+    @property
+    def detail(self) -> str:
+        """All of it, for the log and for the program that uses farhand."""
+        return f"{self}\nThe provider says: {self.words}" if self.words else str(self)
 
 
 class LostClaim(Broken):

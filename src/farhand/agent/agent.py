@@ -217,8 +217,9 @@ async def _result(farhand: Farhand, run: Run, after: Position) -> RunResult:
     match last:
         case RunParked():
             return replace(told, stop_reason=WAITING, pending=await _pending(farhand, run))
-        case RunFailed(message=message):
-            return replace(told, stop_reason="failed", error=message)
+        case RunFailed(message=message, detail=detail):
+            # the caller is the program itself, which may know everything
+            return replace(told, stop_reason="failed", error=detail or message)
         case RunFinished(reason=reason):
             return replace(told, stop_reason=reason or "end")
         case _:

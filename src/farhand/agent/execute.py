@@ -94,7 +94,10 @@ async def run_tool(kit: Kit, call: Call) -> Outcome:
             return TimedOut(within)
         within = min(within, left)
     most = kit.settings.limits.tool_output
-    return await kit.toolbox.execute(call.tool, call.input, within=within, call_id=call.call_id, at_most=most)
+    outcome = await kit.toolbox.execute(
+        call.tool, call.input, within=within, call_id=call.call_id, at_most=most
+    )
+    return kit.recorded(outcome)
 
 
 def _is_what_was_approved(call: Call) -> bool:

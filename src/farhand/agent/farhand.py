@@ -71,6 +71,7 @@ class Farhand:
         settings: Settings | None = None,
         clock: Clock | None = None,
         sources: tuple[ToolSource, ...] = (),
+        shows_tool_errors: bool = True,
     ) -> None:
         self.spec = spec
         self.settings = settings or Settings()
@@ -92,6 +93,7 @@ class Farhand:
             files=self.files,
             instructions=spec.instructions,
             sources=sources,
+            shows_tool_errors=shows_tool_errors,
         )
         self.worker = Worker(self.kit, self.deadlines, self.membership)
         self._serving: asyncio.Task[None] | None = None

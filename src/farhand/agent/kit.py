@@ -11,6 +11,7 @@ from farhand.agent.leases import lease_sec
 from farhand.calls.desk import Desk
 from farhand.calls.room import Room
 from farhand.clock import Clock
+from farhand.core.outcome import Failure, Success
 from farhand.core.principal import Owner
 from farhand.core.settings import Settings
 from farhand.core.tool import Tool
@@ -30,6 +31,8 @@ class Kit:
     room: Room
     files: Files
     instructions: str = ""
+    shows_tool_errors: bool = True
+    """Whether people who chat are shown what a server tool raised."""
     sources: tuple[ToolSource, ...] = ()
     """Tools that come and go with those who registered them. They can't shadow the toolbox."""
 
@@ -53,6 +56,12 @@ class Kit:
             return own
         found = (source.get(owner, name) for source in self.sources)
         return next((tool for tool in found if tool is not None), None)
+
+    def recorded(self, outcome: Success | Failure) -> Success | Failure:
+        """The outcome of a server tool as it is stored."""
+        if isinstance(outcome, Failure) and self.shows_tool_errors:
+            return Failure(outcome.error)
+        return outcome
 
     def asks(self, owner: Owner, tool: Tool, input: dict[str, object]) -> bool:
         """Whether a person must say yes to this input first. In doubt: yes."""

@@ -70,7 +70,11 @@ class Listener:
                 await stream.aclose()
                 raise
         if self._stop is None:
-            raise ModelFault("The model's answer broke off.", hint="Send the message again.")
+            raise ModelFault(
+                "The model's answer broke off.",
+                hint="Send the message again.",
+                public="The model's answer broke off. Send the message again.",
+            )
         return self._stop
 
     def parts(self) -> tuple[Part, ...]:

@@ -6,10 +6,12 @@ here changes anything any more.
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from operator import attrgetter
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from farhand.agent.attached import with_files
 from farhand.agent.execute import execute
@@ -33,6 +35,8 @@ from farhand.core.tool import Tool
 from farhand.errors import LostClaim, ModelFault
 from farhand.models.base import Prompt, Remembering, Stop
 from farhand.store.base import InsertMessage, Write, WriteRun
+
+log = logging.getLogger("farhand.runs")
 
 
 class Work(Struct, eq=False):
@@ -70,7 +74,8 @@ async def run(work: Work) -> Rest | None:
                 return rest
             step = None
     except ModelFault as fault:
-        await _fail(work, fault.code, str(fault))
+        failed = RunFailed(fault.code, fault.public, detail=fault.detail)
+        await _fail(work, failed, hint=fault.hint, provider_words=fault.words)
         return None
 
 
@@ -93,7 +98,7 @@ async def _ask(work: Work) -> Step | None:
     trouble = _trouble(work)
     prompt = Prompt(tuple(work.messages), kit.tools(run.owner), kit.instructions, run.thread_id)
     if trouble is not None:
-        await _fail(work, *trouble)
+        await _fail(work, trouble)
         if isinstance(kit.model, Remembering):
             await kit.model.leave(prompt)
         return None
@@ -220,26 +225,32 @@ async def _see(work: Work, step: int) -> list[Call]:
     return calls
 
 
-async def _fail(work: Work, code: str, message: str) -> None:
-    failed = WriteRun(run_id=work.log.run.run_id, state=RunState.FAILED, error=message)
-    told = RunFailed(code, message, heard=_heard(work))
-    await work.log.write(told, change=failed, beside=_said(work))
+async def _fail(work: Work, failed: RunFailed, **facts: str) -> None:
+    """`facts` are for the log alone, each as a field of its own."""
+    run = work.log.run
+    change = WriteRun(run_id=run.run_id, state=RunState.FAILED, error=failed.message)
+    await work.log.write(replace(failed, heard=_heard(work)), change=change, beside=_said(work))
+    known = {"run_id": run.run_id, "thread_id": run.thread_id, "code": failed.code}
+    why = failed.detail or failed.message
+    log.error("run %s of thread %s failed: %s", run.run_id, run.thread_id, why, extra=known | facts)
 
 
 def _heard(work: Work) -> bool:
     return work.kit.store.hub.watched(work.log.run.run_id) > 0
 
 
-def _trouble(work: Work) -> tuple[str, str] | None:
+def _trouble(work: Work) -> RunFailed | None:
     limits, run = work.kit.settings.limits, work.log.run
     if run.step >= limits.max_steps:
-        return "max_steps", f"The model was asked {limits.max_steps} times without coming to an answer."
+        return RunFailed(
+            "max_steps", f"The model was asked {limits.max_steps} times without coming to an answer."
+        )
     # each failure took a step
     enough = run.step >= limits.same_failure
     stuck = stuck_on(work.messages, run.run_id, limits.same_failure) if enough else None
     if stuck is None:
         return None
-    return (
+    return RunFailed(
         "stuck",
         f"The same call of '{stuck}' with the same input failed {limits.same_failure} times in a row.",
     )

@@ -13,7 +13,7 @@ from farhand.agent.listen import Wish, whole
 from farhand.calls.opening import Opening, opened_event
 from farhand.core.call import Call, Phase, rejected_call
 from farhand.core.event import CallOpened, CallRejected
-from farhand.core.outcome import Failure
+from farhand.core.outcome import Failure, told_to_people
 from farhand.core.run import Run
 from farhand.core.thread import Thread
 from farhand.core.tool import Executor, Tool
@@ -58,8 +58,10 @@ def too_many(kit: Kit, wish: Wish, around: Circumstances, why: str) -> Opened:
     return _rejected(kit, wish, around, _read(wish), f"Not executed: {why}")
 
 
-def _wrong(kit: Kit, wish: Wish, tool: Tool | None, understood: object, around: Circumstances) -> str | None:
-    """Why this wish can't be opened, in words for the model."""
+def _wrong(
+    kit: Kit, wish: Wish, tool: Tool | None, understood: object, around: Circumstances
+) -> str | Failure | None:
+    """Why this call cannot be opened, in words for the model."""
     if wish.input is None:
         return "The input was cut off before it was complete; the call was not executed."
     if around.stop.reason != "calls":
@@ -75,7 +77,7 @@ def _wrong(kit: Kit, wish: Wish, tool: Tool | None, understood: object, around: 
     if declared is None:
         return complaint_about(tool, understood)
     bound = declared.bind(understood)
-    return bound.error if isinstance(bound, Failure) else None
+    return bound if isinstance(bound, Failure) else None
 
 
 def _opening(
@@ -99,7 +101,8 @@ def _opening(
     )
 
 
-def _rejected(kit: Kit, wish: Wish, around: Circumstances, understood: object, why: str) -> Opened:
+def _rejected(kit: Kit, wish: Wish, around: Circumstances, understood: object, why: str | Failure) -> Opened:
+    failure = kit.recorded(why if isinstance(why, Failure) else Failure(why))
     tool = kit.tool(around.run.owner, wish.tool)
     shown = wish.understood = understood.text if isinstance(understood, _Unreadable) else understood
     now = kit.store.now()
@@ -117,8 +120,8 @@ def _rejected(kit: Kit, wish: Wish, around: Circumstances, understood: object, w
         opened_at=now,
         phase=Phase.READY,
     )
-    event = CallRejected(call_id=wish.call_id, tool=wish.tool, input=shown, error=why)
-    return Opened(rejected_call(call, Failure(why), at=now), None, event)
+    event = CallRejected(call_id=wish.call_id, tool=wish.tool, input=shown, error=told_to_people(failure))
+    return Opened(rejected_call(call, failure, at=now), None, event)
 
 
 class _Unreadable(Struct, frozen=True):

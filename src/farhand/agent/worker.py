@@ -330,7 +330,12 @@ class Worker:
             self._say_away("run %s waits for the store: %s", run_id, error)
             self._orphans[run_id] = pen
         except Exception:
-            log.exception("run %s broke", run_id)
+            log.exception(
+                "run %s of thread %s broke",
+                run_id,
+                pen.run.thread_id,
+                extra={"run_id": run_id, "thread_id": pen.run.thread_id},
+            )
             await pen.close()
             ended = self._give_up(pen.run, break_off(self._kit, pen.run, _BROKEN))
             if not await self._unless_store_is_down(ended):
@@ -370,12 +375,12 @@ async def _again_if_broken(watch: Callable[[], Awaitable[None]]) -> None:
         try:
             return await watch()
         except Exception:
-            log.exception("something broke beside the runs; the watch begins again")
+            log.exception("a background task crashed; restarting it")
             await asyncio.sleep(SWEEP_SEC)
 
 
 _BROKEN = RunFailed(
-    "broken", "Something broke inside the server; the log has the details. Send the message again."
+    "broken", "The server could not finish this answer. Send the message again; its log has the details."
 )
 
 

@@ -140,9 +140,12 @@ class RunFinished(Struct, frozen=True, gc=False, tag_field="type", tag="run-fini
 
 
 class RunFailed(Struct, frozen=True, gc=False, tag_field="type", tag="run-failed"):
+    """`message` is for people who chat, `detail` for those who may inspect runs."""
+
     code: str
     message: str
     heard: bool = False
+    detail: str = ""
 
 
 class AnswerHeard(Struct, frozen=True, gc=False, tag_field="type", tag="answer-heard"):

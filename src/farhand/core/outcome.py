@@ -15,8 +15,12 @@ class Success(Struct, frozen=True, gc=False, tag_field="kind", tag="success"):
     output: object = None
 
 
-class Failure(Struct, frozen=True, gc=False, tag_field="kind", tag="failure"):
+class Failure(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="kind", tag="failure"):
+    """`error` is for the model, which has to mend its input, and for the record."""
+
     error: str
+    public: str = ""
+    """What people who chat are shown instead of `error`; empty if they are shown the same."""
 
 
 class Denied(Struct, frozen=True, gc=False, tag_field="kind", tag="denied"):
@@ -76,8 +80,18 @@ def seen_by_model(outcome: Outcome) -> Seen:
             assert_never(outcome)
 
 
+def public(outcome: Outcome) -> Outcome:
+    """The outcome as people who chat are shown it."""
+    return Failure(outcome.public) if isinstance(outcome, Failure) and outcome.public else outcome
+
+
 def told_to_people(outcome: Outcome) -> str:
-    """Why there is no output, in a sentence for whoever watches; empty for a success."""
+    """Why there is no output, in a sentence for people who chat; empty for a success."""
+    return reason_of(public(outcome))
+
+
+def reason_of(outcome: Outcome) -> str:
+    """The same with all that is recorded: for those who may inspect runs."""
     match outcome:
         case Success():
             return ""

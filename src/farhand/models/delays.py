@@ -8,6 +8,7 @@ of them for weeks: so each answer is looked at before they see it, and too long 
 from __future__ import annotations
 
 import email.utils
+import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextvars import ContextVar, Token
@@ -17,7 +18,9 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from farhand.clock import SystemClock
-from farhand.models.faults import as_sentence, in_words
+from farhand.models.faults import in_words
+
+log = logging.getLogger("farhand.models")
 
 LONGEST_WAIT_SEC = 120.0
 """Whoever wants to be left alone for longer is not asked again: a person decides."""
@@ -86,7 +89,8 @@ def watch(provider: str, max_retries: int) -> Callable[[_Answered], Awaitable[No
         if hearing := _hearing.get():
             hearing.answered = True
         if _comes_again(answered, max_retries):
-            tell_delay(busy(provider, answered.status_code, wait))
+            log.info("%s is busy (%d); it is asked again", provider, answered.status_code)
+            tell_delay(busy(wait))
 
     return hook
 
@@ -99,15 +103,17 @@ def watch_tries(provider: str) -> Callable[[_Sent], Awaitable[None]]:
         if hearing is None:
             return
         if _tries(sent) and not hearing.answered:
-            tell_delay(as_sentence(f"{provider} could not be reached; it is asked again."))
+            log.info("%s could not be reached; it is asked again", provider)
+            tell_delay("The model could not be reached; it is asked again.")
         hearing.answered = False
 
     return hook
 
 
-def busy(provider: str, status: int, wait: float | None) -> str:
+def busy(wait: float | None) -> str:
+    """For people who chat: whose model it is and where is the operator's business."""
     when = f" in {in_words(wait)}" if wait else ""
-    return as_sentence(f"{provider} is busy ({status}); it is asked again{when}.")
+    return f"The model is busy; it is asked again{when}."
 
 
 def wait_asked_for(headers: Mapping[str, str]) -> float | None:

@@ -1,4 +1,4 @@
-"""A provider's trouble in plain words, each with what to do next.
+"""A provider's trouble in plain words: one sentence for people who chat, all of it for operators.
 
 Owns the sentences. It must not know any provider's library: adapters say what they saw.
 """
@@ -6,6 +6,7 @@ Owns the sentences. It must not know any provider's library: adapters say what t
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -44,28 +45,32 @@ class Trouble(Struct, frozen=True, kw_only=True):
 class RequestRefused(ModelFault):
     """The provider did not take this request; it might take another one."""
 
-    def __init__(self, message: str, *, hint: str = "", trouble: Trouble) -> None:
-        super().__init__(message, hint=hint)
-        self.status = trouble.status
-        self.words = trouble.words
+    status: int | None = None
 
 
 def fault_of(trouble: Trouble) -> ModelFault:
-    sentence, hint = _sentence(trouble)
+    case = _case(trouble)
     facts = {"who": trouble.provider, "model": trouble.model, "key": trouble.key_setting}
-    words = "" if _is_a_page(trouble.words) else _shortened(trouble.words)
-    says = f" It says: {words}" if words else ""
-    told = f"{as_sentence(sentence.format(status=trouble.status, **facts))}{says}"
-    next_step = _hint(hint, trouble).format(**facts)
-    if trouble.status in _NOT_TAKEN:
-        return RequestRefused(told, hint=next_step, trouble=trouble)
-    return ModelFault(told, hint=next_step)
+    made = RequestRefused if trouble.status in _NOT_TAKEN else ModelFault
+    fault = made(
+        as_sentence(case.sentence.format(status=trouble.status, **facts)),
+        hint=_hint(case.hint, trouble).format(**facts),
+        words="" if _is_a_page(trouble.words) else _shortened(trouble.words),
+        public=_public(case, trouble),
+    )
+    if isinstance(fault, RequestRefused):
+        fault.status = trouble.status
+    return fault
 
 
 def broke_off(provider: str, why: str = "") -> ModelFault:
     """An answer that began and has no end."""
     words = f" ({_shortened(why)})" if why else ""
-    return ModelFault(f"The answer of {provider} broke off{words}.", hint="Send the message again.")
+    return ModelFault(
+        f"The answer of {provider} broke off{words}.",
+        hint="Send the message again.",
+        public="The model's answer broke off. Send the message again.",
+    )
 
 
 def unreadable(provider: str) -> ModelFault:
@@ -73,6 +78,7 @@ def unreadable(provider: str) -> ModelFault:
     return ModelFault(
         as_sentence(f"{provider} sent something that cannot be read."),
         hint="Send the message again; if it stays so, check what stands between here and there.",
+        public="The model's answer could not be read. Send the message again.",
     )
 
 
@@ -83,6 +89,7 @@ def no_answer_of_its_api(provider: str) -> ModelFault:
             f"{provider} answered, but not as its API does: a web page, perhaps, or another service."
         ),
         hint="Check the address (base_url), then send the message again.",
+        public=_NOT_SET_UP,
     )
 
 
@@ -106,7 +113,15 @@ def in_words(seconds: float) -> str:
     return f"{minutes} minutes" if minutes < _MINUTES_SHOWN else f"{math.ceil(minutes / 60)} hours"
 
 
-def _sentence(trouble: Trouble) -> tuple[str, str]:
+class _Case(NamedTuple):
+    """`sentence` and `hint` are for operators, `public` is for people who chat."""
+
+    sentence: str
+    hint: str
+    public: str
+
+
+def _case(trouble: Trouble) -> _Case:
     if trouble.status is None:
         return _UNREACHABLE
     if is_too_long(f"{trouble.code} {trouble.words}"):
@@ -119,9 +134,18 @@ def _sentence(trouble: Trouble) -> tuple[str, str]:
     return known or (_THEIR_TROUBLE if trouble.status >= 500 else _REFUSED)
 
 
+def _public(case: _Case, trouble: Trouble) -> str:
+    if trouble.wait_sec is None or not _is_passing(trouble):
+        return case.public
+    return f"The model takes no requests right now. Try again in {in_words(trouble.wait_sec)}."
+
+
+def _is_passing(trouble: Trouble) -> bool:
+    return trouble.status is not None and (trouble.status == 429 or trouble.status >= 500)
+
+
 def _hint(hint: str, trouble: Trouble) -> str:
-    passing = trouble.status is not None and (trouble.status == 429 or trouble.status >= 500)
-    if passing and trouble.wait_sec is not None:
+    if _is_passing(trouble) and trouble.wait_sec is not None:
         return f"Send the message again in {in_words(trouble.wait_sec)}; it takes none before."
     return hint
 
@@ -136,35 +160,46 @@ def _shortened(text: str) -> str:
     return line if len(line) <= _WORDS_SHOWN else f"{line[:_WORDS_SHOWN]}…"
 
 
-_UNREACHABLE = (
+_NOT_SET_UP = "The model is not set up correctly on this server. Its operator has to look at the log."
+_UNREACHABLE = _Case(
     "{who} could not be reached.",
     "Check the network and the address, then send the message again.",
+    "The model could not be reached. Try again later.",
 )
-_TOO_LONG = (
+_TOO_LONG = _Case(
     "The conversation is too long for {model}.",
     "Start a new thread, or choose a model that takes more.",
+    "This conversation is too long for the model. Start a new one.",
 )
-_NO_KEY = ("{who} wants a key (401), and none is set.", "Set {key}.")
-_WRONG_PLACE = (
+_NO_KEY = _Case("{who} wants a key (401), and none is set.", "Set {key}.", _NOT_SET_UP)
+_WRONG_PLACE = _Case(
     "What answers at this address is not {who}: it sent a web page ({status}).",
     "Check the address (base_url).",
+    _NOT_SET_UP,
 )
-_BAD_KEY = ("{who} did not accept the key ({status}).", "Check {key}.")
-_REFUSED = (
+_BAD_KEY = _Case("{who} did not accept the key ({status}).", "Check {key}.", _NOT_SET_UP)
+_REFUSED = _Case(
     "{who} refused the request ({status}).",
     "The conversation is kept; another message goes on from here.",
+    "The model refused this request. The conversation is kept; send another message to continue.",
 )
-_THEIR_TROUBLE = ("{who} has trouble of its own ({status}).", "Send the message again later.")
+_THEIR_TROUBLE = _Case(
+    "{who} has trouble of its own ({status}).",
+    "Send the message again later.",
+    "The model is not available right now. Try again later.",
+)
 _BY_STATUS = {
     401: _BAD_KEY,
     403: _BAD_KEY,
-    404: (
+    404: _Case(
         "{who} does not know what it was asked for (404).",
         "Check the address and the model's name, '{model}'.",
+        _NOT_SET_UP,
     ),
     413: _TOO_LONG,
-    429: (
+    429: _Case(
         "{who} takes no more requests for now (429).",
         "Wait a minute, then send the message again; if it stays so, check the limits of your plan.",
+        "The model takes no more requests right now. Try again in a minute.",
     ),
 }

@@ -173,7 +173,13 @@ class App:
                 return
             store = await self._open_store()
             roster = Roster(store, self.values.client_tools)
-            farhand = Farhand(self.spec, store, settings=self.settings, sources=(roster,))
+            farhand = Farhand(
+                self.spec,
+                store,
+                settings=self.settings,
+                sources=(roster,),
+                shows_tool_errors=self.shows_tool_errors,
+            )
             attendance = Attendance(roster, farhand.desk, store, self.spec.toolbox, self.settings)
             self._keeper = Keeper(attendance, farhand.desk, store)
             # first, since runs that go on are offered the tools of whoever was registered

@@ -96,7 +96,7 @@ class DeclaredTool(Generic[P, R_co]):
             return bound
         if isinstance(bound.error, ValidationError):
             return self._bad_input(refusal(bound.error))
-        return failure_of(bound.error)
+        return failure_of(self.tool.name, bound.error)
 
     def _bad_input(self, complaint: str) -> Failure:
         return Failure(f"Bad input for `{self.tool.name}`: {complaint}.")

@@ -66,15 +66,26 @@ async def executed(
     return outcome
 
 
-def failure_of(error: BaseException) -> Failure:
-    """Class and message; the traceback goes to the log, at debug level, and nowhere else."""
-    log.debug("a tool raised", exc_info=error)
+TOOL_FAILED = "The tool failed."
+"""What people who chat are shown of an exception: its words are for the model and for the log."""
+
+
+def failure_of(name: str, error: BaseException) -> Failure:
+    """Class and message for the model; the traceback goes to the log and nowhere else."""
+    if isinstance(error, ToolFailed):
+        log.info("tool %s failed in its own words", name)
+    else:
+        log.warning("tool %s raised %s", name, type(error).__name__, exc_info=error)
     message = attempt(partial(str, error))
     kind = type(error).__name__
     told = message if isinstance(message, str) else ""
-    own_words = told if isinstance(error, ToolFailed) else ""
-    text = own_words or (f"{kind}: {told}" if told else kind)
-    return Failure(text.encode(errors="replace")[:_ERROR_BYTES].decode(errors="ignore"))
+    if isinstance(error, ToolFailed) and told:
+        return Failure(_cut(told))
+    return Failure(_cut(f"{kind}: {told}" if told else kind), public=TOOL_FAILED)
+
+
+def _cut(text: str) -> str:
+    return text.encode(errors="replace")[:_ERROR_BYTES].decode(errors="ignore")
 
 
 _ERROR_BYTES = Limits().error_text
@@ -138,12 +149,13 @@ def _task_of_now() -> asyncio.Task[object] | None:
 
 def _outcome(name: str, at_most: int, value: object) -> Success | Failure:
     if isinstance(value, Raised):
-        return failure_of(value.error)
+        return failure_of(name, value.error)
     output = attempt(partial(plain, value))
     if isinstance(output, Raised):
         # a model or a struct may write itself, and raise what it likes
-        why = str(output.error) if isinstance(output.error, NotJson) else failure_of(output.error).error
-        return Failure(f"`{name}` returned something that JSON cannot hold: {why}.")
+        why = str(output.error) if isinstance(output.error, NotJson) else failure_of(name, output.error).error
+        log.warning("tool %s returned something that JSON cannot hold", name)
+        return Failure(f"`{name}` returned something that JSON cannot hold: {why}.", public=TOOL_FAILED)
     size = size_of(output)
     return Success(output) if size <= at_most else _too_large(name, size, at_most)
 

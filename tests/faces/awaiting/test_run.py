@@ -192,7 +192,7 @@ async def test_a_model_that_breaks_is_one_error_frame_and_the_end(
     assert turn.status == 200
     [(code, sentence)] = turn.errors
     assert code == "model_fault"
-    assert "The provider is down." in sentence
+    assert sentence == "The model failed. Try again later."
     assert "ModelFault" not in turn.said
     assert "Traceback" not in turn.said
     assert turn.datas[-2].startswith("<content-block-error ")

@@ -484,6 +484,6 @@ async def test_a_failed_chat_says_its_run_its_cause_and_its_code_after_a_reload_
     assert told["state"] == "failed"
     assert told["runId"].startswith("run_")
     assert told["failure"]["code"] == "model_fault"
-    assert "the line is down" in told["failure"]["message"]
+    assert told["failure"]["message"] == "The model failed. Try again later."
     await page.say("hi")
     assert "failure" not in await shown(page)

@@ -202,7 +202,7 @@ async def test_a_fault_of_the_model_is_an_error_chunk_without_finish_and_the_cha
     page = Page((await serve(scene.agent)).http)
     turn = await page.say("hi")
     assert turn.kinds == ["start", *TEXT, "error"]
-    assert turn.one("error")["errorText"] == "The provider is overloaded. Try again."
+    assert turn.one("error")["errorText"] == "The model failed. Try again later."
     assert (await page.say("and now?")).text == "Here I am."
 
 

@@ -276,7 +276,10 @@ async def test_a_model_that_fails_ends_the_run_with_what_to_do_and_a_valid_histo
     run = await on.say("go")
     failed = the(RunFailed, await on.told(run))
     assert failed.code == "model_fault"
-    assert failed.message == "The provider is overloaded. Try again."
+    assert (failed.message, failed.detail) == (
+        "The model failed. Try again later.",
+        "The provider is overloaded. Try again.",
+    )
     stored = await on.stored(run)
     assert (stored.state, stored.error) == (RunState.FAILED, failed.message)
     assert text_in(await on.told(await on.say("again"))) == "Now."

@@ -30,8 +30,8 @@ async def told(answered: Answered, max_retries: int = 2) -> list[str]:
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
-async def test_a_busy_provider_is_told_with_its_status(status: int) -> None:
-    assert await told(Answered(status)) == [f"Acme is busy ({status}); it is asked again."]
+async def test_a_busy_provider_is_told_without_its_name(status: int) -> None:
+    assert await told(Answered(status)) == ["The model is busy; it is asked again."]
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ async def test_how_long_it_takes_is_told_and_the_library_is_left_that_one_number
 ) -> None:
     answered = Answered(429, headers)
     (sentence,) = await told(answered)
-    assert sentence.startswith("Acme is busy (429); it is asked again in ")
+    assert sentence.startswith("The model is busy; it is asked again in ")
     assert headers == {"retry-after": seconds}
 
 
 @pytest.mark.parametrize("after", ["soon", "0", "-5", "nan", "Wed, 21 Oct 2020 07:28:00 GMT", "Wed, 99 Xyz"])
 async def test_a_wait_that_makes_no_sense_is_left_to_the_library(after: str) -> None:
     headers = {"retry-after": after}
-    assert await told(Answered(429, headers)) == ["Acme is busy (429); it is asked again."]
+    assert await told(Answered(429, headers)) == ["The model is busy; it is asked again."]
     assert headers == {}
 
 
@@ -79,7 +79,7 @@ async def test_too_long_a_wait_is_not_waited_for(headers: dict[str, str]) -> Non
 
 
 async def test_a_provider_may_ask_for_another_try_of_anything() -> None:
-    assert await told(Answered(400, {"x-should-retry": "true"})) == ["Acme is busy (400); it is asked again."]
+    assert await told(Answered(400, {"x-should-retry": "true"})) == ["The model is busy; it is asked again."]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ async def test_a_connection_that_failed_is_told_when_it_is_tried_again() -> None
         await asks(first)
         assert heard == []
         await asks(second)
-        assert heard == ["Acme could not be reached; it is asked again."]
+        assert heard == ["The model could not be reached; it is asked again."]
         await hears(Answered(503, request=second))
         await asks(third)
-    assert heard[1:] == ["Acme is busy (503); it is asked again."]
+    assert heard[1:] == ["The model is busy; it is asked again."]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from farhand.models.faults import Trouble, broke_off, fault_of, in_words
 from tests.requirement import requirement
@@ -40,8 +41,24 @@ def test_a_limit_says_that_waiting_helps() -> None:
 
 
 def test_the_providers_own_words_are_told_in_one_line_of_bearable_length() -> None:
-    assert "It says: no such {tool} here" in told(400, "no such\n{tool}   here")
-    assert len(told(400, "x" * 10_000)) < 800
+    trouble = Trouble(
+        provider="Acme", model="a-1", key_setting="ACME_KEY", status=400, words="no such\n{tool}   here"
+    )
+    assert fault_of(trouble).words == "no such {tool} here"
+    assert fault_of(trouble).detail.endswith("\nThe provider says: no such {tool} here")
+    assert len(fault_of(replace(trouble, words="x" * 10_000)).detail) < 800
+
+
+@requirement("errors:one-sentence")
+@pytest.mark.parametrize("status", [None, 400, 401, 403, 404, 413, 429, 500, 529])
+def test_people_who_chat_are_told_nothing_of_the_operators(status: int | None) -> None:
+    trouble = Trouble(
+        provider="http://10.0.0.7", model="a-1", key_setting="ACME_KEY", status=status, words="psst"
+    )
+    for each in (trouble, replace(trouble, wait_sec=60.0), replace(trouble, has_key=False)):
+        public = fault_of(each).public
+        assert public.startswith(("The model", "This conversation"))
+        assert not any(word in public for word in ("10.0.0.7", "a-1", "ACME_KEY", "psst", "("))
 
 
 @pytest.mark.parametrize(

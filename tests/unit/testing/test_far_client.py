@@ -229,7 +229,9 @@ async def test_an_answer_that_fails_is_over() -> None:
     async with FarClient(_agent(Fail("Overloaded."))) as far:
         await far.chat("hi")
         assert await far.text() == ""
-        assert [chunk["errorText"] for chunk in far.chunks if chunk["type"] == "error"] == ["Overloaded."]
+        assert [chunk["errorText"] for chunk in far.chunks if chunk["type"] == "error"] == [
+            "The model failed. Try again later."
+        ]
 
 
 async def test_a_server_that_goes_away_ends_the_answer() -> None:

@@ -99,7 +99,7 @@ def raising_later(error: BaseException) -> Callable[[], Awaitable[object]]:
 async def test_whatever_is_raised_is_a_failure_with_class_and_message(
     make: Callable[[BaseException], Callable[[], object]], error: BaseException, told: str
 ) -> None:
-    assert await run(make(error)) == Failure(told)
+    assert await run(make(error)) == Failure(told, public="The tool failed.")
 
 
 @requirement("tools:own-words")
@@ -107,14 +107,14 @@ async def test_whatever_is_raised_is_a_failure_with_class_and_message(
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (ToolFailed("The shop is closed on Sundays."), "The shop is closed on Sundays."),
-        (ToolFailed(), "ToolFailed"),
+        (ToolFailed("The shop is closed on Sundays."), Failure("The shop is closed on Sundays.")),
+        (ToolFailed(), Failure("ToolFailed", public="The tool failed.")),
     ],
 )
 async def test_a_tool_may_fail_in_its_own_words(
-    make: Callable[[BaseException], Callable[[], object]], error: BaseException, told: str
+    make: Callable[[BaseException], Callable[[], object]], error: BaseException, told: Failure
 ) -> None:
-    assert await run(make(error)) == Failure(told)
+    assert await run(make(error)) == told
 
 
 @requirement("tools:exception")
@@ -125,19 +125,28 @@ async def test_a_missing_argument_is_a_failure_that_names_it() -> None:
     assert "'left'" in str(await run(add_later))
 
 
-@requirement("tools:exception")
-async def test_a_traceback_goes_to_the_log_at_debug_level_only(caplog: pytest.LogCaptureFixture) -> None:
+@requirement("logging:tool-traceback")
+async def test_a_traceback_goes_to_the_log_as_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "farhand.tools"):
-        failed = await run(raising(ValueError("no such city")))
-    assert failed == Failure("ValueError: no such city")
+        await run(raising(ValueError("no such city")))
     (record,) = caplog.records
-    assert record.levelno == logging.DEBUG
+    assert (record.levelno, record.getMessage()) == (logging.WARNING, "tool t raised ValueError")
     assert record.exc_info is not None
+
+
+@requirement("logging:tool-traceback")
+async def test_a_tool_that_fails_in_its_own_words_leaves_no_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.DEBUG, "farhand.tools"):
+        await run(raising(ToolFailed("The shop is closed.")))
+    (record,) = caplog.records
+    assert (record.levelno, record.exc_info) == (logging.INFO, None)
 
 
 @requirement("tools:exception")
 def test_a_long_message_is_cut() -> None:
-    assert len(failure_of(ValueError("é" * 10_000)).error.encode()) <= 4096
+    assert len(failure_of("t", ValueError("é" * 10_000)).error.encode()) <= 4096
 
 
 @requirement("tools:json-output")
@@ -296,7 +305,9 @@ async def test_a_machine_without_threads_left_is_a_failure(monkeypatch: pytest.M
             raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threads, "Thread", NoThread)
-    assert await run(add, left=1) == Failure("RuntimeError: can't start new thread")
+    assert await run(add, left=1) == Failure(
+        "RuntimeError: can't start new thread", public="The tool failed."
+    )
 
 
 def test_an_attempt_is_what_was_returned_or_what_was_raised() -> None:

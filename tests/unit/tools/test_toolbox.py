@@ -253,8 +253,9 @@ async def test_an_execution_is_logged_without_its_payload(
         await box.execute("bad\nname", {"city": "secret"})
     lines = [record.getMessage() for record in caplog.records]
     assert re.fullmatch(r"tool plain_function call call_1: success in \d+\.\d ms", lines[0])
-    assert re.fullmatch(r"tool fail call call_2: failure in \d+\.\d ms", lines[1])
-    assert lines[2].startswith("tool bad�name call None: failure in ")
+    assert lines[1] == "tool fail raised ZeroDivisionError"
+    assert re.fullmatch(r"tool fail call call_2: failure in \d+\.\d ms", lines[2])
+    assert lines[3].startswith("tool bad�name call None: failure in ")
     assert "secret" not in caplog.text
 
 

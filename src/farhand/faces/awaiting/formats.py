@@ -23,7 +23,7 @@ from farhand.core.event import (
     StepStarted,
     TextAdded,
 )
-from farhand.core.outcome import Failure, Outcome, seen_by_model
+from farhand.core.outcome import Failure, Outcome, public, seen_by_model
 from farhand.core.run import Usage
 from farhand.faces.awaiting.shapes import ERROR, OURS, TEXT, THINKING, TOOL_CALL, TOOL_RESULT
 from farhand.wire.json_out import encode
@@ -229,7 +229,7 @@ def _tool_call(call_id: str, tool: str, input: object) -> str:
 
 
 def _tool_result(call_id: str, tool: str, outcome: Outcome) -> str:
-    text = _section(seen_by_model(outcome).text)
+    text = _section(seen_by_model(public(outcome)).text)
     return f'<{TOOL_RESULT} id="{call_id}" name="{_name(tool)}">{text}</{TOOL_RESULT}>'
 
 

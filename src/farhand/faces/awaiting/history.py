@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from farhand.agent.farhand import Farhand
 from farhand.core.call import Phase
-from farhand.core.outcome import seen_by_model
+from farhand.core.outcome import public, seen_by_model
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.core.thread import (
@@ -162,7 +162,7 @@ def _block(part: Part) -> dict[str, object]:
 
 
 def _result(resolved: Resolved) -> dict[str, object]:
-    seen = seen_by_model(resolved.outcome)
+    seen = seen_by_model(public(resolved.outcome))
     error = {"is_error": True} if seen.is_error else {}
     return {"type": "tool_result", "tool_use_id": resolved.call_id, "content": seen.text, **error}
 

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import fields
 
 from farhand.core.call import Call, Phase
 from farhand.core.client import tool_id
@@ -20,7 +21,7 @@ from farhand.core.event import (
     News,
     Position,
 )
-from farhand.core.outcome import Success, told_to_people
+from farhand.core.outcome import Success, public, told_to_people
 from farhand.core.tool import Executor
 from farhand.errors import FarhandError
 from farhand.faces.events.shapes import ClientTools, Gap, RequestShape, ToolRequest, ToolStatus
@@ -80,15 +81,23 @@ def _told(news: News, call: Call | None) -> list[Told]:
         return [ClientTools("client-tool.registered", event.client_id, list(event.tools))]
     if isinstance(event, ClientUnregistered):
         return [ClientTools("client-tool.unregistered", event.client_id, list(event.tools))]
-    own: Told = {
+    own: dict[str, object] = {
         "type": event.__struct_config__.tag,
         "at": news.at,
         "threadId": news.thread_id,
         "runId": news.run_id,
-        **_in_camel_case(event),
+        **_in_camel_case(_public(event)),
     }
+    # for those who may inspect runs
+    own.pop("detail", None)
     meant = None if call is None or call.client_id is None else _for_client(event, call, call.client_id)
     return [own] if meant is None else [own, meant]
+
+
+def _public(event: Happening) -> Happening:
+    if isinstance(event, CallSettled):
+        return msgspec.structs.replace(event, outcome=public(event.outcome))
+    return event
 
 
 def _for_client(event: Happening, call: Call, client_id: str) -> Told | None:
@@ -138,7 +147,10 @@ def _message_id(call: Call) -> str:
 
 def _in_camel_case(record: Struct) -> dict[str, object]:
     """Our own field names; what a model or a tool wrote is left as it is."""
-    return {_camel(name): _plain(getattr(record, name)) for name in record.__struct_fields__}
+    names = record.__struct_fields__
+    if record.__struct_config__.omit_defaults:
+        names = tuple(each.name for each in fields(record) if getattr(record, each.name) != each.default)
+    return {_camel(name): _plain(getattr(record, name)) for name in names}
 
 
 def _plain(value: object) -> object:

@@ -17,7 +17,7 @@ from farhand.core.outcome import (
     Success,
     digest,
     kind_of,
-    told_to_people,
+    reason_of,
 )
 from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, Unknown
 from farhand.core.run import Run
@@ -242,7 +242,7 @@ def _seconds(run: Run, now: float) -> float:
 
 def _trouble(call: Call) -> Trouble:
     assert call.outcome is not None, "only ended calls are in trouble"
-    return Trouble(call.tool, kind_of(call.outcome), masked_text(told_to_people(call.outcome)))
+    return Trouble(call.tool, kind_of(call.outcome), masked_text(reason_of(call.outcome)))
 
 
 def _row(row: Row) -> RowShape:

@@ -37,7 +37,7 @@ from farhand.faces.inspector.masks import MASK, masked, masked_text
 H = TypeVar("H", bound=Happening)
 
 _DELTAS = (Text, Reasoning, InputAdded)
-_WORDS = ("error", "reason", "message", "text")
+_WORDS = ("error", "public", "reason", "message", "detail", "text")
 
 
 def masked_entries(entries: Sequence[Entry]) -> list[Entry]:

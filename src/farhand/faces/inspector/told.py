@@ -26,7 +26,7 @@ from farhand.core.event import (
     StepStarted,
     TextAdded,
 )
-from farhand.core.outcome import told_to_people
+from farhand.core.outcome import reason_of
 
 LINE_CHARS = 160
 
@@ -63,7 +63,7 @@ def _of_call(event: Happening, tool: str) -> str:
         case CallTaken(holder=holder):
             return f"{tool} by {holder}"
         case CallSettled(tool=name, outcome=outcome):
-            why = told_to_people(outcome)
+            why = reason_of(outcome)
             return f"{name}, {type_of_outcome(outcome)}" + (f": {why}" if why else "")
         case InputAdded(text=text):
             return f"{tool} {text}"
@@ -93,7 +93,7 @@ def _of_run(event: Happening) -> str:
         case TextAdded(text=text) | ReasoningAdded(text=text):
             return text
         case ModelDelayed(message=message) | RunFailed(message=message):
-            return message
+            return getattr(event, "detail", "") or message
         case RunFinished(state=state, reason=reason):
             return f"{state.value}, {reason}" if reason else state.value
         case _:

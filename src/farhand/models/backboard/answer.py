@@ -54,7 +54,11 @@ class Answer:
                 yield echo_of(self._place, None)
                 self._reason = "end"
             case "run_cancelled":
-                raise ModelFault("Backboard cancelled the run.", hint="Send the message again.")
+                raise ModelFault(
+                    "Backboard cancelled the run.",
+                    hint="Send the message again.",
+                    public="The model's answer was cancelled. Send the message again.",
+                )
             case _:
                 pass
 

@@ -192,7 +192,7 @@ def _fault(
         # in the middle of a stream there is no status any more
         status = 400
     if status is None and not words.startswith(_NO_ANSWER):
-        return ModelFault(f"Backboard's run failed. It says: {words}", hint="Send the message again.")
+        return ModelFault("Backboard's run failed.", hint="Send the message again.", words=words)
     if status is None and begun:
         return broke_off(WHO, words)
     return fault_of(

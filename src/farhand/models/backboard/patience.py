@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -10,6 +11,8 @@ from farhand.models.backboard.client import WHO, Busy
 from farhand.models.delays import LONGEST_WAIT_SEC, busy, tell_delay
 
 T = TypeVar("T")
+
+log = logging.getLogger("farhand.models")
 
 MAX_RETRIES = 2
 _FIRST_WAIT_SEC = 0.5
@@ -33,5 +36,7 @@ async def patiently(ask: Callable[[], Awaitable[T]], max_retries: int) -> T:
 
 def _told(refused: Busy, asked_for: float | None) -> str:
     if refused.status is None:
-        return f"{WHO} could not be reached; it is asked again."
-    return busy(WHO, refused.status, asked_for)
+        log.info("%s could not be reached; it is asked again", WHO)
+        return "The model could not be reached; it is asked again."
+    log.info("%s is busy (%d); it is asked again", WHO, refused.status)
+    return busy(asked_for)

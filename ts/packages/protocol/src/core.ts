@@ -13,9 +13,11 @@ export type Denied = {
 /** Who runs a tool. */
 export type Executor = "client" | "frontend" | "server";
 
+/** `error` is for the model, which has to mend its input, and for the record. */
 export type Failure = {
   readonly kind: "failure";
   readonly error: string;
+  readonly public?: string;
 };
 
 export type Outcome = Success | Failure | Denied | TimedOut | Cancelled;
