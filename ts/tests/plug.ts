@@ -5,6 +5,8 @@ import { type AddressInfo, type Server, type Socket, connect, createServer } fro
 export class Plug {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  /** How many pieces have come from the server. */
+  pieces = 0;
 
   static async into(port: number): Promise<Plug> {
     const plug = new Plug(port);
@@ -16,6 +18,7 @@ export class Plug {
   private constructor(port: number) {
     this.#server = createServer((client) => {
       const server = connect(port, "127.0.0.1");
+      server.on("data", () => (this.pieces += 1));
       for (const [one, other] of [
         [client, server],
         [server, client],
@@ -39,6 +42,15 @@ export class Plug {
   pull(): void {
     for (const socket of this.#sockets) {
       socket.resetAndDestroy();
+    }
+  }
+
+  /** Every connection stays open and nothing comes through any more, as behind a proxy that lost its server. New ones work. */
+  hush(): void {
+    for (const socket of this.#sockets) {
+      socket.unpipe();
+      // what comes is swallowed
+      socket.resume();
     }
   }
 

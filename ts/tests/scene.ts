@@ -29,8 +29,8 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** To be called once at the top of a test file. */
-export function scene(): Scene {
+/** To be called once at the top of a test file. `settings`: `FARHAND_…` variables of its server. */
+export function scene(settings: Readonly<Record<string, string>> = {}): Scene {
   const closing: (() => unknown)[] = [];
   let server: Server | undefined;
   const running = (): Server => {
@@ -40,7 +40,7 @@ export function scene(): Scene {
     return server;
   };
   beforeAll(async () => {
-    server = await Server.start();
+    server = await Server.start(settings);
   });
   afterAll(async ({}, { tasks }) => {
     await Promise.all(closing.map((close) => close()));

@@ -24,8 +24,8 @@ export class Server {
   #log = "";
   #port = 0;
 
-  static async start(): Promise<Server> {
-    const server = new Server();
+  static async start(settings: Readonly<Record<string, string>> = {}): Promise<Server> {
+    const server = new Server(settings);
     mkdirSync(join(server.#room, "gates"));
     await server.start().catch(async (error: unknown) => {
       await server.close();
@@ -33,6 +33,8 @@ export class Server {
     });
     return server;
   }
+
+  private constructor(private readonly settings: Readonly<Record<string, string>>) {}
 
   get url(): string {
     return `http://127.0.0.1:${this.#port}`;
@@ -106,7 +108,7 @@ export class Server {
   #environment(): NodeJS.ProcessEnv {
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FARHAND_"));
     // all clients of a file are one sign-in, and some of them stay connected
-    const own = { FARHAND_LIMITS__STREAMS_PER_PRINCIPAL: "1000", HOME: this.#room, TEST_ROOM: this.#room, NO_COLOR: "1" };
+    const own = { FARHAND_LIMITS__STREAMS_PER_PRINCIPAL: "1000", HOME: this.#room, TEST_ROOM: this.#room, NO_COLOR: "1", ...this.settings };
     return { ...Object.fromEntries(inherited), ...own };
   }
 

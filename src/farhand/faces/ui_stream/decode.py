@@ -154,15 +154,15 @@ def _outcome_of(part: UIPart) -> Outcome | None:
 
 _ANSWERED = frozenset({"approval-responded", "output-available", "output-error", "output-denied"})
 
-SocketFrame: TypeAlias = SendFrame | ResumeFrame | AbortFrame
+SocketFrame: TypeAlias = SendFrame | ResumeFrame | AbortFrame | PingFrame
 LiveFrame: TypeAlias = MessageFrame | ToolResultFrame | InterruptFrame | PingFrame
 
-_SOCKET_FRAMES: OneOf[SocketFrame] = OneOf(SendFrame, ResumeFrame, AbortFrame)
+_SOCKET_FRAMES: OneOf[SocketFrame] = OneOf(SendFrame, ResumeFrame, AbortFrame, PingFrame)
 _LIVE_FRAMES: OneOf[LiveFrame] = OneOf(MessageFrame, ToolResultFrame, InterruptFrame, PingFrame)
 
 
 def decode_socket_frame(frame: bytes) -> SocketFrame:
-    """A frame of AI SDK's own WebSocket transport."""
+    """A frame of AI SDK's own WebSocket transport, or a ping of our own client."""
     return _SOCKET_FRAMES.read(frame)
 
 

@@ -73,15 +73,18 @@ class MultiplexedSocket:
     async def serve(self) -> None:
         while (text := await self._socket.read()) is not None:
             try:
-                self._take(decode_socket_frame(text))
+                await self._take(decode_socket_frame(text))
             except PeerFault as fault:
                 # the frame was bad, not the connection: the others that share it go on
                 await self._socket.write(socket_frame("error", request_id_in(text) or "", str(fault)))
         for asker in self._requests.values():
             asker.leave()
 
-    def _take(self, told: SendFrame | ResumeFrame | AbortFrame) -> None:
+    async def _take(self, told: SendFrame | ResumeFrame | AbortFrame | PingFrame) -> None:
         match told:
+            case PingFrame(timestamp=timestamp):
+                # a page sees no pings of the WebSocket itself, and a proxy may hold a dead line open
+                await self._socket.write(live_pong(timestamp))
             case SendFrame():
                 self._start(told.request_id, lambda asker: self._send(told, asker))
             case ResumeFrame():

@@ -1,87 +1,111 @@
-// The feed of two tabs: one reads, both hear, and the second reads on when the first is gone.
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+// The feed of two tabs, on a real server: one reads, both hear, and the second reads on when the first is gone.
+import { httpOf } from "@farhand/client";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
+import { fresh, scene } from "../../../tests/scene.ts";
 import { until } from "../../../tests/until.ts";
+import { Feed } from "../src/feed.ts";
 
-/** The browser's part: locks in order, and sources that a test can speak through. */
-class Source extends EventTarget {
-  static readonly CLOSED = 2;
-  static readonly all: Source[] = [];
-  onopen: (() => void) | undefined;
-  onerror: (() => void) | undefined;
-  readyState = 1;
+const here = scene({ FARHAND_PATIENCE__KEEP_ALIVE: "0.3" });
+const open: Feed[] = [];
 
-  constructor(readonly url: string) {
-    super();
-    Source.all.push(this);
-  }
-
-  say(type: string, data: object): void {
-    this.dispatchEvent(new MessageEvent(type, { data: JSON.stringify({ type, ...data }) }));
-  }
-}
-
-const queue: (() => unknown)[] = [];
-const locks = { request: (_name: string, hold: () => unknown) => (queue.push(hold), queue.length === 1 && hold(), new Promise(() => undefined)) };
+/** The browser's part that is missing here: a lock is held by one tab at a time, in the order in which they asked. */
+let queue: (() => unknown)[] = [];
+const locks = {
+  request: (_name: string, hold: () => unknown) => (queue.push(hold), queue.length === 1 && hold(), new Promise(() => undefined)),
+};
+const firstTabGoes = (): void => void (queue.shift(), queue[0]?.());
 
 beforeEach(() => {
-  Source.all.length = queue.length = 0;
-  vi.stubGlobal("EventSource", Source);
+  queue = [];
   Object.defineProperty(navigator, "locks", { value: locks, configurable: true });
 });
 
-afterEach(() => vi.useRealTimers());
+afterEach(() => open.splice(0).forEach((feed) => feed.close()));
 
-const open = async (): Promise<{ heard: string[]; feed: import("../src/feed.ts").Feed }> => {
-  const { Feed } = await import("../src/feed.ts");
-  const feed = new Feed();
+interface Tab {
+  readonly feed: Feed;
+  readonly heard: string[];
+  readonly asked: string[];
+}
+
+function tab(url = here.server.url): Tab {
+  const asked: string[] = [];
+  const lookedOn: typeof fetch = (input, init) => {
+    asked.push((init?.headers as Record<string, string>)["last-event-id"] ?? "from now on");
+    return fetch(input, init);
+  };
+  const feed = new Feed(httpOf({ url, fetch: lookedOn, silenceMs: 1_500 }));
   const heard: string[] = [];
   feed.listen(({ type, threadId }) => heard.push(`${type} ${threadId ?? ""}`.trim()));
-  return { heard, feed };
-};
+  open.push(feed);
+  return { feed, heard, asked };
+}
+
+/** Something that happens in a chat. */
+async function somethingHappens(): Promise<string> {
+  const threadId = fresh("chat");
+  const message = { id: fresh("m"), role: "user", parts: [{ type: "text", text: "hello ann" }] };
+  const body = JSON.stringify({ id: threadId, messages: [message], trigger: "submit-message" });
+  await (await fetch(`${here.server.url}/api/chat`, { method: "POST", headers: { "content-type": "application/json" }, body })).text();
+  return threadId;
+}
 
 it("one tab reads the news, and both hear them", async () => {
   requirement("chat:news");
-  const [first, second] = [await open(), await open()];
-  expect(Source.all.map(({ url }) => url)).toEqual(["/api/events"]);
-  Source.all[0]?.onopen?.();
-  Source.all[0]?.say("call-settled", { threadId: "t1" });
-  await until(() => second.heard.length === 2, "the news in the other tab");
-  expect(first.heard).toEqual(["again", "call-settled t1"]);
-  expect(second.heard).toEqual(first.heard);
-  expect([first.feed.isLive, second.feed.isLive]).toEqual([true, true]);
+  const [first, second] = [tab(), tab()];
+  await until(() => first.feed.isLive && second.feed.isLive, "the news");
+  const chat = await somethingHappens();
+  for (const { heard } of [first, second]) {
+    await until(() => heard.includes(`run-finished ${chat}`), "the end of the run");
+    expect(heard.filter((each) => each.endsWith(chat))).toEqual([`run-started ${chat}`, `run-finished ${chat}`]);
+  }
+  expect([first.asked.length, second.asked.length]).toEqual([1, 0]);
 });
 
 it("a tab that comes later is told at once how things stand", async () => {
   requirement("chat:news");
-  await open();
-  Source.all[0]?.onopen?.();
-  const later = await open();
+  const first = tab();
+  await until(() => first.feed.isLive, "the news");
+  const later = tab();
   await until(() => later.feed.isLive, "word from the tab that reads");
-  expect(Source.all.length).toBe(1);
+  expect(later.asked).toEqual([]);
 });
 
 it("the next tab reads on when the first is gone, and begins by looking at everything", async () => {
   requirement("chat:news");
-  await open();
-  const second = await open();
-  queue[1]?.();
-  expect(Source.all.length).toBe(2);
-  Source.all[1]?.onopen?.();
-  expect(second.heard).toEqual(["again"]);
+  const [first, second] = [tab(), tab()];
+  await until(() => first.heard.includes("again") && second.heard.includes("again"), "the news");
+  first.feed.close();
+  second.heard.length = 0;
+  firstTabGoes();
+  await until(() => second.heard.length > 0, "the news in the second tab");
+  expect(second.heard[0]).toBe("again");
+  const chat = await somethingHappens();
+  await until(() => second.heard.includes(`run-finished ${chat}`), "the end of the run");
 });
 
-it("what may have been missed is looked at anew; a server that refuses is asked again later", async () => {
+it("a line that goes silent is given up and read on after the last event, and everything is looked at anew", async () => {
+  requirement("client:silent-line");
+  const plug = await here.plug();
+  const { feed, heard, asked } = tab(plug.url);
+  await until(() => feed.isLive, "the news");
+  const before = await somethingHappens();
+  await until(() => heard.includes(`run-finished ${before}`), "the end of the first run");
+  plug.hush();
+  const missed = await somethingHappens();
+  await until(() => !feed.isLive, "the loss");
+  await until(() => heard.includes(`run-finished ${missed}`), "what happened meanwhile");
+  expect(heard.filter((each) => each.endsWith(missed))).toEqual([`run-started ${missed}`, `run-finished ${missed}`]);
+  expect(heard.filter((each) => each === "again").length).toBe(2);
+  expect(asked[1]).not.toBe("from now on");
+});
+
+it("a server that is away is asked again", async () => {
   requirement("chat:news");
-  vi.useFakeTimers();
-  const { heard, feed } = await open();
-  const [source] = Source.all;
-  source?.onopen?.();
-  source?.say("gap", {});
-  expect(heard).toEqual(["again", "again"]);
-  source!.readyState = Source.CLOSED;
-  source?.onerror?.();
-  expect(feed.isLive).toBe(false);
-  vi.advanceTimersByTime(3_000);
-  expect(Source.all.length).toBe(2);
+  const plug = await here.plug();
+  const { feed, asked } = tab(plug.url);
+  await until(() => feed.isLive, "the news");
+  plug.pull();
+  await until(() => asked.length === 2 && feed.isLive, "the news again");
 });

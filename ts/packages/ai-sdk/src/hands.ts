@@ -124,7 +124,7 @@ export class FarHands {
 
   async #askForTools(): Promise<ReadonlySet<string>> {
     const http = httpOf(this.options);
-    const response = await http.fetch(`${http.url}/api/tools`, { headers: http.headers });
+    const response = await http.fetch(`${http.url}/api/tools`, { headers: http.headers, signal: AbortSignal.timeout(http.silenceMs) });
     const { tools } = (await response.json()) as { tools: { name: string; executor: string }[] };
     return new Set(tools.filter(({ executor }) => executor === "frontend").map(({ name }) => name));
   }

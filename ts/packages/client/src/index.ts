@@ -1,6 +1,7 @@
 export type { OpenCall, Outcome, Thread, ThreadPage } from "@farhand/protocol";
 export { type Call, type Course, inputOf, isOpen, type Message, type Part, reduce, SILENCE, type Talk } from "./call.ts";
 export { Executor, type Handler, type HandlerContext, type HandlerMap, type OnUnknown } from "./executor.ts";
+export { news, type NewsOptions } from "./feed.ts";
 export { type Http, httpOf, type HttpOptions } from "./http.ts";
 export { type Delivery, type Keep, type Letter, Outbox } from "./outbox.ts";
 export { sseTransport } from "./sse.ts";

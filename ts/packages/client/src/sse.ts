@@ -1,10 +1,12 @@
 // The stream as server-sent events over fetch. Owns the framing; must not know what a chunk does.
-import { createParser } from "eventsource-parser";
+import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { type Asking, type Http, parsed, patienceOf, reasonOf, request } from "./http.ts";
 import { chunkOf, Cut, type Frame, type Frames, Refused, START, type Transport } from "./transport.ts";
 import { within } from "./wait.ts";
 
 const DONE = "[DONE]";
+
+export type ServerEvent = EventSourceMessage;
 
 export function sseTransport(http: Http): Transport {
   return {
@@ -36,12 +38,6 @@ async function* read(body: ReadableStream<Uint8Array>, http: Http): Frames {
   throw new Cut();
 }
 
-export interface ServerEvent {
-  readonly data: string;
-  readonly id: string | undefined;
-  readonly event: string | undefined;
-}
-
 /** The head of a response; a server that does not send one in time was not reached. */
 export function answered(http: Http, path: string, asking: Asking, signal?: AbortSignal): Promise<Response> {
   const silent = new AbortController();
@@ -53,7 +49,7 @@ export function answered(http: Http, path: string, asking: Asking, signal?: Abor
 /** The events of a body until it ends; one that is silent for too long has ended, though nobody said so. */
 export async function* events(body: ReadableStream<Uint8Array>, { silenceMs }: Pick<Http, "silenceMs">): AsyncGenerator<ServerEvent, void> {
   const ready: ServerEvent[] = [];
-  const parser = createParser({ onEvent: ({ data, id, event }) => ready.push({ data, id, event }) });
+  const parser = createParser({ onEvent: (event) => ready.push(event) });
   const decoder = new TextDecoder();
   const reader = body.getReader();
   try {

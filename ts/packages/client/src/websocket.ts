@@ -1,11 +1,14 @@
 // The stream over one WebSocket for all threads of a page. It has no positions: a resumed answer comes whole.
 import { type Chunk, isChunk } from "@farhand/protocol";
 import { Cut, type Frame, type Frames, Refused, type Transport } from "./transport.ts";
+import { SILENCE_MS } from "./wait.ts";
 
 export interface SocketOptions {
   /** `wss://…/api/chat/ws`; by default on the page's own server. */
   readonly url?: string;
   readonly webSocket?: typeof WebSocket;
+  /** A connection on which nothing came for so long is taken for lost. */
+  readonly silenceMs?: number;
 }
 
 export interface SocketTransport extends Transport {
@@ -73,10 +76,14 @@ class Exchange {
   }
 }
 
+/** A ping may be lost or late; two are not. */
+const PINGS_IN_A_SILENCE = 3;
+
 /** The connection: opened when it is needed, shared by all exchanges. */
 class Line {
   readonly #exchanges = new Map<string, Exchange>();
   #socket: Promise<WebSocket> | undefined;
+  #heardAt = 0;
 
   constructor(private readonly options: SocketOptions) {}
 
@@ -91,6 +98,10 @@ class Line {
         socket.send(JSON.stringify({ type: "abort", requestId }));
       }
     });
+    if (this.#exchanges.size === 0) {
+      // nobody has listened until now
+      this.#heardAt = Date.now();
+    }
     this.#exchanges.set(requestId, exchange);
     signal.addEventListener("abort", leave);
     socket.send(JSON.stringify({ ...frame, requestId }));
@@ -107,19 +118,42 @@ class Line {
   #open(): Promise<WebSocket> {
     const Socket = this.options.webSocket ?? WebSocket;
     const socket = new Socket(this.options.url ?? new URL("/api/chat/ws", location.href.replace(/^http/, "ws")).href);
-    socket.addEventListener("message", ({ data }) => this.#received(String(data)));
+    const silence = this.options.silenceMs ?? SILENCE_MS;
+    this.#heardAt = Date.now();
     return new Promise((opened, failed) => {
-      socket.addEventListener("open", () => opened(socket));
-      socket.addEventListener("error", () => failed(new Cut()));
-      socket.addEventListener("close", () => {
-        this.#socket = undefined;
-        this.#exchanges.forEach((exchange) => exchange.push({ type: "cut" }));
+      const drop = (): void => {
+        clearInterval(watch);
         failed(new Cut());
-      });
+        if (isCurrent) {
+          isCurrent = false;
+          this.#socket = undefined;
+          this.#exchanges.forEach((exchange) => exchange.push({ type: "cut" }));
+          this.#exchanges.clear();
+        }
+        // of a line that is silent the other end never says goodbye
+        socket.close();
+      };
+      let isCurrent = true;
+      const watch = setInterval(() => this.#look(socket, silence, drop), silence / PINGS_IN_A_SILENCE);
+      socket.addEventListener("message", ({ data }) => isCurrent && this.#received(String(data)));
+      socket.addEventListener("open", () => opened(socket));
+      socket.addEventListener("error", drop);
+      socket.addEventListener("close", drop);
     });
   }
 
+  /** A page sees no pings of the WebSocket itself: it sends its own, while somebody listens. */
+  #look(socket: WebSocket, silence: number, drop: () => void): void {
+    const isAwaited = this.#exchanges.size > 0 || socket.readyState === 0;
+    if (isAwaited && Date.now() - this.#heardAt >= silence) {
+      drop();
+    } else if (isAwaited && socket.readyState === 1) {
+      socket.send(JSON.stringify({ type: "ping" }));
+    }
+  }
+
   #received(text: string): void {
+    this.#heardAt = Date.now();
     // what a newer server says beside this is none of this page's business
     const told = JSON.parse(text) as { type: string; requestId?: string; chunk?: unknown; errorText?: string };
     const exchange = this.#exchanges.get(told.requestId ?? "");
