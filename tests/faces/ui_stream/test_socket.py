@@ -177,6 +177,21 @@ async def test_a_dropped_socket_does_not_stop_the_run(serve: Serve, store: str) 
     assert len(scene.model.prompts) == 1
 
 
+@requirement("client:silent-line")
+async def test_a_ping_is_answered_also_while_a_request_is_under_way(serve: Serve) -> None:
+    scene = slow_scene()
+    served = await serve(scene.agent)
+    page = said(served, "hi")
+    async with wire(served, PATH) as socket:
+        shared = Shared(socket)
+        request = await shared.send(page)
+        await socket.send(json.dumps({"type": "ping", "timestamp": 7}))
+        async with asyncio.timeout(20):
+            while (frame := json.loads(await socket.recv()))["type"] != "pong":
+                assert frame["requestId"] == request
+        assert frame == {"type": "pong", "timestamp": 7}
+
+
 @requirement("socket:malformed")
 @pytest.mark.parametrize(
     ("frame", "request_id"),
