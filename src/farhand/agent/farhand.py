@@ -221,6 +221,12 @@ class Farhand:
         """The last used first."""
         return await self.kit.store.threads(owner, limit=limit, after=after)
 
+    async def count_threads(self, owner: Owner) -> int:
+        return await self.kit.store.count_threads(owner)
+
+    async def count_runs(self, owner: Owner, thread_id: str) -> int:
+        return await self.kit.store.count_runs(owner, thread_id)
+
     async def rename(self, owner: Owner, thread_id: str, title: str) -> None:
         store = self.kit.store
         await soon(store, store.commit(RenameThread(owner, thread_id, title)))

@@ -143,7 +143,7 @@ _RESUME = Parameter("resume", {"enum": ["true", "false"]})
 _HOLDER = Parameter("holder", {"type": "string"})
 _SESSION_PAGE = (
     Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}),
-    Parameter("offset", {"type": "integer", "minimum": 0, "maximum": 100_000}),
+    Parameter("offset", {"type": "integer", "minimum": 0, "maximum": 10_000}),
 )
 _CONVERSATION_PAGE = (
     Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}),

@@ -304,7 +304,7 @@ async def test_nobody_else_sees_a_session_or_its_conversations(serve: Serve) -> 
         "/agent/sessions?limit=0",
         "/agent/sessions?limit=101",
         "/agent/sessions?offset=-1",
-        "/agent/sessions?offset=100001",
+        "/agent/sessions?offset=10001",
         "/agent/sessions?limit=ten",
         "/agent/never/conversations?limit=101",
         "/agent/never/conversations?before=0",

@@ -83,10 +83,13 @@ def test_lists_come_from_options_from_a_variable_with_commas_and_from_a_file(
     nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (nobodys_home / "config.toml").write_text('allow_host = ["a.example", "b.example"]\n')
+    monkeypatch.setenv("FARHAND_ALLOW_HEADER", "X-Tenant, X-Trace")
     monkeypatch.setenv("FARHAND_ALLOW_ORIGIN", "http://a.example, http://b.example,")
     read = load_settings({})
     assert read.allow_host == ("a.example", "b.example")
     assert read.allow_origin == ("http://a.example", "http://b.example")
+    assert read.allow_header == ("X-Tenant", "X-Trace")
+    assert load_settings({"allow_header": ["X-Other"]}).allow_header == ("X-Other",)
     assert load_settings({"allow_origin": ["http://c.example"]}).allow_origin == ("http://c.example",)
 
 

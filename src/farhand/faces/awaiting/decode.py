@@ -102,7 +102,7 @@ def decode_format(parameters: Mapping[str, str], default: str) -> Format:
 
 def decode_session_page(parameters: Mapping[str, str]) -> SessionPage:
     limit = _number(parameters, "limit", default=50, least=1, most=100)
-    return SessionPage(limit, _number(parameters, "offset", default=0, least=0, most=100_000))
+    return SessionPage(limit, _number(parameters, "offset", default=0, least=0, most=10_000))
 
 
 def decode_conversation_page(parameters: Mapping[str, str]) -> ConversationPage:

@@ -45,12 +45,11 @@ Blocks = list[dict[str, object]]
 
 
 async def sessions(farhand: Farhand, owner: Owner, page: SessionPage) -> SessionList:
-    store = farhand.kit.store
     found = await farhand.threads(owner, limit=page.offset + page.limit)
     rows = [
-        _session(thread, await store.count_runs(owner, thread.thread_id)) for thread in found[page.offset :]
+        _session(thread, await farhand.count_runs(owner, thread.thread_id)) for thread in found[page.offset :]
     ]
-    return SessionList(rows, await store.count_threads(owner))
+    return SessionList(rows, await farhand.count_threads(owner))
 
 
 async def conversations(
@@ -88,6 +87,7 @@ def _turns(messages: Sequence[Message], last: Run | None) -> list[_Turn]:
 
 async def _conversation(farhand: Farhand, owner: Owner, turn: _Turn) -> Conversation:
     run = await farhand.run_of(owner, turn.run_id) if turn.run_id is not None else None
+    pending = await _pending(farhand, run)
     texts = [text_of(message) for message in turn.messages if isinstance(message, AssistantMessage)]
     has_ended = run is None or not run.active
     return Conversation(
@@ -98,10 +98,10 @@ async def _conversation(farhand: Farhand, owner: Owner, turn: _Turn) -> Conversa
         final_response=texts[-1] if texts and has_ended else None,
         started_at=_time(run.started_at if run else None),
         completed_at=_time(run.ended_at if run else None),
-        stop_reason=_stop_reason(run),
+        stop_reason=_stop_reason(run, pending),
         total_steps=run.step if run else None,
         messages=[_message(message) for message in turn.messages],
-        pending_frontend_tools=await _pending(farhand, run),
+        pending_frontend_tools=pending,
     )
 
 
@@ -114,12 +114,10 @@ async def _pending(farhand: Farhand, run: Run | None) -> list[AwaitedTool]:
     ]
 
 
-def _stop_reason(run: Run | None) -> str | None:
-    if run is None:
-        return None
-    if run.waits:
+def _stop_reason(run: Run | None, pending: Sequence[AwaitedTool]) -> str | None:
+    if pending:
         return "awaiting_frontend_tools"
-    return _STOP_REASONS.get(run.state)
+    return None if run is None else _STOP_REASONS.get(run.state)
 
 
 _STOP_REASONS = {RunState.DONE: "end_turn", RunState.STOPPED: "aborted", RunState.FAILED: "error"}
