@@ -66,6 +66,44 @@ export class Live {
   }
 }
 
+interface Sending {
+  readonly chatId: string;
+  readonly messages: readonly object[];
+  readonly trigger: string;
+}
+
+/** A page's own transport over that line, for the chat class of `ai`: an exchange for each message, up to its `[DONE]`. */
+export class LiveSocketTransport {
+  /** The messages that were sent, in order. */
+  readonly sent: object[] = [];
+  readonly #url: string;
+  #live: Promise<Live> | undefined;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  sendMessages = async ({ chatId, messages, trigger }: Sending): Promise<ReadableStream<never>> => {
+    const live = await (this.#live ??= Live.open(this.#url));
+    this.sent.push(messages);
+    live.send({ type: "message", id: chatId, messages, trigger });
+    return new ReadableStream({
+      start: async (controller) => {
+        for (const chunk of await live.exchange()) {
+          controller.enqueue(chunk as never);
+        }
+        controller.close();
+      },
+    });
+  };
+
+  reconnectToStream = (): Promise<null> => Promise.resolve(null);
+
+  async close(): Promise<void> {
+    (await this.#live)?.close();
+  }
+}
+
 export function chunkOf(frame: string): Chunk {
   const [, json] = /^data: (.*)\n\n$/s.exec(frame) ?? [];
   if (json === undefined) {

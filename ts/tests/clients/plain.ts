@@ -15,7 +15,8 @@ import {
   Page,
   type ToolCall,
 } from "./client.ts";
-import { whenToSend } from "./when-to-send.ts";
+import { LiveSocketTransport } from "./live.ts";
+import { type StockHelpers, whenToSend } from "./when-to-send.ts";
 
 export const http5: Client = {
   name: "ai 5",
@@ -70,6 +71,29 @@ export const socket7: Client = {
       return new Chat7({ ...callbacks, ...whenToSend(ai7, opening), transport });
     }),
 };
+
+/** The chat classes of these versions over the held WebSocket, each with a transport that a page writes for itself. */
+export const liveChats = [
+  ["ai 6.0.3", (url: string, opening: Opening) => openLive(url, opening, Chat603, ai603)],
+  ["ai 6", (url: string, opening: Opening) => openLive(url, opening, Chat6, ai6)],
+  ["ai 7", (url: string, opening: Opening) => openLive(url, opening, Chat7, ai7)],
+] as const;
+
+type AnyChat = new (init: never) => unknown;
+
+function openLive(url: string, opening: Opening, chatClass: AnyChat, stock: StockHelpers): LivePage {
+  const transport = new LiveSocketTransport(url);
+  const page = openPage(opening, (_wire, callbacks) => {
+    const init = { ...callbacks, ...whenToSend(stock, opening), transport };
+    return new chatClass(init as never);
+  });
+  return { page, transport };
+}
+
+export interface LivePage {
+  readonly page: Page;
+  readonly transport: LiveSocketTransport;
+}
 
 type SocketClass = NonNullable<ai7.WebSocketChatTransportInitOptions<ai7.UIMessage>["webSocket"]>;
 

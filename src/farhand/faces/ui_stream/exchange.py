@@ -126,6 +126,11 @@ async def _replay(farhand: Farhand, run: Run) -> Exchange:
     return Exchange(run, START, chunks, until, unheard=unheard)
 
 
+async def is_at_rest(farhand: Farhand, run: Run) -> bool:
+    """Whether nothing more happens in this run until a person or a page answers."""
+    return _is_at_rest(await farhand.now(run), await farhand.calls(run))
+
+
 async def bring_result(farhand: Farhand, principal: Principal, result: Result) -> Exchange:
     """One result by its call id alone, and what follows from it."""
     owner = principal.owner

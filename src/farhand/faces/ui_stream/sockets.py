@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 
 from farhand.agent.endings import STOPPED_BY_USER
 from farhand.agent.farhand import Farhand
@@ -23,7 +24,14 @@ from farhand.faces.ui_stream.decode import (
     result_of,
 )
 from farhand.faces.ui_stream.encode import live_error, live_pong, socket_chunk, socket_frame
-from farhand.faces.ui_stream.exchange import Exchange, begin, bring_result, resume
+from farhand.faces.ui_stream.exchange import (
+    SPLIT_HOLD_SEC,
+    Exchange,
+    begin,
+    bring_result,
+    is_at_rest,
+    resume,
+)
 from farhand.faces.ui_stream.shapes import (
     AbortFrame,
     InterruptFrame,
@@ -144,7 +152,8 @@ class MultiplexedSocket:
 class LiveSocket:
     """`/api/chat/live`: one exchange at a time, whole server-sent events as frames.
 
-    After the yes to a frontend tool nothing is sent; the exchange stays open until its output comes.
+    After the yes to a frontend tool the exchange stays open for a moment, for a client that sends the output
+    while it is. Then it ends as on HTTP, since a stock client sends nothing before that.
     """
 
     def __init__(self, farhand: Farhand, request: SocketRequest, group: asyncio.TaskGroup) -> None:
@@ -156,7 +165,12 @@ class LiveSocket:
         self._thread_id: str | None = None
         self._asker = Asker()
         self._is_open = False
-        self._is_quiet = False
+        self._waits_for_output = False
+        self._brought = asyncio.Event()
+        """Set when something came for an exchange that waits for its output."""
+        self._deciding = asyncio.Lock()
+        """Held while an exchange that waits for its output is closed, and while an output is taken for it:
+        one that is taken is always answered."""
 
     async def serve(self) -> None:
         while (text := await self._socket.read()) is not None:
@@ -180,26 +194,42 @@ class LiveSocket:
             await self._farhand.stop(self._owner, self._thread_id, STOPPED_BY_USER)
 
     async def _begin(self, told: MessageFrame | ToolResultFrame) -> None:
-        was_open = self._is_open
-        if was_open and not (self._is_quiet and brings_results(told)):
-            await self._socket.write(live_error("An exchange is under way; wait for its [DONE]."))
-            return
-        try:
-            # before the next frame is read: an output may come right behind the yes that allows it
-            exchange = await self._exchange_for(told)
-        except FarhandError as error:
-            await self._fail(error)
-            return
-        self._thread_id = exchange.run.thread_id
-        if was_open:
-            # the open exchange shows what follows from it
-            return
-        self._is_quiet = exchange.only_yes
-        if exchange.only_yes:
-            # nothing is sent, and the exchange stays open until the output comes, whichever way
-            exchange.until = None
-        self._is_open = True
+        async with self._deciding:
+            was_open = self._is_open
+            if was_open and not (self._waits_for_output and brings_results(told)):
+                await self._socket.write(live_error("An exchange is under way; wait for its [DONE]."))
+                return
+            try:
+                # before the next frame is read: an output may come right behind the yes that allows it
+                exchange = await self._exchange_for(told)
+            except FarhandError as error:
+                # an exchange that is open has its own end
+                await (self._socket.write(live_error(str(error))) if was_open else self._fail(error))
+                return
+            self._thread_id = exchange.run.thread_id
+            if was_open:
+                # the open exchange shows what follows from it
+                self._brought.set()
+                return
+            self._is_open = True
+            self._waits_for_output = exchange.only_yes
         self._group.create_task(self._show(exchange))
+
+    async def _wait_for_output(self, exchange: Exchange) -> bool:
+        """False if the output has not come in time: then the exchange was closed, untouched, as on HTTP."""
+        until = asyncio.get_running_loop().time() + SPLIT_HOLD_SEC
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                while await is_at_rest(self._farhand, exchange.run):
+                    await self._brought.wait()
+                    self._brought.clear()
+        async with self._deciding:
+            self._waits_for_output = False
+            if not await is_at_rest(self._farhand, exchange.run):
+                exchange.until = None
+                return True
+            await show(self._farhand, exchange, self._tell, self._asker)
+        return False
 
     async def _exchange_for(self, told: MessageFrame | ToolResultFrame) -> Exchange:
         if isinstance(told, ToolResultFrame):
@@ -209,7 +239,8 @@ class LiveSocket:
     async def _show(self, exchange: Exchange) -> None:
         try:
             with self._socket.in_use():
-                await show(self._farhand, exchange, self._tell, self._asker)
+                if not exchange.only_yes or await self._wait_for_output(exchange):
+                    await show(self._farhand, exchange, self._tell, self._asker)
         except FarhandError as error:
             self._is_open = False
             await self._fail(error)
