@@ -18,6 +18,7 @@ main() {
     install
     need_postgresql
     need_chromium
+    need_proxies
     echo "set-up: done in $SECONDS s"
 }
 
@@ -88,6 +89,27 @@ need_chromium() {
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core; } >/dev/null ||
         stop "apt could not install chromium, its reason is above; check the network, then run make again"
     command -v chromium >/dev/null || stop "chromium is installed, but not to be found"
+}
+
+# the tests stand farhand behind these, as people do; both are started by the tests alone
+need_proxies() {
+    if [ "$purpose" != dev ] || has_proxies; then return; fi
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        stop "haproxy or nginx is missing and the tests need both; install them (Debian: apt install haproxy nginx-light), then run make again"
+    fi
+    echo "set-up: installing haproxy and nginx for the tests ..."
+    # a policy of 101 keeps the packages from starting a server of their own
+    local policy=/usr/sbin/policy-rc.d
+    if [ -e "$policy" ]; then policy=; else printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"; fi
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends haproxy nginx-light; } >/dev/null ||
+        { [ -z "$policy" ] || rm -f "$policy"; stop "apt could not install haproxy and nginx, its reason is above; check the network, then run make again"; }
+    [ -z "$policy" ] || rm -f "$policy"
+    has_proxies || stop "haproxy and nginx are installed, but not to be found"
+}
+
+has_proxies() {
+    local PATH=$PATH:/usr/sbin
+    command -v haproxy >/dev/null && command -v nginx >/dev/null
 }
 
 has_postgresql() {

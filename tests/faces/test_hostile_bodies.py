@@ -191,6 +191,27 @@ async def test_another_content_type_is_refused(waiting: Waiting, content_type: s
     await completes(waiting)
 
 
+@requirement("hostile:encoding")
+@pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip", "x"])
+async def test_a_compressed_body_is_refused(waiting: Waiting, encoding: str) -> None:
+    headers = {**JSON, "content-encoding": encoding}
+    for face, route in body_routes(waiting):
+        status, told = await post(waiting, route, valid_for(waiting, route), headers)
+        assert status == 415, f"{route.path}: {status} {told!r}"
+        assert b"compressed" in told
+        speaks(face, status, told)
+    upload = {"x-farhand": "1", "content-type": "text/plain", "content-encoding": encoding}
+    response = await waiting.served.http.post("/api/files", content=b"x", headers=upload)
+    assert (response.status_code, response.json()["error"]["code"]) == (415, "wrong_type")
+    await completes(waiting)
+
+
+@requirement("hostile:encoding")
+async def test_a_body_that_says_that_it_is_not_encoded_is_taken(waiting: Waiting) -> None:
+    headers = {"content-encoding": "Identity", "x-farhand": "1", "content-type": "text/plain"}
+    assert (await waiting.served.http.post("/api/files", content=b"x", headers=headers)).status_code == 201
+
+
 @requirement("hostile:no-body")
 @pytest.mark.parametrize(
     "body", [b"[" * 100_000, b"\xff", b"x" * 2_000_000], ids=["deep", "no UTF-8", "large"]

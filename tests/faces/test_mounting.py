@@ -204,3 +204,15 @@ async def _refused(http: httpx2.AsyncClient) -> None:
         # asked again and again: it is told to nobody
         while (await http.get("/api/tools")).status_code != 503:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+@requirement("headers:no-outer-blanks")
+async def test_blanks_around_header_values_are_dropped_under_a_hosts_own_server_too(serve: Serve) -> None:
+    server = await serve(Scene(["hi"]).agent, mounted=True)
+    port = server.url.rpartition(":")[2]
+    credential = f"authorization: \tBearer {server.token} \t\r\n"
+    head = f"GET /api/chat HTTP/1.1\r\nhost: 127.0.0.1:{port} \t\r\n{credential}"
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(port))
+    writer.write(f"{head}connection: close\r\n\r\n".encode())
+    assert (await reader.read()).startswith(b"HTTP/1.1 200")
+    writer.close()

@@ -42,6 +42,7 @@ from farhand.server.upkeep import upkeep_face
 from farhand.server.wires import wires
 from farhand.store.address import DEFAULT, check_address, open_store, shown
 from farhand.store.base import Store
+from farhand.wire.http import trimmed
 
 log = logging.getLogger("farhand.server")
 
@@ -190,7 +191,7 @@ class App:
             known = [*self._sockets(faces), *self._routes(faces), *self._pages(farhand)]
             routes = [*known, *unknown_paths(self.door, faces)]
             router = Router(routes, default=not_found(self.door), redirect_slashes=False)
-            self._router = self.door.wrap(by_path(routes, router))
+            self._router = _trimming(self.door.wrap(by_path(routes, router)))
             self._farhand = farhand
             self.door.reopen()
             assert self._recheck is not None, "made when the app was configured"
@@ -351,6 +352,15 @@ def create_app(  # noqa: PLR0913
         show_tool_errors=show_tool_errors,
     )
     return App(agent, door, arguments)
+
+
+def _trimming(app: ASGIApp) -> ASGIApp:
+    """Outermost, so that nothing reads a header before."""
+
+    def call(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        return app({**scope, "headers": trimmed(scope["headers"])}, receive, send)
+
+    return call
 
 
 def _not_started() -> BadSetting:

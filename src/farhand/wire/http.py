@@ -45,8 +45,24 @@ async def read_body(receive: Receive, headers: Iterable[Header], limit: int, wit
         ) from None
 
 
+def trimmed(headers: Iterable[Header]) -> list[Header]:
+    """The headers without the blanks around their values, which are not part of these (RFC 9110, 5.5).
+
+    A list of its own: what a server adds to its list later, such as trailers, is not in it.
+    """
+    return [(name, value.strip(b" \t")) for name, value in headers]
+
+
+def require_unencoded(headers: Iterable[Header]) -> None:
+    """`WrongType` for a body that is compressed, or encoded in another way: nothing here decodes it."""
+    for name, value in headers:
+        if name == b"content-encoding" and value.lower() not in _NOT_ENCODED:
+            raise WrongType("The body must not be compressed.", hint="Send it without Content-Encoding.")
+
+
 def require_json(headers: Iterable[Header]) -> None:
-    """`WrongType` unless the body says that it is JSON in UTF-8."""
+    """`WrongType` unless the body says that it is JSON in UTF-8, and not encoded further."""
+    require_unencoded(headers)
     content_type = _find(headers, b"content-type")
     if content_type != b"application/json" and not _is_json(content_type or b""):
         raise WrongType("The body must be JSON.", hint="Send it with Content-Type: application/json.")
@@ -94,6 +110,7 @@ async def respond_empty(send: Send, status: int = 204, headers: Iterable[Header]
 
 
 _NONE = (None, b"0")
+_NOT_ENCODED = (b"", b"identity")
 _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"), *SECURITY)
 
 

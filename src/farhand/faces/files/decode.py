@@ -9,13 +9,14 @@ from farhand.agent.files import Label
 from farhand.core.file import UNNAMED, clean_name, media_type_of
 from farhand.errors import Malformed, NotAllowed, WrongType
 from farhand.wire.body import declared_length
-from farhand.wire.http import Header
+from farhand.wire.http import Header, require_unencoded
 
 NAME_AT_MOST = 4096
 
 
 def decode_label(headers: Iterable[Header]) -> Label:
     heads = dict(headers)
+    require_unencoded(heads.items())
     if not heads.get(b"x-farhand", b"").strip():
         # a form of another site can send any body, but no header of its own
         raise NotAllowed("An upload needs the header X-Farhand.", hint="Send X-Farhand: 1.")

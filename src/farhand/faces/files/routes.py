@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from farhand.agent.farhand import Farhand
@@ -53,13 +54,24 @@ class _Endpoints:
         # read before its length is promised: a file that goes until then is one that is not there
         piece = await anext(pieces)
         await self._begin(request, file)
+        async with asyncio.TaskGroup() as group:
+            # servers may drop what is sent to a reader that left without a word
+            listener = group.create_task(request.line.listen())
+            # what goes wrong on the way is told by cutting the connection
+            with suppress(NotFound, OSError):
+                await self._send_all(request, piece, pieces, file.size)
+            listener.cancel()
+
+    async def _send_all(
+        self, request: Request, piece: bytes, pieces: AsyncIterator[bytes], size: int
+    ) -> None:
         sent = len(piece)
-        # what goes wrong on the way is told by cutting the connection
-        with suppress(NotFound, OSError):
-            await self._send(request, piece, more=sent < file.size)
-            async for piece in pieces:
-                sent += len(piece)
-                await self._send(request, piece, more=sent < file.size)
+        await self._send(request, piece, more=sent < size)
+        async for more in pieces:
+            if request.line.is_over:
+                return
+            sent += len(more)
+            await self._send(request, more, more=sent < size)
 
     async def describe(self, request: Request) -> None:
         await self._begin(request, await self._find(request))
