@@ -241,7 +241,8 @@ async def test_a_worker_that_stood_still_beyond_its_lease_tells_its_reader_no_wo
         async with page.saying("freeze end") as live:
             await live.until("text-delta")
             one.open_gate("told")
-            assert (await resumed(other)).text == "This is the answer."
+            # who reads there while the run is taken over has seen its cut step, too
+            assert (await resumed(other)).text.endswith("This is the answer.")
             # the model's next word is there before the worker can hear of anything
             one.open_gate("end")
             rest = await live.rest()

@@ -13,6 +13,7 @@ from farhand.core.outcome import Denied, Failure, Success, TimedOut
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted, Refused, Result
 from farhand.core.settings import Patience, Settings
+from farhand.core.thread import ResultsMessage
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.testing import FakeClock
 from farhand.tools.declared import DeclaredTool
@@ -94,6 +95,10 @@ async def test_what_the_person_edited_is_what_runs(stage: MakeStage, disk: Disk)
     await on.decide(await on.open_call(), Answer(approved=True, input={"path": "b.txt"}))
     assert text_in(await on.told(run, RunFinished)) == "deleted b.txt"
     assert disk.deleted == ["b.txt"]
+    # and the model is told so: it would take the file for the one that it named
+    told = on.model.prompts[-1].messages[-1]
+    assert isinstance(told, ResultsMessage)
+    assert [each.input for each in told.results] == [{"path": "b.txt"}]
 
 
 @requirement("calls:always-in-thread")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -16,6 +17,7 @@ from farhand.core.thread import Text, UserMessage, text_of
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Busy, NotFound
 from farhand.models.scripted import Ask, Moment, Say, Step
+from farhand.store.base import Commit, Write
 from farhand.testing import FakeClock
 from farhand.tools.toolbox import toolbox_of
 from tests.requirement import requirement
@@ -93,6 +95,30 @@ async def test_an_edited_message_takes_the_place_of_the_old_one(stage: MakeStage
     started = await on.farhand.start(LOCAL, THREAD, edited, hold_for=0.0, instead_of="m1")
     await on.told(started.run)
     assert await _texts(on) == ["1, but better", "Other."]
+
+
+@requirement("ui-stream:dropped")
+async def test_a_run_whose_sender_leaves_while_it_is_stored_is_advanced_all_the_same(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = await stage(["Done."])
+    commit, stored = on.store.commit, asyncio.Event()
+
+    async def commit_and_linger(*writes: Write) -> Commit:
+        done = await commit(*writes)
+        stored.set()
+        await asyncio.Event().wait()
+        return done
+
+    async with asyncio.TaskGroup() as group:
+        with monkeypatch.context() as slow:
+            slow.setattr(on.store, "commit", commit_and_linger)
+            saying = group.create_task(on.say("go"))
+            await stored.wait()
+        saying.cancel()
+    run = await on.farhand.last_run(LOCAL, THREAD)
+    assert text_in(await on.told(run, RunFinished)) == "Done."
+    assert len(on.model.prompts) == 1
 
 
 @requirement("runs:another-answer")
@@ -182,7 +208,8 @@ PRINT = Tool(
 async def test_tools_of_registered_clients_are_offered_to_their_owner_and_shadow_nothing(
     clock: FakeClock, stage: MakeStage
 ) -> None:
-    on = await stage([Ask("print_page", {"page": 1}), _tell, Ask("print_page", {"page": 1}), _tell], add)
+    printed, added = Ask("print_page", {"page": 1}), Ask("add", {"a": 1, "b": 2})
+    on = await stage([printed, _tell, printed, _tell, added, _tell], add)
     shadow = Tool(name="add", description="Not yours.", input_schema={}, executor=Executor.CLIENT)
     visitor = Visitor(LOCAL, PRINT, shadow)
     with_visitor = Farhand(
@@ -204,6 +231,7 @@ async def test_tools_of_registered_clients_are_offered_to_their_owner_and_shadow
     assert text_in(await on.told(run, RunFinished)) == "printed"
     other = await on.farhand.start(Owner("acme", "bob"), "t2", UserMessage("m", (Text("x"),)), hold_for=0.0)
     assert "There is no tool 'print_page'" in text_in(await on.told(other.run))
+    assert text_in(await on.told(await on.say("add"), RunFinished)) == "3"
 
 
 def _tell(moment: Moment) -> Step:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from farhand.clients.inbox import Ended, Offered, Superseded
 from farhand.core.call import Phase
 from farhand.core.outcome import Success
@@ -77,10 +79,11 @@ async def test_a_lost_notification_costs_a_look_at_the_record(office: Office) ->
 
 
 @requirement("client-tools:run-here")
-async def test_what_somebody_else_executes_is_not_handed_out(office: Office) -> None:
+@pytest.mark.parametrize("holder", ["tab", "notes-tab", "notesy"])
+async def test_what_somebody_else_executes_is_not_handed_out(office: Office, holder: str) -> None:
     await office.register("notes", "read")
     call = await office.ask("client_notes_read")
-    assert await office.desk.take(ANN, call.call_id, "tab") == Accepted()
+    assert await office.desk.take(ANN, call.call_id, holder) == Accepted()
     with office.inbox() as inbox:
         assert await inbox.next(0.05) == []
         office.clock.advance(31)
