@@ -21,7 +21,11 @@ AGENT = "tests.chaos.agents:agent"
 async def transactions(cluster: Cluster) -> tuple[float, float]:
     """Of one worker with nothing to do, and with so many held streams, each with a waiting call."""
     address = cluster.address("held")
-    many = {"FARHAND_LIMITS__STREAMS_PER_PRINCIPAL": str(HELD)}
+    many = {
+        "FARHAND_LIMITS__STREAMS_PER_PRINCIPAL": str(HELD),
+        "FARHAND_LIMITS__RUNNING_PER_PRINCIPAL": str(HELD),
+        "FARHAND_LIMITS__RUNS_PER_MIN": str(10 * HELD),
+    }
     line = await connect(place_of(address))
     try:
         async with AsyncExitStack() as stack:

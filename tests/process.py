@@ -29,6 +29,12 @@ import httpx2
 ROOT = Path(__file__).resolve().parents[1]
 READY_WITHIN_SEC = 40.0
 GONE_WITHIN_SEC = 30.0
+MANY_RUNS = {
+    "FARHAND_LIMITS__RUNNING_PER_PRINCIPAL": "1000",
+    "FARHAND_LIMITS__RUNS_PER_MIN": "10000",
+    "FARHAND_LIMITS__RUNS_PER_MIN_OF_TENANT": "10000",
+}
+"""For a server where one sign-in does what many people do."""
 _ADDRESS = re.compile(r"^  open +(http://\S+?)/(?:\?token=(\S+))?$", re.MULTILINE)
 
 

@@ -86,7 +86,16 @@ agent = Agent(model=BenchModel(), frontend_tools=[open_url])
 
 def make_app(store: str) -> App:
     # counted as ever, and high enough for one load client that answers for everybody
-    limits = Limits(open_calls_per_tenant=1_000_000, results_per_sec=1_000_000, results_burst=1_000_000)
+    many = 1_000_000
+    limits = Limits(
+        open_calls_per_tenant=many,
+        results_per_sec=many,
+        results_burst=many,
+        running_per_principal=many,
+        running_per_tenant=many,
+        runs_per_min=many,
+        runs_per_min_of_tenant=many,
+    )
     return create_app(agent, store=store, authenticate=authenticate, settings=Settings(limits=limits))
 
 

@@ -10,7 +10,7 @@ from playwright.async_api import Browser
 
 from tests.browser.chromium import chromium
 from tests.browser.visitor import Visitor, Visitors, visitors_of
-from tests.process import ROOT, FarhandProcess, farhand_process
+from tests.process import MANY_RUNS, ROOT, FarhandProcess, farhand_process
 
 EVERYTHING = ("geolocation", "camera", "clipboard-read", "clipboard-write")
 
@@ -37,7 +37,7 @@ async def browser(built: None) -> AsyncIterator[Browser]:
 async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FarhandProcess]:
     """`farhand demo`, shared by the tests of this process: chats are each their own."""
     folder = tmp_path_factory.mktemp("demo") / "scratch"
-    async with farhand_process("demo", env={"FARHAND_DEMO_FOLDER": str(folder)}) as server:
+    async with farhand_process("demo", env={"FARHAND_DEMO_FOLDER": str(folder), **MANY_RUNS}) as server:
         yield server
 
 
@@ -52,7 +52,9 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 async def stage(room: Path) -> AsyncIterator[FarhandProcess]:
     """An agent that calls whatever tool it is told to; shared like the demo."""
-    async with farhand_process("tests.browser.stage:agent", env={"TEST_ROOM": str(room)}) as server:
+    async with farhand_process(
+        "tests.browser.stage:agent", env={"TEST_ROOM": str(room), **MANY_RUNS}
+    ) as server:
         yield server
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from tests.process import FarhandProcess, farhand_process
+from tests.process import MANY_RUNS, FarhandProcess, farhand_process
 
 # Any: notes are looked at by their fields, and a wrong one fails the test
 Json = Any
@@ -70,7 +70,7 @@ async def room(
     # connections of a killed server are of no use, so none is kept
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
     environment = {"TEST_ROOM": str(folder)}
-    async with farhand_process(agent, *arguments, env=environment) as server:
+    async with farhand_process(agent, *arguments, env=MANY_RUNS | environment) as server:
         headers = {"authorization": f"Bearer {server.token}"}
         async with httpx2.AsyncClient(
             base_url=server.url, headers=headers, timeout=60, limits=limits, verify=False, trust_env=False

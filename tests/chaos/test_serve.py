@@ -166,7 +166,11 @@ async def hold(stack: AsyncExitStack, client: httpx2.AsyncClient, thread: str, t
 @requirement("serve:stop-within-10s")
 async def test_a_stop_with_many_open_streams_ends_them_and_is_done_within_ten_seconds() -> None:
     async with AsyncExitStack() as stack:
-        many = {"FARHAND_LIMITS__STREAMS_PER_PRINCIPAL": str(STREAMS)}
+        many = {
+            "FARHAND_LIMITS__STREAMS_PER_PRINCIPAL": str(STREAMS),
+            "FARHAND_LIMITS__RUNNING_PER_PRINCIPAL": str(STREAMS),
+            "FARHAND_LIMITS__RUNS_PER_MIN": str(STREAMS),
+        }
         server = await stack.enter_async_context(farhand_process(AGENT, env=many))
         client = await stack.enter_async_context(server.client())
         streams = [await hold(stack, client, f"t{number}") for number in range(STREAMS)]

@@ -9,13 +9,14 @@ from pathlib import Path
 import httpx2
 
 from tests.chaos.room import Room
-from tests.process import FarhandProcess, farhand_process
+from tests.process import MANY_RUNS, FarhandProcess, farhand_process
 
 AGENT = "tests.chaos.recorded:agent"
 LEASE_SEC = 1.0
 SETTINGS = {
     "FARHAND_PATIENCE__LEASE": str(LEASE_SEC),
     "FARHAND_LIMITS__STREAMS_PER_PRINCIPAL": "1000",
+    **MANY_RUNS,
 }
 
 

@@ -74,7 +74,9 @@ class Agent:
         wait: Wait | None = None,
         max_steps: int = Limits().max_steps,
         store: str | Store = "memory:",
+        limits: Limits | None = None,
     ) -> None:
+        """`store` and `limits` count where the agent is used without an app."""
         if formatter not in ("xml", "raw"):
             raise BadSetting(f"formatter is 'xml' or 'raw', not {formatter!r}.")
         if wait is not None:
@@ -90,7 +92,7 @@ class Agent:
             formatter=formatter,
             wait=wait,
         )
-        self.settings = Settings(limits=Limits(max_steps=max_steps))
+        self.settings = Settings(limits=replace(limits or Limits(), max_steps=max_steps))
         self._store = store
         self._farhand: Farhand | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -167,6 +169,8 @@ class Agent:
             if self._farhand is None:
                 store = await open_store(self._store) if isinstance(self._store, str) else self._store
                 farhand = Farhand(self.spec, store, settings=self.settings)
+                # the program itself
+                farhand.kit.quotas.exempt = LOCAL
                 await farhand.open()
                 self._farhand = farhand
             return self._farhand

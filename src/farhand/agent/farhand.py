@@ -16,6 +16,7 @@ from farhand.agent.files import Files
 from farhand.agent.history import unfinished_step
 from farhand.agent.kit import Kit
 from farhand.agent.membership import Membership
+from farhand.agent.quotas import Quotas
 from farhand.agent.reader import Reader, entries_of_last_step, knows, step_end, told_until
 from farhand.agent.threads import Place, Started, answer_again, start_run, stop_run
 from farhand.agent.worker import Worker
@@ -94,6 +95,7 @@ class Farhand:
             instructions=spec.instructions,
             sources=sources,
             shows_tool_errors=shows_tool_errors,
+            quotas=Quotas(store, self.settings.limits),
         )
         self.worker = Worker(self.kit, self.deadlines, self.membership)
         self._serving: asyncio.Task[None] | None = None

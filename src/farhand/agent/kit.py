@@ -8,6 +8,7 @@ from functools import cached_property
 
 from farhand.agent.files import Files
 from farhand.agent.leases import lease_sec
+from farhand.agent.quotas import Quotas
 from farhand.calls.desk import Desk
 from farhand.calls.room import Room
 from farhand.clock import Clock
@@ -30,6 +31,7 @@ class Kit:
     settings: Settings
     room: Room
     files: Files
+    quotas: Quotas
     instructions: str = ""
     shows_tool_errors: bool = True
     """Whether people who chat are shown what a server tool raised."""

@@ -17,8 +17,8 @@ from farhand.agent.worker import Worker
 from farhand.core.event import RunStarted
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.thread import File, Message, Thread, UserMessage, printable, text_of
-from farhand.errors import Busy, Malformed, NotFound
+from farhand.core.thread import File, Message, Text, Thread, UserMessage, printable, text_of
+from farhand.errors import Busy, Malformed, NotFound, TooMany
 from farhand.store.base import (
     BindFiles,
     CutThread,
@@ -56,7 +56,24 @@ async def start_run(
     instead_of: str | None = None,
     hold_for: float,
 ) -> Started:
-    """Answers a new message. With `instead_of`, it takes the place of that one and of all that came after."""
+    """Answers a new message. With `instead_of`, it takes the place of that one and of all that came after.
+
+    `TooMany` for an owner over its quota; but what was sent before begins nothing, and is answered as ever.
+    """
+    size = sum(len(part.text) for part in message.parts if isinstance(part, Text))
+    try:
+        async with kit.quotas.place(place.owner, size):
+            return await _start_run(kit, worker, place, message, instead_of=instead_of, hold_for=hold_for)
+    except TooMany:
+        again = None if instead_of else await _answered_before(kit, place, message)
+        if again is None:
+            raise
+        return again
+
+
+async def _start_run(
+    kit: Kit, worker: Worker, place: Place, message: UserMessage, *, instead_of: str | None, hold_for: float
+) -> Started:
     if instead_of == message.message_id and await _is_last_said(kit, place, message):
         # the same words in the same place bring nothing new
         instead_of = None
@@ -78,10 +95,27 @@ async def start_run(
         await _free(kit, worker, place)
 
 
+async def _answered_before(kit: Kit, place: Place, message: UserMessage) -> Started | None:
+    """The run of the thread, if this message is in it already; None for a new one."""
+    last = await kit.store.last_run(place.owner, place.thread_id)
+    messages = await kit.store.messages(place.owner, place.thread_id)
+    if last is None or all(each.message_id != message.message_id for each in messages):
+        return None
+    await _check_same_words(kit, place, message)
+    return Started(last, again=True)
+
+
 async def answer_again(
     kit: Kit, worker: Worker, place: Place, *, instead_of: str | None, hold_for: float
 ) -> Started:
-    """Another answer to the user's message before this one (or before the last one)."""
+    """Another answer to the user's message before this one (or before the last one). `TooMany` as above."""
+    async with kit.quotas.place(place.owner, 0):
+        return await _answer_again(kit, worker, place, instead_of=instead_of, hold_for=hold_for)
+
+
+async def _answer_again(
+    kit: Kit, worker: Worker, place: Place, *, instead_of: str | None, hold_for: float
+) -> Started:
     while True:
         await _free(kit, worker, place)
         messages = await kit.store.messages(place.owner, place.thread_id)

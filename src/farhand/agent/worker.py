@@ -56,7 +56,7 @@ class Worker:
         self._leases = Leases(kit.store, kit.settings.patience)
         # one for all runs: each look at the method would make another
         self._is_sure = self._leases.is_sure
-        self._works = Works(self._leases, self._advance)
+        self._works = Works(self._leases, self._advance, kit.quotas.at_work)
         self._left_alone: set[str] = set()
         """Neither to be advanced nor to be ended: a record of theirs makes no sense to this version."""
         self._group: asyncio.TaskGroup | None = None

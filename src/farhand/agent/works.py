@@ -7,17 +7,22 @@ Must not know how a run is advanced, nor what it needs.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine
 
 from farhand.agent.handover import LET_GO_SEC
 from farhand.agent.leases import Leases
 from farhand.agent.loop import Work
+from farhand.agent.quotas import Key
 from farhand.core.run import Run
 
 
 class Works:
-    def __init__(self, leases: Leases, advance: Callable[[Work], Coroutine[None, None, None]]) -> None:
-        """`advance` takes one as far as it can go, and says then that it is to `hold` it or to `drop` it."""
+    def __init__(
+        self, leases: Leases, advance: Callable[[Work], Coroutine[None, None, None]], at_work: Counter[Key]
+    ) -> None:
+        """`advance` takes one as far as it can go, and says then that it is to `hold` it or to `drop` it.
+        `at_work` counts those that have something to do, by tenant and by subject."""
         self.unfinished: list[Run] = []
         """Cut off by the end of this process: others may have them at once."""
         self._leases = leases
@@ -28,6 +33,7 @@ class Works:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._is_ending = False
+        self._at_work = at_work
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._works
@@ -53,7 +59,7 @@ class Works:
         run_id = work.hold.run_id
         if self._is_ending or self._works.get(run_id) is not work:
             return False
-        del self._tasks[run_id]
+        self._forget_task(work)
         work.hold.sleep(self._wake)
         return True
 
@@ -65,7 +71,8 @@ class Works:
         if self._works.get(run.run_id) is not work:
             return
         del self._works[run.run_id]
-        self._tasks.pop(run.run_id, None)
+        if run.run_id in self._tasks:
+            self._forget_task(work)
         self._leases.drop(run)
         if self._is_ending and run.active:
             self.unfinished.append(run)
@@ -105,7 +112,19 @@ class Works:
 
     def _go_on(self, run_id: str) -> None:
         assert self._group is not None, "runs are advanced while a worker serves"
-        self._tasks[run_id] = self._group.create_task(self._advance(self._works[run_id]))
+        work = self._works[run_id]
+        self._tasks[run_id] = self._group.create_task(self._advance(work))
+        owner = work.log.run.owner
+        self._at_work[owner.tenant, owner.subject] += 1
+        self._at_work[owner.tenant, None] += 1
+
+    def _forget_task(self, work: Work) -> None:
+        run = work.log.run
+        del self._tasks[run.run_id]
+        for key in ((run.owner.tenant, run.owner.subject), (run.owner.tenant, None)):
+            self._at_work[key] -= 1
+            if not self._at_work[key]:
+                del self._at_work[key]
 
     def _drop_all(self, works: list[Work]) -> None:
         for work in works:

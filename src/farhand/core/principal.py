@@ -16,6 +16,11 @@ class Owner(Struct, frozen=True, gc=False, order=True):
     subject: str
 
 
+def is_of(owner: Owner, tenant: str, subject: str | None) -> bool:
+    """Whether it is this subject of the tenant; None is any of them."""
+    return owner.tenant == tenant and subject in (None, owner.subject)
+
+
 class Principal(Struct, frozen=True, gc=False):
     """What the `authenticate` hook answers: one person or program, and what it may do.
 

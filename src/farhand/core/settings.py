@@ -48,6 +48,15 @@ class Limits(Struct, frozen=True, kw_only=True):
     error_text: int = 4 * 1024
     title: int = 256
     metadata: int = 16 * 1024
+    running_per_principal: int = 16
+    """Runs at work at once; one that waits for a person or a far hand does not count."""
+    running_per_tenant: int = 1_000
+    runs_per_min: int = 60
+    """New runs of one principal."""
+    runs_per_min_of_tenant: int = 6_000
+    stored_bytes: int = 1024 * 1024 * 1024
+    """Messages and files of one principal."""
+    stored_bytes_of_tenant: int = 64 * 1024 * 1024 * 1024
     open_calls_per_run: int = 32
     open_calls_per_thread: int = 64
     open_calls_per_tenant: int = 10_000

@@ -63,6 +63,10 @@ _BODIES: Told = {
 }
 
 _COUNTS: Told = {
+    "running_per_principal": ("runs of one principal that are at work, not waiting", _429),
+    "running_per_tenant": ("runs of one tenant that are at work, not waiting", _429),
+    "stored_bytes": ("messages and files of one principal, in bytes", _429),
+    "stored_bytes_of_tenant": ("messages and files of one tenant, in bytes", _429),
     "open_calls_per_run": ("open calls of one run", _FAILURE),
     "open_calls_per_thread": ("open calls of one thread", f"{_429} on `execute`; else {_FAILURE}"),
     "open_calls_per_tenant": ("open calls of one tenant", f"{_429} on `execute`; else {_FAILURE}"),
@@ -81,6 +85,8 @@ _COUNTS: Told = {
 }
 
 _RATES: Told = {
+    "runs_per_min": ("new runs of one principal, each minute", _429),
+    "runs_per_min_of_tenant": ("new runs of one tenant, each minute", _429),
     "results_per_sec": ("results, takes and approvals of one principal, each second", _429),
     "results_burst": ("the same at once", _429),
     "registrations_per_min": ("registrations of one principal, each minute", _429),

@@ -324,6 +324,12 @@ class Store(Protocol):
         that is not there begins again)."""
         ...
 
+    async def count_running(self, tenant: str, subject: str | None = None) -> int:
+        """Runs of a tenant, or of one subject of it, that are at work: not ended, and waiting for nobody."""
+
+    async def message_bytes(self, tenant: str, subject: str | None = None) -> int:
+        """How much the messages of a tenant, or of one subject of it, take as they are stored."""
+
     async def get_call(self, owner: Owner, call_id: str) -> Call | None: ...
 
     async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
@@ -332,33 +338,26 @@ class Store(Protocol):
 
     async def calls_of(self, owner: Owner, run_id: str, step: int | None = None) -> list[Call]:
         """In the order they were opened."""
-        ...
 
     async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
         """Not settled, oldest first."""
-        ...
 
     async def count_open(self, owner: Owner, thread_id: str) -> int:
         """How many calls of this thread are not settled."""
-        ...
 
     async def count_open_of_tenant(self, tenant: str) -> int: ...
 
     async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
         """The call that a program made under this id of its own."""
-        ...
 
     async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
         """What this client is asked for: not settled, oldest first."""
-        ...
 
     async def clients(self, owner: Owner | None = None) -> list[Client]:
         """Every registration there is, of one owner or of all."""
-        ...
 
     async def get_tool(self, version: str) -> Tool | None:
         """The tool as it was when a call of this version was opened."""
-        ...
 
     async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]: ...
 
@@ -368,7 +367,6 @@ class Store(Protocol):
 
     async def feed_span(self, owner: Owner) -> tuple[int, int]:
         """The numbers of the first entry that is kept and of the last one; (1, 0) where there is none."""
-        ...
 
     async def direct_calls(self) -> list[Call]:
         """Of all owners, open and without a run: those without a request id, ready or taken ones of server
@@ -377,7 +375,6 @@ class Store(Protocol):
 
     async def due(self, *, before: float, limit: int) -> list[Due]:
         """Open calls whose deadline lies before this time, earliest first."""
-        ...
 
     async def stray_runs(
         self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0

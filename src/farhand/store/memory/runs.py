@@ -12,8 +12,8 @@ from itertools import count, repeat
 from msgspec.structs import replace
 
 from farhand.core.event import TOLD, Entry, Event
-from farhand.core.principal import Owner
-from farhand.core.run import Run
+from farhand.core.principal import Owner, is_of
+from farhand.core.run import Run, RunState
 from farhand.store.base import ClaimRun, InsertRun, ParkRun, Why, WriteRun
 from farhand.store.memory.feed import Feeds, Saying
 from farhand.store.memory.journals import Journals
@@ -50,6 +50,11 @@ class Runs:
 
     def count(self, key: ThreadKey) -> int:
         return sum((run.owner, run.thread_id) == key for run in self._runs.values())
+
+    def count_running(self, tenant: str, subject: str | None) -> int:
+        return sum(
+            run.state is RunState.RUNNING and is_of(run.owner, tenant, subject) for run in self._runs.values()
+        )
 
     def of_thread(self, key: ThreadKey, told: Saying) -> list[Run]:
         """As they are in the commit that is under way."""

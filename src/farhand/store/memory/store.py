@@ -117,6 +117,12 @@ class MemoryStore(Unshared):
     async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
         return self._runs.last((owner, thread_id))
 
+    async def count_running(self, tenant: str, subject: str | None = None) -> int:
+        return self._runs.count_running(tenant, subject)
+
+    async def message_bytes(self, tenant: str, subject: str | None = None) -> int:
+        return self._threads.message_bytes(tenant, subject)
+
     async def count_runs(self, owner: Owner, thread_id: str) -> int:
         return self._runs.count((owner, thread_id))
 

@@ -6,9 +6,10 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from farhand.core.principal import Owner
+from farhand.core.principal import Owner, is_of
 from farhand.core.thread import Message, Thread, Used, apart
 from farhand.store.base import AllowTool, CutThread, InsertMessage, InsertThread, RenameThread, Why
+from farhand.store.draft.records import encode
 from farhand.store.memory.undo import ABSENT, Undo
 from farhand.store.told import Told
 
@@ -38,6 +39,10 @@ class Threads:
     def messages(self, key: ThreadKey) -> list[Message]:
         # as from a file, the reader's own: whoever changes an input in place changes no record
         return list(map(apart, self._messages.get(key, {}).values()))
+
+    def message_bytes(self, tenant: str, subject: str | None) -> int:
+        own = [said for key, said in self._messages.items() if is_of(key[0], tenant, subject)]
+        return sum(len(encode(message)) for said in own for message in said.values())
 
     def drop(self, key: ThreadKey) -> None:
         self._undo.drop(self._threads, key)

@@ -29,6 +29,17 @@ THREADS = """
     ORDER BY updated_at DESC, thread_id DESC LIMIT $3
 """
 
+COUNT_RUNNING = """
+    SELECT count(*) FROM runs
+    WHERE ended_at IS NULL AND state = 'running' AND tenant = $1 AND ($2::text IS NULL OR subject = $2)
+"""
+
+MESSAGE_BYTES = """
+    SELECT coalesce(sum(octet_length(messages.body)), 0)::bigint
+    FROM threads JOIN messages USING (thread_no)
+    WHERE tenant = $1 AND ($2::text IS NULL OR subject = $2)
+"""
+
 COUNT_THREADS = "SELECT count(*) FROM threads WHERE tenant = $1 AND subject = $2"
 
 THREADS_AFTER = """

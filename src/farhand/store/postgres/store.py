@@ -110,6 +110,12 @@ class PostgresStore:
     async def count_threads(self, owner: Owner) -> int:
         return await self._lines.one(sql.COUNT_THREADS, _key(owner), number_of) or 0
 
+    async def count_running(self, tenant: str, subject: str | None = None) -> int:
+        return await self._lines.one(sql.COUNT_RUNNING, (tenant, subject), number_of) or 0
+
+    async def message_bytes(self, tenant: str, subject: str | None = None) -> int:
+        return await self._lines.one(sql.MESSAGE_BYTES, (tenant, subject), number_of) or 0
+
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
         return await self._messages.read(*_key(owner), thread_id)
 

@@ -30,6 +30,22 @@ COUNT_RUNS = """
     WHERE tenant = ? AND subject = ? AND thread_id = ?
 """
 
+_of_subject = "tenant = ?1 AND (?2 IS NULL OR subject = ?2)"
+
+# what waits for a person or a far hand has no time at which it is looked at
+COUNT_RUNNING = f"""
+    SELECT count(*) FROM runs JOIN threads USING (thread_no)
+    WHERE has_journal = 1 AND (ended_at IS NULL) = 1 AND coalesce(ended_at, stray_at) >= 0
+        AND state = 'running' AND {_of_subject}
+"""
+
+MESSAGE_BYTES = f"""
+    SELECT coalesce(sum(length(messages.body)), 0)
+    FROM threads
+        JOIN messages ON place BETWEEN thread_no << {PLACE_BITS} AND (thread_no + 1 << {PLACE_BITS}) - 1
+    WHERE {_of_subject}
+"""
+
 # the last number that SQLite has stands for a page that is the first one
 _before = "run_no < coalesce((SELECT run_no FROM runs WHERE run_id = ?), 9223372036854775807)"
 

@@ -106,6 +106,13 @@ class SqliteStore(Unshared):
     async def count_runs(self, owner: Owner, thread_id: str) -> int:
         return self._reads.one(sql.COUNT_RUNS, (owner.tenant, owner.subject, thread_id), number_of) or 0
 
+    async def count_running(self, tenant: str, subject: str | None = None) -> int:
+        return self._reads.one(sql.COUNT_RUNNING, (tenant, subject), number_of) or 0
+
+    async def message_bytes(self, tenant: str, subject: str | None = None) -> int:
+        [total] = await self._reads.far(sql.MESSAGE_BYTES, (tenant, subject), number_of)
+        return total
+
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
         known = None if after is None else await self.get_run(owner, after)
         key = (owner.tenant, owner.subject, known.run_id if known else None)

@@ -34,6 +34,22 @@ class RunLaws(Laws):
             assert await given.store.get_run(ANN, run.run_id) == run
             assert await given.store.last_run(ANN, "t1") == run
 
+    async def test_runs_at_work_are_counted_by_owner_and_by_tenant(self) -> None:
+        async with self.given() as given:
+            lease = given.store.now() + 20.0
+            running = await given.run("t1", lease_until=lease)
+            await given.run("t2", lease_until=lease, state=RunState.WAITING)
+            parked = await given.run("t3", lease_until=lease)
+            await given.call(parked)
+            await given.park(parked)
+            await given.end(await given.run("t4", lease_until=lease))
+            for key in ((ANN.tenant, ANN.subject), (ANN.tenant, None)):
+                assert await given.store.count_running(*key) == 1
+            assert await given.store.count_running(ANN.tenant, "nobody") == 0
+            assert await given.store.count_running("nobody") == 0
+            await given.end(running)
+            assert await given.store.count_running(ANN.tenant, ANN.subject) == 0
+
     async def test_a_run_needs_a_thread_of_its_owner(self) -> None:
         async with self.given() as given:
             await given.thread("t1", BOB)

@@ -40,6 +40,21 @@ EVERY_MESSAGE: tuple[Message, ...] = (
 
 
 class ThreadLaws(Laws):
+    async def test_the_bytes_of_messages_are_counted_by_owner_and_by_tenant(self) -> None:
+        async with self.given() as given:
+            await given.thread("t1")
+            assert await given.store.message_bytes(ANN.tenant, ANN.subject) == 0
+            await given.write(*(InsertMessage(ANN, "t1", message) for message in EVERY_MESSAGE))
+            at_least = sum(len(msgspec.json.encode(message)) for message in EVERY_MESSAGE)
+            counted = await given.store.message_bytes(ANN.tenant, ANN.subject)
+            # a record may be stored with words of its own around it
+            assert at_least <= counted <= 2 * at_least
+            assert await given.store.message_bytes(ANN.tenant) == counted
+            assert await given.store.message_bytes(ANN.tenant, "nobody") == 0
+            assert await given.store.message_bytes("nobody") == 0
+            await given.write(DeleteThread(ANN, "t1"))
+            assert await given.store.message_bytes(ANN.tenant, ANN.subject) == 0
+
     async def test_whatever_a_reader_does_to_its_messages_changes_no_record(self) -> None:
         async with self.given() as given:
             await given.thread("t1")

@@ -1,0 +1,171 @@
+"""How much one principal, and one tenant, may ask for: runs at work at once, new runs a minute, stored bytes.
+
+A run that only waits for a person or a far hand costs nothing and does not count. Each process knows its own
+runs; a store that others share is asked once this process has an eighth of the limit at work itself, so that
+who has one run after the other costs no question. Each other worker may let in that many more. The rate is
+that of one process. What is stored is counted by the store, after so many new bytes that it may matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from math import ceil
+from typing import TypeAlias
+from weakref import WeakValueDictionary
+
+from farhand.clock import monotonic
+from farhand.core.principal import Owner
+from farhand.core.settings import Limits
+from farhand.core.size import size_in_words
+from farhand.errors import TooMany
+from farhand.store.base import Store
+
+MINUTE = 60.0
+REMEMBERED = 10_000
+UNCOUNTED = 64
+"""The share of a limit of bytes that may come in before the store counts again: one part in so many."""
+UNASKED = 8
+"""The same for runs at work: with one part in so many here, a shared store is asked how many there are."""
+LOOKS, PAUSE_SEC = 20, 0.05
+"""A run that is just being stored may be counted twice: so often is looked again until that is known."""
+
+Key: TypeAlias = tuple[str, str | None]
+"""A tenant, and one subject of it or all."""
+
+
+class Quotas:
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self.at_work: Counter[Key] = Counter()
+        """Runs that this process advances: counted by who advances them."""
+        self.exempt: Owner | None = None
+        """Whom no quota holds."""
+        self._store = store
+        self._looking: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
+        self._starting: Counter[Key] = Counter()
+        self._quotas = (
+            _Quota(
+                "You have", "Your", limits.running_per_principal, limits.runs_per_min, limits.stored_bytes
+            ),
+            _Quota(
+                "Your organisation has",
+                "Your organisation's",
+                limits.running_per_tenant,
+                limits.runs_per_min_of_tenant,
+                limits.stored_bytes_of_tenant,
+            ),
+        )
+
+    @asynccontextmanager
+    async def place(self, owner: Owner, size: int) -> AsyncIterator[None]:
+        """For a run that is about to be stored, with a message of so many bytes; `TooMany` if there is none.
+
+        From its end on the run is among those at work.
+        """
+        if owner == self.exempt:
+            yield
+            return
+        keys: tuple[Key, Key] = ((owner.tenant, owner.subject), (owner.tenant, None))
+        # one of an owner at a time: a place that is found and not taken yet would be given away twice
+        async with self._looking.setdefault(owner, asyncio.Lock()):
+            await self._find(keys, size)
+            self._starting.update(keys)
+        try:
+            yield
+        finally:
+            self._starting.subtract(keys)
+            for key in keys:
+                if not self._starting[key]:
+                    del self._starting[key]
+
+    async def _find(self, keys: tuple[Key, Key], size: int) -> None:
+        for quota, key in zip(self._quotas, keys, strict=True):
+            await self._check_running(quota, key)
+            if quota.may_be_full(key, size):
+                await self._check_stored(quota, key, size)
+        now = monotonic()
+        for quota, key in zip(self._quotas, keys, strict=True):
+            quota.count_start(key, now)
+
+    async def _check_running(self, quota: _Quota, key: Key) -> None:
+        here = self.at_work[key] + self._starting[key]
+        if here >= quota.running:
+            raise quota.too_many_runs(here)
+        if here < quota.asks_from or not self._store.is_shared:
+            return
+        everywhere = await self._store.count_running(*key)
+        looks = LOOKS
+        while everywhere + self._starting[key] >= quota.running:
+            if everywhere >= quota.running or not looks:
+                raise quota.too_many_runs(everywhere)
+            looks -= 1
+            await asyncio.sleep(PAUSE_SEC)
+            everywhere = await self._store.count_running(*key)
+
+    async def _check_stored(self, quota: _Quota, key: Key, size: int) -> None:
+        kept = await self._store.message_bytes(*key) + (await self._store.files.kept(*key)).size
+        if kept + size > quota.stored:
+            raise quota.too_much(kept)
+        quota.counted(key)
+
+
+class _Quota:
+    """The limits of a principal, or of a tenant, and what was counted against them here."""
+
+    def __init__(self, has: str, whose: str, running: int, per_min: int, stored: int) -> None:
+        self.running = running
+        self.stored = stored
+        self.asks_from = max(1, running // UNASKED)
+        self._has = has
+        self._whose = whose
+        self._per_min = per_min
+        self._started: dict[Key, tuple[float, int]] = {}
+        self._added: dict[Key, int] = {}
+
+    def may_be_full(self, key: Key, size: int) -> bool:
+        """Notes so many bytes more; True once they are so many that the store has to count."""
+        added = self._added[key] = self._added.pop(key, 0) + size
+        if len(self._added) > REMEMBERED:
+            _forget_oldest(self._added)
+        return added * UNCOUNTED >= self.stored
+
+    def counted(self, key: Key) -> None:
+        self._added.pop(key, None)
+
+    def count_start(self, key: Key, now: float) -> None:
+        since, count = self._started.pop(key, (now, 0))
+        if now - since >= MINUTE:
+            since, count = now, 0
+        is_over = count >= self._per_min
+        self._started[key] = (since, count if is_over else count + 1)
+        if len(self._started) > REMEMBERED:
+            _forget_oldest(self._started)
+        if is_over:
+            wait = max(1, ceil(since + MINUTE - now))
+            raise TooMany(
+                f"{self._has} begun {self._per_min} answers within a minute, and no more are allowed.",
+                hint=f"Try again in {wait} s; nothing was applied.",
+                retry_after=wait,
+            )
+
+    def too_many_runs(self, count: int) -> TooMany:
+        return TooMany(
+            f"{self._has} {count} answers under way, and {self.running} are allowed at once.",
+            hint="Try again when one of them has ended, or stop one; nothing was applied.",
+            retry_after=5,
+        )
+
+    def too_much(self, kept: int) -> TooMany:
+        return TooMany(
+            f"{self._whose} chats and files take {size_in_words(kept)}, and with this message more than "
+            f"{size_in_words(self.stored)}, which is the limit.",
+            hint="Delete chats that are no longer needed; nothing was applied.",
+            retry_after=60,
+        )
+
+
+def _forget_oldest(remembered: dict[Key, int] | dict[Key, tuple[float, int]]) -> None:
+    """Memory stays bounded, however many come."""
+    del remembered[next(iter(remembered))]

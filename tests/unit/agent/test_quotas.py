@@ -1,0 +1,107 @@
+"""What a process remembers of its principals is bounded, and a minute ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from farhand.agent import quotas
+from farhand.agent.quotas import Key, Quotas
+from farhand.core.principal import Owner
+from farhand.core.settings import Limits
+from farhand.errors import TooMany
+from farhand.store.memory import MemoryStore
+from tests.requirement import requirement
+
+ANN = Owner("acme", "ann")
+
+
+def made(monkeypatch: pytest.MonkeyPatch, **limits: int) -> tuple[Quotas, list[float], Counter[Key]]:
+    now = [1000.0]
+    monkeypatch.setattr(quotas, "monotonic", lambda: now[0])
+    limited = Quotas(MemoryStore(), Limits(**limits))
+    return limited, now, limited.at_work
+
+
+async def begin(made: Quotas, owner: Owner = ANN, size: int = 1) -> None:
+    async with made.place(owner, size):
+        pass
+
+
+@requirement("quotas:rate")
+async def test_after_a_minute_there_are_as_many_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    limited, now, _ = made(monkeypatch, runs_per_min=2)
+    await begin(limited)
+    await begin(limited)
+    now[0] += 20.0
+    with pytest.raises(TooMany) as refused:
+        await begin(limited)
+    assert refused.value.retry_after == 40
+    now[0] += 40.0
+    await begin(limited)
+
+
+@requirement("quotas:rate")
+async def test_of_many_principals_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotas, "REMEMBERED", 3)
+    limited, _, _ = made(monkeypatch, runs_per_min=1)
+    await begin(limited)
+    for number in range(5):
+        await begin(limited, Owner("acme", f"s{number}"))
+    await begin(limited)
+
+
+@requirement("quotas:running")
+async def test_a_place_is_given_back_whatever_becomes_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    limited, _, at_work = made(monkeypatch, running_per_principal=1)
+    with pytest.raises(ValueError, match="broken"):
+        async with limited.place(ANN, 1):
+            raise ValueError("broken")
+    async with limited.place(ANN, 1):
+        with pytest.raises(TooMany):
+            await begin(limited)
+    at_work["acme", "ann"] = 1
+    with pytest.raises(TooMany):
+        await begin(limited)
+
+
+class Shared(MemoryStore):
+    """As a store that others share: others have so many runs at work, and so many counted runs go away."""
+
+    is_shared = True
+
+    def __init__(self, counts: list[int]) -> None:
+        super().__init__()
+        self.counts = counts
+
+    async def count_running(self, tenant: str, subject: str | None = None) -> int:
+        await asyncio.sleep(0)
+        return self.counts.pop(0)
+
+
+@requirement("quotas:running")
+async def test_a_run_that_may_have_been_counted_twice_is_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(quotas, "PAUSE_SEC", 0.0)
+    limits = Limits(running_per_principal=3)
+    # one is being stored here: 2 and that one may be the same
+    store = Shared([0, 2, 1])
+    limited = Quotas(store, limits)
+    limited.at_work["acme", "ann"] = 1
+    async with limited.place(ANN, 1):
+        await begin(limited)
+    assert store.counts == []
+
+
+@requirement("quotas:running")
+async def test_what_stays_in_doubt_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotas, "PAUSE_SEC", 0.0)
+    limits = Limits(running_per_principal=3)
+    limited = Quotas(Shared([0] + [2] * 30), limits)
+    limited.at_work["acme", "ann"] = 1
+    async with limited.place(ANN, 1):
+        with pytest.raises(TooMany):
+            await begin(limited)
