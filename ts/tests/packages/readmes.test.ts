@@ -1,4 +1,4 @@
-// Every sample in the README of a package compiles, as strictly as the packages themselves.
+// Every sample in the README of a package and in the how-to pages compiles, as strictly as the packages themselves.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import ts from "typescript";
@@ -19,8 +19,10 @@ interface Sample {
   readonly code: string;
 }
 
-function samplesIn(name: string): Sample[] {
-  const text = readFileSync(join(PACKAGES, name, "README.md"), "utf8");
+const HOW_TO = resolve(ROOT, "../docs/how-to");
+
+function samplesIn(name: string, file = join(PACKAGES, name, "README.md")): Sample[] {
+  const text = readFileSync(file, "utf8");
   const blocks = [...text.matchAll(/^```(tsx?)\n(.*?)^```$/gms)];
   return blocks.map(([, kind, code], index) => ({ name: `${name}-${index}.${kind}`, code: code ?? "" }));
 }
@@ -28,14 +30,16 @@ function samplesIn(name: string): Sample[] {
 it("every sample of every README compiles", () => {
   requirement("packages:readmes");
   const names = readdirSync(PACKAGES);
-  const samples = names.flatMap(samplesIn);
+  const samples = names.flatMap((name) => samplesIn(name));
   expect(new Set(samples.map(({ name }) => name.replace(/-\d+\.tsx?$/, "")))).toEqual(new Set(names));
   // inside the workspace, so that the packages are found
   const room = mkdtempSync(join(import.meta.dirname, ".samples-"));
   try {
     writeFileSync(join(room, "tools.ts"), TOOLS);
     writeFileSync(join(room, "styles.d.ts"), 'declare module "*.css";\n');
-    const files = samples.map(({ name, code }) => {
+    const pages = readdirSync(HOW_TO).flatMap((page) => samplesIn(`how-to-${basename(page, ".md")}`, join(HOW_TO, page)));
+    expect(pages.map(({ name }) => name)).toContain("how-to-use-chat-0.tsx");
+    const files = [...samples, ...pages].map(({ name, code }) => {
       const path = join(room, name);
       writeFileSync(path, code);
       return path;
