@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from farhand.agent.agent import Agent, Pending, RunResult
+    from farhand.cli.serving import aserve, serve
     from farhand.clients.roster import ClientTools
     from farhand.core.approval import Answer
     from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
@@ -44,7 +45,9 @@ __all__ = [
     "TimedOut",
     "ToolFailed",
     "Toolbox",
+    "aserve",
     "create_app",
+    "serve",
     "tool",
 ]
 
@@ -57,6 +60,7 @@ _HOMES = {
     "farhand.core.settings": ("ChatRules", "Limits", "Patience", "Settings"),
     "farhand.errors": ("FarhandError",),
     "farhand.models.scripted": ("ScriptedModel",),
+    "farhand.cli.serving": ("aserve", "serve"),
     "farhand.server.app": ("create_app",),
     "farhand.tools.decorate": ("tool",),
     "farhand.tools.execute": ("ToolFailed",),

@@ -88,11 +88,23 @@ class Options:
         str | None,
         typer.Option(metavar="FILE", help="Read settings here. [~/.config/farhand/config.toml or .json]"),
     ] = None
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is being done.")] = False
+    log_level: Annotated[
+        str | None,
+        typer.Option(metavar="LEVEL", help="Log this and worse: debug, info, warning, error. [warning]"),
+    ] = None
+    log_format: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="Log as text, or as one JSON object per line. [text]")
+    ] = None
+    access_log: Annotated[
+        bool | None, typer.Option("--access-log", help="Log every request, without query and body.")
+    ] = None
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Short for --log-level info.")] = False
 
     def said(self) -> dict[str, object]:
         """The settings among them that were said."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.verbose and self.log_level is None:
+            values["log_level"] = "info"
         return {
             name: value
             for name, value in values.items()

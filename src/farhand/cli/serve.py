@@ -13,6 +13,7 @@ import resource
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from threading import Timer
 from types import FrameType
@@ -24,11 +25,10 @@ from farhand.cli.connection_limits import HEAD_BYTES
 from farhand.cli.garbage import spare_collections
 from farhand.cli.protocols import http_protocol, socket_protocol
 from farhand.errors import BadSetting
-from farhand.server.app import App
+from farhand.server.app import DRAIN_SEC, App
+from farhand.server.logs import with_access_log
 from farhand.wire.address import is_loopback
 
-DRAIN_SEC = 6.0
-"""What works may come to its end in this time; the rest is for handing over what did not."""
 GONE_AFTER_SEC = 9.5
 CONNECTIONS = 21_000
 PROXIES = "FORWARDED_ALLOW_IPS"
@@ -63,13 +63,20 @@ def require_loopback(host: str) -> None:
 
 
 def serve(app: App, sockets: list[socket.socket], *, ready: Callable[[], None]) -> None:
-    """Runs the app until a signal ends it. `ready` is called once requests are answered."""
-    _allow_many_files()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(app, sockets, ready))
+    """A process for this app alone: runs it until a signal ends it, and is gone in time whatever hangs.
+
+    `ready` is called once requests are answered.
+    """
+
+    def begin() -> None:
+        spare_collections()
+        ready()
+
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(serve_sockets(app, sockets, ready=begin, gone_after=GONE_AFTER_SEC))
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """The fast loop where it is installed; None for Python's own."""
     try:
         import uvloop  # noqa: PLC0415
@@ -78,15 +85,22 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-async def _serve(app: App, sockets: list[socket.socket], ready: Callable[[], None]) -> None:
+async def serve_sockets(
+    app: App,
+    sockets: list[socket.socket],
+    *,
+    ready: Callable[[], None],
+    gone_after: float | None = None,
+) -> None:
+    """Serves until a signal. The process is ended so many seconds after it, unless that is left out."""
+    _allow_many_files()
     try:
         await app.start()
         server = uvicorn.Server(_config(app))
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(server.serve(sockets))
             await _until_started(server, serving)
-            stop = _signalled()
-            spare_collections()
+            stop = _signalled(gone_after)
             ready()
             await asyncio.wait([serving, stop], return_when=asyncio.FIRST_COMPLETED)
             # left to itself the server would wait for streams that end only when the app is told to stop
@@ -104,7 +118,7 @@ async def _until_started(server: uvicorn.Server, serving: asyncio.Task[None]) ->
         await asyncio.sleep(0.005)
 
 
-def _signalled() -> asyncio.Future[None]:
+def _signalled(gone_after: float | None) -> asyncio.Future[None]:
     """Done at the first signal; the second one ends the process at once."""
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[None] = loop.create_future()
@@ -115,11 +129,14 @@ def _signalled() -> asyncio.Future[None]:
         if is_asked:
             _leave(128 + code)
         is_asked = True
-        last = Timer(GONE_AFTER_SEC, _leave, (1,))
-        last.daemon = True
-        last.start()
+        if gone_after is not None:
+            last = Timer(gone_after, _leave, (1,))
+            last.daemon = True
+            last.start()
         loop.call_soon_threadsafe(stop.set_result, None)
 
+    if threading.current_thread() is not threading.main_thread():
+        return stop
     for each in (signal.SIGTERM, signal.SIGINT):
         # not the loop's own handlers, which a loop that stands still never calls; uvicorn's are replaced
         signal.signal(each, handle)
@@ -129,7 +146,7 @@ def _signalled() -> asyncio.Future[None]:
 def _config(app: App) -> uvicorn.Config:
     stalled_after = app.settings.limits.stalled_after_sec
     return uvicorn.Config(
-        app.handle,
+        with_access_log(app.handle) if app.logs_access else app.handle,
         http=http_protocol(stalled_after),
         ws=socket_protocol(stalled_after) or "none",
         h11_max_incomplete_event_size=HEAD_BYTES,

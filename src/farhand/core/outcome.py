@@ -15,7 +15,15 @@ class Success(Struct, frozen=True, gc=False, tag_field="kind", tag="success"):
     output: object = None
 
 
-class Failure(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="kind", tag="failure"):
+class Failure(
+    Struct,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    tag_field="kind",
+    tag="failure",
+):
     """`error` is for the model, which has to mend its input, and for the record."""
 
     error: str

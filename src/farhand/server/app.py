@@ -11,6 +11,7 @@ import dataclasses
 import logging
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 from msgspec.structs import replace
@@ -32,6 +33,7 @@ from farhand.server.development import development_face
 from farhand.server.door import Authenticate, Door
 from farhand.server.faces import faces_of
 from farhand.server.guard import Guarded, GuardedSocket
+from farhand.server.host_signals import HostSignals
 from farhand.server.pages import not_found, pages, unknown_paths
 from farhand.server.paths import by_path
 from farhand.server.recheck import Recheck
@@ -46,6 +48,9 @@ from farhand.wire.http import trimmed
 
 log = logging.getLogger("farhand.server")
 
+DRAIN_SEC = 6.0
+"""What is running may finish in this time after a signal; the rest of ten seconds is for handing it over."""
+
 
 class App:
     """What `create_app` returns."""
@@ -55,6 +60,8 @@ class App:
         self.door = door
         self.inspector = arguments.inspector
         """Whether the Inspector is there; None: on where this machine alone is let in, else off."""
+        self.logs_access = False
+        """Whether the server process writes its access log."""
         self._arguments = arguments
         self._values: AppSettings | None = None
         self._spec: Spec | None = None
@@ -65,6 +72,7 @@ class App:
         self._keeper: Keeper | None = None
         self._router: ASGIApp | None = None
         self._starting = asyncio.Lock()
+        self._host_signals = HostSignals(partial(self.drain, DRAIN_SEC))
 
     def configure(self, read: ServerSettings, *, default_store: str = DEFAULT) -> None:
         """Decides which values hold, given what options, variables and a file say.
@@ -225,6 +233,7 @@ class App:
             await self._farhand.drain(seconds)
 
     async def stop(self) -> None:
+        await self._host_signals.close()
         if self._farhand is not None:
             farhand, self._farhand, self._router = self._farhand, None, None
             if self._recheck is not None:
@@ -236,7 +245,7 @@ class App:
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
         """For a host that mounts this app: `FastAPI(lifespan=app.lifespan)`."""
-        await self.start()
+        await self._start_in_host()
         try:
             yield
         finally:
@@ -256,9 +265,15 @@ class App:
             return
         if self._router is None:
             self._say_unstarted()
-            await self.start()
+            await self._start_in_host()
         assert self._router is not None, "a started app has its routes"
         await self._router(scope, receive, send)
+
+    async def _start_in_host(self) -> None:
+        """Served by a program that does not know when streams have to end: the app sees to it."""
+        self.door.hint_at_arguments()
+        await self.start()
+        self._host_signals.open()
 
     def _say_unstarted(self) -> None:
         # requests that come while it starts are part of the same story
@@ -298,7 +313,7 @@ class App:
     async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
-            await self.start()
+            await self._start_in_host()
         except FarhandError as error:
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return

@@ -22,8 +22,10 @@ T = TypeVar("T")
 CREATE_APP = "create_app"
 DEFAULT = "default"
 _LISTS = frozenset({"allow_origin", "allow_host", "allow_header"})
-_OWN_LINES = frozenset({"model", "store", "host", "port", "token", "hold_for"})
-"""Told in lines of their own at a start; `hold_for` is short for `patience.hold_for`."""
+_OWN_LINES = frozenset(
+    {"model", "store", "host", "port", "token", "hold_for"} | {"log_level", "log_format", "access_log"}
+)
+"""Told in lines of their own at a start, short for another, or of the process and not of the app."""
 
 
 class Arguments(Struct, frozen=True, kw_only=True):

@@ -89,6 +89,10 @@ class Door:
     def limit_failed_sign_ins(self, per_min: int) -> None:
         self._strikes = Strikes(per_min)
 
+    def hint_at_arguments(self) -> None:
+        """A program serves this app: hints name arguments of `create_app`, not options of `farhand run`."""
+        self._screen.has_options = False
+
     def allow(
         self, *, origins: Sequence[str] = (), hosts: Sequence[str] = (), headers: Sequence[str] = ()
     ) -> None:

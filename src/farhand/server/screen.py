@@ -47,6 +47,8 @@ class Screen:
         self._headers: frozenset[str] = DEFAULT_HEADERS
         self._local = local
         self._passed: set[bytes] = set()
+        self.has_options = True
+        """Whether a hint may name options of `farhand run`: a program that hosts the app has none."""
         self.has_origins = False
         """Whether pages of other origins may come at all."""
         self.allow(origins=origins, hosts=hosts, headers=headers)
@@ -100,7 +102,7 @@ class Screen:
         shown = _shown(origin)
         raise NotAllowed(
             f"Pages of '{shown}' may not use this server.",
-            hint=f"If the page is yours, start the server with --allow-origin {shown}.",
+            hint=f"If the page is yours, {self._how('origin', shown)}.",
         )
 
     def lists(self, origin: bytes) -> bool:
@@ -115,11 +117,16 @@ class Screen:
         if not self._knows(host.name):
             raise NotAllowed(
                 f"This server does not answer for the host '{host.name}'.",
-                hint=f"If the name is yours, start the server with --allow-host {host.name}.",
+                hint=f"If the name is yours, {self._how('host', host.name)}.",
             )
         if len(self._passed) >= _REMEMBERED:
             self._passed.clear()
         self._passed.add(value)
+
+    def _how(self, kind: str, name: str) -> str:
+        if self.has_options:
+            return f"start the server with --allow-{kind} {name}"
+        return f'list it: create_app(..., allow_{kind}s=["{name}"])'
 
     def _knows(self, name: str) -> bool:
         # a name can be made to point anywhere, an address can't: no page of another site has ours as its host

@@ -46,6 +46,9 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     allow_header: tuple[str, ...]
     inspector: bool | None
     show_tool_errors: bool | None
+    log_level: str
+    log_format: str
+    access_log: bool
     settings: Settings
     client_tools: ClientTools
     origins: Mapping[str, Origin] = {}

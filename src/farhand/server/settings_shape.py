@@ -57,7 +57,12 @@ def _media_type(value: str) -> str:
     return value.lower()
 
 
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
 _Number = BeforeValidator(_no_bool)
+_Level = Annotated[Literal["debug", "info", "warning", "error", "critical"], BeforeValidator(_lower)]
 _Port = Annotated[int, _Number, Field(ge=0, le=65535)]
 _Amount = Annotated[int, _Number, Field(ge=1, le=2**40)]
 _Seconds = Annotated[float, _Number, Field(gt=0, le=_TEN_YEARS, allow_inf_nan=False)]
@@ -81,6 +86,9 @@ class _Plain(BaseModel):
     allow_header: _Words = ()
     inspector: bool | None = None
     show_tool_errors: bool | None = None
+    log_level: _Level = "warning"
+    log_format: Literal["text", "json"] = "text"
+    access_log: bool = False
     hold_for: _SecondsOrNone | None = None
 
 

@@ -153,9 +153,10 @@ def _outcome(name: str, at_most: int, value: object) -> Success | Failure:
     output = attempt(partial(plain, value))
     if isinstance(output, Raised):
         # a model or a struct may write itself, and raise what it likes
-        why = str(output.error) if isinstance(output.error, NotJson) else failure_of(name, output.error).error
-        log.warning("tool %s returned something that JSON cannot hold", name)
-        return Failure(f"`{name}` returned something that JSON cannot hold: {why}.", public=TOOL_FAILED)
+        told = f"`{name}` returned something that JSON cannot hold"
+        if isinstance(output.error, NotJson):
+            return Failure(f"{told}: {output.error}.")
+        return Failure(f"{told}: {failure_of(name, output.error).error}.", public=TOOL_FAILED)
     size = size_of(output)
     return Success(output) if size <= at_most else _too_large(name, size, at_most)
 

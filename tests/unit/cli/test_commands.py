@@ -108,6 +108,12 @@ def test_an_app_that_workers_cannot_share_is_told_which_store_they_need(
         ("--store", "sqlite:////no/where/at/all.db", "'/no/where/at' of the store does not exist."),
         ("--token", "short", "The token is not usable."),
         ("--host", "0.0.0.0", "no authenticate hook asks who they are."),
+        (
+            "--log-level",
+            "loud",
+            "--log-level: expected 'debug', 'info', 'warning', 'error' or 'critical', got",
+        ),
+        ("--log-format", "xml", "--log-format: expected 'text' or 'json', got 'xml'."),
         ("--config", "nowhere.toml", "There is no settings file 'nowhere.toml'."),
     ],
 )
@@ -138,4 +144,7 @@ def test_an_unknown_option_is_a_mistake_too(
 def test_what_was_not_said_is_left_to_others() -> None:
     assert Options().said() == {}
     told = Options(port="1", allow_origin=["http://a.example"], open=True, config="x.toml", verbose=True)
-    assert told.said() == {"port": "1", "allow_origin": ["http://a.example"], "open": True}
+    assert told.said() == {
+        "port": "1", "allow_origin": ["http://a.example"], "open": True, "log_level": "info",
+    }  # fmt: skip
+    assert Options(verbose=True, log_level="debug").said() == {"log_level": "debug"}
