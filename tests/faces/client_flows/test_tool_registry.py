@@ -158,13 +158,16 @@ async def test_the_same_conversation_through_farhand_needs_no_registry_and_no_lo
 
 
 @requirement("backboard:no-calls")
-async def test_a_round_that_names_no_call_fails_the_run_and_the_chat_goes_on(serve: Serve) -> None:
+async def test_a_round_that_names_no_call_fails_the_run_and_the_chat_goes_on(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
     async with FakeBackboard(["Never heard.", "Better."]) as fake:
         fake.insert(b'data: {"type": "tool_submit_required", "run_id": "r", "tool_calls": []}\n\n', after=0)
         model = Backboard("openai/gpt-4o", api_key="key", base_url=fake.url)
         served = await serve(Agent(model))
         page = Page(served.http)
         turn = await page.say("Hi")
-        assert "named no call" in turn.one("error")["errorText"]
+        assert turn.one("error")["errorText"] == "The model failed. Try again later."
+        assert "named no call" in caplog.text
         page.messages = []
         assert (await page.say("Again")).text == "Better."
