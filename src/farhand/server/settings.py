@@ -86,8 +86,8 @@ class _Source(NamedTuple):
     values: Mapping[str, object]
 
 
-# set for other parts of farhand, or by Kubernetes for a service named farhand
-_NOT_OURS = re.compile(r"DEMO_FOLDER|CONFIG|SERVICE_(HOST|PORT.*)|PORT_\d+_.*")
+# set for other parts of farhand and for its build, or by Kubernetes for a service named farhand
+_NOT_OURS = re.compile(r"DEMO_FOLDER|WITHOUT_PAGES|CONFIG|SERVICE_(HOST|PORT.*)|PORT_\d+_.*")
 _SERVICE_ADDRESS = re.compile(r"(tcp|udp)://")
 _EXPECTED = {
     "bool_parsing": "true or false",
