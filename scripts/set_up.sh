@@ -91,25 +91,25 @@ need_chromium() {
     command -v chromium >/dev/null || stop "chromium is installed, but not to be found"
 }
 
-# the tests stand farhand behind these, as people do; both are started by the tests alone
+# the tests stand farhand behind the first two and before the third, as people do; only the tests start them
 need_proxies() {
     if [ "$purpose" != dev ] || has_proxies; then return; fi
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-        stop "haproxy or nginx is missing and the tests need both; install them (Debian: apt install haproxy nginx-light), then run make again"
+        stop "haproxy, nginx or pgbouncer is missing and the tests need them; install them (Debian: apt install haproxy nginx-light pgbouncer), then run make again"
     fi
-    echo "set-up: installing haproxy and nginx for the tests ..."
+    echo "set-up: installing haproxy, nginx and pgbouncer for the tests ..."
     # a policy of 101 keeps the packages from starting a server of their own
     local policy=/usr/sbin/policy-rc.d
     if [ -e "$policy" ]; then policy=; else printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"; fi
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends haproxy nginx-light; } >/dev/null ||
-        { [ -z "$policy" ] || rm -f "$policy"; stop "apt could not install haproxy and nginx, its reason is above; check the network, then run make again"; }
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends haproxy nginx-light pgbouncer; } >/dev/null ||
+        { [ -z "$policy" ] || rm -f "$policy"; stop "apt could not install haproxy, nginx and pgbouncer, its reason is above; check the network, then run make again"; }
     [ -z "$policy" ] || rm -f "$policy"
-    has_proxies || stop "haproxy and nginx are installed, but not to be found"
+    has_proxies || stop "haproxy, nginx and pgbouncer are installed, but not to be found"
 }
 
 has_proxies() {
     local PATH=$PATH:/usr/sbin
-    command -v haproxy >/dev/null && command -v nginx >/dev/null
+    command -v haproxy >/dev/null && command -v nginx >/dev/null && command -v pgbouncer >/dev/null
 }
 
 has_postgresql() {

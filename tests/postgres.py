@@ -41,7 +41,7 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self._schemas = count(1)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -56,7 +56,7 @@ class Cluster:
         with log:
             self._process = subprocess.Popen(
                 [_binary("postgres"), "-D", str(self._data), "-p", str(self.port), "-k", str(self.folder)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, **_as_nobody(),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, **as_nobody(),
             )  # fmt: skip
         self._wait_until_it_answers()
 
@@ -81,10 +81,13 @@ class Cluster:
 
     def keep_what_is_written(self) -> None:
         """The tests' database forgets at a power cut; one that is measured must not."""
-        address = self.address().partition("?")[0]
         for command in ("ALTER SYSTEM SET fsync = on", "ALTER SYSTEM SET full_page_writes = on"):
-            _run([_binary("psql"), "-q", "-c", command, address])
-        _run([_binary("psql"), "-q", "-c", "SELECT pg_reload_conf()", address])
+            self.query(command)
+        self.query("SELECT pg_reload_conf()")
+
+    def query(self, command: str) -> None:
+        """As an operator would."""
+        _run([_binary("psql"), "-q", "-c", command, self.address().partition("?")[0]])
 
     def cpu_sec(self) -> float:
         """What all of its processes have computed so far."""
@@ -106,7 +109,7 @@ class Cluster:
         # every user may pass through the folder, since the database is run by another one
         self.folder.chmod(0o755)
         self._data.mkdir()
-        owner = _as_nobody()
+        owner = as_nobody()
         if "user" in owner:
             account = pwd.getpwnam(str(owner["user"]))
             for folder in (self.folder, self._data):
@@ -169,7 +172,7 @@ class _Account(TypedDict, total=False):
     extra_groups: list[int]
 
 
-def _as_nobody() -> _Account:
+def as_nobody() -> _Account:
     """PostgreSQL refuses to be run by root."""
     if os.geteuid() != 0:
         return {}
@@ -180,12 +183,12 @@ def _as_nobody() -> _Account:
 
 def _run(command: Sequence[str]) -> None:
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, cwd="/", check=False, **_as_nobody()
+        command, stdin=subprocess.DEVNULL, capture_output=True, cwd="/", check=False, **as_nobody()
     )
     assert done.returncode == 0, done.stderr.decode()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]

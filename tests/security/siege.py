@@ -22,7 +22,7 @@ from typing import Any, Self
 import httpx2
 from starlette.requests import HTTPConnection
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from farhand.core.principal import SCOPES, Principal
 from farhand.core.settings import Limits, Patience, Settings
@@ -201,10 +201,14 @@ class Siege:
         address = self.url.replace("http", "ws", 1) + PATHS_OF_SOCKETS[face]
         status = 101
         try:
-            async with connect(address, additional_headers=sent, proxy=None):
-                pass
+            async with connect(address, additional_headers=sent, proxy=None) as socket:
+                # answered once it is known that it stays open
+                await (await socket.ping())
         except InvalidStatus as refused:
             status = int(refused.response.status_code)
+        except ConnectionClosed as closed:
+            # a page is told in the words of the protocol: 4403 is a 403
+            status = 0 if closed.rcvd is None else closed.rcvd.code - 4000
         self.statuses.append((f"socket {PATHS_OF_SOCKETS[face]}", status))
         return status
 

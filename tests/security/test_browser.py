@@ -13,7 +13,6 @@ from tests.security.attack import ALL, BODIES, HTTP, SOCKETS, attack
 from tests.security.siege import (
     LISTED,
     NOBODY,
-    PATHS_OF_SOCKETS,
     TYPICAL,
     WELCOME,
     Json,
@@ -89,7 +88,6 @@ async def test_a_cookie_that_was_made_up_or_belongs_to_another_port_opens_nothin
     house: Siege, face: str
 ) -> None:
     name, _, value = (await cookie_of(house)).partition("=")
-    refused = 403 if face in PATHS_OF_SOCKETS else 401
     for cookie in (
         f"{name}=x",
         f"{name}=",
@@ -98,7 +96,7 @@ async def test_a_cookie_that_was_made_up_or_belongs_to_another_port_opens_nothin
         f"{name}={house.app.door.token}",
     ):
         found = await house.knock(face, NOBODY, {"cookie": cookie, "origin": at_home(house)})
-        assert found == refused, cookie
+        assert found == 401, cookie
 
 
 @attack(*ALL)
@@ -270,5 +268,5 @@ async def test_a_path_never_leads_to_a_file_of_the_machine(house: Siege, face: s
 
 @attack(*SOCKETS)
 async def test_a_socket_of_a_listed_page_still_needs_a_credential(house: Siege, face: str) -> None:
-    assert await house.knock(face, NOBODY, {"origin": LISTED}) == 403
+    assert await house.knock(face, NOBODY, {"origin": LISTED}) == 401
     assert await house.knock(face, "ada", {"origin": LISTED}) == 101

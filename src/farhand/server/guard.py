@@ -119,7 +119,7 @@ class GuardedSocket:
             principal = await self._door.admit(scope, self.route.scope)
         except FarhandError as error:
             self._traffic.note(self._face.name, error)
-            await refuse(receive, send, _refusal_code(error))
+            await refuse(receive, send, _refusal_code(error), error.message, is_page=_is_page(scope))
             return
         cut = partial(socket.close, NO_CREDENTIAL)
         opened = Open(scope, self.route.scope, principal, principal.owner, cut)
@@ -130,7 +130,7 @@ class GuardedSocket:
             self._traffic.note(self._face.name, error)
             # accepted first: a page is told the code of a connection that was open, and of no other
             await socket.accept()
-            await socket.close(TOO_MANY)
+            await socket.close(TOO_MANY, error.message)
 
     async def _serve(self, scope: Scope, socket: Socket, principal: Principal) -> None:
         await socket.accept()
@@ -151,7 +151,14 @@ def _cut_short() -> ShuttingDown:
 def _refusal_code(error: FarhandError) -> int:
     if isinstance(error, Broken):
         return INTERNAL
+    if isinstance(error, TooMany):
+        return TOO_MANY
     return NO_CREDENTIAL if error.code == "unauthenticated" else NOT_ALLOWED
+
+
+def _is_page(scope: Scope) -> bool:
+    """Browsers name the origin of the page that asks; programs do not."""
+    return any(name == b"origin" for name, _ in scope["headers"])
 
 
 def refusal_headers(error: FarhandError, status: int) -> tuple[Header, ...]:

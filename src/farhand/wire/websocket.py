@@ -18,6 +18,7 @@ NO_CREDENTIAL = 4401
 NOT_ALLOWED = 4403
 IDLE = 4408
 TOO_MANY = 4429
+MOST_REASON = 123
 
 
 class Socket:
@@ -88,14 +89,14 @@ class Socket:
             # servers tell a writer in these ways that the reader is gone; it can resume
             self.is_open = False
 
-    async def close(self, code: int) -> None:
+    async def close(self, code: int, reason: str = "") -> None:
         if self.is_open:
             self.is_open = False
             self.closed_with = code
             # whoever waits for a frame waits no longer: the peer may be in no hurry to go
             if self._reading is not None:
                 self._reading.reschedule(asyncio.get_running_loop().time())
-            await self._send({"type": "websocket.close", "code": code})
+            await self._send({"type": "websocket.close", "code": code, "reason": _cut(reason)})
 
     async def _next_message(self) -> Message | None:
         """None if nothing came for too long, or the socket was closed meanwhile."""
@@ -121,10 +122,18 @@ class Socket:
         return True
 
 
-async def refuse(receive: Receive, send: Send, code: int) -> None:
-    """Turns a connection away before it is accepted; the server answers the upgrade with a 403."""
+async def refuse(receive: Receive, send: Send, code: int, reason: str, *, is_page: bool) -> None:
+    """Turns a connection away. A program is answered with a 403 instead of the upgrade; a page could not see
+    that, so its connection is accepted first and then closed with the code and the reason."""
     await receive()
-    await send({"type": "websocket.close", "code": code})
+    if is_page:
+        await send({"type": "websocket.accept"})
+    await send({"type": "websocket.close", "code": code, "reason": _cut(reason)})
+
+
+def _cut(reason: str) -> str:
+    """The protocol has room for so many bytes."""
+    return reason.encode(errors="replace")[:MOST_REASON].decode(errors="ignore")
 
 
 def _bytes_of(text: str | None, data: bytes | None) -> bytes:

@@ -337,11 +337,43 @@ async def test_without_a_credential_or_from_a_foreign_page_nobody_connects(serve
     served = await serve(Scene(["Hello."]).agent)
     address = served.url.replace("http", "ws", 1) + path
     known = {"authorization": f"Bearer {served.token}"}
-    for headers in ({}, {"authorization": "Bearer wrong"}, {**known, "origin": "https://evil.example"}):
+    for headers in ({}, {"authorization": "Bearer wrong"}):
         with pytest.raises(InvalidStatus) as refused:
             async with connect(address, additional_headers=headers, proxy=None):
                 pass
         assert refused.value.response.status_code == 403
+    foreign = {**known, "origin": "https://evil.example"}
+    async with connect(address, additional_headers=foreign, proxy=None) as socket:
+        assert await closed_with(socket) == 4403
+
+
+@requirement("socket:page-told")
+@pytest.mark.parametrize("path", ["/api/chat/ws", "/api/chat/live"])
+async def test_a_page_is_told_why_its_socket_is_closed(serve: Serve, path: str) -> None:
+    limits = Limits(streams_per_principal=1, failed_sign_ins_per_min=2)
+    served = await serve(Scene(["Hello."]).agent, settings=Settings(limits=limits))
+    address = served.url.replace("http", "ws", 1) + path
+    own = {"origin": served.url}
+    known = {"authorization": f"Bearer {served.token}"}
+
+    async def told(**headers: str) -> tuple[int, str]:
+        async with connect(address, additional_headers=headers, proxy=None) as socket:
+            await socket.wait_closed()
+            return socket.close_code or 0, socket.close_reason or ""
+
+    code, reason = await told(**known, origin="https://evil.example")
+    assert code == 4403
+    assert "evil.example" in reason
+    async with connect(address, additional_headers=own | known, proxy=None):
+        code, reason = await told(**own, **known)
+        assert code == 4429
+        assert reason
+    assert await told(**own) == (4401, "No valid credential was sent.")
+    await told(**own, authorization="Bearer wrong")
+    await told(**own, authorization="Bearer wrong")
+    code, reason = await told(**own, authorization="Bearer wrong")
+    assert code == 4429
+    assert "sign-ins failed" in reason
 
 
 async def _nobody_reads(served: Served, page: Page) -> None:

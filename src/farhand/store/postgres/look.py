@@ -11,8 +11,15 @@ from farhand.clock import Clock
 from farhand.store.draft.records import Columns
 from farhand.store.facts import Busy, StoreFacts
 from farhand.store.postgres.line import Declined, Line, Lost, connect
-from farhand.store.postgres.migrate import OLDEST, latest_version, missing_right, stored_version
+from farhand.store.postgres.migrate import (
+    OLDEST,
+    behind_pooler,
+    latest_version,
+    missing_right,
+    stored_version,
+)
 from farhand.store.postgres.place import Place, place_of
+from farhand.store.postgres.pooler import HINT, pooler_fault
 from farhand.store.postgres.rights import what_is_wrong
 
 NOT_LET_IN = "Check the address, and that the database is running and lets this user in."
@@ -44,6 +51,9 @@ async def _look(line: Line, place: Place, clock: Clock) -> StoreFacts:
     what = f"PostgreSQL {name}, {place.name}"
     if number < OLDEST:
         return StoreFacts(what, latest=latest_version(), problem="farhand needs PostgreSQL 13 or newer")
+    pooled = await pooler_fault(place)
+    if pooled is not None:
+        return StoreFacts(what, latest=latest_version(), problem=pooled, hint=HINT)
     wrong = await what_is_wrong(line, place)
     if wrong is not None:
         return StoreFacts(what, latest=latest_version(), problem=wrong.told, hint=wrong.do)
@@ -64,7 +74,7 @@ async def _busy(line: Line) -> Busy:
 
 
 def _unusable(place: Place, error: Exception) -> StoreFacts:
-    hint = missing_right(str(error), place.schema) or NOT_LET_IN
+    hint = missing_right(str(error), place.schema) or behind_pooler(str(error)) or NOT_LET_IN
     return StoreFacts(
         f"PostgreSQL, {place.name}", latest=latest_version(), problem=str(error).removesuffix("."), hint=hint
     )

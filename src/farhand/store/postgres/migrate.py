@@ -12,6 +12,7 @@ from farhand.errors import BadSetting
 from farhand.store.draft.records import Columns
 from farhand.store.postgres.line import Declined, Line, Lost, connect, is_writable
 from farhand.store.postgres.place import Place
+from farhand.store.postgres.pooler import HINT, pooler_fault
 
 OLDEST = 130_000
 """PostgreSQL 13: older ones cannot say what became of a transaction by its id."""
@@ -27,6 +28,9 @@ async def prepare(place: Place, *, as_is: bool = False) -> float:
     except (Lost, ValueError) as error:
         raise _unusable(place, error) from error
     try:
+        if not as_is:
+            # first: without a session's settings, tables would be made where they do not belong
+            await check_for_pooler(place)
         return await _prepare(line, place, as_is=as_is)
     except (Lost, Declined, ValueError) as error:
         raise _unusable(place, error) from error
@@ -36,6 +40,16 @@ async def prepare(place: Place, *, as_is: bool = False) -> float:
 
 def latest_version() -> int:
     return max(number for number, _ in _migrations())
+
+
+async def check_for_pooler(place: Place) -> None:
+    """`BadSetting` if LISTEN, or a session's settings, do not get through to the database."""
+    try:
+        fault = await pooler_fault(place)
+    except (Lost, Declined, ValueError) as error:
+        raise _unusable(place, error) from error
+    if fault is not None:
+        raise BadSetting(f"The store {place.name} cannot be used: {fault}.", hint=HINT)
 
 
 async def _prepare(line: Line, place: Place, *, as_is: bool) -> float:
@@ -142,8 +156,15 @@ def _unusable(place: Place, error: Exception) -> BadSetting:
         f"The store {place.name} cannot be used: {str(error).removesuffix('.')}.",
         hint=missing_right(str(error), place.schema)
         or _to_wait(str(error))
+        or behind_pooler(str(error))
         or "Check the address, and that the database is running and lets this user in.",
     )
+
+
+def behind_pooler(said: str) -> str:
+    """The next step, if it was a pooler that said this."""
+    # the words of PgBouncer for a setting that it does not pass on
+    return f"A pooler said this. {HINT}" if "unsupported startup parameter" in said else ""
 
 
 def _to_wait(said: str) -> str:
