@@ -228,7 +228,7 @@ async def test_a_failure_is_answered_like_a_success(serve: Serve, mode: str, how
 
 
 @requirement("ui-stream:approval-page")
-@pytest.mark.parametrize("mode", ["sse"])
+@BOTH
 async def test_a_patient_page_gets_an_end_after_its_yes_and_posts_its_output_then(
     serve: Serve, mode: str
 ) -> None:
@@ -245,7 +245,7 @@ async def test_a_patient_page_gets_an_end_after_its_yes_and_posts_its_output_the
 
 
 @requirement("ui-stream:approval-page")
-@pytest.mark.parametrize("mode", ["sse"])
+@BOTH
 async def test_a_page_that_executes_only_when_it_is_told_to_is_sent_the_call_again(
     serve: Serve, mode: str
 ) -> None:
