@@ -195,5 +195,6 @@ def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str
     """That of the tests, without settings and folders of the user's own."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("FARHAND_")}
     homes = {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state")}
+    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
     # wide, so that a sentence in a box stays on one line
-    return {**plain, **homes, "COLUMNS": "200", "PYTHONPATH": str(ROOT), **(more or {})}
+    return {**plain, **homes, "COLUMNS": "200", "PYTHONPATH": path, **(more or {})}
