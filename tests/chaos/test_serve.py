@@ -386,3 +386,14 @@ async def test_a_store_that_create_app_names_wins_and_the_start_says_so() -> Non
     env = {"FARHAND_STORE": "sqlite:///unused.db"}
     async with farhand_process("tests.chaos.agents:app", env=env) as server:
         assert "  store  memory: (create_app; FARHAND_STORE is not used)\n" in server.out
+
+
+@requirement("serve:quiet-log")
+async def test_peers_that_speak_no_http_fill_no_log() -> None:
+    async with farhand_process(AGENT) as server:
+        for _ in range(20):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n")
+            assert (await asyncio.wait_for(reader.read(), 30)).startswith(b"HTTP/1.1 400")
+            writer.close()
+        assert server.err.count("Invalid HTTP request") == 1

@@ -24,6 +24,7 @@ import uvicorn
 from farhand.cli.connection_limits import HEAD_BYTES
 from farhand.cli.garbage import spare_collections
 from farhand.cli.protocols import http_protocol, socket_protocol
+from farhand.cli.repeated_lines import quieten_uvicorn
 from farhand.errors import BadSetting
 from farhand.server.app import DRAIN_SEC, App
 from farhand.server.logs import with_access_log
@@ -94,6 +95,7 @@ async def serve_sockets(
 ) -> None:
     """Serves until a signal. The process is ended so many seconds after it, unless that is left out."""
     _allow_many_files()
+    quieten_uvicorn()
     try:
         await app.start()
         server = uvicorn.Server(_config(app))
