@@ -85,4 +85,5 @@ def _resolved(asked: Asked, call: Call | None, given_up: str) -> Resolved:
         input=ran,
         outcome=outcome or Cancelled(given_up),
         model_call_id=asked.model_call_id,
+        untrusted=call is not None and call.untrusted,
     )

@@ -46,6 +46,9 @@ SERVER = "server"
 BACKSTOP_SEC = 1.0
 """A tool's own limit is kept where it runs; the stored deadline behind it is for one that never returns."""
 
+MOST_SPANS = 10
+"""So many times its own time a call may take in all while its client reports progress."""
+
 Brought: TypeAlias = Result | Reply
 Known = dict[str, Call]
 
@@ -127,6 +130,22 @@ class Desk:
 
         `instead_of` is a holder whose own take ends with this one.
         """
+        return await self._take(owner, call_id, holder, instead_of=instead_of)
+
+    async def renew(self, owner: Owner, call_id: str, holder: str) -> Receipt:
+        """The same for a registered client that reports progress: it has its time again, from now on, up to
+        `MOST_SPANS` times that time in all."""
+        return await self._take(owner, call_id, holder, deadline=self._renewed_deadline)
+
+    async def _take(
+        self,
+        owner: Owner,
+        call_id: str,
+        holder: str,
+        *,
+        instead_of: str | None = None,
+        deadline: Callable[[Call, float], float | None] = lambda call, now: None,
+    ) -> Receipt:
         while True:
             call = await self._far_call(owner, call_id)
             if call is None:
@@ -135,7 +154,8 @@ class Desk:
                 return late_result(call, sent="")
             held_by = None if call.take is None else call.take.holder
             free = replace(call, take=None) if held_by == instead_of else call
-            after = table.take(free, holder, at=self._store.now())
+            now = self._store.now()
+            after = table.take(free, holder, at=now, deadline=deadline(call, now))
             if after is None:
                 return Refused("not_approved" if call.phase is Phase.ASKING else "taken")
             renewed = held_by == holder
@@ -284,6 +304,14 @@ class Desk:
         deadline = call.deadline or self._tool_deadline(call, now)
         free = replace(call, take=None)
         return table.take(free, f"{SERVER}.{self._worker}", at=now, deadline=deadline)
+
+    def _renewed_deadline(self, call: Call, now: float) -> float | None:
+        if call.executor is not Executor.CLIENT or call.deadline is None:
+            return None
+        span = call.timeout_sec or self._patience.client_call
+        answered_at = None if call.approval is None else call.approval.answered_at
+        ready_at = answered_at or call.opened_at
+        return max(call.deadline, min(now + span, ready_at + MOST_SPANS * span))
 
     def _tool_deadline(self, call: Call, now: float) -> float:
         return now + (call.timeout_sec or self._patience.server_tool) + BACKSTOP_SEC

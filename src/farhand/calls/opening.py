@@ -52,6 +52,7 @@ def call_of(opening: Opening, *, now: float, patience: Patience) -> Call:
         client_id=tool.client_id,
         request=opening.request,
         card=tool.card,
+        untrusted=tool.untrusted,
         timeout_sec=opening.timeout_sec,
         opened_at=now,
         phase=Phase.READY,

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from typing import ParamSpec, TypeVar, overload
+from typing import ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import anyio
 import msgspec
@@ -19,7 +19,7 @@ from farhand.core.client import tool_name
 from farhand.core.file import media_type_of
 from farhand.core.ids import is_client_id
 from farhand.core.tool import Tool
-from farhand.errors import BadSetting, FarhandError, Rejected, Superseded
+from farhand.errors import BadSetting, BadTool, FarhandError, Rejected, Superseded
 from farhand.tools.declared import DeclaredTool
 from farhand.tools.toolbox import AnyTool, Toolbox
 from farhand.wire.sse import Event
@@ -32,6 +32,16 @@ R = TypeVar("R")
 LEAVE_WITHIN_SEC = 5.0
 BRIEF_SEC = 1.0
 LONGEST_GRACE_SEC = 86_400
+
+
+class Options(TypedDict, total=False):
+    timeout_sec: float | None
+    needs_approval: bool
+    title: str | None
+
+
+class NamedOptions(Options, total=False):
+    name: str | None
 
 
 class Client:
@@ -82,23 +92,38 @@ class Client:
     @overload
     def tool(self, function: Callable[P, R], /) -> DeclaredTool[P, R]: ...
     @overload
-    def tool(self, /, *, name: str | None = None) -> Callable[[Callable[P, R]], DeclaredTool[P, R]]: ...
+    def tool(self, /, **options: Unpack[NamedOptions]) -> Callable[[Callable[P, R]], DeclaredTool[P, R]]: ...
     def tool(
-        self, function: Callable[P, R] | None = None, /, *, name: str | None = None
+        self, function: Callable[P, R] | None = None, /, **options: Unpack[NamedOptions]
     ) -> DeclaredTool[P, R] | Callable[[Callable[P, R]], DeclaredTool[P, R]]:
         """Offers this function; its schema comes from hints and docstring, as for any tool.
 
         An async function runs on the loop, any other in a thread. What it raises is told to the model.
+
+        `timeout_sec` is how long a call of it may take (1 to 86 400; the server's default is 30), and counts
+        again from each report of progress, up to ten times that in all. With `needs_approval=True` a person
+        is asked first, whatever the server's policy says. `title` is what people are shown.
+
+        Example:
+            @client.tool(timeout_sec=300, needs_approval=True, title="Run the tests")
+            async def run_tests(path: str) -> str: ...
         """
         if function is not None:
             return self._toolbox.tool(function)
-        return self._toolbox.tool(name=name)
+        _check_options(options, options.get("name") or "")
+        return self._toolbox.tool(**options)
 
     def add(
-        self, name: str, description: str, parameters: Mapping[str, object], function: Callable[..., object]
+        self,
+        name: str,
+        description: str,
+        parameters: Mapping[str, object],
+        function: Callable[..., object],
+        **options: Unpack[Options],
     ) -> AnyTool:
         """Offers a function with a schema of its own; it gets the members of the input as arguments."""
-        return self._toolbox.add(name, description, parameters, function)
+        _check_options(options, name)
+        return self._toolbox.add(name, description, parameters, function, **options)
 
     async def upload(self, data: bytes, *, name: str, media_type: str) -> dict[str, object]:
         """Brings a file that is too big for a result: its `ref`, `name`, `type` and `size`.
@@ -232,13 +257,35 @@ class Client:
             log.info("client %s could not unregister: %s", self.client_id, error)
 
 
+def _check_options(options: Mapping[str, object], name: str) -> None:
+    """What a server can't be told of: where a tool runs, and functions of ours."""
+    for option, value in options.items():
+        if option not in _OPTIONS:
+            known = ", ".join(f"`{known}`" for known in _OPTIONS)
+            raise BadTool(f"A client's tool has no option `{option}`.", hint=f"There are {known}.")
+        if option == "needs_approval" and not isinstance(value, bool):
+            raise BadTool(
+                f"`needs_approval` of tool `{name}` must be True or False.",
+                hint="The server asks: it cannot be given a function.",
+            )
+
+
+_OPTIONS = ("name", "timeout_sec", "needs_approval", "title")
+
+
 def _offer(tool: Tool) -> dict[str, object]:
     offer: dict[str, object] = {
         "id": tool.name,
         "description": tool.description,
         "parameters": tool.input_schema,
     }
-    return offer if tool.output_schema is None else {**offer, "output": tool.output_schema}
+    more = {
+        "output": tool.output_schema,
+        "title": tool.title,
+        "timeoutSec": tool.timeout_sec,
+        "needsApproval": tool.may_ask or None,
+    }
+    return offer | {name: value for name, value in more.items() if value is not None}
 
 
 def _react(event: Event, work: Work) -> None:

@@ -86,8 +86,8 @@ class Link:
         await self._send("POST", "/client-tools/result", body)
 
     async def progress(self, call_id: str, text: str) -> None:
-        """Says that the call is still worked on, and how far it is."""
-        said = {"requestID": call_id, "text": text}
+        """Says that the call is still worked on, and how far it is; without a text its deadline stays."""
+        said = {"requestID": call_id, "text": text, "keepAlive": not text}
         await self._send("POST", "/client-tools/progress", {**self._who, **said})
 
     async def upload(self, data: bytes, *, name: str, media_type: str) -> dict[str, object]:

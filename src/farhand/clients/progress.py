@@ -16,11 +16,12 @@ from farhand.store.soon import soon
 
 
 class Report(Struct, frozen=True):
-    """`text` may be empty: then it only says that the call is still worked on."""
+    """`text` may be empty. One that is no progress only says that the call is still worked on."""
 
     listener: Listener
     call_id: str
     text: str = ""
+    is_progress: bool = True
 
 
 class Progress:
@@ -29,9 +30,11 @@ class Progress:
         self._store = store
 
     async def note(self, report: Report) -> Receipt:
-        """Renews the take; who has none is told why and tells nobody anything."""
-        owner = report.listener.owner
-        receipt = await self._desk.take(owner, report.call_id, report.listener.holder)
+        """Renews the take, and with progress the deadline; who has no take is told why and tells nobody
+        anything."""
+        owner, holder = report.listener.owner, report.listener.holder
+        act = self._desk.renew if report.is_progress else self._desk.take
+        receipt = await act(owner, report.call_id, holder)
         if report.text and isinstance(receipt, Accepted):
             await self._tell(report)
         return receipt

@@ -13,8 +13,10 @@ from farhand.errors import BadTool, Malformed
 from farhand.tools.docstring import cleaned
 from farhand.tools.gate import admitted, admitted_output
 from farhand.tools.plain import shortened
+from farhand.tools.timeouts import declared_timeout
 
 LONGEST_GRACE_SEC = 86_400.0
+LONGEST_TITLE = 256
 
 
 class Offer(Struct, frozen=True):
@@ -24,6 +26,10 @@ class Offer(Struct, frozen=True):
     description: str
     parameters: object
     output: object = None
+    title: str | None = None
+    timeout_sec: float | None = None
+    needs_approval: bool = False
+    untrusted: bool = False
 
 
 class Registration(Struct, frozen=True):
@@ -84,6 +90,20 @@ def _tool(client_id: str, offer: Offer, *, may_ask: bool) -> Tool:
         if offer.output is None
         else admitted_output(offer.output, f"The output of {what}"),
         executor=Executor.CLIENT,
-        may_ask=may_ask,
+        timeout_sec=declared_timeout(offer.timeout_sec, f"timeoutSec of {what}"),
+        # a client can ask for a question, and never for none
+        may_ask=may_ask or offer.needs_approval,
         client_id=client_id,
+        title=None if offer.title is None else _title(offer.title, what),
+        needs_approval=offer.needs_approval,
+        untrusted=offer.untrusted,
     )
+
+
+def _title(text: str, what: str) -> str:
+    title = cleaned(text, what)
+    if not title:
+        raise BadTool(f"The title of {what} is empty.", hint="Leave it out to show the tool's name.")
+    if len(title.encode()) > LONGEST_TITLE:
+        raise BadTool(f"The title of {what} is longer than {LONGEST_TITLE} bytes.")
+    return title

@@ -93,7 +93,10 @@ class Roster:
         return len(self._clients.get(owner, ()))
 
     def asks(self, tool: Tool, input: dict[str, object]) -> bool:
-        """In doubt (the function raises, or gives no bool): yes."""
+        """Yes if the client wants it, whatever the policy is; and in doubt (the function raises, or gives no
+        bool)."""
+        if tool.needs_approval:
+            return True
         if isinstance(self._approval, str):
             return self._approval == "always"
         decide = self._approval

@@ -96,6 +96,8 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
     """The registered client that is asked to execute it."""
     request: Request | None = None
     card: str | None = None
+    untrusted: bool = False
+    """As the tool was: what comes back is told to the model as data of strangers."""
     timeout_sec: float | None = None
     """As declared, or as the model chose; unset means: by the way the run waits."""
     opened_at: float

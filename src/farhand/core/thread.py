@@ -91,6 +91,8 @@ class Resolved(Struct, frozen=True, gc=False):
     input: object
     outcome: Outcome
     model_call_id: str | None = None
+    untrusted: bool = False
+    """Whether the model is told that the outcome holds words of strangers."""
 
 
 class ResultsMessage(Struct, frozen=True, gc=False, tag_field="role", tag="results"):

@@ -36,12 +36,19 @@ class Tool(Struct, frozen=True, kw_only=True, dict=True):
     card: str | None = None
     client_id: str | None = None
     """Whose it is, if a registered client runs it."""
+    title: str | None = None
+    """What people are shown instead of its name."""
+    needs_approval: bool = False
+    """True if its client wants a person's yes to each call of it, whatever the server's policy is."""
+    untrusted: bool = False
+    """True if what it brings may hold words of strangers: the model is told that they are no instructions."""
 
     @cached_property
     def version(self) -> str:
         """Changes with anything that a person who approved it relied on. Every call asks for it."""
         promised = (self.name, self.description, self.input_schema, self.executor, self.output_schema)
-        return digest(promised)[:32]
+        # what most tools don't have leaves the versions of the others as they were
+        return digest(promised if self.title is None else (*promised, self.title))[:32]
 
 
 def digest_of_approval(tool_version: str, input: dict[str, object]) -> str:

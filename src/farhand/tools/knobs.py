@@ -27,6 +27,8 @@ class Knobs(TypedDict, total=False):
     approval_timeout_sec: float | None
     card: str | None
     """Which card the browser shows for it."""
+    title: str | None
+    """What people are shown instead of its name."""
 
 
 class NamedKnobs(Knobs, total=False):
@@ -48,6 +50,7 @@ def facts(name: str, description: str, input_schema: Schema, knobs: Knobs) -> To
         may_ask=knobs.get("needs_approval", False) is not False,
         idempotent=knobs.get("idempotent", False),
         card=knobs.get("card"),
+        title=knobs.get("title"),
     )
 
 
@@ -100,5 +103,6 @@ _TAKES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "timeout_sec": ("a number", _is_for_later),
     "approval_timeout_sec": ("a number", _is_for_later),
     "card": ("the name of a card", _is_words),
+    "title": ("a name for people", _is_words),
     "name": ("a name", _is_words),
 }

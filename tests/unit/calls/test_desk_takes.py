@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from farhand.core.call import Phase
 from farhand.core.event import CallReleased, CallSettled, CallTaken
 from farhand.core.outcome import Failure, Success, TimedOut
 from farhand.core.result import Accepted, Conflict, Refused, Unknown
 from tests.requirement import requirement
-from tests.unit.calls.bench import ANN, YES, Bench
+from tests.unit.calls.bench import ANN, ANY_OUTPUT, BY_CLIENT, YES, Bench
 
 
 @requirement("calls:take")
@@ -118,3 +119,43 @@ async def test_a_take_leaves_the_run_waiting(bench: Bench, moves: tuple[str, ...
     for move in moves:
         await getattr(bench.desk, move)(ANN, call.call_id, "tab")
     assert (await bench.stored_run(run)).blockers == 1
+
+
+@requirement("client-tools:progress-time")
+async def test_progress_renews_the_time_of_a_client_up_to_ten_times_of_it(bench: Bench) -> None:
+    call = await bench.open(replace(BY_CLIENT, timeout_sec=20.0))
+    first = bench.clock.now()
+    for _ in range(30):
+        bench.clock.advance(15)
+        receipt = await bench.desk.renew(ANN, call.call_id, "desk")
+        now = bench.clock.now()
+        if now >= first + 200:
+            assert isinstance(receipt, Refused)
+            return
+        assert receipt == Accepted()
+        assert (await bench.stored(call)).deadline == min(now + 20, first + 200)
+    raise AssertionError("it went on for ever")
+
+
+@requirement("client-tools:progress-time")
+async def test_the_time_of_a_call_without_its_own_is_renewed_by_the_default_and_counts_from_the_yes(
+    bench: Bench,
+) -> None:
+    asking = await bench.open(BY_CLIENT, asks=True)
+    bench.clock.advance(1_000)
+    await bench.answer(asking, YES)
+    ready_at = bench.clock.now()
+    for _ in range(40):
+        bench.clock.advance(7)
+        assert await bench.desk.renew(ANN, asking.call_id, "desk") == Accepted()
+    assert (await bench.stored(asking)).deadline == min(bench.clock.now() + 30, ready_at + 300)
+
+
+@requirement("client-tools:progress-time")
+async def test_progress_never_shortens_a_time_and_renews_none_but_a_clients(bench: Bench) -> None:
+    by_page = await bench.open(ANY_OUTPUT)
+    bench.clock.advance(1)
+    assert await bench.desk.renew(ANN, by_page.call_id, "tab") == Accepted()
+    assert (await bench.stored(by_page)).deadline == by_page.deadline
+    endless = replace(await bench.open(BY_CLIENT), deadline=None)
+    assert bench.desk._renewed_deadline(endless, bench.clock.now()) is None

@@ -15,7 +15,7 @@ from farhand.client.work import INTERRUPTED, STOPPED
 from farhand.core.call import Call
 from farhand.core.outcome import Cancelled, Failure, Success, TimedOut
 from farhand.core.principal import LOCAL
-from farhand.errors import BadSetting, Misuse, Rejected, Superseded
+from farhand.errors import BadSetting, BadTool, Misuse, Rejected, Superseded
 from tests.faces.client_tools.program import Program
 from tests.faces.served import Served
 from tests.requirement import requirement
@@ -38,6 +38,52 @@ def with_echo(client: Client) -> Client:
         return text
 
     return client
+
+
+@requirement("client:options")
+async def test_a_tool_is_offered_with_its_time_its_title_and_the_wish_to_ask_first() -> None:
+    async with house() as server:
+        client = notes(server)
+
+        @client.tool(timeout_sec=300, needs_approval=True, title="Run the tests")
+        def run_tests(path: str) -> str:
+            """Run the tests.
+
+            Args:
+                path: Where.
+            """
+            return f"{path} passed"
+
+        client.add("count", "Counts.", {"type": "object"}, lambda: 3, timeout_sec=5)
+        async with running(client):
+            tools = {tool.name: tool for tool in server.app.roster.tools(LOCAL)}
+            asked, plain = tools["client_notes_run_tests"], tools["client_notes_count"]
+            assert (asked.timeout_sec, asked.needs_approval, asked.title) == (300.0, True, "Run the tests")
+            assert (plain.timeout_sec, plain.needs_approval, plain.title) == (5.0, False, None)
+
+
+@requirement("client:options")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"timeout_sec": 0}, "must be a number of seconds from 1 to 86400"),
+        ({"needs_approval": lambda input: True}, "must be True or False"),
+        ({"title": " "}, "must be a name for people"),
+        ({"executor": "frontend"}, "has no option `executor`"),
+    ],
+)
+def test_an_option_that_cannot_be_is_said_at_once(options: dict[str, object], words: str) -> None:
+    client = Client("http://127.0.0.1:1", "notes")
+
+    def read() -> str:
+        """Read."""
+        return ""
+
+    with pytest.raises(BadTool, match=words):
+        # wrong on purpose, as from a program without a type checker
+        client.tool(**options)(read)  # type: ignore[call-overload]
+    with pytest.raises(BadTool, match=words):
+        client.add("read", "Reads.", {"type": "object"}, read, **options)  # type: ignore[arg-type]
 
 
 @requirement("client:handlers")

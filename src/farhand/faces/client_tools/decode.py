@@ -22,6 +22,7 @@ from farhand.core.settings import Limits
 from farhand.errors import Malformed, TooLarge
 from farhand.faces.client_tools.shapes import (
     Execute,
+    OfferedTool,
     ProgressBody,
     Register,
     Response,
@@ -45,10 +46,23 @@ class Dialect(Enum):
 
 def decode_registration(body: bytes) -> Registration:
     register = read_as(body, Register)
-    offers = tuple(Offer(tool.id, tool.description, tool.parameters, tool.output) for tool in register.tools)
+    offers = tuple(_offer(tool) for tool in register.tools)
     if register.holder is not None:
         _check_holder(register.client_id, register.holder)
     return Registration(register.client_id, offers, register.grace_sec, register.holder)
+
+
+def _offer(tool: OfferedTool) -> Offer:
+    return Offer(
+        tool_id=tool.id,
+        description=tool.description,
+        parameters=tool.parameters,
+        output=tool.output,
+        title=tool.title,
+        timeout_sec=tool.timeout_sec,
+        needs_approval=tool.needs_approval,
+        untrusted=tool.untrusted,
+    )
 
 
 def decode_unregister(body: bytes) -> Unregister:
@@ -75,7 +89,7 @@ def decode_progress(body: bytes, owner: Owner, limits: Limits) -> Report:
     if len(read.text.encode()) > limits.title:
         raise TooLarge(f"text is larger than {limits.title} bytes.", hint="Nothing was told.")
     listener = _listener(owner, read.client_id, read.client_id if read.holder is None else read.holder)
-    return Report(listener, read.request_id, read.text)
+    return Report(listener, read.request_id, read.text, is_progress=not read.keep_alive)
 
 
 def _listener(owner: Owner, client_id: str, holder: str) -> Listener:

@@ -56,13 +56,15 @@ def encode_all_tools(tools: Iterable[Tool]) -> bytes:
     return encode({tool.name: _shape(tool) for tool in tools})
 
 
-def encode_executed(called: Call | Overdue) -> Answer:
+def encode_executed(called: Call | Overdue, tool: Tool | None = None) -> Answer:
+    """A result without a title has the tool's, or its name."""
     if isinstance(called, Overdue):
         return _overdue(called.call)
     call = called
     match call.outcome:
         case Success(output=output):
-            done = Executed("success", call.title or call.tool, output, call.metadata or UNSET)
+            title = call.title or (None if tool is None else tool.title) or call.tool
+            done = Executed("success", title, output, call.metadata or UNSET)
             return 200, encode(done)
         case TimedOut():
             return _refusal(504, f"'{call.tool}' did not answer in time.")

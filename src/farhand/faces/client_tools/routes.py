@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from farhand.agent.direct import Overdue
 from farhand.agent.farhand import Farhand
 from farhand.clients.attendance import Attendance
 from farhand.clients.inbox import Inbox
@@ -109,7 +110,8 @@ class _Endpoints:
         wish = decode_execute(await request.json(), request.owner, self._settings.limits)
         called = await request.unless_left(self._farhand.execute(wish))
         if called is not None:
-            await request.reply(*encode_executed(called))
+            tool = await self._farhand.tool_of(called.call if isinstance(called, Overdue) else called)
+            await request.reply(*encode_executed(called, tool))
 
     async def result(self, request: Request) -> None:
         result, dialect = decode_result(await request.json(), self._settings.limits)

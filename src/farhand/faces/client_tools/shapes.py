@@ -16,12 +16,17 @@ class ToolShape(Struct):
 
 
 class OfferedTool(Struct):
-    """A tool as a client offers it, with its short id. `output` is ours: a schema of what it brings."""
+    """A tool as a client offers it, with its short id. Ours are `output`, a schema of what it brings, and all
+    that follows: for people, its time, whether it is asked for, whether strangers may speak through it."""
 
     id: str
     description: str
     parameters: object
     output: dict[str, object] | None = None
+    title: str | None = None
+    timeout_sec: float | None = field(name="timeoutSec", default=None)
+    needs_approval: bool = field(name="needsApproval", default=False)
+    untrusted: bool = False
 
 
 class Register(Struct):
@@ -78,12 +83,14 @@ class ResultBody(Struct):
 
 
 class ProgressBody(Struct):
-    """Ours: the client still works on this request. `text` is how far it is, for people."""
+    """Ours: the client still works on this request. `text` is how far it is, for people. With `keepAlive` it
+    is only kept from others: its deadline stays."""
 
     client_id: str = field(name="clientID")
     request_id: str = field(name="requestID")
     text: str = ""
     holder: str | None = None
+    keep_alive: bool = field(name="keepAlive", default=False)
 
 
 class ToolRequest(Struct, rename={"request_id": "requestID", "session_id": "sessionID"}, omit_defaults=True):

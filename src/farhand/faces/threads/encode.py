@@ -264,6 +264,7 @@ def _tool(tool: Tool) -> ToolShape:
         approval=tool.may_ask,
         card=tool.card,
         version=tool.version,
+        title=tool.title,
     )
 
 

@@ -107,3 +107,4 @@ class ToolShape(Struct, rename="camel"):
     approval: bool
     card: str | None
     version: str
+    title: str | None = None

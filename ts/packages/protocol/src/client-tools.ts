@@ -14,12 +14,16 @@ export type ClientToolFault = {
   readonly callID?: string;
 };
 
-/** Ours: the client still works on this request. `text` is how far it is, for people. */
+/**
+ * Ours: the client still works on this request. `text` is how far it is, for people. With `keepAlive` it
+ *     is only kept from others: its deadline stays.
+ */
 export type ClientToolProgress = {
   readonly clientID: string;
   readonly requestID: string;
   readonly text?: string;
   readonly holder?: string | null;
+  readonly keepAlive?: boolean;
 };
 
 export type ClientToolRefusal = {
@@ -57,12 +61,19 @@ export type ExecutedTool = {
   readonly error?: string;
 };
 
-/** A tool as a client offers it, with its short id. `output` is ours: a schema of what it brings. */
+/**
+ * A tool as a client offers it, with its short id. Ours are `output`, a schema of what it brings, and all
+ *     that follows: for people, its time, whether it is asked for, whether strangers may speak through it.
+ */
 export type OfferedTool = {
   readonly id: string;
   readonly description: string;
   readonly parameters: unknown;
   readonly output?: Readonly<Record<string, unknown>> | null;
+  readonly title?: string | null;
+  readonly timeoutSec?: number | null;
+  readonly needsApproval?: boolean;
+  readonly untrusted?: boolean;
 };
 
 /** `holder` is ours: the program that registers, as it names itself on its stream. */

@@ -59,7 +59,7 @@ export function isThreadPage(value: unknown): value is ThreadPage {
 }
 
 export function isTool(value: unknown): value is Tool {
-  return has(value, { name: "string", description: "string", inputSchema: "object", outputSchema: "object|null", executor: "string", approval: "boolean", card: "string|null", version: "string" });
+  return has(value, { name: "string", description: "string", inputSchema: "object", outputSchema: "object|null", executor: "string", approval: "boolean", card: "string|null", version: "string", title: "string|null|undefined" });
 }
 
 type Fields = Readonly<Record<string, string>>;

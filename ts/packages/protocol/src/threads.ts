@@ -60,6 +60,7 @@ export type Tool = {
   readonly approval: boolean;
   readonly card: string | null;
   readonly version: string;
+  readonly title?: string | null;
 };
 
 export type UIApproval = {
