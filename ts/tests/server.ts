@@ -108,7 +108,11 @@ export class Server {
   #environment(): NodeJS.ProcessEnv {
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FARHAND_"));
     // all clients of a file are one sign-in, and some of them stay connected
-    const many = { FARHAND_LIMITS__STREAMS_PER_PRINCIPAL: "1000", FARHAND_LIMITS__RUNS_PER_MIN: "100000" };
+    const many = {
+      FARHAND_LIMITS__STREAMS_PER_PRINCIPAL: "1000",
+      FARHAND_LIMITS__RUNNING_PER_PRINCIPAL: "1000",
+      FARHAND_LIMITS__RUNS_PER_MIN: "100000",
+    };
     const own = { ...many, HOME: this.#room, TEST_ROOM: this.#room, NO_COLOR: "1", ...this.settings };
     return { ...Object.fromEntries(inherited), ...own };
   }
