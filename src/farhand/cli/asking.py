@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import typer
 
-from farhand.cli.lines import fail
+from farhand.cli.lines import fail, plain
 from farhand.cli.options import Asked
 from farhand.cli.remote import Remote, read_json, remote
-from farhand.cli.tables import compact, first_line, show, show_json, show_value
+from farhand.cli.tables import first_line, show, show_json, show_value, spell_input
 from farhand.cli.waiting import waiting_for
 from farhand.clock import SystemClock
 from farhand.errors import BadSetting, Rejected
@@ -98,7 +98,7 @@ def list_waiting(asked: Asked) -> None:
             each.get("approvalId") or each["callId"],
             "yes or no" if each.get("approvalId") else f"answer from {each['executor']}",
             each["tool"],
-            compact(each["input"]),
+            spell_input(each["input"]),
         )
         for each in listed["calls"]
     ]
@@ -116,13 +116,14 @@ def answer(call_id: str, asked: Asked, *, output: str, error: str | None) -> Non
 def approve(which: str, asked: Asked, *, scope: str, input: str | None) -> None:
     to = remote(asked.url, asked.token)
     edited = {} if input is None else {"input": read_json(input, "The input")}
-    body = {"approvalId": _question(to, which, asked), "approved": True, "scope": scope}
-    _bring(to, "/api/tools/approve", {**body, **edited}, asked)
+    found = _question(to, which, asked)
+    body = {"approvalId": found.approval_id, "approved": True, "scope": scope}
+    _bring(to, "/api/tools/approve", {**body, **edited}, asked, allowed={**found.call, **edited})
 
 
 def deny(which: str, asked: Asked, *, reason: str) -> None:
     to = remote(asked.url, asked.token)
-    body = {"approvalId": _question(to, which, asked), "approved": False, "reason": reason}
+    body = {"approvalId": _question(to, which, asked).approval_id, "approved": False, "reason": reason}
     _bring(to, "/api/tools/approve", body, asked)
 
 
@@ -135,27 +136,49 @@ def _listed(asked: Asked, path: str) -> Json:
     return listed
 
 
-def _question(to: Remote, which: str, asked: Asked) -> str:
-    """The approval's own id; for a call, the one that it asks with."""
-    if not which.startswith("call_"):
-        return which
-    with _one_line_if_refused(asked):
+class Question(NamedTuple):
+    """What is asked, and the call that asks; an empty one if it does not ask any more."""
+
+    approval_id: str
+    call: dict[str, Json]
+
+
+def _question(to: Remote, which: str, asked: Asked) -> Question:
+    """By the approval's own id, or by its call's."""
+    is_call = which.startswith("call_")
+    try:
         listed: Json = to.get("/api/inbox")
-    questions = {each["callId"]: each.get("approvalId") for each in listed["calls"]}
-    found: str | None = questions.get(which)
-    if found is None:
+    except Rejected:
+        # a sign-in may say yes and no and not look at what waits
+        if is_call:
+            with _one_line_if_refused(asked):
+                raise
+        return Question(which, {})
+    asking = [each for each in listed["calls"] if each.get("approvalId")]
+    found = next((each for each in asking if which in (each["callId"], each["approvalId"])), None)
+    if found is not None:
+        return Question(found["approvalId"], found)
+    if is_call:
         fail(f"The call {quote(which)} asks for no yes or no.")
         raise typer.Exit(2)
-    return found
+    # one that was answered before: the server has the receipt
+    return Question(which, {})
 
 
-def _bring(to: Remote, path: str, body: object, asked: Asked) -> None:
+def _bring(
+    to: Remote, path: str, body: object, asked: Asked, *, allowed: dict[str, Json] | None = None
+) -> None:
+    """`allowed`: the call that runs now, which is told once more."""
     with _one_line_if_refused(asked):
         receipt: Json = to.post(path, body)
     if asked.as_json:
         show_json(receipt)
+    elif receipt.get("ignored"):
+        show_value("Done before; nothing changed.")
+    elif allowed:
+        show_value(f"Done. Allowed: {plain(allowed['tool'])}  {spell_input(allowed['input'])}")
     else:
-        show_value("Done before; nothing changed." if receipt.get("ignored") else "Done.")
+        show_value("Done.")
 
 
 @contextmanager

@@ -12,8 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from farhand.cli.lines import plain
+from farhand.wire.visible_text import fold, visible_text
 
 _ANY_WIDTH = 10_000
+_NAME_AT_MOST = 40
+_VALUE_AT_MOST = 120
 
 
 def show(rows: Iterable[Sequence[str]], *, columns: Sequence[str], nothing: str) -> None:
@@ -44,8 +47,23 @@ def first_line(text: str, *, at_most: int = 80) -> str:
     return line if len(line) <= at_most else f"{line[: at_most - 1]}…"
 
 
-def compact(value: object, *, at_most: int = 60) -> str:
-    return first_line(msgspec.json.encode(value).decode(), at_most=at_most)
+def spell_input(given: object) -> str:
+    """What a call would run with, for somebody who decides by it: the beginning of every parameter, and marks
+    for what cannot be seen. Texts are quoted, so that none can pass for another parameter."""
+    if not isinstance(given, dict):
+        return _spell_value(given)
+    return "  ".join(
+        f"{visible_text(str(name), at_most=_NAME_AT_MOST)}={_spell_value(value)}"
+        for name, value in given.items()
+    )
+
+
+def _spell_value(value: object) -> str:
+    if not isinstance(value, str):
+        return visible_text(msgspec.json.encode(value).decode(), at_most=_VALUE_AT_MOST)
+    folded = fold(value, at_most=_VALUE_AT_MOST)
+    quoted = folded.text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{quoted}"{folded.rest}'
 
 
 def _roomy(table: Table) -> Console:

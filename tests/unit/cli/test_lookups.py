@@ -14,6 +14,7 @@ import pytest
 
 from farhand import Agent, ScriptedModel, tool
 from farhand.cli import main
+from farhand.cli.tables import spell_input
 from farhand.client import Client, current
 from farhand.core.event import CallProgressed
 from farhand.core.principal import LOCAL
@@ -232,6 +233,31 @@ async def test_what_waits_is_listed_answered_approved_and_denied(house: House) -
     assert str(asked.result()) == "Success(output='this')"
     assert str(yes.result()) == "Success(output='a is gone')"
     assert str(no.result()) == "Denied(reason='too dear')"
+
+
+@requirement("approval:readable")
+async def test_what_is_asked_for_is_spelled_so_that_nothing_hides_in_it(house: House) -> None:
+    farhand = house.server.farhand
+    hidden = "/home/ada/secrets" + "\n" * 120 + "\x1b[2K\x1b[1G\u202enotes.txt" + " more" * 400
+    async with asyncio.TaskGroup() as group:
+        erased = group.create_task(farhand.call("erase", {"text": hidden}, thread="t1"))
+        [call] = await eventually(lambda: farhand.open_calls(LOCAL))
+        said = (await house.farhand("inbox")).out
+        spelled = 'text="/home/ada/secrets⟦⏎ ×120⟧⟦U+001B⟧[2K⟦U+001B⟧[1G⟦U+202E⟧notes.txt more more more more'
+        assert spelled in said
+        assert "characters more⟧" in said
+        assert not {"\x1b", "\u202e"} & set(said)
+        allowed = (await house.farhand("inbox", "approve", call.call_id)).out
+        assert allowed.startswith("Done. Allowed: erase  " + spelled)
+    assert str(erased.result()) == f"Success(output={hidden + ' is gone'!r})"
+
+
+@requirement("approval:readable")
+def test_a_text_cannot_pass_for_another_parameter() -> None:
+    assert spell_input({"to": 'ada" copies=1 x="', "copies": 900, "all": [1, "\u200b"]}) == (
+        'to="ada\\" copies=1 x=\\""  copies=900  all=[1,"⟦U+200B⟧"]'
+    )
+    assert spell_input(None) == "null"
 
 
 @requirement("cli:inbox")
