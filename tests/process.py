@@ -104,6 +104,12 @@ class FarhandProcess:
         await self.kill()
         await self.start()
 
+    async def restart_with_another_token(self) -> None:
+        """The sign-ins of before are over."""
+        self.token = secrets.token_urlsafe(24)
+        self._environment = {**self._environment, "FARHAND_TOKEN": self.token}
+        await self.restart()
+
     async def stop(self, sig: int = signal.SIGTERM) -> int:
         """Asks it to stop and waits until it is gone; its exit code."""
         process = self._running()

@@ -36,6 +36,57 @@ def send_report(to: str, copies: int) -> dict[str, object]:
 
 
 @tool(needs_approval=True)
+def file_claim(
+    first_name: str,
+    last_name: str,
+    street: str,
+    town: str,
+    country: str,
+    phone: str,
+    mail: str,
+    policy: str,
+    insured_since: str,
+    happened_on: str,
+    happened_at: str,
+    place: str,
+    weather: str,
+    witness: str,
+    damage: str,
+    amount: str,
+    account: str,
+    bank: str,
+    reference: str,
+    pay_to: str,
+) -> dict[str, object]:
+    """File a claim: more than a card has room for.
+
+    Args:
+        first_name: Of the insured person.
+        last_name: Of the insured person.
+        street: As in the letter.
+        town: As in the letter.
+        country: As in the letter.
+        phone: As in the letter.
+        mail: As in the letter.
+        policy: As in the letter.
+        insured_since: As in the letter.
+        happened_on: As in the letter.
+        happened_at: As in the letter.
+        place: As in the letter.
+        weather: As in the letter.
+        witness: As in the letter.
+        damage: As in the letter.
+        amount: As in the letter.
+        account: As in the letter.
+        bank: As in the letter.
+        reference: As in the letter.
+        pay_to: Who gets the money.
+    """
+    note({"to": pay_to, "copies": 1})
+    return {"filed": pay_to}
+
+
+@tool(needs_approval=True)
 async def print_report(name: str) -> dict[str, object]:
     """Print a report: waits at the gate of its name.
 
@@ -114,6 +165,6 @@ async def gate(name: str) -> None:
 
 agent = Agent(
     model=ScriptedModel(play),
-    tools=[send_report, print_report, bake],
+    tools=[send_report, print_report, file_claim, bake],
     frontend_tools=[*FRONTEND_TOOLS, choose],
 )

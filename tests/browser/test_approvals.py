@@ -75,7 +75,7 @@ async def test_whoever_goes_back_from_denying_can_still_allow(player: Visitor) -
 
 async def test_always_holds_in_this_chat_and_in_no_other(player: Visitor, room: Path) -> None:
     await player.asks('send_report {"to": "first@example", "copies": 1}')
-    await player.presses("Always in this chat")
+    await player.allows_always()
     await player.sees('send_report brought {"sent": "first@example"}.')
     await player.says('send_report {"to": "second@example", "copies": 1}')
     await player.sees('send_report brought {"sent": "second@example"}.')

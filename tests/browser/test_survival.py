@@ -29,7 +29,7 @@ async def test_a_card_is_there_again_after_a_reload_and_can_be_answered(guest: V
     await expect(guest.card("Shall I go on?")).to_be_visible()
     chat = guest.thread_id
     await guest.page.reload()
-    await expect(guest.card("Shall I go on?").get_by_role("button", name="Yes")).to_be_focused()
+    await expect(guest.card("Shall I go on?").get_by_role("button", name="Yes")).to_be_visible()
     assert guest.thread_id == chat
     await guest.presses("Yes")
     await guest.sees("You said yes, so I went on.")
@@ -128,7 +128,7 @@ async def test_a_pulled_plug_costs_no_word_and_no_call(guest: Visitor) -> None:
 
 async def test_a_message_that_is_sent_the_moment_an_answer_is_there_is_not_lost(player: Visitor) -> None:
     await player.asks('send_report {"to": "0", "copies": 1}')
-    await player.presses("Always in this chat")
+    await player.allows_always()
     for turn in range(1, 6):
         await player.sees(f'send_report brought {{"sent": "{turn - 1}"}}.')
         await player.says(f'send_report {{"to": "{turn}", "copies": 1}}')

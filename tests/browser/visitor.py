@@ -97,6 +97,11 @@ class Visitor:
     async def presses(self, name: str) -> None:
         await self.main.get_by_role("button", name=name, exact=True).first.click()
 
+    async def allows_always(self) -> None:
+        """Allows the first approval for the whole chat, in its two presses."""
+        await self.presses("Always in this chat")
+        await self.presses("Allow always in this chat")
+
     # ----------------------------------------------------------------------------------------------- the rest
 
     def expects_to_be_cut_off(self) -> None:

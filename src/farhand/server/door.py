@@ -131,8 +131,9 @@ class Door:
         """Host and client alone: for what is shown to anybody who is allowed to connect."""
         self._screen.check_host(scope)
 
-    def sign_in(self, scope: Scope, token: str) -> bytes:
-        """The Set-Cookie for a browser that was opened with the token in its address."""
+    def sign_in(self, scope: Scope, token: str) -> tuple[bytes, bytes]:
+        """The Set-Cookies for a browser that was opened with the token in its address: one lets it in, one
+        names this sign-in."""
         self._screen.check_host(scope)
         if self.has_hook:
             raise SignInNeeded(
@@ -141,7 +142,8 @@ class Door:
         if not self._key.fits(token):
             self._strikes.add(_address(scope), _now())
             raise SignInNeeded("The token is not the one of this server.", hint=_HOW)
-        return self._key.cookie(self._port(scope))
+        port = self._port(scope)
+        return self._key.cookie(port), self._key.sign_in_cookie(port)
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
         """The app with what browsers ask before a listed page may use it."""

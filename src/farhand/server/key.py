@@ -46,6 +46,12 @@ class Key:
         """The Set-Cookie that lets a browser in until it is closed."""
         return b"%s=%s; Path=/; HttpOnly; SameSite=Strict" % (cookie_name(port), self._cookie)
 
+    def sign_in_cookie(self, port: int) -> bytes:
+        """The Set-Cookie that names one sign-in, for scripts of the page: it opens nothing. A page repeats an
+        approval that did not arrive only under the sign-in that it was given under."""
+        name = b"%s_sign_in" % cookie_name(port)
+        return b"%s=%s; Path=/; SameSite=Strict" % (name, secrets.token_urlsafe(12).encode())
+
     def _is_bearer(self, shown: bytes) -> bool:
         if hmac.compare_digest(shown, self._bearer):
             return True

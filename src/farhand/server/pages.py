@@ -134,12 +134,13 @@ class _Pages:
     async def _sign_in(self, scope: Scope, send: Send, token: str) -> None:
         """The token leaves the address bar, and with it the history and every copied link."""
         try:
-            cookie = self._door.sign_in(scope, token)
+            cookies = self._door.sign_in(scope, token)
         except SignInNeeded as error:
             await self._show(scope, send, error)
             return
         home = scope.get("root_path", "").encode() + b"/"
-        headers = ((b"location", home), (b"set-cookie", cookie), *PAGE_HEADERS)
+        signed_in = tuple((b"set-cookie", cookie) for cookie in cookies)
+        headers = ((b"location", home), *signed_in, *PAGE_HEADERS)
         await respond(send, 303, b"text/plain", b"", headers)
 
     async def _show_page(self, scope: Scope, send: Send, name: str) -> None:

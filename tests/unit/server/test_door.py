@@ -102,7 +102,7 @@ def test_a_token_that_is_too_easy_or_cannot_be_sent_is_refused(token: str, door:
 @requirement("door:cookie")
 async def test_signing_in_gives_a_cookie_that_lets_a_browser_in(door: Door) -> None:
     assert door.token is not None
-    header = door.sign_in(visit(), door.token).decode()
+    header = door.sign_in(visit(), door.token)[0].decode()
     cookie, *attributes = [part.strip() for part in header.split(";")]
     assert cookie.startswith("farhand_8787=")
     assert set(attributes) == {"Path=/", "HttpOnly", "SameSite=Strict"}
@@ -112,14 +112,26 @@ async def test_signing_in_gives_a_cookie_that_lets_a_browser_in(door: Door) -> N
     )
 
 
+@requirement("approval:same-sign-in")
+async def test_each_sign_in_has_a_name_that_scripts_of_the_page_can_read_and_that_opens_nothing(
+    door: Door,
+) -> None:
+    assert door.token is not None
+    names = [door.sign_in(visit(), door.token)[1].decode() for _ in range(2)]
+    assert all(name.startswith("farhand_8787_sign_in=") for name in names)
+    assert names[0] != names[1]
+    assert all("HttpOnly" not in name and "SameSite=Strict" in name for name in names)
+    assert isinstance(await refusal(door, with_cookie(names[0].partition(";")[0])), SignInNeeded)
+
+
 @requirement("door:cookie")
 async def test_the_cookie_of_another_server_or_another_port_lets_nobody_in(door: Door) -> None:
     assert door.token is not None
     other = Door()
     assert other.token is not None
-    stranger = other.sign_in(visit(), other.token).decode().partition(";")[0]
+    stranger = other.sign_in(visit(), other.token)[0].decode().partition(";")[0]
     assert isinstance(await refusal(door, with_cookie(stranger)), SignInNeeded)
-    own = door.sign_in(visit(), door.token).decode().partition(";")[0]
+    own = door.sign_in(visit(), door.token)[0].decode().partition(";")[0]
     assert isinstance(await refusal(door, with_cookie(own.replace("8787", "8788"))), SignInNeeded)
     door.port = 9000
     assert isinstance(await refusal(door, with_cookie(own)), SignInNeeded)
@@ -129,7 +141,7 @@ async def test_the_cookie_of_another_server_or_another_port_lets_nobody_in(door:
 async def test_the_cookie_holds_after_a_restart_with_the_same_token() -> None:
     before, after = Door(), Door()
     before.token = after.token = "chosen-by-a-script"
-    cookie = before.sign_in(visit(), "chosen-by-a-script").decode().partition(";")[0]
+    cookie = before.sign_in(visit(), "chosen-by-a-script")[0].decode().partition(";")[0]
     assert await after.admit(with_cookie(cookie), "chat") == Principal("local", "me", SCOPES)
 
 
@@ -341,4 +353,4 @@ async def test_a_closed_door_lets_nobody_in(door: Door) -> None:
 
 async def test_without_a_known_port_the_cookie_is_named_for_none(door: Door) -> None:
     assert door.token is not None
-    assert door.sign_in({**visit(), "server": None}, door.token).startswith(b"farhand_0=")
+    assert door.sign_in({**visit(), "server": None}, door.token)[0].startswith(b"farhand_0=")

@@ -42,7 +42,9 @@ class Reply:
 
     def __init__(self, messages: list[Message]) -> None:
         self.status: int = messages[0].get("status", 0)
-        self.headers = {name.decode(): value.decode() for name, value in messages[0].get("headers", ())}
+        # of several with one name, the first
+        pairs = [(name.decode(), value.decode()) for name, value in messages[0].get("headers", ())]
+        self.headers = dict(reversed(pairs))
         self.body = b"".join(message.get("body", b"") for message in messages[1:])
         # what travels compressed is no text yet
         self.text = "" if "content-encoding" in self.headers else self.body.decode()

@@ -155,7 +155,7 @@ it("the box is off while answers are needed, and Stop always works", () => {
   const stop = vi.fn();
   const { getByRole } = render(<Composer talk={talkOf("Waiting for you", vi.fn(), stop)} />);
   const box = getByRole("textbox", { name: "Message" }) as HTMLTextAreaElement;
-  expect([box.disabled, box.placeholder]).toEqual([true, "Answer the cards above and I will go on"]);
+  expect([box.readOnly, box.placeholder]).toEqual([true, "Answer the cards above and I will go on"]);
   fireEvent.click(getByRole("button", { name: "Stop" }));
   expect(stop).toHaveBeenCalledOnce();
 });

@@ -6,6 +6,8 @@ export interface Http {
   readonly url: string;
   readonly fetch: typeof fetch;
   readonly headers: Readonly<Record<string, string>>;
+  /** Another value after each sign-in; empty if the page cannot tell. */
+  readonly signIn: () => string;
   readonly silenceMs: number;
 }
 
@@ -14,6 +16,8 @@ export interface HttpOptions {
   /** For pages that sign their requests. */
   readonly fetch?: typeof fetch;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Names the sign-in of this moment, not its secret: an approval is not repeated under another one. farhand's own, unless told otherwise. */
+  readonly signIn?: () => string;
   /** A connection on which nothing came for so long is taken for lost; 35 s, two keep-alives of the server and a little more. */
   readonly silenceMs?: number;
 }
@@ -22,9 +26,19 @@ export type Answer =
   | { readonly kind: "answered"; readonly status: number; readonly body: unknown; readonly retryAfterMs?: number }
   | { readonly kind: "unreachable" };
 
-export function httpOf({ url = "", fetch = globalThis.fetch, headers = {}, silenceMs = SILENCE_MS }: HttpOptions): Http {
+export function httpOf({ url = "", fetch = globalThis.fetch, headers = {}, signIn = ownSignIn, silenceMs = SILENCE_MS }: HttpOptions): Http {
   // bound: a browser's fetch does not run as the method of another object
-  return { url: url.replace(/\/$/, ""), fetch: (input, init) => fetch(input, init), headers, silenceMs };
+  return { url: url.replace(/\/$/, ""), fetch: (input, init) => fetch(input, init), headers, signIn, silenceMs };
+}
+
+/** The cookie that lets a page in cannot be read; beside it stands one that says which sign-in it is of. */
+function ownSignIn(): string {
+  try {
+    return String(document.cookie.match(/farhand_\d+_sign_in=[^;]+/g) ?? "");
+  } catch {
+    // no page, or one without an origin of its own
+    return "";
+  }
 }
 
 export interface Asking {

@@ -11,13 +11,28 @@ export interface Letter {
   readonly body: string;
 }
 
-/** `settled` is what the server keeps: with `mine` it is this very answer, else somebody was first or it is too late. */
+/** When and under which sign-in it was given, and what the server said to it, if that was a refusal. */
+interface Kept extends Letter {
+  readonly at: number;
+  readonly signIn: string;
+  readonly refused?: Refusal;
+}
+
+/** A yes or no is not repeated for longer: what a person meant a minute ago, they are asked again. */
+const APPROVAL_HOLDS_MS = 60_000;
+
+/**
+ * `refused` waits for a person; with status 0 this page itself did not send it any more. `settled` is what the server keeps:
+ * with `mine` it is this very answer, else somebody was first or it is too late.
+ */
 export type Delivery =
   | { readonly state: "sending" }
   | { readonly state: "undelivered"; readonly retryAt: number }
-  | { readonly state: "refused"; readonly status: number; readonly reason: string }
+  | Refusal
   | { readonly state: "settled"; readonly mine: true }
   | { readonly state: "settled"; readonly mine: false; readonly reason: string; readonly outcome?: string };
+
+type Refusal = { readonly state: "refused"; readonly status: number; readonly reason: string };
 
 export type Keep = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
 
@@ -30,7 +45,7 @@ export interface OutboxOptions {
 }
 
 export class Outbox {
-  readonly #letters = new Map<string, Letter>();
+  readonly #letters = new Map<string, Kept>();
   readonly #deliveries = new Map<string, Delivery>();
   readonly #timers = new Timers();
 
@@ -40,22 +55,30 @@ export class Outbox {
     return this.#deliveries;
   }
 
-  /** Sends what a former life of the page could not deliver. */
+  /** Sends what a former life of the page could not deliver; not what was refused, and no approval of another sign-in. */
   recover(): void {
     for (const letter of kept(this.options.storage)) {
-      this.put(letter);
+      if (this.#isFree(letter)) {
+        this.#letters.set(letter.id, letter);
+        letter.refused ? this.#refuse(letter, letter.refused) : void this.#send(letter, 0);
+      }
     }
   }
 
   /** The first answer to a call is the one that goes out: false if there is one already. */
   put(letter: Letter): boolean {
-    if (this.#letters.has(letter.id) || this.#deliveries.get(letter.id)?.state === "settled") {
+    if (!this.#isFree(letter)) {
       return false;
     }
-    this.#letters.set(letter.id, letter);
-    keep(this.options.storage, letter);
-    void this.#send(letter, 0);
+    const given = { ...letter, at: Date.now(), signIn: this.options.http.signIn() };
+    this.#letters.set(letter.id, given);
+    keep(this.options.storage, given);
+    void this.#send(given, 0);
     return true;
+  }
+
+  #isFree({ id }: Letter): boolean {
+    return !this.#letters.has(id) && this.#deliveries.get(id)?.state !== "settled";
   }
 
   /** Sends at once what waits for its next attempt, or what was refused. */
@@ -94,7 +117,11 @@ export class Outbox {
     this.#letters.clear();
   }
 
-  async #send(letter: Letter, attempt: number): Promise<void> {
+  async #send(letter: Kept, attempt: number): Promise<void> {
+    if (!this.#holds(letter)) {
+      this.#refuse(letter, TOO_OLD);
+      return;
+    }
     this.#tell(letter.id, { state: "sending" });
     const answer = await ask(this.options.http, letter.path, letter.body);
     if (this.#letters.get(letter.id) !== letter) {
@@ -105,13 +132,27 @@ export class Outbox {
       return;
     }
     const delivery = deliveryOf(answer.status, answer.body);
-    if (delivery.state === "settled") {
-      this.#forget(letter.id);
+    if (delivery.state === "refused") {
+      this.#refuse(letter, delivery);
+      return;
     }
+    this.#forget(letter.id);
     this.#tell(letter.id, delivery);
   }
 
-  #later(letter: Letter, attempt: number, answer: Answer): void {
+  /** Whether it may still be sent without another press. */
+  #holds(letter: Kept): boolean {
+    const age = Date.now() - letter.at;
+    return !isApproval(letter) || (age >= 0 && age < APPROVAL_HOLDS_MS && letter.signIn === this.options.http.signIn());
+  }
+
+  /** An approval that was not taken is forgotten, and asked for again; another answer is kept for whoever wants to try it again. */
+  #refuse(letter: Kept, refused: Refusal): void {
+    isApproval(letter) ? this.#forget(letter.id) : keep(this.options.storage, { ...letter, refused });
+    this.#tell(letter.id, refused);
+  }
+
+  #later(letter: Kept, attempt: number, answer: Answer): void {
     const asked = answer.kind === "answered" ? (answer.retryAfterMs ?? 0) : 0;
     const delay = Math.max((this.options.backOff ?? backOff)(attempt), asked);
     this.#timers.set(letter.id, delay, () => void this.#send(letter, attempt + 1));
@@ -129,6 +170,12 @@ export class Outbox {
   }
 }
 
+const TOO_OLD: Refusal = { state: "refused", status: 0, reason: "Your answer did not reach the server." };
+
+function isApproval({ path }: Letter): boolean {
+  return path === APPROVE;
+}
+
 const ENDS: ReadonlySet<number> = new Set([404, 409, 410]);
 
 function deliveryOf(status: number, body: unknown): Delivery {
@@ -144,8 +191,10 @@ function deliveryOf(status: number, body: unknown): Delivery {
 }
 
 const PREFIX = "farhand:answer:";
+const APPROVE = "/api/tools/approve";
+const PATHS = ["/api/tools/ack", APPROVE];
 
-function kept(storage: Keep | undefined): Letter[] {
+function kept(storage: Keep | undefined): Kept[] {
   const keys = Array.from({ length: storage?.length ?? 0 }, (_, index) => storage?.key(index) ?? "");
   return keys
     .filter((key) => key.startsWith(PREFIX))
@@ -155,18 +204,19 @@ function kept(storage: Keep | undefined): Letter[] {
     });
 }
 
-function letterOf(text: string): Letter | undefined {
+function letterOf(text: string): Kept | undefined {
   try {
-    const { id, path, body } = JSON.parse(text) as Partial<Letter>;
-    const whole = typeof id === "string" && typeof path === "string" && typeof body === "string";
-    // only where answers go: whoever can write to the storage must not choose an address
-    return whole && path.startsWith("/api/tools/") ? { id, path, body } : undefined;
+    const letter = JSON.parse(text) as Kept;
+    const whole = [letter.id, letter.path, letter.body].every((each) => typeof each === "string");
+    // only where answers go: whoever can write to the storage must not choose an address. A page that cannot tell one sign-in
+    // from another does not know whose yes it would repeat
+    return whole && PATHS.includes(letter.path) ? { ...letter, signIn: letter.signIn || "unknown" } : undefined;
   } catch {
     return undefined;
   }
 }
 
-function keep(storage: Keep | undefined, letter: Letter): void {
+function keep(storage: Keep | undefined, letter: Kept): void {
   try {
     storage?.setItem(PREFIX + letter.id, JSON.stringify(letter));
   } catch {

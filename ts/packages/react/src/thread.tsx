@@ -71,9 +71,23 @@ function verbsOf(thread: LiveThread, memory: CardMemory): Omit<CardHost, "cards"
 const HostContext = createContext<CardHost | undefined>(undefined);
 const DraftsContext = createContext<Map<string, unknown>>(new Map());
 
+/** Calls whose input has been in sight to its end. */
+export interface ReadCalls {
+  readonly has: (callId: string) => boolean;
+  readonly add: (callId: string) => void;
+}
+
+const ReadContext = createContext<ReadCalls>({ has: () => false, add: () => undefined });
+
 export function CardHostProvider({ host, children }: { host: CardHost; children: ReactNode }): ReactNode {
   const [drafts] = useState(() => new Map<string, unknown>());
-  return <HostContext value={host}><DraftsContext value={drafts}>{children}</DraftsContext></HostContext>;
+  const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
+  const read = useMemo(() => ({ has: (id: string) => ids.has(id), add: (id: string) => setIds((before) => (before.has(id) ? before : new Set([...before, id]))) }), [ids]);
+  return <HostContext value={host}><DraftsContext value={drafts}><ReadContext value={read}>{children}</ReadContext></DraftsContext></HostContext>;
+}
+
+export function useReadCalls(): ReadCalls {
+  return useContext(ReadContext);
 }
 
 /** What somebody has typed or chosen: there again when an answer comes back, though its card was another one meanwhile. */

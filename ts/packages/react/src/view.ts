@@ -11,7 +11,7 @@ export type Kind = (typeof KINDS)[number];
 /** The states of UX, each with only its own fields. */
 export type CardState =
   | { readonly name: "writing" | "running" | "sending" | "elsewhere" }
-  | { readonly name: "open" | "parked"; readonly deadline: number | undefined }
+  | { readonly name: "open" | "parked"; readonly deadline: number | undefined; /** Why an answer that was given has to be given again. */ readonly note?: string }
   | { readonly name: "no-client"; readonly client: string; readonly since: number }
   | { readonly name: "undelivered"; readonly retryAt: number }
   | { readonly name: "refused"; readonly reason: string; readonly canRetry: boolean }
@@ -77,15 +77,19 @@ function stateOf(known: Known, call: Call, kind: Kind, { memory, now }: { memory
   if (call.phase === "settled") {
     return settledState(call, kind, { delivery, memory, ended: known.ends?.get(call.id) });
   }
+  const fact = known.facts.get(call.id);
+  if (call.phase === "asking" && delivery?.state === "refused") {
+    // nothing that somebody would allow again stands behind a button without being shown
+    return openState(known, call, { fact, now, note: `${delivery.reason} Nothing was allowed or denied: decide again.` });
+  }
   if (delivery !== undefined) {
     return onItsWay(delivery);
   }
-  const fact = known.facts.get(call.id);
   if (known.running.has(call.id) || isElsewhere(call, fact)) {
     return { name: "running" };
   }
   // which card it is, the server has yet to say; an approval is one in any case
-  return call.phase !== "asking" && fact === undefined ? { name: "writing" } : openState(known, call, fact, now);
+  return call.phase !== "asking" && fact === undefined ? { name: "writing" } : openState(known, call, { fact, now });
 }
 
 /** On the server, or in a program or another tab that has begun with it; one that has not may be gone. */
@@ -101,13 +105,19 @@ export function isAskedElsewhere(facts: Known["facts"]): boolean {
   return [...facts.values()].some(({ executor, phase }) => executor === "client" && phase === "ready");
 }
 
-function openState({ course }: Known, call: Call, fact: OpenCall | undefined, now: number): CardState {
+interface Open {
+  readonly fact: OpenCall | undefined;
+  readonly now: number;
+  readonly note?: string;
+}
+
+function openState({ course }: Known, call: Call, { fact, now, note }: Open): CardState {
   if (fact?.executor === "client" && call.phase !== "asking") {
     const since = Date.parse(fact.openedAt);
     return Math.abs(now - since) < TAKEN_WITHIN_MS ? { name: "running" } : { name: "no-client", client: fact.clientId ?? call.tool, since };
   }
   const deadline = fact?.deadline == null ? undefined : Date.parse(fact.deadline);
-  return { name: course.state === "parked" ? "parked" : "open", deadline };
+  return { name: course.state === "parked" ? "parked" : "open", deadline, ...(note === undefined ? {} : { note }) };
 }
 
 /** Not signed in, too slow, too often: the same answer may be taken later. Others are refused for what they say. */

@@ -11,6 +11,21 @@ export function questionOf(call: Call): string {
   return told.find((each): each is string => typeof each === "string" && each !== "") ?? sentenceOf(call.tool);
 }
 
+/** What a card asks. Of an approval it is the tool, never the words of the input: the model wrote those. */
+export function titleOf(call: Call): string {
+  return call.phase === "asking" ? `${sentenceOf(call.tool)}?` : questionOf(call);
+}
+
+/** What a screen reader says of a card that has come. */
+export function announcementOf({ call }: { readonly call: Call }): string {
+  const title = titleOf(call).replace(/[.?!]?$/, (end) => end || ".");
+  return call.phase === "asking" ? `Approval needed: ${title} ${count(Object.keys(call.input).length)}.` : title;
+}
+
+function count(parameters: number): string {
+  return parameters === 0 ? "No parameters" : parameters === 1 ? "1 parameter" : `${parameters} parameters`;
+}
+
 const TITLES: Partial<Record<Kind, string>> = {
   location: "Location",
   photo: "Photo",

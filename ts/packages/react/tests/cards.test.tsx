@@ -15,7 +15,7 @@ it("a question is answered with yes, once, by the keyboard too", async () => {
   here.say("Ask me to confirm something");
   await here.sees("1 answer needed");
   const yes = here.button("Yes");
-  expect(document.activeElement).toBe(yes);
+  expect(document.activeElement).toBe(here.all("[data-kind=confirm] h2")[0]);
   expect(here.all("[aria-live=polite]")[0]?.textContent).not.toBe("");
   fireEvent.click(yes);
   fireEvent.click(yes);
@@ -88,12 +88,14 @@ it("a call is allowed with changed input, and always in this chat", async () => 
   await here.sees("Delete file?");
   here.press(/Edit/);
   here.type("path", "notes.md");
-  here.press("Allow once");
+  await here.presses("Allow once");
   await here.sees("notes.md is gone.");
   await here.rests();
   here.say("Delete the file old-draft.txt");
   await here.sees("1 answer needed");
-  here.press("Always in this chat");
+  await here.presses("Always in this chat");
+  await here.sees("Every later call of delete_file in this chat will run without asking you");
+  await here.presses("Allow always in this chat");
   await here.sees("old-draft.txt is gone.");
   await here.rests();
   // of a file that is gone, and without being asked

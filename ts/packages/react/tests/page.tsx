@@ -4,9 +4,13 @@ import { act, cleanup, fireEvent, render } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach } from "vitest";
 import { until } from "../../../tests/until.ts";
+import { pressesAre } from "./trust.ts";
 import { CardHostProvider, CardList, type HostOptions, type ThreadHost, ToolCard, useThread } from "../src/index.ts";
 
+pressesAre("a person's");
 afterEach(cleanup);
+
+const LOOKS_AT_MOST = 1_000;
 
 export interface Page {
   readonly host: () => ThreadHost;
@@ -54,7 +58,16 @@ export function openPage(options: ThreadOptions, hostOptions?: HostOptions): Pag
     say: (said) => act(() => current().thread.send(said)),
     button: (name) => named("button", name),
     press: (name) => void fireEvent.click(named("button", name)),
-    presses: (name) => act(() => until(() => presses(name), () => `"${String(name)}" to press; the page is:\n${text()}`)),
+    presses: async (name) => {
+      // what is set while `act` waits is shown when it ends: so it waits a little at a time
+      for (let look = 0; look < LOOKS_AT_MOST; look += 1) {
+        if (presses(name)) {
+          return;
+        }
+        await act(() => new Promise((wake) => setTimeout(wake, 20)));
+      }
+      throw new Error(`there was never "${String(name)}" to press; the page is:\n${text()}`);
+    },
     field,
     type: (label, said) => void fireEvent.change(field(label), { target: { value: said } }),
     all: (selector) => [...container.querySelectorAll(selector)],

@@ -113,6 +113,7 @@ it("the focus goes on with each answer and back to an answer that was not taken,
   document.querySelector<HTMLElement>("[data-call=two] button")?.focus();
   rerender(page(view("one", "open"), view("two", "sending"), view("three", "open")));
   expect(where()).toBe("three");
+  document.querySelector<HTMLElement>("[data-call=three] button")?.focus();
   rerender(page(view("one", "open"), view("two", "sending"), view("three", "sending")));
   expect(where()).toBe("one");
   screen.getByText("Elsewhere").focus();

@@ -28,6 +28,9 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
   }, [needsAnswers, isBusy]);
   const send = (event?: FormEvent): void => {
     event?.preventDefault();
+    if (needsAnswers) {
+      return;
+    }
     if (text.trim() === "" || isBusy) {
       setDue(text.trim() !== "");
       return;
@@ -55,7 +58,8 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
   return (
     <form onSubmit={send} className={`flex items-end gap-2 rounded-2xl border border-line p-2 pl-4 ${needsAnswers ? "bg-sunken" : "bg-surface shadow-soft"} focus-within:border-accent/50`}>
       <textarea
-        ref={box} rows={1} value={text} disabled={needsAnswers} aria-label="Message" onChange={(event) => write(event.target.value)} onKeyDown={keyed}
+        // not disabled: that would take the focus from somebody who is writing here
+        ref={box} rows={1} value={text} readOnly={needsAnswers} aria-disabled={needsAnswers} aria-label="Message" onChange={(event) => write(event.target.value)} onKeyDown={keyed}
         placeholder={needsAnswers ? "Answer the cards above and I will go on" : "Ask for something"}
         className="field-sizing-content max-h-40 min-h-8 flex-1 resize-none bg-transparent py-1.5 outline-none placeholder:text-muted"
       />
@@ -75,8 +79,8 @@ export function FootLine({ talk }: { talk: Conversation }): ReactNode {
   const asks = talk.host.cards.some(({ call, state }) => call.phase === "asking" && (state.name === "open" || state.name === "parked"));
   return (
     <div className="flex min-h-6 flex-wrap items-center gap-x-3.5 gap-y-1 pt-2 text-xs text-muted">
+      {talk.needsAnswers ? <><Key name="Shift + Tab" /> {asks ? "to the card, there" : "to the card"}</> : <><Key name="Enter" /> send</>}
       {asks && <><Key name="A" /> allow <Key name="D" /> deny</>}
-      {talk.needsAnswers ? <><Key name="Tab" /> next</> : <><Key name="Enter" /> send</>}
       {talk.until !== undefined && <span className="ml-auto">{`Saved. You can answer until ${timeOf(talk.until)}.`}</span>}
     </div>
   );

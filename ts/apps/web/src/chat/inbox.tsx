@@ -1,7 +1,7 @@
 // Every open question of every chat, oldest first, with the same cards. Several are allowed at once only when they ask for the
 // same tool and somebody picked each of them.
 import type { OpenCall } from "@farhand/client";
-import { Button, type CardHost, CardHostProvider, type CardView, isAskedElsewhere, isWaiting, ToolCard, useCardFocus, useNow, viewOf } from "@farhand/react";
+import { AllowButton, type CardHost, CardHostProvider, type CardView, isAskedElsewhere, isWaiting, ToolCard, useCardFocus, useNow, useReadCalls, viewOf } from "@farhand/react";
 import { Inbox as InboxIcon } from "lucide-react";
 import { type ReactNode, useMemo, useRef, useState } from "react";
 import { HTTP } from "../server.ts";
@@ -87,6 +87,8 @@ function canJoin({ fact }: Question, all: readonly Question[]): boolean {
 function Together({ questions, host, onDone }: { questions: readonly Question[]; host: CardHost; onDone: () => void }): ReactNode {
   const tools = new Set(questions.map(({ fact }) => fact.tool));
   const [tool = ""] = tools;
+  const read = useReadCalls();
+  const isRead = questions.every(({ fact }) => read.has(fact.callId));
   const allow = (): void => {
     questions.forEach(({ fact }) => host.approve(fact.callId, fact.approvalId ?? "", { approved: true, scope: "once" }));
     onDone();
@@ -96,7 +98,8 @@ function Together({ questions, host, onDone }: { questions: readonly Question[];
       {tools.size === 1 ? (
         <>
           <span className="text-[13px]">{`${questions.length} calls of `}<code className="font-mono text-xs">{tool}</code></span>
-          <span className="ml-auto"><Button look="main" onClick={allow}>{`Allow these ${questions.length} once`}</Button></span>
+          {!isRead && <span className="text-[13px] text-muted">Scroll each list of parameters to its end first.</span>}
+          <span className="ml-auto"><AllowButton disabled={!isRead} onAllow={allow}>{`Allow these ${questions.length} once`}</AllowButton></span>
         </>
       ) : (
         <span className="text-[13px] text-muted">Only calls of the same tool can be allowed together.</span>

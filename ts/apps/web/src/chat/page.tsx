@@ -6,15 +6,14 @@ import { type Lists, useLists } from "./lists.ts";
 import type { OpenedPage } from "./panel.tsx";
 import { go, hrefOf, type Route, useRoute } from "./route.ts";
 import { MORE, offered, type Sample, FIRST } from "./samples.ts";
-import { useShortcuts } from "./shortcuts.ts";
 import { Sidebar } from "./sidebar.tsx";
 import { useSite } from "./site.ts";
-import { Talk } from "./talk.tsx";
 import { type Tools, useTools } from "./tools.ts";
 import { TopBar } from "./top-bar.tsx";
 import { Welcome } from "./welcome.tsx";
 
-// not needed for a first sight of the chat
+// not needed for a first sight of the page
+const Talk = lazy(async () => ({ default: (await import("./talk.tsx")).Talk }));
 const Inbox = lazy(async () => ({ default: (await import("./inbox.tsx")).Inbox }));
 const Panel = lazy(async () => ({ default: (await import("./panel.tsx")).Panel }));
 
@@ -34,6 +33,8 @@ export function ChatPage(): ReactNode {
     // a sample has used it up
     setDraft({ id: crypto.randomUUID() });
   }
+  // there before the first answer is
+  useEffect(() => void import("./talk.tsx"), []);
   useEffect(() => setMenuOpen(false), [route.view === "chat" ? route.id : route.view]);
   const begin = (prompt?: string): void => {
     const next = { id: crypto.randomUUID(), ...(prompt === undefined ? {} : { prompt }) };
@@ -88,9 +89,7 @@ interface ChatViewProps {
 function ChatView({ id, prompt, tools, model, isNew, onBegun, onSample, onMenu }: ChatViewProps): ReactNode {
   const [isDraft] = useState(isNew || prompt !== undefined);
   const talk = useConversation(id, tools, isDraft);
-  const room = useRef<HTMLDivElement>(null);
   const isSaid = useRef(false);
-  useShortcuts(room);
   useEffect(() => {
     if (prompt !== undefined && talk.isLoaded && talk.state === "New" && !isSaid.current) {
       isSaid.current = true;
@@ -108,8 +107,8 @@ function ChatView({ id, prompt, tools, model, isNew, onBegun, onSample, onMenu }
   return (
     <>
       <TopBar title={isEmpty ? "New chat" : talk.isUnknown ? "No such chat" : talk.title} talk={talk} model={model} onMenu={onMenu} />
-      <div ref={room} data-scrolls className="min-h-0 flex-1 overflow-y-auto">
-        {isEmpty && talk.isLoaded ? <Welcome tools={tools} onSample={onSample} /> : talk.isUnknown ? <NoSuchChat /> : <Talk talk={talk} />}
+      <div data-scrolls className="min-h-0 flex-1 overflow-y-auto">
+        {isEmpty && talk.isLoaded ? <Welcome tools={tools} onSample={onSample} /> : talk.isUnknown ? <NoSuchChat /> : <Suspense><Talk talk={talk} /></Suspense>}
       </div>
       {!talk.isUnknown && (
         <div className="mx-auto w-full max-w-[660px] shrink-0 px-4 pb-3">

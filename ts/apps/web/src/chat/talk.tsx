@@ -127,7 +127,13 @@ function useStickyEnd(talk: Conversation): { current: HTMLDivElement | null } {
   const isNear = useRef(true);
   useEffect(() => {
     const room = end.current?.closest("[data-scrolls]");
-    const look = (): void => void (isNear.current = room == null || room.scrollHeight - room.scrollTop - room.clientHeight < NEAR_PX);
+    let before = 0;
+    const look = (): void => {
+      const { scrollHeight, scrollTop, clientHeight } = room ?? { scrollHeight: 0, scrollTop: 0, clientHeight: 0 };
+      // the event comes late: what was added meanwhile takes nobody away from the end, only scrolling up does
+      isNear.current = scrollHeight - scrollTop - clientHeight < NEAR_PX || (isNear.current && scrollTop >= before);
+      before = scrollTop;
+    };
     room?.addEventListener("scroll", look, { passive: true });
     return () => room?.removeEventListener("scroll", look);
   }, []);

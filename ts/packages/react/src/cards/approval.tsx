@@ -1,25 +1,33 @@
-// A person's yes or no before a call may run, with a way to change its input first.
+// A person's yes or no before a call may run, with a way to change its input first. What is allowed can be read whenever it
+// can be allowed; how a press has to be meant stands in `deliberate.tsx`.
 import { Pencil } from "lucide-react";
-import type { FormEvent, ReactNode } from "react";
-import { useCardHost, useDraft } from "../thread.tsx";
+import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
+import { useCardHost, useDraft, useReadCalls } from "../thread.tsx";
 import type { CardView } from "../view.ts";
-import { sentenceOf } from "../words.ts";
+import { titleOf } from "../words.ts";
 import { useAnswer } from "./answer.ts";
-import { Button, Frame } from "./frame.tsx";
-
-type Input = Readonly<Record<string, unknown>>;
-type Drafts = Readonly<Record<string, string>>;
+import { AllowButton, isDeliberate, useSettled } from "./deliberate.tsx";
+import { Button, Frame, Note } from "./frame.tsx";
+import { type Drafts, draftsOf, type Input, InputForm, inputOf, InputTable, useReading } from "./input.tsx";
 
 export function ApprovalCard({ view }: { view: CardView }): ReactNode {
-  const { call, executor } = view;
+  const { call } = view;
+  return call.phase === "asking" ? <Asking view={view} call={call} /> : null;
+}
+
+type AskingCall = Extract<CardView["call"], { phase: "asking" }>;
+
+function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode {
   const { approve } = useCardHost();
   const { isOff } = useAnswer(view);
+  const reading = useReadCalls();
   const [drafts, setDrafts] = useDraft<Drafts | undefined>(view, "input", undefined);
   const [reason, setReason] = useDraft<string | undefined>(view, "reason", undefined);
-  if (call.phase !== "asking") {
-    return null;
-  }
+  const [isAlways, setAlways] = useState(false);
   const edited = drafts === undefined ? undefined : inputOf(call.input, drafts);
+  const isRead = reading.has(call.id);
+  const cannotAllow = isOff || !isRead || edited?.ok === false;
+  const isSettled = useSettled(cannotAllow);
   const decide = (approved: boolean, scope: "once" | "thread" = "once"): void =>
     approve(call.id, call.approvalId, {
       approved,
@@ -27,21 +35,33 @@ export function ApprovalCard({ view }: { view: CardView }): ReactNode {
       ...(approved && edited?.ok === true ? { input: edited.input } : {}),
       ...(!approved && reason ? { reason } : {}),
     });
-  const deny = (event: FormEvent): void => {
-    event.preventDefault();
-    decide(false);
+  const box = useCardInSight(`${drafts !== undefined} ${isAlways} ${reason !== undefined}`);
+  const letters = { a: () => isSettled && decide(true), d: () => !isOff && setReason("") };
+  const isPlain = reason === undefined && !isAlways;
+  const pressed = (event: KeyboardEvent): void => {
+    const letter = isPlain ? letterOf(event) : undefined;
+    if (letter !== undefined) {
+      event.preventDefault();
+      letters[letter]();
+    }
   };
-  const isWrong = edited?.ok === false;
   const deciding = (
     <>
-      <Button look="main" disabled={isOff || isWrong} aria-keyshortcuts="a" onClick={() => decide(true)}>Allow once</Button>
+      <AllowButton key="once" disabled={cannotAllow} aria-keyshortcuts="a" onAllow={() => decide(true)}>Allow once</AllowButton>
       {drafts === undefined ? (
         <Button disabled={isOff} onClick={() => setDrafts(draftsOf(call.input))}><Pencil size={14} aria-hidden="true" /> Edit</Button>
       ) : (
         <Button disabled={isOff} onClick={() => setDrafts(undefined)}>Undo changes</Button>
       )}
       <Button disabled={isOff} aria-keyshortcuts="d" onClick={() => setReason("")}>Deny</Button>
-      <Button look="quiet" className="fh-button fh-quiet fh-last" disabled={isOff || drafts !== undefined} onClick={() => decide(true, "thread")}>Always in this chat</Button>
+      <Button look="quiet" className="fh-button fh-quiet fh-last" disabled={cannotAllow || drafts !== undefined} onClick={() => setAlways(true)}>Always in this chat</Button>
+    </>
+  );
+  // a button of its own, which has to be in sight for a moment before it can be pressed
+  const always = (
+    <>
+      <AllowButton key="always" disabled={cannotAllow} onAllow={() => decide(true, "thread")}>Allow always in this chat</AllowButton>
+      <Button look="quiet" disabled={isOff} onClick={() => setAlways(false)}>Back</Button>
     </>
   );
   const denying = (
@@ -50,18 +70,82 @@ export function ApprovalCard({ view }: { view: CardView }): ReactNode {
       <Button look="quiet" disabled={isOff} onClick={() => setReason(undefined)}>Back</Button>
     </>
   );
-  const where = PLACES[executor] ?? PLACES["server"] ?? "";
   return (
-    <Frame view={view} title={`${sentenceOf(call.tool)}?`} context={where} aside={<code className="fh-mono">{call.tool}</code>} actions={reason === undefined ? deciding : denying}>
-      {drafts === undefined ? <InputTable input={call.input} /> : <InputForm input={call.input} drafts={drafts} onChange={setDrafts} isOff={isOff} />}
-      {reason !== undefined && (
-        // one field and no button of its own: Enter sends it
-        <form onSubmit={deny}>
-          <input className="fh-input" aria-label="Why not? (may be empty)" placeholder="Why not? (may be empty)" autoFocus value={reason} disabled={isOff} onChange={(event) => setReason(event.target.value)} />
-        </form>
-      )}
+    <Frame view={view} title={titleOf(call)} context={placeOf(view)} aside={<code className="fh-mono">{call.tool}</code>} actions={reason !== undefined ? denying : isAlways ? always : deciding} onKeyDown={pressed}>
+      <Returned view={view} />
+      <InputBox box={box} isRead={isRead} onRead={() => reading.add(call.id)} input={call.input}>
+        {drafts === undefined ? <InputTable input={call.input} /> : <InputForm input={call.input} drafts={drafts} onChange={setDrafts} isOff={isOff} />}
+      </InputBox>
+      {isAlways && reason === undefined && <p>Every later call of <code className="fh-mono">{call.tool}</code> in this chat will run without asking you, whatever its input is.</p>}
+      {reason !== undefined && <Reason reason={reason} onChange={setReason} onSend={() => decide(false)} isOff={isOff} />}
     </Frame>
   );
+}
+
+/** An answer that was not taken is asked for again, with what became of it. */
+function Returned({ view: { state } }: { view: CardView }): ReactNode {
+  const note = state.name === "open" || state.name === "parked" ? state.note : undefined;
+  return note === undefined ? null : <Note tone="red">{note}</Note>;
+}
+
+/** A card that grows keeps its buttons in sight. Goes on an element inside of the card. */
+function useCardInSight(shape: string): RefObject<HTMLDivElement | null> {
+  const inside = useRef<HTMLDivElement>(null);
+  const before = useRef(shape);
+  useEffect(() => {
+    if (before.current !== shape) {
+      before.current = shape;
+      inside.current?.closest(".fh-card")?.scrollIntoView({ block: "nearest" });
+    }
+  }, [shape]);
+  return inside;
+}
+
+interface BoxProps {
+  readonly box: RefObject<HTMLDivElement | null>;
+  readonly input: Input;
+  readonly isRead: boolean;
+  readonly onRead: () => void;
+  readonly children: ReactNode;
+}
+
+/** As high as there is room for; what does not fit is scrolled to before it can be allowed. */
+function InputBox({ box, input, isRead, onRead, children }: BoxProps): ReactNode {
+  useReading(box, () => !isRead && onRead());
+  const count = Object.keys(input).length;
+  if (count === 0) {
+    return null;
+  }
+  return (
+    <>
+      <div ref={box} className="fh-inputs" role="region" aria-label="What it runs with" tabIndex={0}>{children}</div>
+      {!isRead && <p className="fh-context" role="status">{`${count} parameters. Scroll to the last one before you allow it.`}</p>}
+    </>
+  );
+}
+
+interface ReasonProps {
+  readonly reason: string;
+  readonly onChange: (reason: string) => void;
+  readonly onSend: () => void;
+  readonly isOff: boolean;
+}
+
+function Reason({ reason, onChange, onSend, isOff }: ReasonProps): ReactNode {
+  const send = (event: FormEvent): void => {
+    event.preventDefault();
+    onSend();
+  };
+  return (
+    // one field and no button of its own: Enter sends it
+    <form onSubmit={send}>
+      <input className="fh-input" aria-label="Why not? (may be empty)" placeholder="Why not? (may be empty)" autoFocus value={reason} disabled={isOff} onChange={(event) => onChange(event.target.value)} />
+    </form>
+  );
+}
+
+function placeOf({ executor }: CardView): string {
+  return PLACES[executor] ?? PLACES["server"] ?? "";
 }
 
 const PLACES: Readonly<Record<string, string>> = {
@@ -70,71 +154,15 @@ const PLACES: Readonly<Record<string, string>> = {
   server: "Runs on the server once you allow it",
 };
 
-export function InputTable({ input }: { input: Input }): ReactNode {
-  const fields = Object.entries(input);
-  if (fields.length === 0) {
-    return null;
-  }
-  return (
-    <table className="fh-table">
-      <tbody>
-        {fields.map(([name, value]) => (
-          <tr key={name}>
-            <th scope="row">{name}</th>
-            <td>{spelled(value)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-}
+const WRITES = "input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]";
 
-interface FormProps {
-  readonly input: Input;
-  readonly drafts: Drafts;
-  readonly onChange: (drafts: Drafts) => void;
-  readonly isOff: boolean;
-}
-
-function InputForm({ input, drafts, onChange, isOff }: FormProps): ReactNode {
-  return (
-    <div className="fh-form">
-      {Object.entries(drafts).map(([name, draft]) => {
-        const isWrong = valueOf(input[name], draft) === undefined;
-        return (
-          <label key={name} className="fh-field">
-            <span>{name}</span>
-            <textarea className="fh-input" rows={draft.includes("\n") ? 4 : 1} value={draft} disabled={isOff} aria-invalid={isWrong} onChange={(event) => onChange({ ...drafts, [name]: event.target.value })} />
-            {isWrong && <span className="fh-bad" role="alert">This is not JSON.</span>}
-          </label>
-        );
-      })}
-    </div>
-  );
-}
-
-function draftsOf(input: Input): Drafts {
-  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, spelled(value)]));
-}
-
-/** Texts are edited as they are, everything else as JSON. */
-function spelled(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value, undefined, 1);
-}
-
-function valueOf(before: unknown, draft: string): { readonly value: unknown } | undefined {
-  if (typeof before === "string") {
-    return { value: draft };
-  }
-  try {
-    return { value: JSON.parse(draft) as unknown };
-  } catch {
+/** A letter that somebody pressed on one of the card's controls. The heading gets the focus by itself, so it does not count there. */
+function letterOf(event: KeyboardEvent): "a" | "d" | undefined {
+  const letter = event.key.toLowerCase();
+  const hasModifier = event.ctrlKey || event.metaKey || event.altKey;
+  const target = event.target as Element;
+  if ((letter !== "a" && letter !== "d") || hasModifier || !isDeliberate(event) || target.closest(`${WRITES}, .fh-title`) !== null) {
     return undefined;
   }
-}
-
-function inputOf(input: Input, drafts: Drafts): { ok: true; input: Input } | { ok: false } {
-  const values = Object.entries(drafts).map(([name, draft]) => [name, valueOf(input[name], draft)] as const);
-  const isWhole = values.every(([, value]) => value !== undefined);
-  return isWhole ? { ok: true, input: Object.fromEntries(values.map(([name, value]) => [name, value?.value])) } : { ok: false };
+  return letter;
 }

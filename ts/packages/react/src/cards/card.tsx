@@ -3,7 +3,7 @@ import { unreachable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
 import { useCardHost, useNow } from "../thread.tsx";
 import { type CardView, longTime } from "../view.ts";
-import { questionOf, sentenceOf } from "../words.ts";
+import { questionOf, sentenceOf, titleOf } from "../words.ts";
 import { ClipboardCard, LocationCard, OpenPageCard } from "./abilities.tsx";
 import { useAnswer } from "./answer.ts";
 import { ApprovalCard } from "./approval.tsx";
@@ -101,7 +101,7 @@ function Undelivered({ view, retryAt }: { view: CardView; retryAt: number }): Re
     </>
   );
   return (
-    <Frame view={view} title={questionOf(view.call)} context="Your answer did not reach the server" actions={actions}>
+    <Frame view={view} title={titleOf(view.call)} context="Your answer did not reach the server" actions={actions}>
       <Note tone="amber">{`Still here and not lost. Trying again in ${seconds} s.`}</Note>
     </Frame>
   );
@@ -117,7 +117,7 @@ function Refused({ view, reason, canRetry }: { view: CardView; reason: string; c
     </>
   );
   return (
-    <Frame view={view} title={questionOf(view.call)} context="The server did not take your answer" actions={actions}>
+    <Frame view={view} title={titleOf(view.call)} context="The server did not take your answer" actions={actions}>
       <Note tone="red">{reason}</Note>
     </Frame>
   );

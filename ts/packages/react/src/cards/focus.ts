@@ -1,19 +1,14 @@
-// Where the focus is while questions come and go: at the first one, then at the one after each answer. Never taken from
-// somebody who is writing or has gone elsewhere.
+// Where the focus is while questions come and go: it stays where somebody put it. Only when it is nowhere does it go to the
+// question that is next, to a field or to the heading, and never to a button: a key that was meant for something else must
+// not answer.
 import { type RefObject, useEffect, useRef } from "react";
 import type { CardView } from "../view.ts";
 
-const CONTROLS = "button:not(:disabled), input:not([hidden]):not(:disabled), select:not(:disabled), textarea:not(:disabled)";
+const FIELDS = "input:not([hidden]):not(:disabled), select:not(:disabled), textarea:not(:disabled)";
 
 /** `room` holds the cards; `waiting` are those that somebody has to answer, in their order. */
 export function useCardFocus(room: RefObject<HTMLElement | null>, waiting: readonly CardView[]): void {
   const last = useRef(0);
-  const first = waiting[0]?.call.id ?? "";
-  useEffect(() => {
-    if (first !== "" && room.current !== null && isFree(room.current)) {
-      focusOn(room.current, first);
-    }
-  }, [room, first]);
   const states = waiting.map(({ call, state }) => `${call.id} ${state.name}`).join("\n");
   useEffect(() => {
     const cards = room.current;
@@ -21,9 +16,10 @@ export function useCardFocus(room: RefObject<HTMLElement | null>, waiting: reado
     if (cards === null || !isNowhere()) {
       return;
     }
+    const open = waiting.filter(({ state }) => state.name !== "sending").map(({ call }) => call.id);
     const ids = waiting.map(({ call }) => call.id);
     const from = Math.min(last.current, ids.length);
-    [...ids.slice(from), ...ids.slice(0, from)].some((id) => focusOn(cards, id));
+    [...ids.slice(from), ...ids.slice(0, from)].filter((id) => open.includes(id)).some((id) => focusOn(cards, id));
   }, [room, states]);
   useEffect(() => {
     const note = ({ target }: FocusEvent): void => {
@@ -37,20 +33,15 @@ export function useCardFocus(room: RefObject<HTMLElement | null>, waiting: reado
   });
 }
 
-/** True if there is something in this card that can be pressed or filled in. */
+/** True if there is such a card. */
 function focusOn(room: HTMLElement, id: string): boolean {
-  const control = room.querySelector<HTMLElement>(`[data-call="${CSS.escape(id)}"]`)?.querySelector<HTMLElement>(CONTROLS);
-  control?.focus();
-  return control != null;
+  const card = room.querySelector<HTMLElement>(`[data-call="${CSS.escape(id)}"]`);
+  const target = card?.querySelector<HTMLElement>(FIELDS) ?? card?.querySelector<HTMLElement>(".fh-title");
+  target?.focus();
+  return target != null;
 }
 
 export function isNowhere(): boolean {
   const active = document.activeElement;
   return active === null || active === document.body || (active as HTMLButtonElement).disabled === true;
-}
-
-function isFree(room: HTMLElement): boolean {
-  const active = document.activeElement;
-  const isWriting = (active instanceof HTMLInputElement || active instanceof HTMLTextAreaElement) && active.value !== "" && !active.disabled;
-  return !isWriting && !(active !== null && room.contains(active) && !(active as HTMLButtonElement).disabled);
 }

@@ -2,9 +2,11 @@
 import {
   Camera, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, TriangleAlert, Type, X,
 } from "lucide-react";
-import { type ButtonHTMLAttributes, type ReactNode, useId } from "react";
+import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
 import { useNow } from "../thread.tsx";
 import { type CardState, type CardView, type Kind, timeLeft } from "../view.ts";
+import { piecesOf } from "../visible.ts";
+import { VisibleText } from "./input.tsx";
 
 export const ICONS: Readonly<Record<Kind, LucideIcon>> = {
   confirm: Hand,
@@ -29,19 +31,21 @@ export interface FrameProps {
   readonly children?: ReactNode;
   readonly actions?: ReactNode;
   readonly aside?: ReactNode;
+  /** For keys that are pressed while the focus is inside of the card. */
+  readonly onKeyDown?: (event: KeyboardEvent) => void;
 }
 
-export function Frame({ view: { call, kind, state }, title, context, children, actions, aside }: FrameProps): ReactNode {
+export function Frame({ view: { call, kind, state }, title, context, children, actions, aside, onKeyDown }: FrameProps): ReactNode {
   const id = useId();
   const Icon = state.name === "no-client" ? Plug : ICONS[state.name === "denied" ? "approval" : kind];
   return (
-    <section className="fh-card" data-kind={kind} data-state={state.name} data-call={call.id} role="group" aria-labelledby={`${id}t`} aria-describedby={`${id}c`} tabIndex={-1}>
+    <section className="fh-card" data-kind={kind} data-state={state.name} data-call={call.id} role="group" aria-labelledby={`${id}t`} aria-describedby={`${id}c`} onKeyDown={onKeyDown}>
       <header className="fh-head">
         <span className="fh-icon" aria-hidden="true">
           <Icon size={16} />
         </span>
         <div className="fh-words">
-          <h2 id={`${id}t`} className="fh-title">{title}</h2>
+          <h2 id={`${id}t`} className="fh-title" tabIndex={-1}><VisibleText pieces={piecesOf(title)} /></h2>
           <p id={`${id}c`} className="fh-context">{context}</p>
         </div>
         <div className="fh-aside">{aside ?? <Aside state={state} />}</div>

@@ -3,7 +3,7 @@ import { Hand } from "lucide-react";
 import { type ReactNode, useRef } from "react";
 import { CardHostProvider, type CardHost } from "../thread.tsx";
 import { isWaiting } from "../view.ts";
-import { questionOf } from "../words.ts";
+import { announcementOf } from "../words.ts";
 import { ToolCard } from "./card.tsx";
 import { useCardFocus } from "./focus.ts";
 import { Button } from "./frame.tsx";
@@ -17,7 +17,7 @@ export function CardList({ host }: { host: CardHost }): ReactNode {
     <CardHostProvider host={host}>
       <div ref={list} className="fh-cards">
         {waiting.length > 0 && <Needed count={waiting.length} />}
-        <p className="fh-hidden" aria-live="polite">{waiting.map(({ call }) => questionOf(call)).join(". ")}</p>
+        <p className="fh-hidden" aria-live="polite">{waiting.map(announcementOf).join(" ")}</p>
         {open.map((view) => <ToolCard key={view.call.id} view={view} />)}
         <ConnectionLine host={host} />
       </div>

@@ -1,0 +1,287 @@
+"""An approval cannot be given by accident, nor by a script, nor long after it was meant."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Locator, expect
+
+from tests.browser.test_approvals import sent
+from tests.browser.visitor import Visitor, Visitors
+from tests.process import FarhandProcess, farhand_process
+from tests.requirement import requirement
+
+pytestmark = requirement("approval:deliberate")
+
+REPEATS = 30
+DRAFT = "old-draft.txt"
+
+
+@pytest.fixture
+def draft(tmp_path: Path) -> Path:
+    """The file that is in danger."""
+    path = tmp_path / "scratch" / DRAFT
+    path.parent.mkdir()
+    path.write_text("Dear all,")
+    return path
+
+
+@pytest.fixture
+async def own(draft: Path) -> AsyncIterator[FarhandProcess]:
+    """A demo of the test's own."""
+    async with farhand_process("demo", env={"FARHAND_DEMO_FOLDER": str(draft.parent)}) as server:
+        yield server
+
+
+async def test_a_second_enter_in_the_message_box_allows_nothing(player: Visitor, room: Path) -> None:
+    card = await asked(player, "second-enter")
+    await expect(player.page.get_by_role("textbox", name="Message")).to_be_focused()
+    for _ in range(3):
+        await player.page.keyboard.press("Enter")
+    await is_still_asked(player, card)
+    assert sent(room, "second-enter") == []
+
+
+async def test_an_enter_that_is_held_down_allows_nothing(player: Visitor, room: Path) -> None:
+    await player.new_chat()
+    box = player.page.get_by_role("textbox", name="Message")
+    await box.fill('send_report {"to": "held-enter", "copies": 1}')
+    await box.focus()
+    keys, allow = player.page.keyboard, player.card("Send report?").get_by_role("button", name="Allow once")
+    await keys.down("Enter")
+    # every further one is a repeat of it
+    for _ in range(2_000):
+        await keys.down("Enter")
+        if await allow.count() and await allow.is_enabled():
+            break
+    for _ in range(REPEATS):
+        await keys.down("Enter")
+    # nor where somebody takes it to the button
+    await allow.focus()
+    for _ in range(REPEATS):
+        await keys.down("Enter")
+    await keys.up("Enter")
+    await is_still_asked(player, player.card("Send report?"))
+    assert sent(room, "held-enter") == []
+
+
+async def test_who_goes_on_typing_allows_nothing(player: Visitor, room: Path) -> None:
+    card = await asked(player, "typing")
+    await player.page.keyboard.type("and then delete all of it, a and d")
+    await is_still_asked(player, card)
+    assert sent(room, "typing") == []
+
+
+async def test_who_types_with_the_focus_nowhere_allows_nothing(player: Visitor, room: Path) -> None:
+    await player.asks('slowly send_report {"to": "nowhere", "copies": 1}')
+    await player.page.evaluate("() => document.activeElement.blur()")
+    card = player.card("Send report?")
+    await expect(card.get_by_role("button", name="Allow once")).to_be_enabled()
+    # it is read from its heading, which no key presses
+    await expect(card.get_by_role("heading")).to_be_focused()
+    await player.page.keyboard.type("and then")
+    await player.page.keyboard.press("Enter")
+    await player.page.keyboard.press("Space")
+    await is_still_asked(player, card)
+    assert sent(room, "nowhere") == []
+
+
+async def test_a_script_of_the_page_allows_nothing(player: Visitor, room: Path) -> None:
+    card = await asked(player, "script")
+    allow = card.get_by_role("button", name="Allow once")
+    await allow.evaluate(SCRIPTED)
+    await card.get_by_role("button", name="Always in this chat").click()
+    always = card.get_by_role("button", name="Allow always in this chat")
+    await expect(always).to_be_enabled()
+    await always.evaluate(SCRIPTED)
+    await card.get_by_role("button", name="Back").click()
+    await is_still_asked(player, card)
+    assert sent(room, "script") == []
+
+
+SCRIPTED = """(button) => {
+    button.focus();
+    button.click();
+    const types = ["pointerdown", "mousedown", "pointerup", "mouseup", "click"];
+    for (const type of types) {
+        button.dispatchEvent(new MouseEvent(type, { bubbles: true, cancelable: true, detail: 1 }));
+    }
+    for (const key of ["Enter", " ", "a"]) {
+        button.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+        button.dispatchEvent(new KeyboardEvent("keyup", { key, bubbles: true, cancelable: true }));
+    }
+}"""
+
+
+async def test_a_card_can_be_pressed_only_after_it_was_in_sight_for_a_moment(player: Visitor) -> None:
+    await player.new_chat()
+    await player.page.evaluate(NOTES_WHEN)
+    await player.says('send_report {"to": "moment", "copies": 1}')
+    await expect(player.card("Send report?").get_by_role("button", name="Allow once")).to_be_enabled()
+    seen, ready = await player.page.evaluate("() => [window.seenAt, window.readyAt]")
+    # the watcher looks before each frame, so it may see the card a frame late
+    assert ready - seen >= 550
+
+
+NOTES_WHEN = """() => {
+    const look = () => {
+        const button = document.querySelector("[aria-keyshortcuts=a]");
+        if (button !== null) {
+            window.seenAt ??= performance.now();
+            window.readyAt ??= button.disabled ? undefined : performance.now();
+        }
+        requestAnimationFrame(look);
+    };
+    look();
+}"""
+
+
+async def test_keys_alone_are_enough_for_who_means_it(player: Visitor, room: Path) -> None:
+    await asked(player, "a-key")
+    await shift_tab_to(player, "Deny")
+    await player.page.keyboard.press("a")
+    await player.sees('send_report brought {"sent": "a-key"}.')
+    await expect(player.page.get_by_role("textbox", name="Message")).to_be_focused()
+    await player.says('send_report {"to": "enter-key", "copies": 1}')
+    await expect(player.card("Send report?").get_by_role("button", name="Allow once")).to_be_enabled()
+    await shift_tab_to(player, "Allow once")
+    await player.page.keyboard.press("Enter")
+    await player.sees('send_report brought {"sent": "enter-key"}.')
+    assert [sent(room, "a-key"), sent(room, "enter-key")] == [[1], [1]]
+
+
+async def test_a_question_is_announced_with_what_it_is(player: Visitor) -> None:
+    await asked(player, "announced")
+    spoken = player.main.locator("[aria-live=polite]")
+    await expect(spoken.filter(has_text="Approval needed: Send report? 2 parameters.")).to_have_count(1)
+
+
+async def test_always_says_what_it_covers_and_takes_a_second_press(player: Visitor, room: Path) -> None:
+    card = await asked(player, "always-once")
+    await card.get_by_role("button", name="Always in this chat").click()
+    covers = (
+        "Every later call of send_report in this chat will run without asking you, whatever its input is."
+    )
+    await expect(card.get_by_text(covers)).to_be_visible()
+    # whoever presses twice in a row has not read it
+    await expect(card.get_by_role("button", name="Allow always in this chat")).to_be_disabled()
+    await card.get_by_role("button", name="Back").click()
+    await is_still_asked(player, card)
+    assert sent(room, "always-once") == []
+
+
+@pytest.mark.parametrize("place", ["#/inbox", "_farhand#/inbox"])
+async def test_it_holds_in_every_inbox_too(
+    place: str, own: FarhandProcess, draft: Path, visitors: Visitors
+) -> None:
+    guest = await visitors.at(own)
+    guest.expects_to_be_cut_off()
+    await guest.asks(f"Delete the file {DRAFT}")
+    await expect(guest.card("Delete file?")).to_be_visible()
+    chat = guest.page.url
+    await guest.page.goto(f"{own.url}/{place}")
+    card = guest.page.get_by_role("group", name="Delete file?")
+    allow = card.get_by_role("button", name="Allow once")
+    await expect(allow).to_be_enabled()
+    await guest.page.keyboard.type("and then")
+    await guest.page.keyboard.press("Enter")
+    await allow.evaluate(SCRIPTED)
+    await expect(allow).to_be_enabled()
+    assert is_there(draft)
+    await card.get_by_role("button", name="Deny").focus()
+    await guest.page.keyboard.press("a")
+    await expect(card).to_have_count(0)
+    await guest.page.goto(chat)
+    await guest.sees(f"{DRAFT} is gone.")
+
+
+# ---------------------------------------------------------------------------- answers that did not arrive
+
+
+@requirement("approval:same-sign-in")
+async def test_a_yes_that_was_refused_is_not_sent_after_the_next_sign_in(
+    own: FarhandProcess, draft: Path, visitors: Visitors
+) -> None:
+    guest = await visitors.at(own)
+    guest.expects_to_be_cut_off()
+    guest.forgives("401")
+    guest.forgives("WebSocket")
+    await guest.tries("Delete an old draft")
+    card = guest.card("Delete file?")
+    await expect(card.get_by_role("button", name="Allow once")).to_be_enabled()
+    chat = guest.page.url.rpartition("#")[2]
+    await own.restart_with_another_token()
+    await card.get_by_role("button", name="Allow once").click()
+    await expect(card.get_by_text("Nothing was allowed or denied: decide again.")).to_be_visible()
+    await guest.enters(f"#{chat}")
+    card = guest.card("Delete file?")
+    await is_still_asked(guest, card)
+    assert is_there(draft)
+
+
+@requirement("approval:same-sign-in")
+async def test_a_yes_that_found_no_server_is_not_sent_by_somebody_elses_sign_in(
+    own: FarhandProcess, draft: Path, visitors: Visitors
+) -> None:
+    guest = await visitors.at(own)
+    guest.expects_to_be_cut_off()
+    guest.forgives("401")
+    guest.forgives("WebSocket")
+    await guest.tries("Delete an old draft")
+    card = guest.card("Delete file?")
+    await expect(card.get_by_role("button", name="Allow once")).to_be_enabled()
+    # the way of answers stays cut until somebody else has signed in
+    await guest.page.route("**/api/tools/approve", lambda route: route.abort("connectionrefused"))
+    await card.get_by_role("button", name="Allow once").click()
+    await expect(card.get_by_text("Your answer did not reach the server")).to_be_visible()
+    await own.restart_with_another_token()
+    await visitors.beside(guest)
+    await guest.page.unroute("**/api/tools/approve")
+    await expect(card.get_by_text("Nothing was allowed or denied: decide again.")).to_be_visible()
+    await is_still_asked(guest, card)
+    assert is_there(draft)
+
+
+@requirement("approval:same-sign-in")
+async def test_a_yes_that_found_no_server_goes_out_when_it_is_back(guest: Visitor) -> None:
+    guest.expects_to_be_cut_off()
+    await guest.tries("Delete an old draft")
+    await expect(guest.card("Delete file?").get_by_role("button", name="Allow once")).to_be_enabled()
+    await guest.page.context.set_offline(True)
+    await guest.presses("Allow once")
+    await guest.sees("Your answer did not reach the server")
+    await guest.page.context.set_offline(False)
+    await expect(guest.card("Delete file?")).to_have_count(0)
+
+
+# ------------------------------------------------------------------------------------------------ helpers
+
+
+def is_there(path: Path) -> bool:
+    return path.exists()
+
+
+async def asked(player: Visitor, to: str) -> Locator:
+    """An approval that could be given, asked for by somebody at the message box."""
+    await player.asks(f'send_report {{"to": "{to}", "copies": 1}}')
+    card = player.card("Send report?")
+    await expect(card.get_by_role("button", name="Allow once")).to_be_enabled()
+    return card
+
+
+async def is_still_asked(player: Visitor, card: Locator) -> None:
+    """It can be denied, and that is its end: so nothing had been allowed."""
+    await card.get_by_role("button", name="Deny").click()
+    await card.get_by_role("button", name="Deny").click()
+    await expect(player.card("not done").get_by_text("Denied", exact=True)).to_be_visible()
+
+
+async def shift_tab_to(player: Visitor, name: str) -> None:
+    """From the message box back into the cards, until a button of this name has the focus; not for ever."""
+    for _ in range(12):
+        await player.page.keyboard.press("Shift+Tab")
+        if await player.page.evaluate("() => document.activeElement.textContent.trim()") == name:
+            return
+    raise AssertionError(f"Shift+Tab does not lead to {name}")

@@ -1,0 +1,79 @@
+// Presses that allow something. They count only when a person means them: not in the first moment of a card, not from a key
+// that is held down, not as the second half of a double click, and never from a script.
+import { type ReactNode, useEffect, useState } from "react";
+import { Button, type ButtonProps } from "./frame.tsx";
+
+/** How long a button must have been in sight before a press counts. */
+export const SETTLED_MS = 600;
+
+/** The fields of React's events that count here. */
+interface Press {
+  readonly nativeEvent: Event;
+}
+
+/** Whether a person pressed it, and on what they could see. */
+export function isDeliberate({ nativeEvent }: Press): boolean {
+  const { isTrusted, detail, repeat } = nativeEvent as Event & { detail?: number; repeat?: boolean };
+  const now = performance.now();
+  const isDouble = (detail ?? 0) > 1 && now - clickedBefore < SETTLED_MS;
+  return isTrusted === true && repeat !== true && !isDouble && now - seenAt >= SETTLED_MS;
+}
+
+/** When the click before the last one was, and when the page was last turned to. */
+let clickedBefore = Number.NEGATIVE_INFINITY;
+let clickedAt = Number.NEGATIVE_INFINITY;
+let seenAt = Number.NEGATIVE_INFINITY;
+let watchers = 0;
+
+function noteClick(): void {
+  clickedBefore = clickedAt;
+  clickedAt = performance.now();
+}
+
+function noteSight(): void {
+  seenAt = performance.now();
+}
+
+function watch(): () => void {
+  if ((watchers += 1) === 1) {
+    document.addEventListener("click", noteClick, true);
+    document.addEventListener("visibilitychange", noteSight);
+  }
+  return () => {
+    if ((watchers -= 1) === 0) {
+      document.removeEventListener("click", noteClick, true);
+      document.removeEventListener("visibilitychange", noteSight);
+    }
+  };
+}
+
+/** False while it is off, and for a moment after it came on. */
+export function useSettled(isOff: boolean): boolean {
+  const [isSettled, setSettled] = useState(false);
+  useEffect(watch, []);
+  useEffect(() => {
+    setSettled(false);
+    const timer = isOff ? undefined : setTimeout(() => setSettled(true), SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [isOff]);
+  return isSettled && !isOff;
+}
+
+export interface AllowButtonProps extends Omit<ButtonProps, "onClick"> {
+  readonly onAllow: () => void;
+}
+
+/** For whatever lets a call run. */
+export function AllowButton({ onAllow, disabled = false, ...rest }: AllowButtonProps): ReactNode {
+  const isSettled = useSettled(disabled);
+  return (
+    <Button
+      look="main"
+      {...rest}
+      disabled={!isSettled}
+      // a key that is held down presses again and again
+      onKeyDown={(event) => event.repeat && event.preventDefault()}
+      onClick={(event) => isDeliberate(event) && onAllow()}
+    />
+  );
+}

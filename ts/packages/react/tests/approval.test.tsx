@@ -1,0 +1,197 @@
+// An approval cannot be given by accident, and shows what it allows.
+import { type Call, type Decision, httpOf, SILENCE } from "@farhand/client";
+import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
+import type { ReactNode } from "react";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { requirement } from "../../../tests/requirement.ts";
+import { type CardHost, CardHostProvider, CardList, type CardState, ToolCard, viewOf } from "../src/index.ts";
+import { pressesAre } from "./trust.ts";
+
+let decisions: Decision[] = [];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  decisions = [];
+  pressesAre("a person's");
+});
+afterEach(() => void vi.useRealTimers());
+afterEach(cleanup);
+
+const nothing = (): void => undefined;
+const host: CardHost = {
+  http: httpOf({ url: "http://127.0.0.1:9" }), cards: [], connection: { state: "open" }, answer: nothing, retry: nothing, discard: nothing, retryNow: nothing, say: nothing,
+  approve: (_callId, _approvalId, decision) => void decisions.push(decision),
+};
+const asking = (input: Readonly<Record<string, unknown>>): Call => ({ id: "call_1", tool: "delete_file", phase: "asking", input, approvalId: "apr_1" });
+const OPEN: CardState = { name: "open", deadline: undefined };
+
+function card(input: Readonly<Record<string, unknown>> = { path: "old.txt" }, state: CardState = OPEN): ReactNode {
+  return <CardHostProvider host={host}><ToolCard view={{ call: asking(input), kind: "approval", state, executor: "server" }} /></CardHostProvider>;
+}
+
+const button = (name: string | RegExp): HTMLButtonElement => screen.getByRole("button", { name });
+const settle = (): void => act(() => void vi.advanceTimersByTime(700));
+
+it("no press counts in the first 600 ms", () => {
+  requirement("approval:deliberate");
+  render(card());
+  expect(button("Allow once").disabled).toBe(true);
+  fireEvent.click(button("Allow once"));
+  fireEvent.keyDown(button("Deny"), { key: "a" });
+  act(() => void vi.advanceTimersByTime(590));
+  fireEvent.keyDown(button("Deny"), { key: "a" });
+  expect([button("Allow once").disabled, decisions]).toEqual([true, []]);
+  act(() => void vi.advanceTimersByTime(20));
+  fireEvent.click(button("Allow once"));
+  expect(decisions).toEqual([{ approved: true, scope: "once" }]);
+});
+
+it("a script cannot press it, nor its letters", () => {
+  requirement("approval:deliberate");
+  render(card());
+  settle();
+  pressesAre("a script's");
+  button("Allow once").click();
+  fireEvent.keyDown(button("Allow once"), { key: "a" });
+  fireEvent.click(button("Always in this chat"));
+  settle();
+  button("Allow always in this chat").click();
+  expect(decisions).toEqual([]);
+});
+
+it("a key that is held down presses nothing", () => {
+  requirement("approval:deliberate");
+  render(card());
+  settle();
+  // an Enter that is repeated would be a click, unless it is prevented
+  expect(fireEvent.keyDown(button("Allow once"), { key: "Enter", repeat: true })).toBe(false);
+  expect(fireEvent.keyDown(button("Allow once"), { key: "Enter" })).toBe(true);
+  fireEvent.keyDown(button("Allow once"), { key: "a", repeat: true });
+  expect(decisions).toEqual([]);
+});
+
+it("the second half of a double click is no press of what has come under it", () => {
+  requirement("approval:deliberate");
+  render(card());
+  settle();
+  fireEvent.click(document.body, { detail: 1 });
+  fireEvent.click(button("Allow once"), { detail: 2 });
+  expect(decisions).toEqual([]);
+  settle();
+  // long after the first it is a press of its own, however the system counts
+  fireEvent.click(button("Allow once"), { detail: 2 });
+  expect(decisions.length).toBe(1);
+});
+
+it("letters count on a control of the card alone: not on its heading, not in a field, not elsewhere, not with another key", () => {
+  requirement("approval:deliberate");
+  render(<><input aria-label="Elsewhere" />{card()}</>);
+  settle();
+  fireEvent.keyDown(document.body, { key: "a" });
+  fireEvent.keyDown(screen.getByLabelText("Elsewhere"), { key: "a" });
+  fireEvent.keyDown(screen.getByRole("heading"), { key: "a" });
+  fireEvent.keyDown(button("Deny"), { key: "a", ctrlKey: true });
+  fireEvent.click(button(/Edit/));
+  fireEvent.keyDown(screen.getByRole("textbox", { name: "path" }), { key: "a" });
+  expect(decisions).toEqual([]);
+  fireEvent.keyDown(button("Deny"), { key: "A" });
+  expect(decisions.length).toBe(1);
+  cleanup();
+  render(card());
+  settle();
+  fireEvent.keyDown(button("Allow once"), { key: "d" });
+  expect(screen.getByRole("textbox", { name: /Why not/ })).toBe(document.activeElement);
+  expect(decisions.length).toBe(1);
+});
+
+it("the focus goes to the heading at most, and stays in a message box", () => {
+  requirement("approval:deliberate");
+  const cards = [{ call: asking({ path: "x" }), kind: "approval", state: OPEN, executor: "server" } as const];
+  const page = (of: typeof cards): ReactNode => <><textarea aria-label="Message" /><CardList host={{ ...host, cards: of }} /></>;
+  const { rerender } = render(page([]));
+  screen.getByLabelText("Message").focus();
+  rerender(page(cards));
+  settle();
+  expect(document.activeElement).toBe(screen.getByLabelText("Message"));
+  rerender(page([]));
+  (document.activeElement as HTMLElement).blur();
+  rerender(page(cards));
+  expect(document.activeElement).toBe(screen.getByRole("heading"));
+  expect(document.querySelector("[aria-live=polite]")?.textContent).toBe("Approval needed: Delete file? 1 parameter.");
+});
+
+it("for the whole chat it says what it covers and takes a second press", () => {
+  requirement("approval:deliberate");
+  render(card());
+  settle();
+  fireEvent.click(button("Always in this chat"));
+  expect(document.body.textContent).toContain("Every later call of delete_file in this chat will run without asking you, whatever its input is.");
+  expect([button("Allow always in this chat").disabled, decisions]).toEqual([true, []]);
+  fireEvent.click(button("Back"));
+  fireEvent.click(button("Always in this chat"));
+  settle();
+  fireEvent.click(button("Allow always in this chat"));
+  expect(decisions).toEqual([{ approved: true, scope: "thread" }]);
+});
+
+it("what hides in a value is shown as marks", () => {
+  requirement("approval:readable");
+  render(card({ path: `/home/ada/secrets${"\n".repeat(120)}notes.txt`, "na\u202eme": "a\u200bb" }));
+  expect([...document.querySelectorAll("th")].map(({ textContent }) => textContent)).toEqual(["path", "naU+202Eme"]);
+  expect([...document.querySelectorAll("td")].map(({ textContent }) => textContent?.replace("\n", ""))).toEqual(["/home/ada/secrets⏎ ×120notes.txt", "aU+200Bb"]);
+  expect([...document.querySelectorAll(".fh-mark")].map(({ textContent }) => textContent)).toEqual(["⏎ ×120", "U+202E", "U+200B"]);
+});
+
+it("a long value is cut at its end, with its length, and can be unfolded", () => {
+  requirement("approval:readable");
+  const text = Array.from({ length: 1_600 }, (_, number) => `word${number}`).join(" ");
+  render(card({ text, list: Array.from({ length: 300 }, (_, number) => number) }));
+  const [shown, list] = [...document.querySelectorAll("td")].map(({ textContent }) => textContent ?? "");
+  expect(shown).toMatch(/^word0 word1 word2 .*… 13,089 characters moreShow all 1,600 words$/);
+  expect(list).toMatch(/^\[ 0, 1, 2, .*characters moreShow all 302 words$/);
+  fireEvent.click(button("Show all 1,600 words"));
+  expect(document.querySelector("td")?.textContent).toBe(`${text}Show less`);
+  fireEvent.click(button("Show less"));
+  expect(document.querySelector("td")?.textContent).toBe(shown);
+});
+
+it("a list that does not fit is scrolled to its end before anything can be allowed", () => {
+  requirement("approval:readable");
+  const heights = { scrollHeight: 2_000, clientHeight: 300 };
+  for (const [name, value] of Object.entries(heights)) {
+    vi.spyOn(HTMLElement.prototype, name as "scrollHeight", "get").mockReturnValue(value);
+  }
+  render(card(Object.fromEntries(Array.from({ length: 60 }, (_, number) => [`name${number}`, number]))));
+  settle();
+  expect([button("Allow once").disabled, button("Always in this chat").disabled, button("Deny").disabled]).toEqual([true, true, false]);
+  expect(document.body.textContent).toContain("60 parameters. Scroll to the last one before you allow it.");
+  fireEvent.keyDown(button("Deny"), { key: "a" });
+  expect(decisions).toEqual([]);
+  const list = screen.getByRole("region");
+  list.scrollTop = 1_699;
+  fireEvent.scroll(list);
+  settle();
+  expect(button("Allow once").disabled).toBe(false);
+  vi.restoreAllMocks();
+});
+
+it("an edit that hides something is spelled below its field", () => {
+  requirement("approval:readable");
+  render(card({ path: "plain.txt" }));
+  fireEvent.click(button(/Edit/));
+  expect(document.querySelector(".fh-spelling")).toBeNull();
+  fireEvent.change(screen.getByRole("textbox"), { target: { value: "a\u202eb" } });
+  expect(document.querySelector(".fh-spelling")?.textContent).toBe("aU+202Eb");
+});
+
+it("an approval that was refused is asked for again, with the reason and what it would allow", () => {
+  requirement("approval:same-sign-in");
+  const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["apr_1", { state: "refused", status: 401, reason: "You are not signed in." } as const]]) };
+  const { state } = viewOf(known, asking({ path: "old.txt" }), { seenOpen: new Set(), reasons: new Map() });
+  render(card({ path: "old.txt" }, state));
+  expect(screen.getByRole("alert").textContent).toContain("You are not signed in. Nothing was allowed or denied: decide again.");
+  expect(document.querySelector("td")?.textContent).toBe("old.txt");
+  settle();
+  fireEvent.click(button("Allow once"));
+  expect(decisions.length).toBe(1);
+});
