@@ -9,7 +9,7 @@ from farhand.core.approval import Answer
 from farhand.core.call import Phase
 from farhand.core.decide import calls
 from farhand.core.decide.calls import CHANGED, UNKNOWN_END, Checked, Reply
-from farhand.core.log import CallTaken
+from farhand.core.log import CallTaken, ToolAllowed
 from farhand.core.outcome import Cancelled, Denied, Failure, Success, TimedOut, kind_of
 from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result, Unknown
 from farhand.core.state import ThreadState
@@ -65,6 +65,21 @@ def test_an_append_of_a_result_must_come_before_the_deadline(story: Story) -> No
     decision = calls.settle(story.thread, checked, now=story.log.now)
     assert decision.not_after == story.call("call_1").deadline
     assert decision.not_before is None
+
+
+def test_an_append_of_an_answer_must_come_before_the_deadline_of_its_question(story: Story) -> None:
+    asked_until = story.call("call_2").deadline
+    assert asked_until is not None
+    for answer in (YES, NO):
+        reply = Reply("apr_2", answer)
+        decision = calls.approve(story.thread, reply, now=story.log.now, patience=PATIENCE)
+        assert (decision.not_after, decision.not_before) == (asked_until, None)
+
+
+def test_a_yes_for_once_allows_nothing_else(story: Story) -> None:
+    reply = Reply("apr_2", YES)
+    decision = calls.approve(story.thread, reply, now=story.log.now, patience=PATIENCE)
+    assert not any(isinstance(event, ToolAllowed) for event in decision.events)
 
 
 def test_an_append_of_a_time_out_must_come_after_the_deadline(story: Story) -> None:

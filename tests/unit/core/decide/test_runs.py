@@ -9,6 +9,7 @@ from farhand.core.decide import runs
 from farhand.core.decide.opening import Opening
 from farhand.core.decide.runs import Known, NotStarted, Started, StepResult
 from farhand.core.log import (
+    Event,
     ReasoningAdded,
     RunFailed,
     RunFinished,
@@ -195,8 +196,27 @@ def test_what_a_limit_leaves_no_room_for_is_rejected_and_the_model_is_told() -> 
         rejected = [each.error for each in outcomes if isinstance(each, Failure)]
         assert len(rejected) == 5 - min(room, 2)
         assert words in rejected[0]
-        assert "a step may ask for 4" in rejected[-1]
+        assert ["a step may ask for 4" in each for each in rejected[-3:]] == [False, True, True]
         assert outcomes[0] is None
+
+
+def test_a_claim_says_whether_words_of_the_worker_before_may_be_lost() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1"))
+    assert RunResumed(taken_over=True) in _claimed(story)
+    story.log.do(lambda thread, _: runs.park(thread, story.run.fence))
+    story.settle("call_1", Success(1))
+    assert RunResumed(taken_over=False) in _claimed(story)
+
+
+def _claimed(story: Story) -> tuple[Event, ...]:
+    """What a claim of the run as it is would write."""
+    run = story.run
+    claim = runs.claim(
+        story.thread, run.run_id, run.fence, lambda call: False, now=0.0, patience=SETTINGS.patience
+    )
+    return claim.events
 
 
 def test_an_answer_nobody_read_is_delivered_once() -> None:
