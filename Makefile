@@ -29,7 +29,7 @@ export PYTHON VENV
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo ui ui-if-node test check check-format check-lint check-types check-imports check-sizes check-ts \
-        tests tests-chaos tests-ts format docs schema bench bench-quick lock clean
+        tests tests-chaos tests-ts mutants format docs schema bench bench-quick lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
@@ -102,6 +102,10 @@ tests-ts: $(ts_ready) $(ready_to_develop)
 tests-walk: $(ready_to_develop)
 	@echo "tests: a fresh clone, make demo, the first card answered"
 	@$(bin)/python -m pytest -q -s tests/walk </dev/null
+
+# Not part of `make test`: each planted fault costs a run of the tests that must notice it.
+mutants: $(ready_to_develop) ## plant one fault at a time and see that a test notices it (ARGS='lease-* --tests tests/unit')
+	@$(bin)/python -m scripts.mutants $(ARGS) </dev/null
 
 screenshots: $(ready_to_develop) $(ui_built) ## take the pictures of docs/screenshots anew
 	@SCREENSHOTS=1 $(bin)/python -m pytest -q tests/browser/test_looks.py </dev/null

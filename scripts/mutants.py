@@ -1,0 +1,180 @@
+"""Plants one fault at a time and runs the tests that must notice it: `make mutants`.
+
+Each entry of tests/mutants.toml breaks one promise on purpose. The fault is written into a temporary copy of
+the tree, never into the tree itself. A fault that no test notices has survived: a test is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from fnmatch import fnmatch
+from importlib.util import cache_from_source
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+ROOT = Path(__file__).resolve().parents[1]
+LIST = ROOT / "tests/mutants.toml"
+COPIED = ("src", "tests", "scripts", "examples", "docs", "schema", "changes", "pyproject.toml", "README.md")
+RUN_WITHIN_SEC = 900
+
+
+class Mutant(Struct, frozen=True, forbid_unknown_fields=True):
+    """`old` occurs exactly once in `file`; with `new` in its place, one of `tests` must fail."""
+
+    id: str
+    promise: str
+    file: str
+    old: str
+    new: str
+    tests: list[str]
+
+
+class Verdict(StrEnum):
+    KILLED = "killed"
+    SURVIVED = "SURVIVED"
+    NO_VERDICT = "NO VERDICT"
+
+
+def main() -> None:
+    options = _options()
+    mutants = [each for each in read_mutants(LIST) if _is_chosen(each, options.names)]
+    faults = list(faults_in(mutants, ROOT))
+    if faults or not mutants:
+        sys.exit("\n".join(faults) or f"mutants: none is called {' or '.join(options.names)}")
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        copy = Path(folder)
+        _copy_tree(copy)
+        tests = options.tests or sorted({each for mutant in mutants for each in mutant.tests})
+        if not options.unchecked and run_tests(copy, tests) is not Verdict.SURVIVED:
+            sys.exit("mutants: the tests fail without any fault; mend them first")
+        verdicts = Counter(_try(mutant, copy, options.tests or mutant.tests) for mutant in mutants)
+    print(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
+    if set(verdicts) != {Verdict.KILLED}:
+        sys.exit(1)
+
+
+def read_mutants(path: Path) -> list[Mutant]:
+    listed: object = tomllib.loads(path.read_text()).get("mutant", [])
+    return msgspec.convert(listed, list[Mutant])
+
+
+def faults_in(mutants: Iterable[Mutant], root: Path) -> Iterator[str]:
+    """What is wrong with the list: one line for each entry that says nothing any more."""
+    seen: set[str] = set()
+    for mutant in mutants:
+        if mutant.id in seen:
+            yield f"tests/mutants.toml: two mutants are called {mutant.id}"
+        seen.add(mutant.id)
+        yield from (f"{mutant.id}: {wrong}" for wrong in _wrong_with(mutant, root))
+
+
+def _wrong_with(mutant: Mutant, root: Path) -> Iterator[str]:
+    for test in mutant.tests:
+        if not _exists(root, test):
+            yield f"there is no {test}; name the test that notices this fault now"
+    file = root / mutant.file
+    text = file.read_text() if file.is_file() else ""
+    if text.count(mutant.old) != 1:
+        yield (
+            f"its old text occurs {text.count(mutant.old)} times in {mutant.file}, not once. The code has "
+            "changed: in tests/mutants.toml, plant the same fault where the promise is kept now, or remove "
+            f"the entry if the promise is gone ({mutant.promise})"
+        )
+        return
+    try:
+        ast.parse(text.replace(mutant.old, mutant.new))
+    except SyntaxError as error:
+        yield f"with its new text {mutant.file} is no Python: {error}"
+
+
+def _exists(root: Path, test: str) -> bool:
+    name, _, inside = test.partition("::")
+    path = root / name
+    return path.exists() if not inside else path.is_file() and f"def {inside}(" in path.read_text()
+
+
+def run_tests(copy: Path, tests: Sequence[str]) -> Verdict:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout=120", *tests]
+    # before the path of the editable install
+    env = os.environ | {"PYTHONPATH": str(copy / "src")}
+    try:
+        done = subprocess.run(
+            command, cwd=copy, env=env, capture_output=True, timeout=RUN_WITHIN_SEC, check=False
+        )
+    except subprocess.TimeoutExpired:
+        # a fault that lets everybody wait for ever is noticed
+        return Verdict.KILLED
+    if done.returncode == 1:
+        _say_which(done.stdout.decode(errors="replace"))
+        return Verdict.KILLED
+    if done.returncode == 0:
+        return Verdict.SURVIVED
+    print(done.stdout.decode(errors="replace")[-2000:], done.stderr.decode(errors="replace")[-500:])
+    return Verdict.NO_VERDICT
+
+
+def _try(mutant: Mutant, copy: Path, tests: Sequence[str]) -> Verdict:
+    file = copy / mutant.file
+    sound = file.read_text()
+    _write(file, sound.replace(mutant.old, mutant.new))
+    try:
+        verdict = run_tests(copy, tests)
+    finally:
+        _write(file, sound)
+    print(
+        f"{verdict}: {mutant.id}" + ("" if verdict is Verdict.KILLED else f" ({mutant.promise})"), flush=True
+    )
+    return verdict
+
+
+def _write(file: Path, text: str) -> None:
+    file.write_text(text)
+    # two faults of one length within a second would share what was compiled
+    Path(cache_from_source(str(file))).unlink(missing_ok=True)
+
+
+def _say_which(output: str) -> None:
+    for line in output.splitlines():
+        if line.startswith(("FAILED ", "ERROR ")):
+            print(f"  {line[:200]}")
+
+
+def _copy_tree(copy: Path) -> None:
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, copy / name)
+
+
+def _is_chosen(mutant: Mutant, names: Sequence[str]) -> bool:
+    return not names or any(fnmatch(mutant.id, name) for name in names)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="Plants one fault at a time and runs the tests that notice it."
+    )
+    parser.add_argument(
+        "names", nargs="*", help="ids of mutants, * stands for anything; all if there is none"
+    )
+    parser.add_argument("--tests", action="append", help="run these tests instead of those of each mutant")
+    parser.add_argument("--unchecked", action="store_true", help="do not run the tests without a fault first")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

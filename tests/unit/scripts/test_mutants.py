@@ -1,0 +1,90 @@
+"""Every fault of the list can be planted. Whether a test notices it is tried by `make mutants` alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from scripts.mutants import LIST, ROOT, Mutant, Verdict, faults_in, read_mutants, run_tests
+from tests.requirement import requirement
+
+# some start a test run of their own
+pytestmark = pytest.mark.timeout(300)
+
+SOUND = Mutant(
+    id="always-yes",
+    promise="Only a yes is a yes",
+    file="src/door.py",
+    old="return said == 'yes'",
+    new="return True",
+    tests=["tests/test_door.py::test_a_no_is_a_no"],
+)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree with one promise and one test of it."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "src/door.py").write_text("def opens(said: str) -> bool:\n    return said == 'yes'\n")
+    (tmp_path / "tests/test_door.py").write_text(
+        "from door import opens\n\n\ndef test_a_no_is_a_no() -> None:\n    assert not opens('no')\n"
+    )
+    return tmp_path
+
+
+@requirement("repository:mutants")
+def test_every_listed_fault_can_be_planted() -> None:
+    mutants = read_mutants(LIST)
+    assert len(mutants) >= 60
+    assert list(faults_in(mutants, ROOT)) == []
+
+
+def test_a_fault_whose_code_has_moved_says_what_to_do(tree: Path) -> None:
+    [fault] = faults_in([replace(SOUND, old="return said is 'yes'")], tree)
+    assert fault.startswith("always-yes: its old text occurs 0 times in src/door.py, not once.")
+    assert "Only a yes is a yes" in fault
+
+
+def test_a_fault_in_a_file_that_is_gone_says_so(tree: Path) -> None:
+    [fault] = faults_in([replace(SOUND, file="src/gone.py")], tree)
+    assert "0 times in src/gone.py" in fault
+
+
+def test_a_fault_in_two_places_is_none(tree: Path) -> None:
+    [fault] = faults_in([replace(SOUND, old="s", new="t")], tree)
+    assert "times in src/door.py, not once" in fault
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (replace(SOUND, new="return ("), "is no Python"),
+        (replace(SOUND, tests=["tests/test_gone.py"]), "there is no tests/test_gone.py"),
+        (
+            replace(SOUND, tests=["tests/test_door.py::test_gone"]),
+            "there is no tests/test_door.py::test_gone",
+        ),
+    ],
+)
+def test_a_fault_that_would_tell_nothing_is_named(wrong: Mutant, said: str, tree: Path) -> None:
+    [fault] = faults_in([wrong], tree)
+    assert said in fault
+
+
+def test_two_faults_of_one_name_are_told(tree: Path) -> None:
+    assert list(faults_in([SOUND, SOUND], tree)) == ["tests/mutants.toml: two mutants are called always-yes"]
+
+
+def test_tests_that_pass_let_a_fault_survive_and_those_that_fail_do_not(tree: Path) -> None:
+    assert list(faults_in([SOUND], tree)) == []
+    assert run_tests(tree, SOUND.tests) is Verdict.SURVIVED
+    door = tree / "src/door.py"
+    door.write_text(door.read_text().replace(SOUND.old, SOUND.new))
+    assert run_tests(tree, SOUND.tests) is Verdict.KILLED
+
+
+def test_tests_that_cannot_run_are_no_verdict(tree: Path) -> None:
+    assert run_tests(tree, ["tests/test_gone.py"]) is Verdict.NO_VERDICT
