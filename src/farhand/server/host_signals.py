@@ -35,7 +35,8 @@ class HostSignals:
         """
         if self._watching is not None or threading.current_thread() is not threading.main_thread():
             return
-        self._asked.clear()
+        # a fresh one: the app may be started again, in another event loop
+        self._asked = asyncio.Event()
         for number in SIGNALS:
             before = signal.getsignal(number)
             if callable(before) and before is not signal.default_int_handler:

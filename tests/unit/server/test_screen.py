@@ -32,6 +32,16 @@ def refusal(screen: Screen, scope: Scope) -> str:
 
 
 @requirement("door:host")
+def test_an_app_inside_another_program_names_the_argument_instead_of_the_flag(local: Screen) -> None:
+    local.has_options = False
+    said = refusal(local, visit(host="box.example.org"))
+    assert 'create_app(..., allow_hosts=["box.example.org"])' in said
+    said += refusal(local, visit({"origin": "https://a.example"}))
+    assert 'create_app(..., allow_origins=["https://a.example"])' in said
+    assert "--allow" not in said
+
+
+@requirement("door:host")
 @pytest.mark.parametrize(
     "host",
     [
