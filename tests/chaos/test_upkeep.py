@@ -99,6 +99,17 @@ async def test_a_purge_that_cannot_be_is_one_line(arguments: tuple[str, ...], to
 
 
 @requirement("cli:purge")
+@pytest.mark.parametrize("token", [(), ("--token", "ada")])
+async def test_a_purge_of_a_server_with_a_hook_says_what_it_needs(token: tuple[str, ...]) -> None:
+    async with farhand_process("tests.chaos.agents:app") as server:
+        ended = await run_farhand("purge", "--url", server.url, *token)
+    assert (ended.code, ended.out) == (2, "")
+    [line] = ended.err.splitlines()
+    assert "has an authenticate hook and takes no purge from outside" in line
+    assert "farhand purge --store ADDRESS" in line
+
+
+@requirement("cli:purge")
 async def test_a_purge_makes_no_store_and_brings_none_up_to_date(cluster: Cluster, tmp_path: Path) -> None:
     missing = cluster.address("mistyped")
     for more in ((), ("--dry-run",)):

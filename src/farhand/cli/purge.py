@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import UTC, datetime
+from http import HTTPStatus
 
 import msgspec
 
@@ -15,7 +16,7 @@ from farhand.cli.lines import say
 from farhand.cli.options import Asked
 from farhand.cli.remote import NotReached, remote
 from farhand.cli.tables import show_json
-from farhand.errors import BadSetting, StoreLocked
+from farhand.errors import BadSetting, Rejected, StoreLocked
 from farhand.server.settings import load_settings
 from farhand.server.upkeep import Purged, PurgeRequest, purge_store
 from farhand.store.address import DEFAULT, open_store
@@ -82,8 +83,23 @@ def _ask_holder(asked: PurgeRequest, locked: StoreLocked, to: Asked, *, is_named
 
 
 def _ask_server(asked: PurgeRequest, to: Asked) -> Purged:
-    answer = remote(to.url, to.token).post("/api/purge", msgspec.to_builtins(asked), within=None)
+    server = remote(to.url, to.token)
+    try:
+        answer = server.post("/api/purge", msgspec.to_builtins(asked), within=None)
+    except Rejected as refused:
+        if refused.status != HTTPStatus.NOT_FOUND:
+            raise
+        raise _hooked(server.url) from None
     return msgspec.convert(answer, Purged)
+
+
+def _hooked(url: str) -> BadSetting:
+    """A server with an `authenticate` hook has no such route: a purge reaches over all owners."""
+    return BadSetting(
+        f"The server at {url} has an authenticate hook and takes no purge from outside.",
+        hint="Purge its store instead: farhand purge --store ADDRESS, a SQLite file while the server is "
+        "stopped, PostgreSQL at any time. What is older than patience.keep_settled it removes by itself.",
+    )
 
 
 def _show(purged: Purged, *, as_json: bool) -> None:
