@@ -26,6 +26,7 @@ CLOCK_SEC = 2.0
 PER_WORKER = 10
 """Connections that one worker may open to a shared database."""
 QUEUE_SHARE = 0.1
+SHOWN = 10
 _EXTRAS = {"anthropic": "anthropic", "openai": "openai", "backboard": "backboard-sdk", "postgres": "asyncpg"}
 _COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}
 
@@ -90,6 +91,8 @@ def _of_store(address: str) -> Iterator[Finding]:
     if facts.room is not None:
         yield _of_room(facts.room)
     yield _of_tables(facts)
+    if facts.unreadable:
+        yield _of_unreadable(facts.unreadable)
     yield _of_clock(facts)
     if facts.busy is not None:
         yield _of_connections(facts.busy)
@@ -115,6 +118,12 @@ def _of_tables(facts: StoreFacts) -> Finding:
         told = f"version {facts.version} of {facts.latest}"
         return Finding("tables", "note", told, "The next server that starts brings them up to date.")
     return Finding("tables", "ok", f"version {facts.version}")
+
+
+def _of_unreadable(names: tuple[str, ...]) -> Finding:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    told = f"this version cannot read {', '.join(names[:SHOWN])}{more}"
+    return Finding("records", "bad", told, "Use the farhand that wrote them, or restore them from a backup.")
 
 
 def _of_clock(facts: StoreFacts) -> Finding:

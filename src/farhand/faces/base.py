@@ -7,6 +7,7 @@ checked before an endpoint runs is checked in one place, for all of them.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, TypeVar
@@ -26,6 +27,8 @@ from farhand.wire.http import Header, header, read_body, refuse_foreign, require
 from farhand.wire.line import Line
 from farhand.wire.pull import End, Source, send_frames
 from farhand.wire.websocket import Socket
+
+log = logging.getLogger("farhand.faces")
 
 T = TypeVar("T")
 
@@ -243,3 +246,12 @@ STATUS: Mapping[str, int] = {
 
 def status_of(error: FarhandError) -> int:
     return STATUS.get(error.code, 500)
+
+
+async def if_readable(reading: Awaitable[T | None], thread_id: str) -> T | None:
+    """For one row of a list: what this version cannot read is missing in it, and the rest is told."""
+    try:
+        return await reading
+    except Unreadable:
+        log.error("a record of thread %s cannot be read by this version of farhand", thread_id)
+        return None

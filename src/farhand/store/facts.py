@@ -30,3 +30,5 @@ class StoreFacts(Struct, frozen=True):
     room: int | None = None
     hint: str = ""
     busy: Busy | None = None
+    unreadable: tuple[str, ...] = ()
+    """Records that this version cannot read, such as `thread t1`."""

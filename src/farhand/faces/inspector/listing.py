@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -12,9 +13,12 @@ from farhand.core.call import Call
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.thread import printable, text_of
+from farhand.errors import Unreadable
 from farhand.faces.inspector.decode import Search
 from farhand.faces.inspector.encode import run_row, state_of
 from farhand.faces.inspector.shapes import RunRow
+
+log = logging.getLogger("farhand.inspector")
 
 PAGE = 50
 LOOK_AT_MOST = 500
@@ -43,7 +47,7 @@ class Listing:
         looked, after = 0, search.after
         while page := await self._farhand.runs(owner, limit=PAGE, after=after):
             for run in page:
-                hit = await self._hit(run, search)
+                hit = await self._readable_hit(run, search)
                 if hit is not None:
                     hits.append(hit)
                 looked, after = looked + 1, run.run_id
@@ -67,6 +71,13 @@ class Listing:
         now = self._farhand.kit.store.now()
         # in a thread: what is masked may be long
         return Found(await asyncio.to_thread(_rows, hits, now), following)
+
+    async def _readable_hit(self, run: Run, search: Search) -> _Hit | None:
+        try:
+            return await self._hit(run, search)
+        except Unreadable as error:
+            log.error("run %s is left out of the list: %s", run.run_id, type(error).__name__)
+            return None
 
     async def _hit(self, run: Run, search: Search) -> _Hit | None:
         if search.state is not None and state_of(run) != search.state:

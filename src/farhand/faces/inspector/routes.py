@@ -14,7 +14,7 @@ from farhand.core.principal import Principal
 from farhand.core.result import Receipt, Result
 from farhand.core.run import Run
 from farhand.errors import Malformed, NotAllowed, NotFound
-from farhand.faces.base import Face, Request, Route
+from farhand.faces.base import Face, Request, Route, if_readable
 from farhand.faces.inspector.as_test import file_of
 from farhand.faces.inspector.decode import decode_limit, decode_search
 from farhand.faces.inspector.encode import (
@@ -179,7 +179,7 @@ class _Rest:
         calls = [call for call in await self._farhand.open_calls(request.owner) if call.blocks]
         titles: dict[str, str] = {}
         for thread_id in {call.thread_id for call in calls}:
-            thread = await self._farhand.thread(request.owner, thread_id)
+            thread = await if_readable(self._farhand.thread(request.owner, thread_id), thread_id)
             titles[thread_id] = "" if thread is None else thread.title
         titled = [(call, titles[call.thread_id]) for call in calls]
         await request.reply(200, await asyncio.to_thread(encode_inbox, titled))

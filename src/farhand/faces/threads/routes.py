@@ -9,7 +9,7 @@ from farhand.core.event import Entry
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Thread
 from farhand.errors import NotFound
-from farhand.faces.base import Face, Request, Route
+from farhand.faces.base import Face, Request, Route, if_readable
 from farhand.faces.threads.decode import decode_page, decode_resume, decode_title
 from farhand.faces.threads.encode import (
     Seen,
@@ -54,7 +54,7 @@ class _Endpoints:
         rows = [
             (
                 thread,
-                await self._farhand.find_run(request.owner, thread.thread_id),
+                await if_readable(self._farhand.find_run(request.owner, thread.thread_id), thread.thread_id),
                 len(await self._farhand.open_calls(request.owner, thread.thread_id)),
             )
             for thread in shown
@@ -98,7 +98,7 @@ class _Endpoints:
         titles = {
             thread_id: thread.title if thread is not None else ""
             for thread_id in {call.thread_id for call in calls}
-            for thread in [await self._farhand.thread(request.owner, thread_id)]
+            for thread in [await if_readable(self._farhand.thread(request.owner, thread_id), thread_id)]
         }
         await request.reply(200, encode_inbox((call, titles[call.thread_id]) for call in calls))
 

@@ -154,13 +154,6 @@ def named_run_of(row: Columns) -> tuple[str, Run | None]:
         return row[1], None
 
 
-def client_if_readable(row: Columns) -> Client | None:
-    try:
-        return body_of_client(row)
-    except ValueError:
-        return None
-
-
 def stray_at(run: Run) -> float | None:
     """From when on nobody advances the run though somebody could."""
     if run.ended_at is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from farhand.clock import Clock
+from farhand.store.draft.listed import RECORDS, unreadable_in
 from farhand.store.draft.records import Columns
 from farhand.store.facts import Busy, StoreFacts
 from farhand.store.postgres.line import Declined, Line, Lost, connect
@@ -58,7 +59,9 @@ async def _look(line: Line, place: Place, clock: Clock) -> StoreFacts:
     if wrong is not None:
         return StoreFacts(what, latest=latest_version(), problem=wrong.told, hint=wrong.do)
     version = await stored_version(line, place)
-    return StoreFacts(what, version, latest_version(), behind, busy=await _busy(line))
+    unreadable = unreadable_in(await line.fetch(RECORDS)) if version == latest_version() else ()
+    busy = await _busy(line)
+    return StoreFacts(what, version, latest_version(), behind, busy=busy, unreadable=unreadable)
 
 
 async def _busy(line: Line) -> Busy:

@@ -25,7 +25,7 @@ _OWNED = _each_asked("tenant", "subject", "id")
 THREAD = "SELECT body FROM threads WHERE tenant = $1 AND subject = $2 AND thread_id = $3"
 
 THREADS = """
-    SELECT body FROM threads WHERE tenant = $1 AND subject = $2
+    SELECT body, thread_id, updated_at FROM threads WHERE tenant = $1 AND subject = $2
     ORDER BY updated_at DESC, thread_id DESC LIMIT $3
 """
 
@@ -43,7 +43,8 @@ MESSAGE_BYTES = """
 COUNT_THREADS = "SELECT count(*) FROM threads WHERE tenant = $1 AND subject = $2"
 
 THREADS_AFTER = """
-    SELECT body FROM threads WHERE tenant = $1 AND subject = $2 AND (updated_at, thread_id) < ($3, $4)
+    SELECT body, thread_id, updated_at FROM threads
+    WHERE tenant = $1 AND subject = $2 AND (updated_at, thread_id) < ($3, $4)
     ORDER BY updated_at DESC, thread_id DESC LIMIT $5
 """
 
@@ -109,7 +110,7 @@ CALLS_OF_RUN = f"""
 """
 
 OPEN_CALLS = """
-    SELECT body FROM calls
+    SELECT body, call_id FROM calls
     WHERE is_open AND tenant = $1 AND subject = $2 AND ($3::text IS NULL OR thread_id = $3) ORDER BY call_no
 """
 
@@ -127,7 +128,7 @@ CLIENT_CALLS = """
 """
 
 CLIENTS = """
-    SELECT body FROM clients WHERE $1::text IS NULL OR (tenant = $1 AND subject = $2)
+    SELECT body, client_id FROM clients WHERE $1::text IS NULL OR (tenant = $1 AND subject = $2)
     ORDER BY tenant, subject, client_id
 """
 

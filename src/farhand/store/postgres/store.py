@@ -18,13 +18,20 @@ from farhand.core.run import Run
 from farhand.core.thread import Message, Thread, Used
 from farhand.core.tool import Tool
 from farhand.store.base import Commit, Due, Old, Write
+from farhand.store.draft.listed import (
+    listed_call,
+    listed_client,
+    listed_run,
+    listed_thread,
+    readable,
+    whole_page,
+)
 from farhand.store.draft.records import (
     body_of_call,
     body_of_thread,
     call_if_readable,
     call_if_there,
     calls_in,
-    client_if_readable,
     due_of,
     entry_of,
     messages_of,
@@ -103,9 +110,12 @@ class PostgresStore:
         return await self._lines.one(sql.THREAD, (*_key(owner), thread_id), body_of_thread)
 
     async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[Thread]:
-        if after is None:
-            return await self._lines.many(sql.THREADS, (*_key(owner), limit), body_of_thread)
-        return await self._lines.many(sql.THREADS_AFTER, (*_key(owner), *after, limit), body_of_thread)
+        async def page(after: Used | None, limit: int) -> list[tuple[Used | None, Thread | None]]:
+            if after is None:
+                return await self._lines.many(sql.THREADS, (*_key(owner), limit), listed_thread)
+            return await self._lines.many(sql.THREADS_AFTER, (*_key(owner), *after, limit), listed_thread)
+
+        return await whole_page(limit, after, page)
 
     async def count_threads(self, owner: Owner) -> int:
         return await self._lines.one(sql.COUNT_THREADS, _key(owner), number_of) or 0
@@ -129,7 +139,10 @@ class PostgresStore:
         return await self._lines.one(sql.COUNT_RUNS, (*_key(owner), thread_id), number_of) or 0
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
-        return await self._lines.many(sql.RUNS, (*_key(owner), after, limit), run_of)
+        async def page(after: str | None, limit: int) -> list[tuple[str | None, Run | None]]:
+            return await self._lines.many(sql.RUNS, (*_key(owner), after, limit), listed_run)
+
+        return await whole_page(limit, after, page)
 
     async def get_call(self, owner: Owner, call_id: str) -> Call | None:
         return await self._call.read(*_key(owner), call_id)
@@ -141,7 +154,7 @@ class PostgresStore:
         return await self._calls_of.read(*_key(owner), run_id, None if step is None else str(step))
 
     async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
-        return await self._lines.many(sql.OPEN_CALLS, (*_key(owner), thread_id), body_of_call)
+        return readable(await self._lines.many(sql.OPEN_CALLS, (*_key(owner), thread_id), listed_call))
 
     async def count_open(self, owner: Owner, thread_id: str) -> int:
         return await self._count_open.read(*_key(owner), thread_id)
@@ -157,8 +170,7 @@ class PostgresStore:
 
     async def clients(self, owner: Owner | None = None) -> list[Client]:
         key = (None, None) if owner is None else _key(owner)
-        found = await self._lines.many(sql.CLIENTS, key, client_if_readable)
-        return [client for client in found if client is not None]
+        return readable(await self._lines.many(sql.CLIENTS, key, listed_client))
 
     async def get_tool(self, version: str) -> Tool | None:
         # a version never changes, so a copy at hand is as good as the record

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+from farhand.store.draft.listed import RECORDS, unreadable_in
 from farhand.store.facts import StoreFacts
 from farhand.store.sqlite.file import APPLICATION_ID, latest_version
 
@@ -28,7 +29,20 @@ def look(path: str) -> StoreFacts:
         return StoreFacts(what, latest=latest, problem=f"the file cannot be read: {error}")
     problem = None if owner in (0, APPLICATION_ID) else "it is a database of another program"
     holder, room = _holder(place), _room(place)
-    return StoreFacts(what, version, latest, problem=problem, in_use_by=holder, room=room)
+    # tables of another version may lack what is asked for
+    is_known = problem is None and version == latest
+    unreadable = _unreadable(place) if is_known else ()
+    return StoreFacts(
+        what, version, latest, problem=problem, in_use_by=holder, room=room, unreadable=unreadable
+    )
+
+
+def _unreadable(place: Path) -> tuple[str, ...]:
+    db = sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True, timeout=1.0)
+    try:
+        return unreadable_in(db.execute(RECORDS))
+    finally:
+        db.close()
 
 
 def _room(place: Path) -> int:

@@ -47,7 +47,9 @@ MESSAGE_BYTES = f"""
 """
 
 # the last number that SQLite has stands for a page that is the first one
-_before = "run_no < coalesce((SELECT run_no FROM runs WHERE run_id = ?), 9223372036854775807)"
+_before = """run_no < coalesce((
+    SELECT run_no FROM runs JOIN threads USING (thread_no)
+    WHERE run_id = ? AND tenant = ? AND subject = ?), 9223372036854775807)"""
 
 RUNS = RUN + " WHERE tenant = ? AND subject = ? AND " + _before + " ORDER BY run_no DESC LIMIT ?"
 
@@ -63,14 +65,15 @@ STRAY_RUNS = RUN + f" WHERE {_active_at} <= ? ORDER BY {_run_at} LIMIT ?"
 END_LEASES = f"UPDATE runs SET lease_until = 0, stray_at = 0 WHERE {_active_at} > 0"
 
 THREADS = """
-    SELECT body FROM threads WHERE tenant = ? AND subject = ?
+    SELECT body, thread_id, updated_at FROM threads WHERE tenant = ? AND subject = ?
     ORDER BY updated_at DESC, thread_id DESC LIMIT ?
 """
 
 COUNT_THREADS = "SELECT count(*) FROM threads WHERE tenant = ? AND subject = ?"
 
 THREADS_AFTER = """
-    SELECT body FROM threads WHERE tenant = ? AND subject = ? AND (updated_at, thread_id) < (?, ?)
+    SELECT body, thread_id, updated_at FROM threads
+    WHERE tenant = ? AND subject = ? AND (updated_at, thread_id) < (?, ?)
     ORDER BY updated_at DESC, thread_id DESC LIMIT ?
 """
 
@@ -93,11 +96,11 @@ CALLS_OF_RUN = """
 """
 
 OPEN_CALLS = """
-    SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? ORDER BY call_no LIMIT ?
+    SELECT body, call_id FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? ORDER BY call_no LIMIT ?
 """
 
 OPEN_CALLS_OF_THREAD = """
-    SELECT body FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND thread_id = ?
+    SELECT body, call_id FROM calls WHERE is_open = 1 AND tenant = ? AND subject = ? AND thread_id = ?
     ORDER BY call_no LIMIT ?
 """
 
@@ -160,7 +163,7 @@ ASKING = "SELECT body FROM calls WHERE approval_id = ?"
 
 REQUESTED = "SELECT body FROM calls WHERE tenant = ? AND subject = ? AND request_id = ?"
 
-CLIENTS = "SELECT body FROM clients LIMIT ?"
+CLIENTS = "SELECT body, client_id FROM clients LIMIT ?"
 
 TOOL = "SELECT body FROM tools WHERE version = ?"
 

@@ -19,13 +19,20 @@ from farhand.core.thread import Message, Thread, Used
 from farhand.core.tool import Tool
 from farhand.errors import StoreDown
 from farhand.store.base import Commit, DeleteThread, DropFile, Due, Old, Write
+from farhand.store.draft.listed import (
+    listed_call,
+    listed_client,
+    listed_run,
+    listed_thread,
+    readable,
+    whole_page,
+)
 from farhand.store.draft.records import (
     body_of_call,
     body_of_message,
     body_of_thread,
     body_of_tool,
     call_if_readable,
-    client_if_readable,
     due_of,
     entries_of,
     named_run_of,
@@ -87,9 +94,13 @@ class SqliteStore(Unshared):
 
     async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[Thread]:
         key = (owner.tenant, owner.subject)
-        if after is None:
-            return await self._reads.many(sql.THREADS, key, body_of_thread, limit=limit)
-        return await self._reads.many(sql.THREADS_AFTER, (*key, *after), body_of_thread, limit=limit)
+
+        async def page(after: Used | None, limit: int) -> list[tuple[Used | None, Thread | None]]:
+            if after is None:
+                return await self._reads.many(sql.THREADS, key, listed_thread, limit=limit)
+            return await self._reads.many(sql.THREADS_AFTER, (*key, *after), listed_thread, limit=limit)
+
+        return await whole_page(limit, after, page)
 
     async def count_threads(self, owner: Owner) -> int:
         return self._reads.one(sql.COUNT_THREADS, (owner.tenant, owner.subject), number_of) or 0
@@ -114,9 +125,12 @@ class SqliteStore(Unshared):
         return total
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
-        known = None if after is None else await self.get_run(owner, after)
-        key = (owner.tenant, owner.subject, known.run_id if known else None)
-        return await self._reads.many(sql.RUNS, key, run_of, limit=limit)
+        key = (owner.tenant, owner.subject)
+
+        async def page(after: str | None, limit: int) -> list[tuple[str | None, Run | None]]:
+            return await self._reads.many(sql.RUNS, (*key, after, *key), listed_run, limit=limit)
+
+        return await whole_page(limit, after, page)
 
     async def get_call(self, owner: Owner, call_id: str) -> Call | None:
         return _owned(owner, self._reads.one(sql.CALL, (call_id,), body_of_call))
@@ -131,8 +145,8 @@ class SqliteStore(Unshared):
     async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
         key = (owner.tenant, owner.subject)
         if thread_id is None:
-            return await self._reads.many(sql.OPEN_CALLS, key, body_of_call)
-        return await self._reads.many(sql.OPEN_CALLS_OF_THREAD, (*key, thread_id), body_of_call)
+            return readable(await self._reads.many(sql.OPEN_CALLS, key, listed_call))
+        return readable(await self._reads.many(sql.OPEN_CALLS_OF_THREAD, (*key, thread_id), listed_call))
 
     async def count_open(self, owner: Owner, thread_id: str) -> int:
         return self._reads.one(sql.COUNT_OPEN, (owner.tenant, owner.subject, thread_id), number_of) or 0
@@ -149,8 +163,8 @@ class SqliteStore(Unshared):
         )
 
     async def clients(self, owner: Owner | None = None) -> list[Client]:
-        found = await self._reads.many(sql.CLIENTS, (), client_if_readable)
-        return [client for client in found if client is not None and owner in (None, client.owner)]
+        found = readable(await self._reads.many(sql.CLIENTS, (), listed_client))
+        return [client for client in found if owner in (None, client.owner)]
 
     async def get_tool(self, version: str) -> Tool | None:
         # a version never changes, so a copy at hand is as good as the record
