@@ -71,6 +71,11 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
     setBehind(true);
     sync();
   }, [asking, sync]);
+  // before the first look below: React mounts twice in development
+  useEffect(() => {
+    asking.isLeft = false;
+    return () => void (asking.isLeft = true);
+  }, [asking]);
   const isUnsaid = isDraft && chat.messages.length === 0;
   useEffect(() => {
     if (isUnsaid) {
@@ -85,10 +90,6 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
     ];
     return () => ends.forEach((end) => end());
   }, [id, sync, site, isDraft, isUnsaid]);
-  useEffect(() => {
-    asking.isLeft = false;
-    return () => void (asking.isLeft = true);
-  }, [asking]);
   return { record, isBehind, isLoaded, isUnknown, resumed, sync, ended };
 }
 
@@ -108,7 +109,7 @@ async function follow(id: string, latest: { readonly current: Chat }, posts: Pos
     return thread;
   }
   if (posts.begun !== begun || isLeft()) {
-    return "there"; // older than what was said meanwhile; its end is looked at again
+    return "there"; // older than what was said meanwhile, or nobody looks any more
   }
   learn(thread);
   const { status, setMessages, resumeStream, clearError } = latest.current;
