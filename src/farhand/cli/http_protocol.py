@@ -78,11 +78,8 @@ class HttpProtocol(StallGuard, HttpToolsProtocol):
     def _next_piece(self) -> bytes:
         """A head alone, so that what follows it can wait; or all there is."""
         end = (self._head_tail + self._unread).find(_END) if self._is_in_head else -1
-        if end < 0:
-            piece, self._unread = self._unread, b""
-        else:
-            end += len(_END) - len(self._head_tail)
-            piece, self._unread = self._unread[:end], self._unread[end:]
+        end = len(self._unread) if end < 0 else end + len(_END) - len(self._head_tail)
+        piece, self._unread = self._unread[:end], self._unread[end:]
         return piece
 
     def _fits(self, piece: bytes) -> bool:
