@@ -113,7 +113,9 @@ HOSTILE: dict[str | bytes, tuple[str, ...]] = {
         "a://[::",
         "://",
     ),
-    r"DEMO_FOLDER|CONFIG|SERVICE_(HOST|PORT.*)|PORT_\d+_.*": ("PORT_1_", "SERVICE_PORT", "PORT_1"),
+    # variables of the environment that are not settings
+    "DEMO_FOLDER|": ("PORT_1_", "SERVICE_PORT", "PORT_1"),
+    r"\r\n|.": ("\r\n", "\r"),
     "(tcp|udp)://": ("tcp://", "tcp"),
     "sqlite:///.*|(?:(?:memory|sqlite):)?[^@:?=]*": ("sqlite:///", "memory:", "sqlite:a"),
     r"[\w.+-]*": ("a.",),
