@@ -149,12 +149,19 @@ async def test_the_same_conversation_through_farhand_needs_no_registry_and_no_lo
     async with FakeBackboard(one_round(OSLO)) as fake:
         model = Backboard("openai/gpt-4o", api_key="key", base_url=fake.url)
         served = await serve(Agent(model, tools=[get_current_weather]))
-        turn = await Page(served.http).say("What is the weather in Oslo?")
+        page = Page(served.http)
+        turn = await page.say("What is the weather in Oslo?")
         assert turn.one("tool-output-available")["output"] == {"location": "Oslo", "condition": "sunny"}
         assert turn.text.endswith("Heard [{'condition': 'sunny', 'location': 'Oslo'}].")
         [submitted] = [each for each in fake.requests if each.path.endswith("/submit-tool-outputs")]
         assert [each["tool_call_id"] for each in submitted.body["tool_outputs"]] == ["c1"]
         assert fake.refused == []
+        history = (await served.http.get(f"/agent/{page.id}/conversations")).json()
+        kinds = [
+            block["type"] for said in history["conversations"][0]["messages"] for block in said["content"]
+        ]
+        # where the conversation stands at Backboard is kept beside the words, and is nothing to show
+        assert kinds == ["text", "text", "tool_use", "tool_result", "text"]
 
 
 @requirement("backboard:no-calls")

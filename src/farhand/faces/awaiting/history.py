@@ -139,7 +139,8 @@ def _message(message: Message) -> AnthropicMessage:
 
 
 def _blocks(parts: Sequence[Part]) -> Blocks:
-    return [_block(part) for part in parts]
+    # a provider may leave a mark without words in the history
+    return [_block(part) for part in parts if not isinstance(part, Reasoning) or part.text]
 
 
 def _block(part: Part) -> dict[str, object]:
