@@ -19,15 +19,18 @@ def http_protocol(stalled_after_sec: float) -> type[asyncio.Protocol]:
     h11 limits the size of a head and keeps trailers apart by itself; nothing limits how long a head may take.
     """
     try:
+        # httptools may not be installed
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol  # noqa: PLC0415
 
         missing = [name for name in EVENTS if not hasattr(HttpToolsProtocol, name)]
     except ImportError:
         missing = ["httptools_impl"]
     if not missing:
+        # only where the class below it is there
         from farhand.cli.http_protocol import HttpProtocol  # noqa: PLC0415
 
         return _guarded(HttpProtocol, stalled_after_sec)
+    # loaded only where it serves
     from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: PLC0415
 
     log.warning(
@@ -38,6 +41,7 @@ def http_protocol(stalled_after_sec: float) -> type[asyncio.Protocol]:
 
 def socket_protocol(stalled_after_sec: float) -> type[asyncio.Protocol] | None:
     """For uvicorn's `ws` setting; None where no WebSocket library is installed."""
+    # loads a WebSocket library, which other commands do not need
     from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol  # noqa: PLC0415
 
     found: object = AutoWebSocketsProtocol

@@ -80,6 +80,7 @@ def serve(app: App, sockets: list[socket.socket], *, ready: Callable[[], None]) 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """The fast loop where it is installed; None for Python's own."""
     try:
+        # optional, and slow to load
         import uvloop  # noqa: PLC0415
     except ImportError:
         return None

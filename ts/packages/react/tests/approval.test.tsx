@@ -142,6 +142,18 @@ it("what hides in a value is shown as marks", () => {
   expect([...document.querySelectorAll(".fh-mark")].map(({ textContent }) => textContent)).toEqual(["⏎ ×120", "U+202E", "U+200B"]);
 });
 
+it("a number that the browser could not keep exactly says so, and cannot be sent back by an edit", () => {
+  requirement("approval:readable");
+  render(card(JSON.parse('{"amount": 9007199254740993, "rows": [{"id": -9007199254740995}], "small": 12}') as Record<string, unknown>));
+  settle();
+  expect(screen.getByRole("table").textContent).toMatch(/amount.*about 9007199254740992, rounded.*about -900719925474099\d, rounded.*small12/s);
+  expect(button("Edit").disabled).toBe(true);
+  cleanup();
+  render(card({ amount: 12 }));
+  settle();
+  expect(button("Edit").disabled).toBe(false);
+});
+
 it("a long value is cut at its end, with its length, and can be unfolded", () => {
   requirement("approval:readable");
   const text = Array.from({ length: 1_600 }, (_, number) => `word${number}`).join(" ");

@@ -8,7 +8,7 @@ import { titleOf } from "../words.ts";
 import { useAnswer } from "./answer.ts";
 import { AllowButton, isDeliberate, useSettled } from "./deliberate.tsx";
 import { Button, Frame, Note } from "./frame.tsx";
-import { type Drafts, draftsOf, type Input, InputForm, inputOf, InputTable, useReading } from "./input.tsx";
+import { type Drafts, draftsOf, type Input, InputForm, inputOf, InputTable, isExact, useReading } from "./input.tsx";
 
 export function ApprovalCard({ view }: { view: CardView }): ReactNode {
   const { call } = view;
@@ -49,7 +49,7 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
     <>
       <AllowButton key="once" disabled={cannotAllow} aria-keyshortcuts="a" onAllow={() => decide(true)}>Allow once</AllowButton>
       {drafts === undefined ? (
-        <Button disabled={isOff} onClick={() => setDrafts(draftsOf(call.input))}><Pencil size={14} aria-hidden="true" /> Edit</Button>
+        <Button disabled={isOff || !isExact(call.input)} onClick={() => setDrafts(draftsOf(call.input))}><Pencil size={14} aria-hidden="true" /> Edit</Button>
       ) : (
         <Button disabled={isOff} onClick={() => setDrafts(undefined)}>Undo changes</Button>
       )}

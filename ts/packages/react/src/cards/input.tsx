@@ -92,14 +92,14 @@ function sizeOf(text: string): string {
 /** Texts as they are, everything else as JSON on one line. */
 function lineOf(value: unknown): string {
   // a line break inside of a text is written as \n in JSON, so the others are only its layout
-  return typeof value === "string" ? value : spelled(value).replace(/\n\s*/g, " ");
+  return typeof value === "string" ? value : shown(value).replace(/\n\s*/g, " ");
 }
 
 function wholeOf(value: unknown): readonly Piece[] {
   if (typeof value === "string") {
     return piecesOf(value);
   }
-  const lines = spelled(value).split("\n");
+  const lines = shown(value).split("\n");
   return lines.flatMap((line, number) => {
     const indent = /^ */.exec(line)?.[0] ?? "";
     return [layout(`${number === 0 ? "" : "\n"}${indent}`), ...piecesOf(line.slice(indent.length))];
@@ -150,6 +150,20 @@ export function draftsOf(input: Input): Drafts {
 /** Texts are edited as they are, everything else as JSON. */
 function spelled(value: unknown): string {
   return JSON.stringify(value, undefined, 1) ?? "null";
+}
+
+/** As JSON, for reading: a number that this browser could not keep exactly says so, since another one would run. */
+function shown(value: unknown): string {
+  return JSON.stringify(value, (_, each: unknown) => (isRounded(each) ? `about ${String(each)}, rounded by this browser` : each), 1) ?? "null";
+}
+
+function isRounded(value: unknown): boolean {
+  return typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER;
+}
+
+/** Whether all of it can be sent back as it is: an edit would replace a rounded number by the rounded one. */
+export function isExact(value: unknown): boolean {
+  return typeof value === "object" && value !== null ? Object.values(value).every(isExact) : !isRounded(value);
 }
 
 function valueOf(before: unknown, draft: string): { readonly value: unknown } | undefined {
