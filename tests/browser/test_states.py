@@ -228,7 +228,7 @@ async def test_the_message_box_is_off_while_answers_are_needed_and_stop_works(pl
 async def test_a_model_that_breaks_is_said_and_can_be_tried_again(guest: Visitor) -> None:
     await guest.asks("Fail on purpose")
     await guest.sees_state("Failed")
-    await expect(guest.main.get_by_role("alert")).to_contain_text("broke down")
+    await expect(guest.main.get_by_role("alert")).to_contain_text("The model failed.")
     await guest.presses("Try again")
     await guest.sees_state("Failed")
 

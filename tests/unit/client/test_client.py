@@ -190,7 +190,7 @@ async def test_a_result_that_the_server_does_not_take_is_told_as_a_failure() -> 
             return "x" * size
 
         async with running(client):
-            outcome = await call(server, "huge", {"size": 1_100_000})
+            outcome = await call(server, "huge", {"size": 1_048_560})
     assert isinstance(outcome, Failure)
     assert "could not be sent" in outcome.error
 
