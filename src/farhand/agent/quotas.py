@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from math import ceil
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from farhand.clock import monotonic
@@ -22,6 +22,8 @@ from farhand.core.settings import Limits
 from farhand.core.size import size_in_words
 from farhand.errors import TooMany
 from farhand.store.base import Store
+
+T = TypeVar("T")
 
 MINUTE = 60.0
 REMEMBERED = 10_000
@@ -45,6 +47,8 @@ class Quotas:
         self._store = store
         self._looking: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
         self._starting: Counter[Key] = Counter()
+        self._threads: Counter[tuple[Owner, str]] = Counter()
+        """Where runs are being started: of several posts to one thread, one starts a run at most."""
         self._quotas = (
             _Quota(
                 "You have", "Your", limits.running_per_principal, limits.runs_per_min, limits.stored_bytes
@@ -59,7 +63,7 @@ class Quotas:
         )
 
     @asynccontextmanager
-    async def place(self, owner: Owner, size: int) -> AsyncIterator[None]:
+    async def place(self, owner: Owner, thread_id: str, size: int) -> AsyncIterator[None]:
         """For a run that is about to be stored, with a message of so many bytes; `TooMany` if there is none.
 
         From its end on the run is among those at work.
@@ -68,17 +72,20 @@ class Quotas:
             yield
             return
         keys: tuple[Key, Key] = ((owner.tenant, owner.subject), (owner.tenant, None))
+        thread = (owner, thread_id)
         # one of an owner at a time: a place that is found and not taken yet would be given away twice
         async with self._looking.setdefault(owner, asyncio.Lock()):
-            await self._find(keys, size)
-            self._starting.update(keys)
+            if not self._threads[thread]:
+                await self._find(keys, size)
+                self._starting.update(keys)
+            self._threads[thread] += 1
         try:
             yield
         finally:
-            self._starting.subtract(keys)
-            for key in keys:
-                if not self._starting[key]:
-                    del self._starting[key]
+            _take_off(self._threads, thread)
+            if thread not in self._threads:
+                for key in keys:
+                    _take_off(self._starting, key)
 
     async def _find(self, keys: tuple[Key, Key], size: int) -> None:
         for quota, key in zip(self._quotas, keys, strict=True):
@@ -164,6 +171,13 @@ class _Quota:
             hint="Delete chats that are no longer needed; nothing was applied.",
             retry_after=60,
         )
+
+
+def _take_off(counts: Counter[T], key: T) -> None:
+    """What is down to none is not remembered."""
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]
 
 
 def _forget_oldest(remembered: dict[Key, int] | dict[Key, tuple[float, int]]) -> None:

@@ -62,7 +62,7 @@ async def start_run(
     """
     size = sum(len(part.text) for part in message.parts if isinstance(part, Text))
     try:
-        async with kit.quotas.place(place.owner, size):
+        async with kit.quotas.place(place.owner, place.thread_id, size):
             return await _start_run(kit, worker, place, message, instead_of=instead_of, hold_for=hold_for)
     except TooMany:
         again = None if instead_of else await _answered_before(kit, place, message)
@@ -109,7 +109,7 @@ async def answer_again(
     kit: Kit, worker: Worker, place: Place, *, instead_of: str | None, hold_for: float
 ) -> Started:
     """Another answer to the user's message before this one (or before the last one). `TooMany` as above."""
-    async with kit.quotas.place(place.owner, 0):
+    async with kit.quotas.place(place.owner, place.thread_id, 0):
         return await _answer_again(kit, worker, place, instead_of=instead_of, hold_for=hold_for)
 
 

@@ -26,7 +26,8 @@ def made(monkeypatch: pytest.MonkeyPatch, **limits: int) -> tuple[Quotas, list[f
 
 
 async def begin(made: Quotas, owner: Owner = ANN, size: int = 1) -> None:
-    async with made.place(owner, size):
+    """In a thread of its own."""
+    async with made.place(owner, "another", size):
         pass
 
 
@@ -57,14 +58,24 @@ async def test_of_many_principals_the_oldest_are_forgotten(monkeypatch: pytest.M
 async def test_a_place_is_given_back_whatever_becomes_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     limited, _, at_work = made(monkeypatch, running_per_principal=1)
     with pytest.raises(ValueError, match="broken"):
-        async with limited.place(ANN, 1):
+        async with limited.place(ANN, "t1", 1):
             raise ValueError("broken")
-    async with limited.place(ANN, 1):
+    async with limited.place(ANN, "t1", 1):
         with pytest.raises(TooMany):
             await begin(limited)
     at_work["acme", "ann"] = 1
     with pytest.raises(TooMany):
         await begin(limited)
+
+
+@requirement("quotas:running")
+async def test_posts_to_one_thread_take_one_place_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    limited, _, _ = made(monkeypatch, running_per_principal=1, runs_per_min=1)
+    async with limited.place(ANN, "t1", 1):
+        async with limited.place(ANN, "t1", 1):
+            pass
+        with pytest.raises(TooMany):
+            await begin(limited)
 
 
 class Shared(MemoryStore):
@@ -91,7 +102,7 @@ async def test_a_run_that_may_have_been_counted_twice_is_looked_at_again(
     store = Shared([0, 2, 1])
     limited = Quotas(store, limits)
     limited.at_work["acme", "ann"] = 1
-    async with limited.place(ANN, 1):
+    async with limited.place(ANN, "t1", 1):
         await begin(limited)
     assert store.counts == []
 
@@ -102,6 +113,6 @@ async def test_what_stays_in_doubt_is_refused(monkeypatch: pytest.MonkeyPatch) -
     limits = Limits(running_per_principal=3)
     limited = Quotas(Shared([0] + [2] * 30), limits)
     limited.at_work["acme", "ann"] = 1
-    async with limited.place(ANN, 1):
+    async with limited.place(ANN, "t1", 1):
         with pytest.raises(TooMany):
             await begin(limited)
