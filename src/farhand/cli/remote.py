@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from farhand.cli.address import address_of
-from farhand.errors import BadSetting, FarhandError, Rejected
+from farhand.errors import BadSetting, FarhandError, Malformed, Rejected
 from farhand.server.settings import load_settings
+from farhand.wire import guard
 from farhand.wire.sse import Parser
 
 ANSWER_WITHIN_SEC = 30.0
@@ -50,7 +51,7 @@ class Remote:
             connection.close()
 
     def _ask(self, method: str, path: str, body: object, within: float | None) -> object:
-        content = None if body is None else msgspec.json.encode(body)
+        content = None if body is None else _encode(body)
         try:
             status, answer = self._send(method, path, content, within)
         except (OSError, HTTPException) as error:
@@ -107,12 +108,22 @@ def _is_address(url: str) -> bool:
 
 
 def read_json(text: str, what: str) -> object:
-    """JSON that was typed on the command line."""
+    """JSON that was typed on the command line, by the server's own rules: it is sent as it was typed."""
     try:
-        read: object = json.loads(text)
+        # says where the mistake is, and takes too much: NaN, for instance, which would be sent as null
+        json.loads(text)
+        return guard.read_json(text.encode(errors="surrogateescape"))
     except ValueError as error:
         raise BadSetting(f"{what} is not JSON: {error}.", hint="""Quote it: '{"name": "value"}'.""") from None
-    return read
+    except Malformed as fault:
+        raise BadSetting(f"{what} is not taken: {fault.message}") from None
+
+
+def _encode(body: object) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        raise BadSetting("What was typed is not UTF-8 text.", hint="Nothing was sent.") from None
 
 
 def _told(response: HTTPResponse) -> Iterator[dict[str, object]]:

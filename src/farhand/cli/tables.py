@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -17,6 +18,8 @@ from farhand.wire.visible_text import fold, visible_text
 _ANY_WIDTH = 10_000
 _NAME_AT_MOST = 40
 _VALUE_AT_MOST = 120
+# those that JSON leaves as they are; they occur in strings alone
+_CONTROL = re.compile("[\x7f-\x9f]")
 
 
 def show(rows: Iterable[Sequence[str]], *, columns: Sequence[str], nothing: str) -> None:
@@ -32,14 +35,21 @@ def show(rows: Iterable[Sequence[str]], *, columns: Sequence[str], nothing: str)
 
 
 def show_value(value: object) -> None:
-    """A text as it is, anything else as JSON that is easy to read."""
+    """A text as it is, anything else as JSON that is easy to read. A terminal shows it and obeys none of it;
+    into a pipe or a file goes every character."""
     text = value if isinstance(value, str) else _pretty(value)
-    Console().print(Text(text), soft_wrap=True, highlight=False)
+    console = Console()
+    if not console.is_terminal:
+        console.file.write(text + "\n")
+        return
+    lines = (plain(line.expandtabs()) for line in text.replace("\r\n", "\n").split("\n"))
+    console.print(Text("\n".join(lines)), soft_wrap=True, highlight=False)
 
 
 def show_json(value: object) -> None:
-    """For programs: one line."""
-    Console().file.write(msgspec.json.encode(value).decode() + "\n")
+    """For programs: one line. What a terminal might obey stands in it as JSON spells it."""
+    text = msgspec.json.encode(value).decode()
+    Console().file.write(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def first_line(text: str, *, at_most: int = 80) -> str:

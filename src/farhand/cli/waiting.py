@@ -21,7 +21,9 @@ LISTENS_WITHIN_SEC = 2.0
 def waiting_for(tool: str, to: Remote, request_id: str) -> Iterator[None]:
     """Gone when the answer is there. Into a pipe, a line for each thing that is said."""
     console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("waiting for {task.description}"), TimeElapsedColumn())
+    # what a tool says is text, whatever brackets are in it
+    words = TextColumn("waiting for {task.description}", markup=False)
+    columns = (SpinnerColumn(), words, TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         line = progress.add_task(tool)
 

@@ -136,6 +136,36 @@ async def test_a_call_of_a_terminal_shows_a_line_that_moves(
     assert "0:00:0" in said.err
 
 
+HOSTILE = "a\tb\x1b[2J\x1b]0;title\x07\u009b2J\u202ec\x7f\nd"
+
+
+@requirement("cli:call")
+async def test_a_terminal_shows_what_comes_back_and_obeys_none_of_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with notes(house):
+        asked = ("call", "client_notes_read", json.dumps({"name": HOSTILE}))
+        assert (await house.farhand(*asked)).out == f"note {HOSTILE}\n", "a file gets every character"
+        as_json = await house.farhand(*asked, "--json")
+        assert as_json.json["output"] == f"note {HOSTILE}"
+        assert not {"\x1b", "\u009b", "\x7f"} & set(as_json.out)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        shown = (await house.farhand(*asked)).out
+        assert not {"\x1b", "\x07", "\u009b", "\u202e", "\x7f"} & set(shown)
+        assert shown.splitlines() == ["note a  b�[2J�]0;title��2J�c�", "d"]
+
+
+@requirement("cli:call")
+async def test_brackets_in_what_is_waited_for_are_shown_as_they_are(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    said = await house.farhand("call", "[red]no[/tool]")
+    assert said.code == 2
+    assert "There is no tool '[red]no[/tool]'." in said.err
+    assert "waiting for [red]no[/tool]" in said.err
+
+
 @requirement("cli:call")
 async def test_a_tool_that_fails_and_one_that_is_late_are_code_1(house: House) -> None:
     async with notes(house):
@@ -157,6 +187,11 @@ async def test_a_tool_that_fails_and_one_that_is_late_are_code_1(house: House) -
         (("erase", "not json"), "The input is not JSON"),
         (("erase", "[1]"), "The input is not a JSON object."),
         (("erase", '{"text": 3}'), "`text` must be a string"),
+        (("erase", '{"text": NaN}'), "NaN and Infinity are not JSON"),
+        (("erase", '{"text": "a", "text": "b"}'), "text"),
+        (("erase", '{"text": "\\ud800"}'), "one half of a surrogate pair"),
+        (("erase", '{"text": "\udcff"}'), "not valid UTF-8"),
+        (("\udcff",), "What was typed is not UTF-8 text. Nothing was sent."),
     ],
 )
 async def test_what_can_not_be_asked_is_one_line_and_code_2(
@@ -250,6 +285,22 @@ async def test_what_is_asked_for_is_spelled_so_that_nothing_hides_in_it(house: H
         allowed = (await house.farhand("inbox", "approve", call.call_id)).out
         assert allowed.startswith("Done. Allowed: erase  " + spelled)
     assert str(erased.result()) == f"Success(output={hidden + ' is gone'!r})"
+
+
+@requirement("cli:inbox")
+async def test_an_edit_that_json_cannot_hold_approves_nothing(house: House) -> None:
+    farhand = house.server.farhand
+    async with asyncio.TaskGroup() as group:
+        erased = group.create_task(farhand.call("erase", {"text": "a"}, thread="t1"))
+        [call] = await eventually(lambda: farhand.open_calls(LOCAL))
+        for wrong in ('{"text": NaN}', '{"text": "b", "text": "c"}', '{"text": "\\ud800"}', "b"):
+            said = await house.farhand("inbox", "approve", call.call_id, "--input", wrong)
+            assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+        assert (await house.farhand("inbox", "deny", call.call_id, "--reason", "\udcff")).code == 2
+        [still] = await farhand.open_calls(LOCAL)
+        assert still == call
+        await house.farhand("inbox", "deny", call.call_id)
+    assert str(erased.result()) == "Denied(reason='')"
 
 
 @requirement("approval:readable")
