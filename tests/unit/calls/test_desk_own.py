@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from farhand.calls.desk import Desk, executing_worker
+from farhand.calls.desk import BACKSTOP_SEC, Desk, executing_worker
 from farhand.core.call import Call, Phase
 from farhand.core.event import CallSettled, CallTaken, RunFinished
 from farhand.core.outcome import Cancelled, Failure, Success, TimedOut, digest
@@ -68,6 +68,19 @@ async def test_the_time_of_an_approved_tool_starts_when_it_does(bench: Bench) ->
     assert started is not None
     assert (started.phase, started.deadline) == (Phase.TAKEN, bench.clock.now() + 6)
     assert (await bench.events(run))[-1] == CallTaken(asking.call_id, "server")
+
+
+@requirement("calls:deadline")
+@pytest.mark.parametrize("own", [None, 5.0], ids=["by the settings", "by the tool"])
+async def test_the_stored_deadline_of_a_runs_tool_is_its_time_and_the_backstop(
+    bench: Bench, own: float | None
+) -> None:
+    run = await bench.start_run()
+    call = await bench.open(replace(ON_SERVER, timeout_sec=own), run=run)
+    due_at = bench.clock.now() + (own or bench.patience.server_tool) + BACKSTOP_SEC
+    assert (call.phase, call.deadline, executing_worker(call)) == (Phase.TAKEN, due_at, None)
+    assert await bench.stored(call) == call
+    assert bench.dues[-1] == Due(due_at, ANN, call.call_id)
 
 
 @requirement("calls:own-hands")
