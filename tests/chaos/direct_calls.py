@@ -50,8 +50,8 @@ async def waiting(there: Room, tool: str) -> Json:
             await asyncio.sleep(0.02)
 
 
-async def approve(there: Room, call: Json) -> tuple[int, Json]:
-    body = {"approvalId": call["approvalId"], "approved": True}
+async def approve(there: Room, call: Json, *, approved: bool = True) -> tuple[int, Json]:
+    body = {"approvalId": call["approvalId"], "approved": approved}
     response = await there.http.post("/api/tools/approve", json=body)
     return response.status_code, response.json()
 

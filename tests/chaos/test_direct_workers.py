@@ -111,3 +111,23 @@ async def test_without_request_id_a_call_is_cancelled_when_its_openers_worker_is
         status, told = await approve(other, call)
         assert (status, told["reason"]) == (410, "cancelled")
         assert one.executions == []
+
+
+@requirement("direct:yes-elsewhere")
+@pytest.mark.parametrize("second", [True, False], ids=["two yeses", "a yes and a no"])
+async def test_two_answers_at_two_workers_at_once_are_one_answer_and_the_tool_runs_at_most_once(
+    cluster: Cluster, tmp_path: Path, second: bool
+) -> None:
+    async with workers(tmp_path, [cluster.address(f"both{second:d}")] * 2, agent=AGENT) as [one, other]:
+        for subject in ("a", "b", "c", "d"):
+            async with executing(one, "delete_file", subject, requestID=subject):
+                call = await waiting(other, "delete_file")
+                told = await asyncio.gather(approve(one, call), approve(other, call, approved=second))
+            accepted = [each == (200, {"ok": True}) for each in told]
+            assert accepted.count(True) == 1, told
+            late = told[accepted.index(False)]
+            assert late[0] == (200 if second else 409), late
+            result = await answer(other, "delete_file", subject, subject)
+            is_yes = second or accepted[0]
+            assert (result["status"] == "success") is is_yes, result
+            assert one.executions.count(("delete_file", subject)) == is_yes
