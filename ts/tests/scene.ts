@@ -30,7 +30,7 @@ export interface Answer {
 }
 
 /** To be called once at the top of a test file. `settings`: `FARHAND_…` variables of its server. */
-export function scene(settings: Readonly<Record<string, string>> = {}): Scene {
+export function scene(settings: Readonly<Record<string, string>> = {}, options: { asksForToken?: boolean } = {}): Scene {
   const closing: (() => unknown)[] = [];
   let server: Server | undefined;
   const running = (): Server => {
@@ -40,7 +40,7 @@ export function scene(settings: Readonly<Record<string, string>> = {}): Scene {
     return server;
   };
   beforeAll(async () => {
-    server = await Server.start(settings);
+    server = await Server.start(settings, options);
   });
   afterAll(async ({}, { tasks }) => {
     await Promise.all(closing.map((close) => close()));

@@ -24,8 +24,8 @@ export class Server {
   #log = "";
   #port = 0;
 
-  static async start(settings: Readonly<Record<string, string>> = {}): Promise<Server> {
-    const server = new Server(settings);
+  static async start(settings: Readonly<Record<string, string>> = {}, { asksForToken = false } = {}): Promise<Server> {
+    const server = new Server(settings, asksForToken);
     mkdirSync(join(server.#room, "gates"));
     await server.start().catch(async (error: unknown) => {
       await server.close();
@@ -34,7 +34,10 @@ export class Server {
     return server;
   }
 
-  private constructor(private readonly settings: Readonly<Record<string, string>>) {}
+  private constructor(
+    private readonly settings: Readonly<Record<string, string>>,
+    private readonly asksForToken: boolean,
+  ) {}
 
   get url(): string {
     return `http://127.0.0.1:${this.#port}`;
@@ -120,6 +123,7 @@ export class Server {
   #command(): string[] {
     const agent = join(ROOT, "tests/browser/server_agent.py:agent");
     const store = `sqlite:///${join(this.#room, "farhand.db")}`;
-    return ["run", agent, "--port", String(this.#port), "--store", store, "--open"];
+    const credentials = this.asksForToken ? [] : ["--open"];
+    return ["run", agent, "--port", String(this.#port), "--store", store, ...credentials];
   }
 }

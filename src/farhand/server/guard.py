@@ -121,7 +121,7 @@ class GuardedSocket:
             self._traffic.note(self._face.name, error)
             await refuse(receive, send, _refusal_code(error), error.message, is_page=_is_page(scope))
             return
-        cut = partial(socket.close, NO_CREDENTIAL)
+        cut = partial(socket.close, NO_CREDENTIAL, "You are no longer signed in.")
         opened = Open(scope, self.route.scope, principal, principal.owner, cut)
         try:
             with self._traffic.streams.place(opened, self._traffic.now()):

@@ -110,13 +110,13 @@ class Socket:
 
     async def _is_within_limits(self, frame: bytes) -> bool:
         if len(frame) > self._max_bytes:
-            await self.close(TOO_LARGE)
+            await self.close(TOO_LARGE, f"A message may have {self._max_bytes:,} bytes at most.")
             return False
         now = asyncio.get_running_loop().time()
         self._allowance = min(self._per_second, self._allowance + (now - self._asked_at) * self._per_second)
         self._asked_at = now
         if self._allowance < 1:
-            await self.close(TOO_MANY)
+            await self.close(TOO_MANY, f"More than {self._per_second} messages a second on one connection.")
             return False
         self._allowance -= 1
         return True

@@ -31,18 +31,15 @@ export function socketTransport(options: SocketOptions = {}): SocketTransport {
 }
 
 type ServerFrame =
-  | { readonly type: "start" | "end" | "no-active" | "cut" }
+  | { readonly type: "start" | "end" | "no-active" }
   | { readonly type: "chunk"; readonly chunk: Chunk }
-  | { readonly type: "error"; readonly errorText: string };
+  | { readonly type: "error"; readonly error: Cut | Refused };
 
 async function* framesOf(exchange: Exchange, first?: ServerFrame): Frames {
   try {
     for (let frame = first ?? (await exchange.next()); frame.type !== "end"; frame = await exchange.next()) {
-      if (frame.type === "cut") {
-        throw new Cut();
-      }
       if (frame.type === "error") {
-        throw new Refused(400, frame.errorText);
+        throw frame.error;
       }
       if (frame.type === "chunk") {
         yield { chunk: frame.chunk } satisfies Frame;
@@ -76,6 +73,24 @@ class Exchange {
   }
 }
 
+const REFUSED = "The server refused it.";
+
+/** Close codes after which the same request would be refused again, and the HTTP status that says the same. */
+const STATUSES: Readonly<Record<number, number>> = { 1009: 413, 4401: 401, 4403: 403 };
+
+/** Too many connections or frames. A close frame has no `Retry-After`, so this is the server's usual one. */
+const TOO_MANY = 4429;
+const TOO_MANY_RETRY_MS = 5_000;
+
+/** Why the connection closed: the browser hides the status of a refused handshake, so the server accepts and then closes. */
+function closedWith({ code, reason }: CloseEvent): Cut | Refused {
+  const status = STATUSES[code];
+  if (status !== undefined) {
+    return new Refused(status, reason || REFUSED);
+  }
+  return new Cut(code === TOO_MANY ? TOO_MANY_RETRY_MS : 0);
+}
+
 /** A ping may be lost or late; two are not. */
 const PINGS_IN_A_SILENCE = 3;
 
@@ -90,7 +105,7 @@ class Line {
   async request(frame: object, signal: AbortSignal): Promise<Exchange> {
     const requestId = crypto.randomUUID();
     const socket = await (this.#socket ??= this.#open());
-    const leave = (): void => exchange.push({ type: "cut" });
+    const leave = (): void => exchange.push({ type: "error", error: new Cut() });
     const exchange = new Exchange(() => {
       signal.removeEventListener("abort", leave);
       if (this.#exchanges.delete(requestId) && socket.readyState === 1) {
@@ -121,24 +136,25 @@ class Line {
     const silence = this.options.silenceMs ?? SILENCE_MS;
     this.#heardAt = Date.now();
     return new Promise((opened, failed) => {
-      const drop = (): void => {
+      const drop = (error: Cut | Refused): void => {
         clearInterval(watch);
-        failed(new Cut());
+        failed(error);
         if (isCurrent) {
           isCurrent = false;
           this.#socket = undefined;
-          this.#exchanges.forEach((exchange) => exchange.push({ type: "cut" }));
+          this.#exchanges.forEach((exchange) => exchange.push({ type: "error", error }));
           this.#exchanges.clear();
         }
         // of a line that is silent the other end never says goodbye
         socket.close();
       };
       let isCurrent = true;
-      const watch = setInterval(() => this.#look(socket, silence, drop), silence / PINGS_IN_A_SILENCE);
+      const lost = (): void => drop(new Cut());
+      const watch = setInterval(() => this.#look(socket, silence, lost), silence / PINGS_IN_A_SILENCE);
       socket.addEventListener("message", ({ data }) => isCurrent && this.#received(String(data)));
       socket.addEventListener("open", () => opened(socket));
-      socket.addEventListener("error", drop);
-      socket.addEventListener("close", drop);
+      socket.addEventListener("error", lost);
+      socket.addEventListener("close", (event) => drop(closedWith(event)));
     });
   }
 
@@ -163,7 +179,7 @@ class Line {
       case "no-active":
         return exchange?.push({ type: told.type });
       case "error":
-        return exchange?.push({ type: "error", errorText: told.errorText ?? "The server refused it." });
+        return exchange?.push({ type: "error", error: new Refused(400, told.errorText ?? REFUSED) });
       default:
         return isChunk(told.chunk) ? exchange?.push({ type: "chunk", chunk: told.chunk }) : undefined;
     }
