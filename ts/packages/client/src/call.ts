@@ -1,5 +1,6 @@
 // What a page knows of its thread, and how each chunk of the stream changes it. Pure: no wire, no time, no handlers.
 import type { Chunk, Outcome } from "@farhand/protocol";
+import { parsed } from "./json.ts";
 import { unreachable } from "./unreachable.ts";
 
 export type Input = Readonly<Record<string, unknown>>;
@@ -112,8 +113,8 @@ function begin(talk: Talk, id: string): Talk {
 /** What was written out whole and neither handed out nor asked about is in somebody else's hands. */
 function finishStep(talk: Talk): Talk {
   const calls = [...talk.calls.values()].map((call): Call => {
-    const isWhole = call.phase === "writing" && isObject(call.text);
-    return isWhole ? { id: call.id, tool: call.tool, phase: "taken", input: parsed(call.text) } : call;
+    const input = call.phase === "writing" ? objectOf(call.text) : undefined;
+    return input === undefined ? call : { id: call.id, tool: call.tool, phase: "taken", input };
   });
   return { ...talk, calls: new Map(calls.map((call) => [call.id, call])) };
 }
@@ -168,8 +169,7 @@ function ask(talk: Talk, id: string, approvalId: string): Talk {
   if (call === undefined || call.phase === "settled") {
     return talk;
   }
-  const input = call.phase === "writing" ? parsed(call.text) : call.input;
-  return show(talk, { id, tool: call.tool, phase: "asking", input, approvalId });
+  return show(talk, { id, tool: call.tool, phase: "asking", input: writtenInput(call), approvalId });
 }
 
 function settle(talk: Talk, id: string, outcome: Outcome): Talk {
@@ -177,20 +177,15 @@ function settle(talk: Talk, id: string, outcome: Outcome): Talk {
   if (call === undefined) {
     return talk;
   }
-  const input = call.phase === "writing" ? parsed(call.text) : call.input;
-  return show(talk, { id, tool: call.tool, phase: "settled", input, outcome });
+  return show(talk, { id, tool: call.tool, phase: "settled", input: writtenInput(call), outcome });
 }
 
 /** Written out whole before an approval and in replays; a text that is cut shows as nothing. */
-function parsed(text: string): Input {
-  return isObject(text) ? (JSON.parse(text) as Input) : {};
+function writtenInput(call: Call): Input {
+  return call.phase === "writing" ? (objectOf(call.text) ?? {}) : (call.input as Input);
 }
 
-function isObject(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null;
-  } catch {
-    return false;
-  }
+function objectOf(text: string): Input | undefined {
+  const value = parsed(text);
+  return typeof value === "object" && value !== null ? (value as Input) : undefined;
 }

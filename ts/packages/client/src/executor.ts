@@ -28,7 +28,7 @@ export interface ExecutorOptions {
   readonly settle: (call: Call, outcome: Extract<Outcome, { kind: "success" | "failure" }>) => void;
   readonly onChange: () => void;
   /** How long after "taken" to ask again: the page that took it may be gone. */
-  readonly askAgainMs?: number;
+  readonly askAgainMs?: number | undefined;
 }
 
 const RENEW_MS = 10_000;

@@ -1,4 +1,5 @@
 // One JSON request and what came of it. Decides nothing about repeating it.
+import { parsed } from "./json.ts";
 import { SILENCE_MS } from "./wait.ts";
 
 export interface Http {
@@ -23,7 +24,7 @@ export interface HttpOptions {
 }
 
 export type Answer =
-  | { readonly kind: "answered"; readonly status: number; readonly body: unknown; readonly retryAfterMs?: number }
+  | { readonly kind: "answered"; readonly status: number; readonly body: unknown; readonly retryAfterMs: number }
   | { readonly kind: "unreachable" };
 
 export function httpOf({ url = "", fetch = globalThis.fetch, headers = {}, signIn = ownSignIn, silenceMs = SILENCE_MS }: HttpOptions): Http {
@@ -61,13 +62,15 @@ export async function ask(http: Http, path: string, body?: string): Promise<Answ
   try {
     const signal = AbortSignal.timeout(patienceOf(http, body));
     const response = await http.fetch(http.url + path, request(http, { body }, signal));
-    const text = await response.text();
-    const wait = Number(response.headers.get("retry-after") ?? Number.NaN);
-    const retry = Number.isFinite(wait) ? { retryAfterMs: wait * 1_000 } : {};
-    return { kind: "answered", status: response.status, body: parsed(text), ...retry };
+    return { kind: "answered", status: response.status, body: parsed(await response.text()), retryAfterMs: retryAfterOf(response) };
   } catch {
     return { kind: "unreachable" };
   }
+}
+
+/** How long the server asks to be left alone; 0 if it does not say. */
+export function retryAfterOf({ headers }: Response): number {
+  return (Number(headers.get("retry-after")) || 0) * 1_000;
 }
 
 /** What a refusal says about itself, whichever face it comes from. */
@@ -76,12 +79,4 @@ export function reasonOf(body: unknown): string {
   const message = (error as { message?: unknown } | undefined)?.message;
   const told = [message, detail, reason].find((each) => typeof each === "string");
   return told === undefined ? "The server refused it." : (told as string);
-}
-
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -2,6 +2,7 @@
 // what an answer means.
 import { isAckReply } from "@farhand/protocol";
 import { type Answer, ask, type Http, reasonOf } from "./http.ts";
+import { parsed } from "./json.ts";
 import { backOff, Timers } from "./wait.ts";
 
 /** An answer as it is sent: the same payload each time. `id` is the call's or the approval's. */
@@ -153,7 +154,7 @@ export class Outbox {
   }
 
   #later(letter: Kept, attempt: number, answer: Answer): void {
-    const asked = answer.kind === "answered" ? (answer.retryAfterMs ?? 0) : 0;
+    const asked = answer.kind === "answered" ? answer.retryAfterMs : 0;
     const delay = Math.max((this.options.backOff ?? backOff)(attempt), asked);
     this.#timers.set(letter.id, delay, () => void this.#send(letter, attempt + 1));
     this.#tell(letter.id, { state: "undelivered", retryAt: Date.now() + delay });
@@ -205,15 +206,11 @@ function kept(storage: Keep | undefined): Kept[] {
 }
 
 function letterOf(text: string): Kept | undefined {
-  try {
-    const letter = JSON.parse(text) as Kept;
-    const whole = [letter.id, letter.path, letter.body].every((each) => typeof each === "string");
-    // only where answers go: whoever can write to the storage must not choose an address. A page that cannot tell one sign-in
-    // from another does not know whose yes it would repeat
-    return whole && PATHS.includes(letter.path) ? { ...letter, signIn: letter.signIn || "unknown" } : undefined;
-  } catch {
-    return undefined;
-  }
+  const letter = (parsed(text) ?? {}) as Kept;
+  const isWhole = [letter.id, letter.path, letter.body].every((each) => typeof each === "string");
+  // only where answers go: whoever can write to the storage must not choose an address. A page that cannot tell one sign-in
+  // from another does not know whose yes it would repeat
+  return isWhole && PATHS.includes(letter.path) ? { ...letter, signIn: letter.signIn || "unknown" } : undefined;
 }
 
 function keep(storage: Keep | undefined, letter: Kept): void {

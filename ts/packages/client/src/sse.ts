@@ -1,6 +1,7 @@
 // The stream as server-sent events over fetch. Owns the framing; must not know what a chunk does.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
-import { type Asking, type Http, parsed, patienceOf, reasonOf, request } from "./http.ts";
+import { type Asking, type Http, patienceOf, reasonOf, request, retryAfterOf } from "./http.ts";
+import { parsed } from "./json.ts";
 import { chunkOf, Cut, type Frame, type Frames, Refused, START, type Transport } from "./transport.ts";
 import { within } from "./wait.ts";
 
@@ -82,7 +83,7 @@ export async function accepted(response: Response): Promise<ReadableStream<Uint8
   }
   const text = await reached(response.text());
   if (response.status >= 500) {
-    throw new Cut((Number(response.headers.get("retry-after")) || 0) * 1_000);
+    throw new Cut(retryAfterOf(response));
   }
   throw new Refused(response.status, reasonOf(parsed(text)));
 }

@@ -96,7 +96,7 @@ export class LiveThread {
       clientId: `page_${crypto.randomUUID()}`,
       settle: (call, outcome) => void this.answer(call.id, outcome),
       onChange: () => this.#changed(),
-      ...(options.askAgainMs === undefined ? {} : { askAgainMs: options.askAgainMs }),
+      askAgainMs: options.askAgainMs,
     });
     const { signal } = this.#end;
     globalThis.addEventListener?.("online", () => this.retryNow(), { signal });
@@ -271,8 +271,9 @@ export class LiveThread {
       return error;
     }
     const status = error instanceof Refused ? error.status : 0;
-    this.#talk = { ...this.#talk, course: { state: "failed", error: String((error as Error).message) } };
-    this.#connect({ state: "refused", status, reason: String((error as Error).message) });
+    const reason = String((error as Error).message);
+    this.#talk = { ...this.#talk, course: { state: "failed", error: reason } };
+    this.#connect({ state: "refused", status, reason });
     return "refused";
   }
 

@@ -1,5 +1,6 @@
 // How chunks come to a page, whichever way they travel.
 import { type ChatRequest, type Chunk, isChunk } from "@farhand/protocol";
+import { parsed } from "./json.ts";
 
 /** A chunk, and where a reader stands once it has it, if the wire tells. */
 export interface Frame {
@@ -43,10 +44,6 @@ export class Refused extends Error {
 
 /** A chunk that was read from the wire; undefined for kinds that are newer than this page. */
 export function chunkOf(text: string): Chunk | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isChunk(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parsed(text);
+  return isChunk(value) ? value : undefined;
 }
