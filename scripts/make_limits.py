@@ -26,10 +26,12 @@ This page is written by `make docs` from `farhand/server/limits_told.py`.
 TAIL = """
 ## Before a request is a request
 
-`farhand run` also bounds what comes before a body: the head of a request may have 64 KiB (then 431) and take
-10 seconds, 16 requests and 64 KiB may be sent ahead of the answer before them, and 21 000 connections may be
-open. A peer that reads nothing for `limits.stalled_after_sec` is reset. An app that is mounted elsewhere
-leaves these, and the size of a frame on the wire, to the server that carries it.
+`farhand run` also bounds what comes before a body: the head of a request may have 64 KiB (then 431) and
+take 10 seconds, 16 requests and 64 KiB may be sent ahead of the answer before them, and 21 000 connections
+may be open. Trailers may have 64 KiB, too (then the connection is reset); a request for a WebSocket may
+have 100 headers of 8,000 bytes and no body (then 400). A peer that reads nothing for
+`limits.stalled_after_sec` is reset. An app that is mounted elsewhere leaves these, and the size of a frame
+on the wire, to the server that carries it.
 """
 
 COLUMNS = "| limit | default | bounds | passed, it is answered |\n|---|---|---|---|\n"

@@ -5,14 +5,32 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Sequence
 
 HEAD_BYTES = 64 * 1024
 HEAD_WITHIN_SEC = 10.0
 PIPELINED = 16
 """Requests that may wait for the answer to the one before them."""
+HANDSHAKE_LINE_BYTES = 8000
+HANDSHAKE_HEADERS = 100
+"""A little below what the WebSocket libraries read: past that they neither answer nor close."""
 
 _IDLE_LOOKS = 7
 _DROP_UNSENT = struct.pack("ii", 1, 0)
+
+
+def may_upgrade(url: bytes, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    """Whether a request that asks for another protocol can be handed on: small, and without a body.
+
+    The parser reads no body of such a request, and would take it for the next one.
+    """
+    has_body = any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0"))
+        for name, value in headers
+    )
+    longest = max((len(name) + len(value) for name, value in headers), default=0)
+    fits = max(len(url), longest) <= HANDSHAKE_LINE_BYTES and len(headers) <= HANDSHAKE_HEADERS
+    return fits and not has_body
 
 
 class StallGuard(asyncio.Protocol):

@@ -11,7 +11,7 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from farhand.cli.connection_limits import HEAD_BYTES, HEAD_WITHIN_SEC, PIPELINED, StallGuard
+from farhand.cli.connection_limits import HEAD_BYTES, HEAD_WITHIN_SEC, PIPELINED, StallGuard, may_upgrade
 
 _END = b"\r\n\r\n"
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -29,6 +29,8 @@ class HttpProtocol(StallGuard, HttpToolsProtocol):
         self._head_size = 0
         self._head_tail = b""
         """The last bytes of a head that has not ended: its end may be split."""
+        self._trailer_size = 0
+        """Bytes since the last one of a body: trailers, which the parser collects without a limit."""
         self._unread = b""
         self._head_timer: asyncio.TimerHandle | None = None
         self._await_head()
@@ -47,7 +49,11 @@ class HttpProtocol(StallGuard, HttpToolsProtocol):
             piece = self._next_piece()
             if self._is_in_head and not self._fits(piece):
                 return
+            if not self._is_in_head:
+                self._trailer_size += len(piece)
             super().data_received(piece)
+            if self._trailer_size > HEAD_BYTES:
+                self._peer.abort()
         # until a whole head has come: blank lines, or the rest of an unread body, are no sign of a request
         if not self._is_answering and self._head_timer is None:
             self._await_head()
@@ -62,11 +68,17 @@ class HttpProtocol(StallGuard, HttpToolsProtocol):
         if self._is_answering:
             self._peer.abort()
             raise ValueError("a request came in one piece with the body before it, and ahead of its turn")
+        if self.parser.should_upgrade() and not may_upgrade(self.url, self.headers):
+            raise ValueError("a request that asks for another protocol is too large, or has a body")
         self._is_in_head, self._is_answering, self._head_size, self._head_tail = False, True, 0, b""
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        self._trailer_size = 0
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
-        self._is_in_head = True
+        self._is_in_head, self._trailer_size = True, 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:

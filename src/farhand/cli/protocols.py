@@ -9,7 +9,14 @@ from farhand.cli.connection_limits import StallGuard
 
 log = logging.getLogger("farhand.server")
 
-EVENTS = ("data_received", "on_header", "on_headers_complete", "on_message_complete", "on_response_complete")
+EVENTS = (
+    "data_received",
+    "on_header",
+    "on_headers_complete",
+    "on_body",
+    "on_message_complete",
+    "on_response_complete",
+)
 """What our HTTP protocol overrides: in a uvicorn without one of them, a limit would silently be missing."""
 
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 import uvicorn
@@ -106,6 +106,60 @@ async def test_a_trailer_is_no_header_even_while_the_body_is_still_being_read() 
             assert await body_of(reader) == b"ok"
     expected = [(b"host", b"localhost"), (b"transfer-encoding", b"chunked")]
     assert seen == [expected] * 4
+
+
+@requirement("serve:head-limits")
+@pytest.mark.parametrize("before", [b"", b"2\r\nok\r\n"])
+@pytest.mark.parametrize("start", [b"0\r\nx: ", b"2;"])
+async def test_what_follows_a_body_without_an_end_is_cut_off(before: bytes, start: bytes) -> None:
+    async with connected(path) as (reader, writer):
+        head = b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+        writer.write(head + before + start)
+        with suppress(ConnectionError):
+            for _ in range(20):
+                writer.write(b"x" * HEAD_BYTES)
+                await writer.drain()
+        assert await is_cut(reader)
+
+
+@requirement("serve:head-limits")
+async def test_a_body_may_be_larger_than_a_head() -> None:
+    async with connected(path) as (reader, writer):
+        head = b"POST /%b HTTP/1.1\r\nhost: localhost\r\n%b\r\n\r\n"
+        size = 4 * HEAD_BYTES
+        writer.write(head % (b"1", b"content-length: %d" % size) + b"x" * size)
+        assert await body_of(reader) == b"/1"
+        chunk = b"%x\r\n%b\r\n" % (HEAD_BYTES, b"x" * HEAD_BYTES)
+        writer.write(head % (b"2", b"transfer-encoding: chunked") + 4 * chunk + b"0\r\nx: y\r\n\r\n")
+        assert await body_of(reader) == b"/2"
+
+
+@requirement("serve:upgrades")
+@pytest.mark.parametrize("protocol", [b"websocket", b"h2c"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        b"content-length: 2",
+        b"transfer-encoding: chunked",
+        b"x: " + b"y" * 9000,
+        b"\r\n".join([b"x: y"] * 200),
+    ],
+)
+async def test_an_upgrade_with_a_body_or_too_large_is_refused_once(protocol: bytes, more: bytes) -> None:
+    async with connected(path) as (reader, writer):
+        writer.write(HANDSHAKE.replace(b"websocket\r\n", protocol + b"\r\n" + more + b"\r\n") + b"{}")
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert answer.count(b"HTTP/1.1") == 1
+
+
+@requirement("serve:upgrades")
+async def test_an_upgrade_to_what_is_not_served_is_answered_as_if_it_had_not_been_asked_for() -> None:
+    async with connected(path) as (reader, writer):
+        for more in (b"", b"content-length: 0\r\n"):
+            head = b"GET /1 HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: h2c\r\n%b\r\n"
+            writer.write(head % more)
+            assert await body_of(reader) == b"/1"
 
 
 @requirement("headers:no-outer-blanks")
