@@ -45,6 +45,7 @@ def groups() -> tuple[Group, ...]:
 
 
 _413 = "413, nothing was applied"
+_NEW_MESSAGES = "judged at a new message (uploads: `files.*`)"
 _429 = "429 with `Retry-After`"
 _FAILURE = "the model is given a Failure that says so"
 
@@ -65,8 +66,8 @@ _BODIES: Told = {
 _COUNTS: Told = {
     "running_per_principal": ("runs of one principal that are at work, not waiting", _429),
     "running_per_tenant": ("runs of one tenant that are at work, not waiting", _429),
-    "stored_bytes": ("messages and files of one principal, in bytes", _429),
-    "stored_bytes_of_tenant": ("messages and files of one tenant, in bytes", _429),
+    "stored_bytes": (f"messages and files of one principal, in bytes, {_NEW_MESSAGES}", _429),
+    "stored_bytes_of_tenant": (f"messages and files of one tenant, in bytes, {_NEW_MESSAGES}", _429),
     "open_calls_per_run": ("open calls of one run", _FAILURE),
     "open_calls_per_thread": ("open calls of one thread", f"{_429} on `execute`; else {_FAILURE}"),
     "open_calls_per_tenant": ("open calls of one tenant", f"{_429} on `execute`; else {_FAILURE}"),
