@@ -161,6 +161,15 @@ async def test_what_was_sent_before_is_replayed_though_nothing_new_may_begin(
 
 
 @requirement("quotas:rate")
+async def test_a_message_that_is_sent_again_is_no_new_run(serve: Serve) -> None:
+    agent = Agent(ScriptedModel(lambda moment: "Hello."))
+    served = await serve(agent, settings=Settings(limits=Limits(runs_per_min=2)))
+    assert [await begin(served, "one") for _ in range(5)] == [200] * 5
+    assert await begin(served, "two") == 200
+    assert await begin(served, "three") == 429
+
+
+@requirement("quotas:rate")
 async def test_new_runs_a_minute_are_bounded_for_a_principal_and_for_its_tenant(serve: Serve) -> None:
     limits = Limits(runs_per_min=3, runs_per_min_of_tenant=5)
     agent = Agent(ScriptedModel(lambda moment: "Hello."))

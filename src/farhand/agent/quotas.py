@@ -71,7 +71,7 @@ class Quotas:
         if owner == self.exempt:
             yield
             return
-        keys: tuple[Key, Key] = ((owner.tenant, owner.subject), (owner.tenant, None))
+        keys = _keys(owner)
         thread = (owner, thread_id)
         # one of an owner at a time: a place that is found and not taken yet would be given away twice
         async with self._looking.setdefault(owner, asyncio.Lock()):
@@ -86,6 +86,11 @@ class Quotas:
             if thread not in self._threads:
                 for key in keys:
                     _take_off(self._starting, key)
+
+    def give_back(self, owner: Owner) -> None:
+        """Nothing began: what was sent before was sent again, and is not counted among the new runs."""
+        for quota, key in zip(self._quotas, _keys(owner), strict=True):
+            quota.uncount_start(key)
 
     async def _find(self, keys: tuple[Key, Key], size: int) -> None:
         for quota, key in zip(self._quotas, keys, strict=True):
@@ -157,6 +162,11 @@ class _Quota:
                 retry_after=wait,
             )
 
+    def uncount_start(self, key: Key) -> None:
+        since, count = self._started.get(key, (0.0, 0))
+        if count:
+            self._started[key] = (since, count - 1)
+
     def too_many_runs(self, count: int) -> TooMany:
         return TooMany(
             f"{self._has} {count} answers under way, and {self.running} are allowed at once.",
@@ -178,6 +188,10 @@ def _take_off(counts: Counter[T], key: T) -> None:
     counts[key] -= 1
     if not counts[key]:
         del counts[key]
+
+
+def _keys(owner: Owner) -> tuple[Key, Key]:
+    return (owner.tenant, owner.subject), (owner.tenant, None)
 
 
 def _forget_oldest(remembered: dict[Key, int] | dict[Key, tuple[float, int]]) -> None:

@@ -63,7 +63,10 @@ async def start_run(
     size = sum(len(part.text) for part in message.parts if isinstance(part, Text))
     try:
         async with kit.quotas.place(place.owner, place.thread_id, size):
-            return await _start_run(kit, worker, place, message, instead_of=instead_of, hold_for=hold_for)
+            started = await _start_run(kit, worker, place, message, instead_of=instead_of, hold_for=hold_for)
+        if started.again:
+            kit.quotas.give_back(place.owner)
+        return started
     except TooMany:
         again = None if instead_of else await _answered_before(kit, place, message)
         if again is None:
