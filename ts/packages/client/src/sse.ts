@@ -20,6 +20,10 @@ export function sseTransport(http: Http): Transport {
     async resume(threadId, after, signal) {
       const path = `/api/chat/${encodeURIComponent(threadId)}/stream?after=${encodeURIComponent(after)}`;
       const response = await answered(http, path, {}, signal);
+      // too many streams at this moment; the answer is still there to be read later
+      if (response.status === 429) {
+        throw new Cut(retryAfterOf(response));
+      }
       return response.status === 204 ? undefined : read(await accepted(response), http);
     },
   };

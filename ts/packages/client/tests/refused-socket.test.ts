@@ -96,4 +96,19 @@ describe("a server with limits", () => {
     expect(opened[1]! - opened[0]!).toBeGreaterThanOrEqual(4_500);
     transport.close();
   });
+
+  it("is given time by a page that resumes one stream too many over HTTP", async () => {
+    requirement("client:socket-refusals");
+    const subject = fresh("fox");
+    const first = page();
+    first.thread.send(`story ${subject}`);
+    await first.sees("Once upon a time");
+    const second = page({ threadId: first.thread.id });
+    await second.thread.open();
+    await second.becomes(({ connection }) => connection.state === "lost", "a pause");
+    here.server.openGate(subject, "text");
+    await first.becomes(({ course }) => course.state === "done", "the end");
+    await second.becomes(({ course, connection }) => course.state === "done" && connection.state === "closed", "the end");
+    expect(second.requests.filter((each) => each.includes("/stream")).length).toBe(2);
+  });
 });
