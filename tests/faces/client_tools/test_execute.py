@@ -108,6 +108,7 @@ BAD: dict[str, Json] = {
     "no input": {"toolID": "client_notes_read"},
     "an input that is no object": {"toolID": "client_notes_read", "input": [1]},
     "a time of nothing": {"toolID": "client_notes_read", "input": {}, "timeout": 0},
+    "a time below the least": {"toolID": "client_notes_read", "input": {}, "timeout": 0.5},
     "a time in words": {"toolID": "client_notes_read", "input": {}, "timeout": "30"},
     "a time of more than a day": {"toolID": "client_notes_read", "input": {}, "timeout": 86_400_001},
     "a request id with a blank": {"toolID": "client_notes_read", "input": {}, "requestID": "a b"},

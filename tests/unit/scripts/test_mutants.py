@@ -74,6 +74,14 @@ def test_a_fault_that_would_tell_nothing_is_named(wrong: Mutant, said: str, tree
     assert said in fault
 
 
+def test_a_class_of_tests_may_be_named(tree: Path) -> None:
+    laws = tree / "tests/test_laws.py"
+    laws.write_text("class TestDoor(Laws):\n    pass\n")
+    assert list(faults_in([replace(SOUND, tests=["tests/test_laws.py::TestDoor"])], tree)) == []
+    [fault] = faults_in([replace(SOUND, tests=["tests/test_laws.py::TestWindow"])], tree)
+    assert "there is no tests/test_laws.py::TestWindow" in fault
+
+
 def test_two_faults_of_one_name_are_told(tree: Path) -> None:
     assert list(faults_in([SOUND, SOUND], tree)) == ["tests/mutants.toml: two mutants are called always-yes"]
 

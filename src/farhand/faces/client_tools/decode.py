@@ -144,7 +144,7 @@ _SUFFIXED = re.compile(r"\.[A-Za-z0-9_-]{1,60}")
 def _seconds(timeout: float | None) -> float | None:
     if timeout is None:
         return None
-    if not isfinite(timeout) or not 0 < timeout <= LONGEST_MS:
+    if not isfinite(timeout) or not 1 <= timeout <= LONGEST_MS:
         raise Malformed(f"timeout must be a number of milliseconds from 1 to {LONGEST_MS}.")
     return timeout / 1000
 
