@@ -198,9 +198,9 @@ class Person:
             case 200:
                 return (Told.REPEATED if answer.get("ignored") else Told.ACCEPTED), None, None
             case 409 if answer["reason"] == "conflict":
-                return Told.CONFLICT, answer["digest"], answer["status"]
+                return Told.CONFLICT, answer["digest"], _kind(answer["status"])
             case 410:
-                return Told.OVER, None, answer["status"]
+                return Told.OVER, None, _kind(answer["status"])
             case 404:
                 return Told.UNKNOWN, None, None
             case 503 | 429:
@@ -242,3 +242,8 @@ def _ack(call_id: str, outcome: Outcome) -> Json:
         return {"toolCallId": call_id, "status": "success", "output": outcome.output}
     assert isinstance(outcome, Failure), "a page succeeds or fails"
     return {"toolCallId": call_id, "status": "failed", "errorText": outcome.error}
+
+
+def _kind(status: str) -> str:
+    """The record's word for what the wire calls the outcome."""
+    return {"failed": "failure", "timeout": "timed_out"}.get(status, status)
