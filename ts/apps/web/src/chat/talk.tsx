@@ -120,6 +120,9 @@ function Thinking(): ReactNode {
 }
 
 const NEAR_PX = 160;
+/** What people scroll with, and for how long it goes on moving. */
+const MOVES = ["wheel", "touchmove", "keydown", "pointerdown"] as const;
+const MOVED_MS = 1_000;
 
 /** Stays at the end while somebody is there; whoever scrolled up is left alone. */
 function useStickyEnd(talk: Conversation): { current: HTMLDivElement | null } {
@@ -128,14 +131,21 @@ function useStickyEnd(talk: Conversation): { current: HTMLDivElement | null } {
   useEffect(() => {
     const room = end.current?.closest("[data-scrolls]");
     let before = 0;
+    let movedAt = Number.NEGATIVE_INFINITY;
+    const move = (): void => void (movedAt = performance.now());
     const look = (): void => {
       const { scrollHeight, scrollTop, clientHeight } = room ?? { scrollHeight: 0, scrollTop: 0, clientHeight: 0 };
-      // the event comes late: what was added meanwhile takes nobody away from the end, only scrolling up does
-      isNear.current = scrollHeight - scrollTop - clientHeight < NEAR_PX || (isNear.current && scrollTop >= before);
+      // the event comes late, and also when what is shown grew or shrank: only a person who scrolls up leaves the end
+      const isScrolledUp = scrollTop < before && performance.now() - movedAt < MOVED_MS;
+      isNear.current = scrollHeight - scrollTop - clientHeight < NEAR_PX || (isNear.current && !isScrolledUp);
       before = scrollTop;
     };
+    MOVES.forEach((kind) => addEventListener(kind, move, { passive: true }));
     room?.addEventListener("scroll", look, { passive: true });
-    return () => room?.removeEventListener("scroll", look);
+    return () => {
+      MOVES.forEach((kind) => removeEventListener(kind, move));
+      room?.removeEventListener("scroll", look);
+    };
   }, []);
   const count = talk.messages.length;
   useEffect(() => {
