@@ -91,7 +91,7 @@ tests: $(ready_to_develop) $(ui_built)
 # back by the seed it printed, TEST_STORM_SEED.
 tests-chaos: $(ready_to_develop) ## run thousands of calls under random faults, on SQLite and on PostgreSQL
 	@echo "tests: random faults"
-	@$(bin)/python -m pytest tests/chaos/storm -m storm -q </dev/null
+	@$(bin)/python scripts/run_tests.py pytest tests/chaos/storm -m storm -q </dev/null
 
 # The clients that people use, over real connections to a server of this environment.
 tests-ts: $(ts_ready) $(ready_to_develop)
