@@ -22,7 +22,19 @@ pytest.register_assert_rewrite("farhand.testing.store_laws")
 # no example is judged by how long it took: the machine may be busy
 settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("search", deadline=None, max_examples=2_000, print_blob=True)
+settings.register_profile("quick", settings.get_profile("steady"), max_examples=15)
 settings.load_profile("steady")
+
+
+REPOSITORY = (
+    "tests/unit/scripts/",
+    "tests/unit/test_extras.py",
+    "tests/unit/test_light.py",
+    "tests/unit/test_patterns.py",
+    "tests/unit/test_repository.py",
+    "tests/unit/test_requirements.py",
+)
+"""They look at the whole tree, or load it in processes of their own."""
 
 
 @pytest.fixture
@@ -47,6 +59,29 @@ def cluster() -> Iterator[Cluster]:
     """A PostgreSQL for all tests of this process, if one of them asks for it."""
     with running_cluster() as cluster:
         yield cluster
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks that follow from where a test stands and what it asks for; the tiers choose by them."""
+    for item in items:
+        for mark in _marks(item):
+            item.add_marker(mark)
+
+
+def _marks(item: pytest.Item) -> Iterator[str]:
+    folder = item.nodeid.split("/")[1]
+    if folder in {"browser", "chaos"}:
+        yield folder
+    if item.nodeid.startswith(REPOSITORY):
+        yield "repository"
+    module = getattr(item, "module", None)
+    callspec = getattr(item, "callspec", None)
+    stores = {value for value in (callspec.params.values() if callspec else ()) if isinstance(value, str)}
+    has_cluster = "cluster" in getattr(item, "fixturenames", ()) or hasattr(module, "running_cluster")
+    if has_cluster or "postgres" in stores or "/postgres/" in item.nodeid:
+        yield "postgres"
+    if "sqlite" in stores:
+        yield "sqlite"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,22 +8,22 @@ from contextlib import contextmanager
 
 import pytest
 
-from farhand.store.postgres import bell, gather, heard, sql, stopped, written
-from farhand.store.postgres.line import Line
+from farhand.store.postgres import batch, notify, queries
+from farhand.store.postgres.connection import Connection
 
 NAMES = {
-    gather.GATHER: "gather",
-    written.WRITE: "write",
-    written.UPDATE_RUNS: "runs",
-    heard.NEWS: "news",
-    sql.MESSAGES: "messages",
-    sql.CALL: "call",
-    sql.COUNT_OPEN: "count open",
-    sql.TOOL: "tool",
-    sql.RUN: "run",
-    sql.CALLS_OF_RUN: "calls of run",
+    batch.LOCK: "lock",
+    batch.REQUESTS: "requests",
+    batch.VERSIONS: "versions",
+    queries.LOAD: "load",
+    queries.ROWS: "rows",
+    queries.FIND_TOOL: "tool",
+    **{sql: f"find {kind}" for kind, sql in queries.FIND_CALL.items()},
+    **{sql: f"count {what}" for what, sql in queries.COUNT.items()},
 }
-BY_THE_CLOCK = frozenset({bell.SAY, stopped.END_STOPPED, sql.DUE, sql.STRAY_RUNS, sql.RESERVE_STRAYS})
+BY_THE_CLOCK = frozenset(
+    {notify.SEND, notify.END_STOPPED, queries.CLAIMABLE, queries.RESERVE_CLAIMABLE, queries.RENEW}
+)
 """What is asked now and then, whoever makes a trip."""
 
 
@@ -31,19 +31,22 @@ BY_THE_CLOCK = frozenset({bell.SAY, stopped.END_STOPPED, sql.DUE, sql.STRAY_RUNS
 def counted_statements() -> Iterator[Counter[str]]:
     """Of all stores of this process."""
     asked: Counter[str] = Counter()
-    fetch, run = Line.fetch, Line.run
+    fetch, execute = Connection.fetch, Connection.execute
 
-    async def counted_fetch(line: Line, statement: str, *values: object, **how: float | None) -> list[object]:
+    async def counted_fetch(
+        connection: Connection, statement: str, *values: object, **how: float | None
+    ) -> list[object]:
         if statement not in BY_THE_CLOCK:
-            asked[NAMES.get(statement, statement)] += 1
-        found: list[object] = list(await fetch(line, statement, *values, **how))
+            is_write = "INSERT INTO log " in statement
+            asked["write" if is_write else NAMES.get(statement, statement)] += 1
+        found: list[object] = await fetch(connection, statement, *values, **how)
         return found
 
-    async def counted_run(line: Line, statement: str, **how: float | None) -> None:
+    async def counted_execute(connection: Connection, statement: str, **how: float | None) -> None:
         asked[statement] += 1
-        await run(line, statement, **how)
+        await execute(connection, statement, **how)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Line, "fetch", counted_fetch)
-        patch.setattr(Line, "run", counted_run)
+        patch.setattr(Connection, "fetch", counted_fetch)
+        patch.setattr(Connection, "execute", counted_execute)
         yield asked

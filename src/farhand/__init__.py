@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from farhand.agent.agent import Agent, Pending, RunResult
-    from farhand.cli.serving import aserve, serve
-    from farhand.clients.roster import ClientTools
+    from farhand.agent.keyed_calls import SettledCall, Waiting
+    from farhand.agent.offered_tools import BroughtTools
+    from farhand.cli.serve import aserve, serve
+    from farhand.clients.registry import ClientTools
     from farhand.core.approval import Answer
     from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
     from farhand.core.principal import Owner, Principal
@@ -19,20 +21,27 @@ if TYPE_CHECKING:
     from farhand.errors import FarhandError
     from farhand.models.scripted import ScriptedModel
     from farhand.server.app import create_app
+    from farhand.tools.context import Approved, Context, NotAnswered, ask, current
     from farhand.tools.decorate import tool
     from farhand.tools.execute import ToolFailed
+    from farhand.tools.forms import FormAnswer, ask_form
     from farhand.tools.toolbox import Toolbox
 
 __all__ = [
     "Agent",
     "Answer",
+    "Approved",
+    "BroughtTools",
     "Cancelled",
     "ChatRules",
     "ClientTools",
+    "Context",
     "Denied",
     "Failure",
     "FarhandError",
+    "FormAnswer",
     "Limits",
+    "NotAnswered",
     "Outcome",
     "Owner",
     "Patience",
@@ -41,29 +50,38 @@ __all__ = [
     "RunResult",
     "ScriptedModel",
     "Settings",
+    "SettledCall",
     "Success",
     "TimedOut",
     "ToolFailed",
     "Toolbox",
+    "Waiting",
     "aserve",
+    "ask",
+    "ask_form",
     "create_app",
+    "current",
     "serve",
     "tool",
 ]
 
 _HOMES = {
     "farhand.agent.agent": ("Agent", "Pending", "RunResult"),
-    "farhand.clients.roster": ("ClientTools",),
+    "farhand.agent.keyed_calls": ("SettledCall", "Waiting"),
+    "farhand.agent.offered_tools": ("BroughtTools",),
+    "farhand.clients.registry": ("ClientTools",),
     "farhand.core.approval": ("Answer",),
     "farhand.core.outcome": ("Cancelled", "Denied", "Failure", "Outcome", "Success", "TimedOut"),
     "farhand.core.principal": ("Owner", "Principal"),
     "farhand.core.settings": ("ChatRules", "Limits", "Patience", "Settings"),
     "farhand.errors": ("FarhandError",),
     "farhand.models.scripted": ("ScriptedModel",),
-    "farhand.cli.serving": ("aserve", "serve"),
+    "farhand.cli.serve": ("aserve", "serve"),
     "farhand.server.app": ("create_app",),
+    "farhand.tools.context": ("Approved", "Context", "NotAnswered", "ask", "current"),
     "farhand.tools.decorate": ("tool",),
     "farhand.tools.execute": ("ToolFailed",),
+    "farhand.tools.forms": ("FormAnswer", "ask_form"),
     "farhand.tools.toolbox": ("Toolbox",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -11,6 +11,7 @@
     │   ├── SignInNeeded            no credential, or one that is not valid
     │   ├── NotAllowed              Host, Origin or scope is not on the list
     │   ├── NotFound                unknown, or somebody else's: nobody can tell which
+    │   ├── NoAgent                 the app has tools and no model
     │   ├── Busy                    the thread's run is working; ask again when it is done
     │   ├── NameTaken               the name, or the key, belongs to something else already
     │   ├── Superseded              another program listens as this client now
@@ -34,6 +35,39 @@ A tool that raises is not an error: it is a `Failure`.
 """
 
 from __future__ import annotations
+
+__all__ = [
+    "BadSetting",
+    "BadTool",
+    "Broken",
+    "Busy",
+    "DuplicateTool",
+    "FarhandError",
+    "LostClaim",
+    "Malformed",
+    "Misuse",
+    "ModelFault",
+    "NameTaken",
+    "NoAgent",
+    "NotAllowed",
+    "NotFound",
+    "PeerFault",
+    "Rejected",
+    "ResultMismatch",
+    "ResultRefused",
+    "ShuttingDown",
+    "SignInDown",
+    "SignInNeeded",
+    "StoreDown",
+    "StoreLocked",
+    "Superseded",
+    "TooLarge",
+    "TooMany",
+    "TooSlow",
+    "Unreadable",
+    "WrongMethod",
+    "WrongType",
+]
 
 
 class FarhandError(Exception):
@@ -89,6 +123,12 @@ class NotAllowed(PeerFault):
 
 class NotFound(PeerFault):
     code = "unknown"
+
+
+class NoAgent(PeerFault):
+    """This app has tools and no model: it serves calls, not conversations."""
+
+    code = "no_agent"
 
 
 class Busy(PeerFault):

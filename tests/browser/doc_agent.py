@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 from farhand import Agent, ScriptedModel, tool
-from farhand.models.scripted import Ask, Moment, Returned, Step
+from farhand.models.scripted import Ask, Moment, Step, ToolResult
 from tests.browser.stage import gate, note
 
 
@@ -98,7 +98,7 @@ async def story(name: str) -> AsyncGenerator[Step, None]:
     yield "there was a gate."
 
 
-def tale(result: Returned) -> str:
+def tale(result: ToolResult) -> str:
     return (
         f"{result.tool} gave {result.output}."
         if result.kind == "success"

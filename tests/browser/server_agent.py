@@ -16,7 +16,7 @@ from typing import Literal
 
 from farhand import Agent, ScriptedModel, tool
 from farhand.core.thread import UserMessage
-from farhand.models.scripted import Ask, Moment, Returned, Say, Step, Think
+from farhand.models.scripted import Ask, Moment, Say, Step, Think, ToolResult
 
 ROOM = Path(os.environ["TEST_ROOM"])
 GATE_OPENS_WITHIN_SEC = 40.0
@@ -244,11 +244,11 @@ def once(moment: Moment, *step: str | Say | Ask) -> Step:
     return list(step) if moment.steps == 0 else told(moment.last)
 
 
-def told(results: tuple[Returned, ...]) -> str:
+def told(results: tuple[ToolResult, ...]) -> str:
     return " ".join(tale(result) for result in results)
 
 
-def tale(result: Returned) -> str:
+def tale(result: ToolResult) -> str:
     if result.kind == "success":
         return f"{result.tool} gave {json.dumps(result.output, sort_keys=True)}."
     return f"{result.tool} gave nothing: {result.kind}, {result.error}."

@@ -14,9 +14,9 @@ import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from farhand import Agent, ScriptedModel, tool
+from farhand import Agent, ScriptedModel, ask_form, tool
 from farhand.demo.browser import FRONTEND_TOOLS
-from farhand.models.scripted import Ask, Moment, Returned, Step
+from farhand.models.scripted import Ask, Moment, Step, ToolResult
 
 ROOM = Path(os.environ["TEST_ROOM"])
 GATE_OPENS_WITHIN_SEC = 40.0
@@ -109,6 +109,25 @@ async def bake(name: str) -> dict[str, object]:
     return {"baked": name}
 
 
+@tool(idempotent=True)
+async def interview(
+    about: str,
+    schema: dict[str, object] | None = None,
+    url: str | None = None,
+    seconds: float | None = None,
+) -> dict[str, object]:
+    """Ask the user to fill in a form, or to open a page.
+
+    Args:
+        about: What it is for.
+        schema: The fields.
+        url: The page.
+        seconds: How long to wait.
+    """
+    answer = await ask_form(about, schema, url=url, timeout_sec=seconds)
+    return {"action": answer.action, "content": answer.content}
+
+
 @tool(executor="frontend", card="select")
 def choose(question: str, options: list[str]) -> str:
     """Let the user choose, within the park.
@@ -144,7 +163,7 @@ def calls(line: str) -> list[Ask]:
     return [Ask(name, json.loads(text or "{}"), delay=delay)]
 
 
-def tale(result: Returned) -> str:
+def tale(result: ToolResult) -> str:
     if result.kind == "success":
         return f"{result.tool} brought {json.dumps(result.output, sort_keys=True)}."
     return f"{result.tool} brought nothing: {result.kind}, {result.error}."
@@ -165,6 +184,6 @@ async def gate(name: str) -> None:
 
 agent = Agent(
     model=ScriptedModel(play),
-    tools=[send_report, print_report, file_claim, bake],
+    tools=[send_report, print_report, file_claim, bake, interview],
     frontend_tools=[*FRONTEND_TOOLS, choose],
 )

@@ -8,9 +8,6 @@ from playwright.async_api import FilePayload, Route, expect
 
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess
-from tests.requirement import requirement
-
-pytestmark = requirement("page:blocked")
 
 TOO_LARGE = 10 * 1024 * 1024 + 1
 

@@ -9,9 +9,6 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser.visitor import Visitor
-from tests.requirement import requirement
-
-pytestmark = requirement("page:cards")
 
 
 async def test_a_question_is_answered_yes(guest: Visitor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,9 +17,6 @@ from tests.browser.doc_pages import build, printed
 from tests.browser.test_other_origin import site
 from tests.chaos.fault_proxy import FaultProxy
 from tests.process import FarhandProcess, farhand_process
-from tests.requirement import requirement
-
-pytestmark = requirement("docs:pages-in-a-browser")
 
 RENDER = """
 import { StrictMode } from "react";
@@ -66,6 +64,11 @@ import { ask, live } from "./%s";
 Object.assign(window, { ask, live });
 """
 
+CONNECTED = """
+import { desk, hand } from "./%s";
+Object.assign(window, { desk, hand });
+"""
+
 RUN = 'import "./%s";'
 
 AI_SDK, CLIENT, REACT = (f"ts/packages/{name}/README.md" for name in ("ai-sdk", "client", "react"))
@@ -81,13 +84,26 @@ PAGES: dict[tuple[str, int], tuple[str, str]] = {
     (CLIENT, 0): ("hello", RUN % "hello.code.ts"),
     (CLIENT, 1): ("handlers", RUN % "handlers.code.ts"),
     (CLIENT, 2): ("allow", ALLOW % "allow.code.ts"),
-    (CLIENT, 3): ("other-ways", OTHER_WAYS % "other-ways.code.ts"),
+    (CLIENT, 3): ("connected", CONNECTED % "connected.code.ts"),
+    (CLIENT, 4): ("other-ways", OTHER_WAYS % "other-ways.code.ts"),
     (REACT, 0): ("cards", RENDER % ("Chat", "cards.code.tsx", "")),
-    (REACT, 1): ("rating", RATING % "rating.code.tsx"),
+    (REACT, 1): ("inbox", RENDER % ("Inbox", "inbox.code.tsx", "")),
+    (REACT, 2): ("rating", RATING % "rating.code.tsx"),
 }
 """Every block with a page in it: the name of its page, and what puts it on screen."""
 
-NO_PAGE = {("ts/packages/protocol/README.md", 0)}
+NO_PAGE = {
+    ("ts/packages/protocol/README.md", 0),
+    # programs, no pages
+    ("ts/packages/node/README.md", 0),
+    ("ts/packages/node/README.md", 1),
+    ("docs/how-to/programs-in-node.md", 0),
+    ("docs/how-to/programs-in-node.md", 1),
+    # the same as in the README of the package, where it is tried
+    ("docs/how-to/hands-without-our-chat.md", 0),
+    ("docs/how-to/hands-without-our-chat.md", 1),
+    ("docs/how-to/hands-without-our-chat.md", 2),
+}
 
 
 class Docs(NamedTuple):
@@ -106,7 +122,11 @@ async def docs(built: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
             "tests.browser.doc_agent:agent", "--allow-origin", origin, env={"TEST_ROOM": str(room)}
         ) as server:
             pages = {name: (blocks[key], main) for key, (name, main) in PAGES.items()}
-            replaced = {"http://127.0.0.1:8787": server.url, "choose-16-or-more-characters": server.token}
+            replaced = {
+                "http://127.0.0.1:8787": server.url,
+                "choose-16-or-more-characters": server.token,
+                'url: "/farhand"': 'url: ""',
+            }
             await build(pages, folder, replaced)
             yield Docs(server, origin, room)
 
@@ -319,6 +339,18 @@ async def test_client_approvals_and_answers_by_hand(browser: Browser, docs: Docs
         await expect(page.locator("#root")).to_contain_text("user_confirm gave yes.")
 
 
+async def test_client_a_page_without_a_chat_runs_and_offers_tools(browser: Browser, docs: Docs) -> None:
+    async with at_home(browser, docs, "connected.html") as page, docs.server.client() as http:
+        await page.wait_for_function("() => window.desk?.state.state === 'offered'")
+        opened = {"toolID": "open_url", "input": {"url": "https://example.org/"}, "sessionID": "t1"}
+        answer = (await http.post("/client-tools/execute", json=opened)).json()
+        assert answer["output"] == {"url": "https://example.org/", "viewKey": "v"}
+        await page.evaluate("document.body.innerHTML = '<article id=one>Buy milk</article>'")
+        [search] = [name for name in (await http.get("/client-tools/tools")).json() if "search" in name]
+        answer = await http.post("/client-tools/execute", json={"toolID": search, "input": {"words": "milk"}})
+        assert answer.json()["output"] == ["one"]
+
+
 async def test_client_other_ways_in(browser: Browser, docs: Docs) -> None:
     await fresh_chat(docs, "report")
     async with at_home(browser, docs, "other-ways.html") as page:
@@ -340,6 +372,19 @@ async def test_react_a_chat_with_cards(browser: Browser, docs: Docs, answer: str
         await once(page, f"user_confirm gave {answer.lower()}.")
         await page.reload()
         await once(page, f"user_confirm gave {answer.lower()}.")
+
+
+async def test_react_an_inbox_beside_any_chat(browser: Browser, docs: Docs) -> None:
+    asked = {"toolID": "user_confirm", "input": {"message": "Go on?"}, "sessionID": unique("script")}
+    async with (
+        at_home(browser, docs, "inbox.html") as page,
+        docs.server.client() as http,
+        asyncio.TaskGroup() as group,
+    ):
+        answer = group.create_task(http.post("/client-tools/execute", json=asked))
+        await page.get_by_role("button", name="Yes", exact=True).click()
+        assert (await answer).json()["output"] == "yes"
+        await expect(page.get_by_role("button", name="Yes", exact=True)).to_have_count(0)
 
 
 async def test_react_a_card_of_your_own(browser: Browser, docs: Docs) -> None:

@@ -10,9 +10,6 @@ from playwright.async_api import expect
 
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess, farhand_process
-from tests.requirement import requirement
-
-pytestmark = requirement("page:inbox")
 
 
 @pytest.fixture

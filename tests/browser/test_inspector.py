@@ -16,9 +16,6 @@ from playwright.async_api import Locator, expect
 
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess, farhand_process
-from tests.requirement import requirement
-
-pytestmark = requirement("page:inspector")
 
 CLIPBOARD = ("clipboard-read", "clipboard-write")
 ENDS_WITHIN_SEC = 50

@@ -16,7 +16,6 @@ from tests.browser import lamp
 from tests.browser.axe import grave_findings
 from tests.browser.visitor import Scheme, Visitor, Visitors
 from tests.process import ROOT, FarhandProcess, farhand_process
-from tests.requirement import requirement
 
 CHAT = (1480, 1000)
 INSPECTOR = (1520, 900)
@@ -39,8 +38,6 @@ async def street() -> AsyncIterator[FarhandProcess]:
         yield server
 
 
-@requirement("page:looks")
-@requirement("page:screenshots")
 @pytest.mark.parametrize("scheme", SCHEMES)
 async def test_a_newcomer_sees_what_there_is_to_ask(
     fresh: FarhandProcess, visitors: Visitors, scheme: Scheme, tmp_path: Path
@@ -51,8 +48,6 @@ async def test_a_newcomer_sees_what_there_is_to_ask(
     await picture(guest, f"chat-empty-{scheme}", tmp_path)
 
 
-@requirement("page:looks")
-@requirement("page:screenshots")
 @pytest.mark.parametrize("scheme", SCHEMES)
 async def test_the_chat_with_open_cards_and_when_all_is_done(
     street: FarhandProcess, visitors: Visitors, scheme: Scheme, tmp_path: Path
@@ -73,8 +68,6 @@ async def test_the_chat_with_open_cards_and_when_all_is_done(
     await picture(guest, f"chat-done-{scheme}", tmp_path)
 
 
-@requirement("page:looks")
-@requirement("page:screenshots")
 @pytest.mark.parametrize("scheme", SCHEMES)
 async def test_the_inbox_over_all_chats(
     street: FarhandProcess, visitors: Visitors, scheme: Scheme, tmp_path: Path
@@ -86,8 +79,6 @@ async def test_the_inbox_over_all_chats(
     await picture(guest, f"inbox-{scheme}", tmp_path)
 
 
-@requirement("page:looks")
-@requirement("page:screenshots")
 @pytest.mark.parametrize("scheme", SCHEMES)
 async def test_the_inspector_on_each_of_its_tabs(
     street: FarhandProcess, visitors: Visitors, scheme: Scheme, tmp_path: Path
@@ -105,7 +96,6 @@ async def test_the_inspector_on_each_of_its_tabs(
         assert await grave_findings(guest.page) == [], tab
 
 
-@requirement("page:looks")
 @pytest.mark.parametrize("scheme", SCHEMES)
 async def test_blocked_denied_and_late_cards_have_no_grave_finding(
     visitors: Visitors, demo: FarhandProcess, scheme: Scheme
@@ -123,7 +113,6 @@ async def test_blocked_denied_and_late_cards_have_no_grave_finding(
     assert await grave_findings(guest.page) == []
 
 
-@requirement("page:looks")
 async def test_the_colours_follow_the_system(visitors: Visitors, demo: FarhandProcess) -> None:
     ground = "() => getComputedStyle(document.body).backgroundColor"
     guest = await visitors.at(demo, scheme="light")
@@ -132,7 +121,6 @@ async def test_the_colours_follow_the_system(visitors: Visitors, demo: FarhandPr
     assert await guest.page.evaluate(ground) != light
 
 
-@requirement("page:looks")
 @pytest.mark.parametrize("scheme", SCHEMES)
 async def test_on_a_narrow_screen_lists_and_pages_are_drawers_and_nothing_sticks_out(
     visitors: Visitors, demo: FarhandProcess, scheme: Scheme
@@ -158,7 +146,6 @@ async def test_on_a_narrow_screen_lists_and_pages_are_drawers_and_nothing_sticks
     assert await fits(guest)
 
 
-@requirement("page:looks")
 async def test_the_inspector_fits_on_a_narrow_screen(street: FarhandProcess, visitors: Visitors) -> None:
     guest = await visitors.at(street, size=NARROW)
     await guest.page.goto(f"{street.url}/_farhand")

@@ -85,7 +85,6 @@ async def test_the_page_of_the_how_to_runs_a_tool_and_shows_the_answer(
                 await expect(page.locator("#panel")).to_have_text("https://example.org/")
 
 
-@requirement("door:cors-headers")
 @pytest.mark.parametrize("listed", [True, False])
 async def test_a_hook_that_reads_its_own_header_can_be_used_from_a_page(
     browser: Browser, tmp_path: Path, *, listed: bool

@@ -12,9 +12,6 @@ from uuid import uuid4
 from playwright.async_api import Request, Route, expect
 
 from tests.browser.visitor import Visitor, Visitors
-from tests.requirement import requirement
-
-pytestmark = requirement("page:record-first")
 
 STREAM = re.compile(r"/api/chat/[^/]+/stream")
 

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.requirement import requirement
-
 SCRIPT = Path(__file__).resolve().parents[2] / "ts/set_up.sh"
 OLD_NODE = '#!/bin/sh\n[ "$1" = --version ] && echo v18.0.0\n[ "$1" != -e ]\n'
 
 
-@requirement("repository:ts-set-up")
 @pytest.mark.parametrize(
     ("tools", "words"),
     [

@@ -10,9 +10,6 @@ from playwright.async_api import Route, expect
 
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess
-from tests.requirement import requirement
-
-pytestmark = requirement("page:states")
 
 PAGE = 'open_url {"url": "https://pages.example/report"}'
 TITLE = "Open pages.example"

@@ -10,8 +10,8 @@ from itertools import cycle
 
 import httpx2
 
-from farhand.testing.ui_stream import SseFrame, read_sse
 from tests.chaos.fault_proxy import FaultProxy
+from tests.stream_checker import SseFrame, read_sse
 
 WITHIN_SEC = 50.0
 

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from farhand import Agent, ScriptedModel, tool
 from farhand.agent import direct_executor
-from farhand.agent.execute import begin_call, run_tool
-from farhand.agent.kit import Kit
+from farhand.agent.context import AgentContext
+from farhand.agent.execute import run_tool
+from farhand.calls.desk import Desk
 from farhand.core.call import Call, Phase
 from farhand.core.outcome import Outcome
-from farhand.store.base import Write
+from farhand.core.tool import Tool
 from tests.chaos.recorded import gate, note
 
 
@@ -89,18 +90,21 @@ def fall_into(trap: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def begin_or_die(kit: Kit, call: Call, *beside: Write, is_begun: bool) -> Call | None:
+start_direct = Desk.start_direct
+
+
+async def start_or_die(desk: Desk, call: Call, tool: Tool | None, worker: str) -> Call | None:
     if call.phase is Phase.READY:
         fall_into("kill-before-start")
-    return await begin_call(kit, call, *beside, is_begun=is_begun)
+    return await start_direct(desk, call, tool, worker)
 
 
-async def run_or_die(kit: Kit, call: Call) -> Outcome:
+async def run_or_die(context: AgentContext, call: Call) -> Outcome:
     fall_into("kill-before-tool")
-    return await run_tool(kit, call)
+    return await run_tool(context, call)
 
 
-setattr(direct_executor, "begin_call", begin_or_die)  # noqa: B010
+setattr(Desk, "start_direct", start_or_die)  # noqa: B010
 setattr(direct_executor, "run_tool", run_or_die)  # noqa: B010
 
 agent = Agent(

@@ -2,9 +2,9 @@
 
 Owns the rules: one outcome for each call and one answer for each question; whoever brought one was told the
 truth; a far call was offered to somebody; the model got the winner, once, and soon; readers heard the
-journal, no event lost or doubled, lost their place only where words were lost, and every response had one
-end; no finished tool ran again, and none without the yes it needs. Must not know how the faults were made,
-nor how anything was recorded.
+journal, no event lost or doubled, never lost their place, and every response had one end; no finished tool
+ran again, and none without the yes it needs; a success has run; programs were told what the record says.
+Must not know how the faults were made, nor how anything was recorded.
 """
 
 from __future__ import annotations
@@ -61,6 +61,28 @@ class Kept:
     digest: str | None
     settled_at: float = 0.0
     is_far: bool = False
+    effect: str | None = None
+    """The `Execution.call_key` of what a success of it has done."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a program was told of its call without a run, which it names by the key of its effect."""
+
+    key: str
+    is_success: bool
+    output: object = None
+
+
+@dataclass(frozen=True)
+class DirectCall:
+    """A call without a run in the record. One that is keyed can be asked for until it is answered."""
+
+    key: str
+    is_keyed: bool
+    is_settled: bool
+    is_success: bool = False
+    output: object = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +130,6 @@ class Line:
     is_silent: bool = False
     is_optional: bool = False
     is_discarded: bool = False
-    is_takeover: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,8 +138,6 @@ class Gap:
 
     seq: int
     offset: int
-    takeover: int
-    """The last one that the reader had heard of."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +179,9 @@ class History:
     answered: list[Kept] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
+    direct: list[DirectCall] = field(default_factory=list)
+    told: list[Answered] = field(default_factory=list)
+    """To programs that call without a run."""
     talks: list[Talk] = field(default_factory=list)
 
 
@@ -178,6 +200,8 @@ def violations(history: History) -> list[str]:
         *_lost_places(history),
         *_wrong_endings(history),
         *_run_twice(history),
+        *_never_run(history),
+        *_wrong_to_programs(history),
     ]
 
 
@@ -330,13 +354,12 @@ def _faults_of_line(line: Line, heard: str | None) -> Iterator[str]:
 
 
 def _lost_places(history: History) -> Iterator[str]:
-    """A place is lost where words were: behind a takeover that the reader has not heard of."""
+    """What a reader was sent is stored, so its place is known for ever."""
     for talk in history.talks:
         for gap in talk.gaps:
-            if not any(line.is_takeover and gap.takeover < line.seq <= gap.seq for line in talk.journal):
-                there = next((line.text for line in talk.journal if line.seq == gap.seq), None)
-                place = f"{gap.seq}.{gap.offset}.{gap.takeover}, where the journal has {there!r}"
-                yield f"lost place: {talk.thread_id} was at {place}, and was told that it is unknown"
+            there = next((line.text for line in talk.journal if line.seq == gap.seq), None)
+            place = f"{gap.seq}.{gap.offset}, where the journal has {there!r}"
+            yield f"lost place: {talk.thread_id} was at {place}, and was told that it is unknown"
 
 
 def _wrong_endings(history: History) -> Iterator[str]:
@@ -353,6 +376,35 @@ def _run_twice(history: History) -> Iterator[str]:
     for call_key, times in begun.items():
         if times > 1:
             yield f"run twice: {call_key} began {times} times"
+    first: set[str] = set()
     for each in history.executions:
-        if each.after_its_result:
+        # rows carry the time at which their first command was decided: what began once did not begin again
+        is_again = each.call_key in first
+        first.add(each.call_key)
+        if is_again and each.after_its_result:
             yield f"run twice: {each.call_key} began again after its result was stored"
+
+
+def _never_run(history: History) -> Iterator[str]:
+    begun = {each.call_key for each in history.executions}
+    for each in history.kept:
+        if each.kind == "success" and each.effect is not None and each.effect not in begun:
+            yield f"never run: {each.effect} succeeded and never began"
+
+
+def _wrong_to_programs(history: History) -> Iterator[str]:
+    times = Counter(each.key for each in history.direct)
+    yield from (f"program: {key} was opened {n} times" for key, n in times.items() if n > 1)
+    record = {each.key: each for each in history.direct}
+    for told in history.told:
+        call = record.get(told.key)
+        if call is None:
+            yield f"program: told of {told.key}, which is in no record"
+        elif (told.is_success, told.output) != (call.is_success, call.output):
+            yield f"program: told {told.output} of {told.key}, but the record has {call.output}"
+    answered = {each.key for each in history.told}
+    for call in history.direct:
+        if not call.is_settled:
+            yield f"program: {call.key} never came to its end"
+        elif call.is_keyed and call.key not in answered:
+            yield f"program: nobody was told how {call.key} ended"

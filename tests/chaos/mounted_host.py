@@ -8,7 +8,7 @@ from farhand import create_app
 from tests.chaos.agents import agent
 
 hands = create_app(agent, allow_hosts=["assistant.example.org"])
-hands.door.token = "the-token-of-this-test"
+hands.auth.token = "the-token-of-this-test"
 
 app = FastAPI(lifespan=hands.lifespan)
 app.mount("/assistant", hands)

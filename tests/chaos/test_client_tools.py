@@ -1,10 +1,14 @@
-"""Registered clients in processes of their own, on real sockets: killed, cut, started again."""
+"""Registered clients in processes of their own, on real sockets: killed, cut, started again.
+
+The same tests for both clients that there are: the one of Python and the one of Node.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import random
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,6 +25,27 @@ from tests.unit.client.relay import relayed
 pytestmark = pytest.mark.timeout(180)
 AGENT = "tests.chaos.client_agents:agent"
 WITHIN_SEC = 40.0
+TS = ROOT / "ts"
+
+Command = tuple[str, ...]
+
+
+@pytest.fixture(scope="session")
+def node_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program for Node, bundled once."""
+    bundled = tmp_path_factory.mktemp("node") / "program.mjs"
+    source = TS / "packages/node/tests/chaos-program.ts"
+    command = ["node", str(TS / "bundle-program.mjs"), str(source), str(bundled)]
+    subprocess.run(command, cwd=TS, check=True, timeout=120)
+    return bundled
+
+
+@pytest.fixture(params=["python", "node"])
+def program(request: pytest.FixtureRequest) -> Command:
+    """How the client's program is started."""
+    if request.param == "python":
+        return (sys.executable, "-m", "tests.chaos.client_program")
+    return ("node", str(request.getfixturevalue("node_program")))
 
 
 class ClientProcess:
@@ -41,12 +66,18 @@ class ClientProcess:
 
 @asynccontextmanager
 async def client_process(
-    server: FarhandProcess, client_id: str, folder: Path, *, url: str | None = None, grace: float = 1.0
+    server: FarhandProcess,
+    client_id: str,
+    folder: Path,
+    *,
+    program: Command,
+    url: str | None = None,
+    grace: float = 1.0,
 ) -> AsyncIterator[ClientProcess]:
     """A client that the server can reach."""
     arguments = (url or server.url, server.token, client_id, str(folder), str(grace))
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.chaos.client_program", *arguments,
+        *program, *arguments,
         cwd=ROOT, env=environment(folder), stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     client = ClientProcess(process, folder / f"{client_id}.runs")
@@ -74,12 +105,13 @@ async def ran(client: ClientProcess, number: int) -> None:
     raise AssertionError(f"{number} was never run")
 
 
-@requirement("client-tools:killed")
-async def test_of_two_clients_one_is_killed_in_mid_call_and_the_model_goes_on(tmp_path: Path) -> None:
+async def test_of_two_clients_one_is_killed_in_mid_call_and_the_model_goes_on(
+    program: Command, tmp_path: Path
+) -> None:
     async with (
         farhand_process(AGENT) as server,
-        client_process(server, "one", tmp_path) as one,
-        client_process(server, "two", tmp_path) as two,
+        client_process(server, "one", tmp_path, program=program) as one,
+        client_process(server, "two", tmp_path, program=program) as two,
         server.client() as http,
     ):
         async with asyncio.TaskGroup() as group:
@@ -95,13 +127,14 @@ async def test_of_two_clients_one_is_killed_in_mid_call_and_the_model_goes_on(tm
     assert (one.runs, two.runs) == ([7], [7])
 
 
-@requirement("client-tools:thousand")
-async def test_a_thousand_calls_over_a_line_that_is_cut_twenty_times(tmp_path: Path) -> None:
+async def test_a_thousand_calls_over_a_line_that_is_cut_twenty_times(
+    program: Command, tmp_path: Path
+) -> None:
     chance = random.Random(20)
     async with (
         farhand_process(AGENT) as server,
         relayed(server.port) as relay,
-        client_process(server, "one", tmp_path, url=relay.url, grace=30.0) as one,
+        client_process(server, "one", tmp_path, program=program, url=relay.url, grace=30.0) as one,
         server.client() as http,
     ):
         waiting = iter(range(1_000))
@@ -126,30 +159,88 @@ async def test_a_thousand_calls_over_a_line_that_is_cut_twenty_times(tmp_path: P
     assert sorted(one.runs) == list(range(1_000))
 
 
+async def test_a_thousand_calls_over_cut_lines_and_killed_servers_are_run_once_each(
+    program: Command, tmp_path: Path
+) -> None:
+    chance = random.Random(20)
+    async with (
+        farhand_process(AGENT) as server,
+        relayed(server.port) as relay,
+        client_process(server, "one", tmp_path, program=program, url=relay.url, grace=60.0) as one,
+        server.client() as http,
+    ):
+        waiting = iter(range(1_000))
+        results: list[int] = []
+        faults_at = sorted(chance.sample(range(50, 950), 20))
+        kills = set(faults_at[::5])
+        mending = asyncio.Lock()
+
+        async def fault() -> None:
+            async with mending:
+                if not faults_at or len(results) < faults_at[0]:
+                    return
+                if faults_at[0] in kills:
+                    await server.restart()
+                    faults_at.pop(0)
+                elif relay.cut():
+                    # a cut counts only if there was a line to cut
+                    faults_at.pop(0)
+
+        async def worker() -> None:
+            for number in waiting:
+                results.append(await _executed(http, number))
+                await fault()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(32):
+                group.create_task(worker())
+    assert not faults_at
+    assert sorted(results) == list(range(1_000))
+    assert sorted(one.runs) == list(range(1_000))
+
+
+async def _executed(http: httpx2.AsyncClient, number: int) -> int:
+    """Asked for by its name until its stored answer is there: the server may be gone for a while."""
+    body = {"toolID": "client_one_work", "input": {"number": number}, "requestID": f"job-{number}"}
+    while True:
+        try:
+            answer = await http.post("/client-tools/execute", json=body)
+        except httpx2.TransportError:
+            await asyncio.sleep(0.05)
+            continue
+        read = answer.json()
+        if answer.status_code == 200 and read["status"] == "success":
+            return int(read["output"]["number"])
+        assert answer.status_code in {404, 409, 503}, read
+        await asyncio.sleep(0.05)
+
+
 @requirement("client:once")
 async def test_a_call_that_a_crash_of_the_client_interrupted_is_a_failure_and_not_run_again(
-    tmp_path: Path,
+    program: Command, tmp_path: Path
 ) -> None:
     async with (
         farhand_process(AGENT) as server,
         server.client() as http,
-        client_process(server, "one", tmp_path, grace=30.0) as first,
+        client_process(server, "one", tmp_path, program=program, grace=30.0) as first,
         asyncio.TaskGroup() as group,
     ):
         answer = group.create_task(say(http, "one.hang"))
         await ran(first, 7)
         await first.kill()
-        async with client_process(server, "one", tmp_path, grace=30.0) as second:
+        async with client_process(server, "one", tmp_path, program=program, grace=30.0) as second:
             assert "restarted while it had this call" in await answer
             assert second.runs == [7]
 
 
 @requirement("client-tools:restart")
-async def test_a_killed_server_finds_its_clients_and_their_calls_again(tmp_path: Path) -> None:
+async def test_a_killed_server_finds_its_clients_and_their_calls_again(
+    program: Command, tmp_path: Path
+) -> None:
     hang: dict[str, object] = {"toolID": "client_one_hang", "input": {"number": 3}, "requestID": "job-1"}
     async with (
         farhand_process(AGENT) as server,
-        client_process(server, "one", tmp_path, grace=30.0) as one,
+        client_process(server, "one", tmp_path, program=program, grace=30.0) as one,
     ):
         await _execute_until_killed(server, one, hang)
         await server.start()

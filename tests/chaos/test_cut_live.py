@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from farhand.testing.ui_stream import Chunk, SseFrame, read_sse
 from tests.chaos.cut_reader import CutReader, Cuts
 from tests.chaos.fault_proxy import FaultProxy
 from tests.chaos.promise import say
@@ -19,7 +18,7 @@ from tests.chaos.workers import workers
 from tests.faces.ui_stream.page import Live, Page
 from tests.faces.ui_stream.test_positions import joined
 from tests.postgres import running_cluster
-from tests.requirement import requirement
+from tests.stream_checker import Chunk, SseFrame, read_sse
 
 # from less than an event to a dozen of them
 SIZES = (61, 97, 149, 211, 307, 499, 1009)
@@ -29,7 +28,6 @@ WAITS = '"toolName":"open_page","input"'
 CUTS_AT_LEAST, IN_A_FRAME_AT_LEAST, IN_A_LETTER_AT_LEAST = 100, 30, 5
 
 
-@requirement("streams:cut-anywhere")
 # seven runs one after the other: half a minute, and more on a busy machine
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", ["one process", "two workers"])

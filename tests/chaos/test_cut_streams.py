@@ -8,12 +8,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from farhand.testing.ui_stream import SseFrame, read_sse
 from tests.chaos.fault_proxy import FaultProxy
 from tests.chaos.room import room
 from tests.faces.ui_stream.page import Page
 from tests.faces.ui_stream.test_positions import joined
-from tests.requirement import requirement
+from tests.stream_checker import SseFrame, read_sse
 
 CUTS = (150, 333, 700, 1500)
 
@@ -46,7 +45,6 @@ async def resumed_until_done(client: httpx2.AsyncClient, line: FaultProxy, size:
     return frames
 
 
-@requirement("streams:cut-anywhere")
 @pytest.mark.parametrize("k", CUTS)
 async def test_a_stream_cut_after_every_kth_byte_and_resumed_equals_the_uncut_one(
     tmp_path: Path, k: int

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from farhand.store.postgres.line import connect
-from farhand.store.postgres.place import place_of
-from farhand.store.postgres.stopped import LISTENER
+from farhand.store.postgres.connection import connect, place_of
+from farhand.store.postgres.notify import LISTENER
 from tests.chaos.fault_proxy import FaultProxy
 from tests.chaos.promise import kept, say
 from tests.chaos.room import Room
@@ -137,10 +136,10 @@ async def deafened(cluster: Cluster, line: FaultProxy, fault: str) -> AsyncItera
             assert line.half_open(port) == 1
         if fault == "ended and kept away":
             # who is connected stays so: the worker can read, and cannot listen again
-            await beside.run("ALTER DATABASE postgres ALLOW_CONNECTIONS false")
+            await beside.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS false")
         if fault != "half-open":
             await beside.fetch("SELECT pg_terminate_backend($1)", pid)
         yield
     finally:
-        await beside.run("ALTER DATABASE postgres ALLOW_CONNECTIONS true")
+        await beside.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS true")
         await beside.close()

@@ -74,7 +74,6 @@ async def test_a_yes_to_a_call_without_request_id_that_was_stored_before_the_kil
         assert there.executions == [("delete_file", "a")]
 
 
-@requirement("direct:in-flight")
 @pytest.mark.parametrize("begun", [0, 1], ids=["before its function was called", "while it ran"])
 async def test_a_tool_that_was_in_flight_is_not_run_again_and_its_caller_is_told(
     tmp_path: Path, begun: int
@@ -95,7 +94,6 @@ async def test_a_tool_that_was_in_flight_is_not_run_again_and_its_caller_is_told
         assert there.executions == [("charge", "oslo")] * begun
 
 
-@requirement("direct:in-flight")
 async def test_an_idempotent_tool_that_was_in_flight_is_run_again(tmp_path: Path) -> None:
     async with room(tmp_path, agent=AGENT) as there:
         async with executing(there, "look_up", "oslo", requestID="job-1"):
@@ -108,7 +106,6 @@ async def test_an_idempotent_tool_that_was_in_flight_is_run_again(tmp_path: Path
         assert there.executions == [("look_up", "oslo")] * 2
 
 
-@requirement("direct:in-flight")
 async def test_a_tool_that_needs_no_yes_and_was_in_flight_has_an_unknown_end_too(tmp_path: Path) -> None:
     async with room(tmp_path, agent=AGENT) as there:
         async with executing(there, "count", "oslo", requestID="job-1"):
@@ -118,7 +115,6 @@ async def test_a_tool_that_needs_no_yes_and_was_in_flight_has_an_unknown_end_too
         assert there.executions == [("count", "oslo")]
 
 
-@requirement("direct:without-request-id")
 @pytest.mark.parametrize("tool", ["delete_file", "take_photo"])
 async def test_a_call_without_request_id_is_cancelled_at_the_restart_and_a_yes_to_it_is_gone(
     tmp_path: Path, tool: str

@@ -65,7 +65,6 @@ async def test_the_worker_that_took_the_yes_is_killed_before_the_tool_starts(
         assert one.executions == [("delete_file", "a")]
 
 
-@requirement("direct:in-flight")
 async def test_the_worker_that_ran_the_tool_is_killed_and_the_caller_at_the_other_is_told(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -80,7 +79,6 @@ async def test_the_worker_that_ran_the_tool_is_killed_and_the_caller_at_the_othe
         assert one.executions == [("charge", "oslo")]
 
 
-@requirement("direct:in-flight")
 async def test_an_idempotent_tool_is_run_again_by_the_other_worker(cluster: Cluster, tmp_path: Path) -> None:
     async with workers(tmp_path, [cluster.address("again")] * 2, agent=AGENT) as [one, other]:
         async with executing(one, "look_up", "oslo", requestID="job-1") as called:
@@ -94,7 +92,6 @@ async def test_an_idempotent_tool_is_run_again_by_the_other_worker(cluster: Clus
         assert one.executions == [("look_up", "oslo")] * 2
 
 
-@requirement("direct:without-request-id")
 async def test_without_request_id_a_call_is_cancelled_when_its_openers_worker_is_gone(
     cluster: Cluster, tmp_path: Path
 ) -> None:

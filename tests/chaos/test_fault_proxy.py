@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.chaos.fault_proxy import FaultProxy
-from tests.requirement import requirement
 
 WITHIN_SEC = 20.0
 PATIENCE_SEC = 0.2
@@ -79,7 +78,6 @@ async def line() -> AsyncIterator[Ends]:
     server.close()
 
 
-@requirement("chaos:proxy")
 async def test_without_a_fault_everything_passes_both_ways_and_an_end_is_an_end() -> None:
     async with line() as ends:
         here, there = await ends.connect()
@@ -92,7 +90,6 @@ async def test_without_a_fault_everything_passes_both_ways_and_an_end_is_an_end(
         assert ends.line.carried == len(large)
 
 
-@requirement("chaos:proxy")
 async def test_a_cut_tells_both_ends_and_leaves_new_connections_alone() -> None:
     async with line() as ends:
         here, there = await ends.connect()
@@ -104,7 +101,6 @@ async def test_a_cut_tells_both_ends_and_leaves_new_connections_alone() -> None:
         assert await here.hear(5) == b"hello"
 
 
-@requirement("chaos:proxy")
 async def test_a_hanging_line_tells_nobody_and_loses_nothing_when_it_flows_again() -> None:
     async with line() as ends:
         here, there = await ends.connect()
@@ -115,7 +111,6 @@ async def test_a_hanging_line_tells_nobody_and_loses_nothing_when_it_flows_again
         assert await here.hear(4) == b"late"
 
 
-@requirement("chaos:proxy")
 async def test_a_hanging_line_can_be_cut() -> None:
     async with line() as ends:
         here, there = await ends.connect()
@@ -125,7 +120,6 @@ async def test_a_hanging_line_can_be_cut() -> None:
         assert await here.is_told_of_the_loss()
 
 
-@requirement("chaos:proxy")
 async def test_half_open_takes_the_servers_end_and_leaves_the_client_in_the_dark() -> None:
     async with line() as ends:
         here, there = await ends.connect()
@@ -137,7 +131,6 @@ async def test_half_open_takes_the_servers_end_and_leaves_the_client_in_the_dark
         assert ends.line.half_open() == 0, "it was hit already"
 
 
-@requirement("chaos:proxy")
 async def test_one_connection_of_several_is_hit_by_the_port_from_which_it_reaches_the_server() -> None:
     async with line() as ends:
         here, there = await ends.connect()
@@ -151,7 +144,6 @@ async def test_one_connection_of_several_is_hit_by_the_port_from_which_it_reache
         assert ends.line.half_open(port) == 0, "it was hit already"
 
 
-@requirement("chaos:proxy")
 async def test_a_delay_keeps_every_piece_for_so_long_and_in_order() -> None:
     async with line() as ends:
         here, there = await ends.connect()
@@ -165,7 +157,6 @@ async def test_a_delay_keeps_every_piece_for_so_long_and_in_order() -> None:
         ends.line.delay(0)
 
 
-@requirement("chaos:proxy")
 @pytest.mark.parametrize("size", [1, 5, 100_000])
 async def test_a_drop_lets_exactly_so_many_bytes_through(size: int) -> None:
     async with line() as ends:
@@ -178,7 +169,6 @@ async def test_a_drop_lets_exactly_so_many_bytes_through(size: int) -> None:
         assert sending.exception() is None or isinstance(sending.exception(), ConnectionError)
 
 
-@requirement("chaos:proxy")
 async def test_each_connection_to_come_can_be_dropped_after_so_many_bytes() -> None:
     async with line() as ends:
         ends.line.drop_each_after(3)
@@ -192,7 +182,6 @@ async def test_each_connection_to_come_can_be_dropped_after_so_many_bytes() -> N
         assert await here.hear(5) == b"hello"
 
 
-@requirement("chaos:proxy")
 async def test_a_line_to_nowhere_refuses_and_a_fault_without_connections_hits_nobody() -> None:
     async with FaultProxy(("127.0.0.1", 1)) as proxy:
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)

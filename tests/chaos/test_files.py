@@ -67,7 +67,7 @@ async def test_a_server_that_stops_in_mid_upload_keeps_nothing_of_it(tmp_path: P
         writer.close()
         await server.start()
         # bytes that the stop left no time to sweep away are rubbish, which the next purge takes
-        left = rows(store, "file_pieces WHERE file_no NOT IN (SELECT file_no FROM file_rubbish)")
+        left = rows(store, "file_pieces WHERE file_no NOT IN (SELECT file_no FROM removed_files)")
         assert (rows(store, "files"), left) == (0, 0)
         async with server.client() as http:
             assert (await http.post("/api/purge", json={"olderThanSec": 0})).status_code == 200
@@ -89,7 +89,6 @@ async def test_an_upload_that_was_answered_survives_the_kill_right_behind_it(tmp
                 assert found.content == body
 
 
-@requirement("files:demo")
 @pytest.mark.parametrize("prompt", ["Pick a file", "Take a photo"])
 async def test_the_demo_takes_a_picked_file_by_its_ref(prompt: str) -> None:
     async with farhand_process("demo") as server:

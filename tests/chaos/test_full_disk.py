@@ -14,7 +14,6 @@ from tests.chaos.small_disk import SmallDisk, small_disk
 from tests.chaos.test_store_away import AGENT, ack, parked, until_accepted, until_ready
 from tests.faces.ui_stream.page import Json, Page, user_message
 from tests.process import FarhandProcess, farhand_process, run_farhand
-from tests.requirement import requirement
 
 # up to five programs are started one after the other: a busy machine takes its time
 pytestmark = pytest.mark.timeout(180)
@@ -29,7 +28,6 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield disk
 
 
-@requirement("store-away:no-room")
 async def test_a_disk_without_room_is_503_for_whoever_writes_and_nothing_is_half_written(
     disk: SmallDisk, tmp_path: Path
 ) -> None:
@@ -55,7 +53,6 @@ async def test_a_disk_without_room_is_503_for_whoever_writes_and_nothing_is_half
         assert db.execute("SELECT thread_id FROM threads").fetchall() == [("chat",)]
 
 
-@requirement("store-away:room-watched")
 async def test_readiness_tells_of_a_full_disk_before_anybody_was_refused_and_of_room_by_itself(
     disk: SmallDisk,
 ) -> None:
@@ -70,7 +67,6 @@ async def test_readiness_tells_of_a_full_disk_before_anybody_was_refused_and_of_
         assert (await client.get("/readyz")).status_code == 200
 
 
-@requirement("store-away:room-told")
 async def test_on_a_full_disk_a_start_and_the_doctor_say_to_make_room(disk: SmallDisk) -> None:
     store = f"sqlite:///{disk.folder}/store.db"
     disk.fill()
@@ -79,7 +75,7 @@ async def test_on_a_full_disk_a_start_and_the_doctor_say_to_make_room(disk: Smal
     assert "cannot be used: No space left on device. Make room on its disk." in ended.err
     found = await run_farhand("doctor", "--store", store, inside=disk.enter)
     assert found.code == 1
-    assert "its disk has 0 MiB left. Make room" in found.out
+    assert "the disk has 0 MiB left. Free some space" in found.out
     disk.free()
     async with serving(disk):
         healthy = await run_farhand("doctor", "--store", store, inside=disk.enter)

@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tests.chaos.history import (
+    Answered,
+    DirectCall,
     Ending,
     Execution,
     Gap,
@@ -21,7 +23,6 @@ from tests.chaos.history import (
     Told,
     violations,
 )
-from tests.requirement import requirement
 
 
 def good() -> History:
@@ -38,6 +39,8 @@ def good() -> History:
         kept=[
             Kept("c1", "t1", "success", "mine", is_far=True),
             Kept("c2", "t2", "timed_out", "too late", is_far=True),
+            Kept("c3", "t3", "success", "done", effect="charge:t3"),
+            Kept("c4", "t4", "failure", "unknown", effect="charge:t4"),
         ],
         answers=[
             Sending("c1", "yes", Told.ACCEPTED),
@@ -52,9 +55,15 @@ def good() -> History:
         ],
         executions=[
             Execution("charge", "charge:t1", idempotent=False),
+            Execution("charge", "charge:t3", idempotent=False),
             Execution("look_up", "look_up:t1", idempotent=True),
             Execution("look_up", "look_up:t1", idempotent=True),
         ],
+        direct=[
+            DirectCall("charge:t3", is_keyed=True, is_settled=True, is_success=True, output="charged"),
+            DirectCall("charge:t4", is_keyed=False, is_settled=True),
+        ],
+        told=[Answered("charge:t3", is_success=True, output="charged")] * 2,
         talks=_good_talks(),
     )
 
@@ -67,7 +76,7 @@ def _good_talks() -> list[Talk]:
             journal=[
                 Line(1, "", is_silent=True),
                 Line(2, "cut sho", is_discarded=True),
-                Line(3, "", is_silent=True, is_takeover=True),
+                Line(3, "", is_silent=True),
                 Line(4, "Hello there."),
                 Line(5, "output c1"),
             ],
@@ -77,14 +86,12 @@ def _good_talks() -> list[Talk]:
                 Heard(4, 12, " there."),
                 Heard(5, 0, "output c1"),
             ],
-            gaps=[Gap(3, 0, takeover=0), Gap(4, 2, takeover=0)],
             endings=[Ending(0, 0, is_whole=False), Ending(1, 0, is_whole=True)],
         ),
         Talk("t2", is_finished=True),
     ]
 
 
-@requirement("chaos:checker")
 def test_a_good_history_has_no_violations() -> None:
     assert violations(good()) == []
 
@@ -202,12 +209,32 @@ def _look_up_what_is_known(history: History) -> None:
     history.executions.append(Execution("look_up", "look_up:t1", idempotent=True, after_its_result=True))
 
 
+def _succeed_without_running(history: History) -> None:
+    history.executions = [each for each in history.executions if each.call_key != "charge:t3"]
+
+
+def _open_a_call_twice(history: History) -> None:
+    history.direct.append(history.direct[0])
+
+
+def _tell_a_program_another_answer(history: History) -> None:
+    history.told.append(Answered("charge:t3", is_success=False))
+
+
+def _tell_a_program_of_a_stranger(history: History) -> None:
+    history.told.append(Answered("charge:t9", is_success=False))
+
+
+def _leave_a_direct_call_open(history: History) -> None:
+    history.direct[1] = replace(history.direct[1], is_settled=False)
+
+
+def _never_answer_a_program(history: History) -> None:
+    history.told.clear()
+
+
 def _lose_a_place(history: History) -> None:
-    history.talks[0].gaps.append(Gap(4, 0, takeover=3))
-
-
-def _lose_a_place_before_the_takeover(history: History) -> None:
-    history.talks[0].gaps.append(Gap(2, 3, takeover=0))
+    history.talks[0].gaps.append(Gap(4, 0))
 
 
 def _say_over_what_was_answered(history: History) -> None:
@@ -246,7 +273,6 @@ def _go_on_after_the_end(history: History) -> None:
     history.talks[0].endings.append(Ending(1, 3, is_whole=False))
 
 
-@requirement("chaos:checker")
 @pytest.mark.parametrize(
     ("plant", "named"),
     [
@@ -275,8 +301,13 @@ def _go_on_after_the_end(history: History) -> None:
         (_tell_other_words_than_were_discarded, "invented: 'dog' at 2"),
         (_charge_twice, "run twice: charge:t1 began 2 times"),
         (_look_up_what_is_known, "run twice: look_up:t1 began again"),
+        (_succeed_without_running, "never run: charge:t3 succeeded"),
+        (_open_a_call_twice, "program: charge:t3 was opened 2 times"),
+        (_tell_a_program_another_answer, "program: told None of charge:t3, but the record has charged"),
+        (_tell_a_program_of_a_stranger, "program: told of charge:t9"),
+        (_leave_a_direct_call_open, "program: charge:t4 never came to its end"),
+        (_never_answer_a_program, "program: nobody was told how charge:t3 ended"),
         (_lose_a_place, "lost place: t1 was at 4"),
-        (_lose_a_place_before_the_takeover, "lost place: t1 was at 2"),
         (_say_over_what_was_answered, "not the truth: c1 was told over, as timed_out"),
         (_name_another_kind, "not the truth: c1 was told conflict, as failure"),
         (_take_a_yes_and_a_no, "question: two outcomes: c1 accepted 2"),
@@ -294,7 +325,6 @@ def test_a_planted_violation_is_found(plant: Plant, named: str) -> None:
     assert any(named in each for each in violations(history)), violations(history)
 
 
-@requirement("chaos:checker")
 def test_a_wake_is_late_only_by_others_who_were_settled_later_and_woken_earlier() -> None:
     history = good()
     _wake_long_after(history, before=90)

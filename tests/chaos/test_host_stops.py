@@ -17,7 +17,6 @@ import httpx2
 import pytest
 
 from tests.process import ROOT, environment
-from tests.requirement import requirement
 
 TOKEN = "the-token-of-this-test"
 GONE_SEC = 10.0
@@ -95,7 +94,6 @@ async def resume(http: httpx2.AsyncClient) -> None:
     await answers(http, "/api/chat/chat1", "The page says")
 
 
-@requirement("mounting:host-stops")
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
 async def test_a_host_with_a_held_stream_is_gone_within_ten_seconds(
     tmp_path: Path, sig: signal.Signals
@@ -119,7 +117,6 @@ async def test_a_host_with_a_held_stream_is_gone_within_ten_seconds(
         await resume(http)
 
 
-@requirement("mounting:host-stops")
 async def test_a_host_that_reloads_with_a_held_stream_serves_again_within_ten_seconds(tmp_path: Path) -> None:
     port = free_port()
     shutil.copy(ROOT / "tests/chaos/mounted_host.py", tmp_path / "host_program.py")

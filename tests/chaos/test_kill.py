@@ -75,7 +75,6 @@ async def test_a_parked_call_is_answered_by_the_next_post_after_the_kill(tmp_pat
         assert there.executions == [("weather", "oslo")]
 
 
-@requirement("kill:held")
 async def test_a_held_call_is_answered_after_the_kill_and_the_run_goes_on(tmp_path: Path) -> None:
     async with room(tmp_path) as there:
         page = await held_and_killed(there, "open oslo", "tool-output-available")
@@ -90,7 +89,6 @@ async def test_a_held_call_is_answered_after_the_kill_and_the_run_goes_on(tmp_pa
         assert len(there.requests) == 2
 
 
-@requirement("kill:held")
 async def test_a_held_question_is_answered_after_the_kill_and_the_tool_runs_once(tmp_path: Path) -> None:
     async with room(tmp_path) as there:
         page = await held_and_killed(there, "delete oslo", "tool-output-available")
@@ -141,7 +139,6 @@ async def test_an_idempotent_tool_that_was_in_flight_is_run_again(tmp_path: Path
         assert sorted(there.executions) == [("look_up", "oslo"), ("look_up", "oslo"), ("weather", "oslo")]
 
 
-@requirement("kill:mid-answer")
 async def test_an_answer_that_was_cut_in_mid_word_is_asked_for_again(tmp_path: Path) -> None:
     async with room(tmp_path) as there:
         page = await held_and_killed(there, "tell end", "text-delta")

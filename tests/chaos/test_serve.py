@@ -28,7 +28,7 @@ def chat(text: str, thread: str = "t1", wait: str = "hold") -> dict[str, object]
     return {"id": thread, "wait": wait, "messages": [message]}
 
 
-@requirement("door:token")
+@requirement("auth:token")
 async def test_only_who_shows_the_token_is_let_in() -> None:
     async with farhand_process(AGENT) as server, server.client(signed_in=False) as stranger:
         refused = await stranger.post("/api/chat", json=chat("hello"))
@@ -43,7 +43,7 @@ async def test_only_who_shows_the_token_is_let_in() -> None:
         assert "hello" in welcome.text
 
 
-@requirement("door:cookie")
+@requirement("auth:cookie")
 async def test_the_printed_address_signs_a_browser_in_and_leaves_the_token_behind() -> None:
     async with farhand_process(AGENT) as server, server.client(signed_in=False) as browser:
         plain = await browser.get("/")
@@ -65,7 +65,7 @@ async def test_the_printed_address_signs_a_browser_in_and_leaves_the_token_behin
         assert "open_page" in page.text
 
 
-@requirement("door:origin")
+@requirement("auth:origin")
 async def test_a_page_from_elsewhere_is_refused_and_told_the_flag() -> None:
     async with (
         farhand_process(AGENT, "--allow-origin", "http://localhost:5173") as server,
@@ -87,7 +87,7 @@ async def test_a_page_from_elsewhere_is_refused_and_told_the_flag() -> None:
         assert preflight.status_code == 204
 
 
-@requirement("door:host")
+@requirement("auth:host")
 async def test_a_name_that_somebody_else_points_here_is_refused() -> None:
     async with farhand_process(AGENT) as server, server.client() as client:
         rebound = await client.post("/api/chat", json=chat("hi"), headers={"host": "evil.example"})
@@ -97,14 +97,13 @@ async def test_a_name_that_somebody_else_points_here_is_refused() -> None:
         assert (await client.get("/healthz", headers=local)).json() == {"ok": True}
 
 
-@requirement("server:json-only")
 async def test_a_body_that_is_not_declared_as_json_is_refused() -> None:
     async with farhand_process(AGENT) as server, server.client() as client:
         plain = await client.post("/api/chat", content=b"{}", headers={"content-type": "text/plain"})
     assert plain.status_code == 415
 
 
-@requirement("door:open")
+@requirement("auth:open")
 async def test_open_lets_local_programs_in_without_the_token_and_pages_from_elsewhere_not() -> None:
     async with farhand_process(AGENT, "--open") as server, server.client(signed_in=False) as program:
         assert (await program.post("/api/chat", json=chat("hi"))).status_code == 200
@@ -125,7 +124,7 @@ async def test_health_and_readiness_need_no_token_and_unknown_paths_are_json() -
         assert (wrong.status_code, wrong.headers["allow"]) == (405, "GET, HEAD")
 
 
-@requirement("door:hook")
+@requirement("auth:hook")
 async def test_an_app_with_its_own_sign_in_may_be_reached_from_elsewhere() -> None:
     async with farhand_process("tests.chaos.agents:app", "--host", "0.0.0.0") as server:
         url = f"http://127.0.0.1:{server.port}"
@@ -306,12 +305,11 @@ async def test_a_bad_setting_is_one_line_and_code_2(tmp_path: Path) -> None:
 @requirement("cli:loopback-only")
 async def test_without_a_hook_only_this_machine_can_be_served() -> None:
     line = await said("run", AGENT, "--store", "memory:", "--host", "0.0.0.0", "--port", "0")
-    assert "can be reached from other machines" in line
+    assert "is reachable from other machines" in line
     assert "authenticate" in line
     assert "cannot be open" in await said("run", "tests.chaos.agents:app", "--open", "--port", "0")
 
 
-@requirement("server:landing")
 async def test_the_commands_on_the_landing_page_work_as_they_stand() -> None:
     async with farhand_process("demo") as server, server.client() as client:
         page = (await client.get("/")).text
@@ -364,7 +362,6 @@ async def test_the_demo_starts_with_nothing_prepared_and_says_where_it_keeps_thi
         assert "  store  sqlite:///" in server.out
 
 
-@requirement("settings:reach-an-app")
 async def test_options_and_variables_reach_an_app_and_the_start_says_where_each_came_from(
     tmp_path: Path,
 ) -> None:
@@ -381,14 +378,12 @@ async def test_options_and_variables_reach_an_app_and_the_start_says_where_each_
     assert (tmp_path / "store.db").exists()
 
 
-@requirement("settings:reach-an-app")
 async def test_a_store_that_create_app_names_wins_and_the_start_says_so() -> None:
     env = {"FARHAND_STORE": "sqlite:///unused.db"}
     async with farhand_process("tests.chaos.agents:app", env=env) as server:
         assert "  store  memory: (create_app; FARHAND_STORE is not used)\n" in server.out
 
 
-@requirement("serve:quiet-log")
 async def test_peers_that_speak_no_http_fill_no_log() -> None:
     async with farhand_process(AGENT) as server:
         for _ in range(20):

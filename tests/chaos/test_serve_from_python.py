@@ -17,12 +17,10 @@ import farhand
 from farhand.errors import BadSetting
 from tests.chaos.test_host_stops import read_to_its_end
 from tests.process import ROOT, environment, farhand_process
-from tests.requirement import requirement
 
 AGENT = "tests.chaos.agents:agent"
 
 
-@requirement("serving:from-python")
 @pytest.mark.parametrize(
     ("how", "last"), [("serve", "serve returned"), ("aserve", "aserve returned; handlers restored")]
 )
@@ -61,14 +59,12 @@ async def test_a_program_serves_prints_the_token_and_drains_at_the_signal(
             await process.wait()
 
 
-@requirement("serving:from-python")
 def test_what_cannot_be_served_is_said() -> None:
     with pytest.raises(BadSetting, match="an Agent or an app of create_app, not a FastAPI"):
         # a program without a type checker
         farhand.serve(FastAPI())  # type: ignore[arg-type]
 
 
-@requirement("logging:json")
 async def test_a_server_logs_json_one_object_a_line_with_exceptions_inside(tmp_path: Path) -> None:
     options = ("--log-format", "json", "--log-level", "info", "--access-log")
     async with farhand_process("tests.chaos.failing_agent:agent", *options) as server:
@@ -96,7 +92,6 @@ async def test_a_server_logs_json_one_object_a_line_with_exceptions_inside(tmp_p
     assert accesses == [("GET", "/", 303), ("POST", "/api/chat", 200), ("POST", "/api/chat", 200)]
 
 
-@requirement("logging:options")
 async def test_a_server_logs_text_and_warnings_unless_told_otherwise() -> None:
     async with farhand_process("tests.chaos.failing_agent:agent") as server, server.client() as client:
         body = {

@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.requirement import requirement
-
 # each makes environments of its own, up to three times
 pytestmark = pytest.mark.timeout(240)
 
@@ -71,13 +69,11 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-@requirement("set-up:missing-said")
 def test_a_missing_python_is_said_in_one_line(project: Path) -> None:
     ended = set_up(project, PYTHON="python-that-is-not-here")
     assert_stopped(ended, because="python-that-is-not-here is missing; install Python 3.11")
 
 
-@requirement("set-up:missing-said")
 def test_an_old_python_is_said_in_one_line_with_its_version(project: Path) -> None:
     old = project / "old-python"
     # answers the two questions set-up asks as Python 3.9 does
@@ -87,7 +83,6 @@ def test_an_old_python_is_said_in_one_line_with_its_version(project: Path) -> No
     assert_stopped(ended, because="./old-python is Python 3.9 and farhand needs 3.11 or newer")
 
 
-@requirement("set-up:missing-said")
 def test_a_python_without_its_venv_module_is_said_in_one_line(project: Path) -> None:
     # as on Debian without python3-venv: venv is there, ensurepip is not
     (project / "ensurepip.py").write_text("raise ModuleNotFoundError(__name__)\n")
@@ -95,7 +90,6 @@ def test_a_python_without_its_venv_module_is_said_in_one_line(project: Path) -> 
     assert_stopped(ended, because="no venv module; install it (Debian: apt install python3-venv)")
 
 
-@requirement("set-up:missing-said")
 def test_an_unreachable_index_is_said_in_one_line_after_pips_own_words(project: Path) -> None:
     (project / "requirements/run.txt").write_text(UNREACHABLE)
     ended = set_up(project)
@@ -106,7 +100,6 @@ def test_an_unreachable_index_is_said_in_one_line_after_pips_own_words(project: 
     assert "check the network" in last
 
 
-@requirement("set-up:only-when-changed")
 def test_a_failed_set_up_is_repeated_and_a_finished_one_only_when_its_inputs_changed(project: Path) -> None:
     lock = project / "requirements/run.txt"
     lock.write_text(UNREACHABLE)
@@ -124,7 +117,6 @@ def test_a_failed_set_up_is_repeated_and_a_finished_one_only_when_its_inputs_cha
     assert "set-up: done in" in make(project, STAMP).stdout
 
 
-@requirement("set-up:only-when-changed")
 def test_a_set_up_killed_half_way_leaves_no_stamp_and_is_repaired_by_the_next(project: Path) -> None:
     # a group of its own: what dies is make with everything it started
     running = subprocess.Popen(

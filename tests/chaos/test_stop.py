@@ -17,7 +17,6 @@ from tests.chaos.room import Room
 from tests.chaos.workers import workers
 from tests.faces.ui_stream.page import Live, Page, Turn
 from tests.postgres import Cluster, running_cluster
-from tests.requirement import requirement
 
 # a hundred runs are begun and ended one after the other, beside a database: a busy machine takes its time
 pytestmark = pytest.mark.timeout(180)
@@ -32,7 +31,6 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-@requirement("workers:stop-with-tools")
 @pytest.mark.parametrize("under_a_parent", [False, True], ids=["alone", "of --workers"])
 async def test_a_worker_with_a_hundred_streams_and_fifty_tools_at_work_is_gone_in_time_and_nothing_is_lost(
     cluster: Cluster, tmp_path: Path, *, under_a_parent: bool

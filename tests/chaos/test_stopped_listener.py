@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from farhand.store.postgres.line import Line, connect
-from farhand.store.postgres.place import place_of
-from farhand.store.postgres.stopped import LISTENER, queue_usage
+from farhand.store.postgres.connection import Connection, connect, place_of
+from farhand.store.postgres.notify import LISTENER
 from tests.chaos.test_database_lost import accepted, asked_again
 from tests.chaos.workers import workers
 from tests.faces.ui_stream.page import Page
 from tests.postgres import Cluster, running_cluster
-from tests.requirement import requirement
 from tests.unit.agent.stage import comes_true
 
 WITHIN_SEC = 50.0
@@ -34,7 +32,6 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-@requirement("postgres:queue")
 @pytest.mark.parametrize("by", ["network", "local socket"])
 async def test_a_stopped_worker_holds_up_no_hints_and_hears_again_when_it_goes_on(
     cluster: Cluster, tmp_path: Path, by: str
@@ -62,13 +59,13 @@ async def test_a_stopped_worker_holds_up_no_hints_and_hears_again_when_it_goes_o
         await beside.fetch(FLOOD, place_of(address).channel)
 
         async def is_free() -> bool:
-            return await queue_usage(beside) == 0
+            return bool((await beside.fetch("SELECT pg_notification_queue_usage()"))[0][0] == 0)
 
         await comes_true(is_free)
     await beside.close()
 
 
-async def until(beside: Line, sql: str, count: int) -> list[object]:
+async def until(beside: Connection, sql: str, count: int) -> list[object]:
     while True:
         found = await beside.fetch(sql, LISTENER)
         if len(found) == count:
@@ -76,7 +73,7 @@ async def until(beside: Line, sql: str, count: int) -> list[object]:
         await asyncio.sleep(0.05)
 
 
-async def until_waited_for(beside: Line, channel: str) -> object:
+async def until_waited_for(beside: Connection, channel: str) -> object:
     """The one listener that the database waits for, for longer than a busy one takes."""
     seen: set[object] = set()
     for _ in range(20):
@@ -88,7 +85,7 @@ async def until_waited_for(beside: Line, channel: str) -> object:
     return stuck
 
 
-async def until_gone(beside: Line, pid: object) -> None:
+async def until_gone(beside: Connection, pid: object) -> None:
     while True:
         if all(row[0] != pid for row in await beside.fetch(ALL, LISTENER)):
             return

@@ -7,12 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.requirement import requirement
-
 ROOT = Path(__file__).parents[2]
 
 
-@requirement("docs:desktop-notes")
 def test_the_desktop_program_lends_its_tools_to_a_chat(tmp_path: Path) -> None:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("COV_", "FARHAND_"))}
     ran = subprocess.run(

@@ -1,4 +1,4 @@
-"""Every Python block in the how-to pages runs, in its order, in one namespace for each page."""
+"""Every Python block in the how-to and explanation pages runs, in order, in one namespace per page."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ import pytest
 from tests.requirement import requirement
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = sorted(
+    page
+    for folder in ("how-to", "explanation", "reference")
+    for page in (ROOT / "docs" / folder).glob("*.md")
+    if BLOCK.search(page.read_text())
+)
 
 
 @requirement("docs:pages-run")

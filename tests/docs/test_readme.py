@@ -1,4 +1,4 @@
-"""The quick start works as printed: declare, run, see the pause, answer with curl, see the model go on."""
+"""The quick start works as printed: declare, run, answer in the chat page, with curl and from Python."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from farhand.wire.sse import parse
+from tests.browser.chromium import chromium
 from tests.requirement import requirement
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 BLOCK = re.compile(r"^```(\w+)(?: ([\w.]+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCKS = [(found[1], found[2] or "", found[3]) for found in BLOCK.finditer(README)]
+SEEN_WITHIN_MS = 30_000
 FARHAND = Path(sys.executable).parent / "farhand"
 
 
@@ -42,8 +44,27 @@ def quick_start(tmp_path: Path) -> Iterator[tuple[Path, int]]:
         server.communicate(timeout=20)
 
 
+@pytest.mark.browser
 @requirement("docs:quick-start")
-def test_the_quick_start_works_as_printed(quick_start: tuple[Path, int]) -> None:
+async def test_the_card_of_the_quick_start_is_answered_in_the_chat_page(
+    quick_start: tuple[Path, int],
+) -> None:
+    _, port = quick_start
+    assert "http://127.0.0.1:8787/" in README
+    async with chromium() as browser:
+        page = await browser.new_page()
+        page.set_default_timeout(SEEN_WITHIN_MS)
+        await page.goto(f"http://127.0.0.1:{port}/")
+        message = page.get_by_role("textbox", name="Message")
+        await message.fill("Send the report")
+        await message.press("Enter")
+        card = page.get_by_role("group", name="Send the report now?")
+        await card.get_by_role("button", name="Yes").click()
+        await page.get_by_text("All right: yes.").first.wait_for()
+
+
+@requirement("docs:quick-start")
+def test_the_quick_start_works_with_curl(quick_start: tuple[Path, int]) -> None:
     folder, port = quick_start
     ask, answer = (text for kind, name, text in BLOCKS if kind == "sh" and not name)
     asked = _shell(ask.replace(":8787", f":{port}"), folder)

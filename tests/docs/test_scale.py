@@ -1,4 +1,4 @@
-"""What docs/explanation/scale.md tells of growth is what the simulation makes of the costs that were kept."""
+"""The tables of docs/explanation/scale.md are what the simulation computes from the stored costs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,18 @@ from bench.costs import PAGE, kept
 from bench.kept import BEGIN, END
 from bench.simulate_scale import WAITING, play, told, workers_for
 from bench.table import Effort
-from tests.requirement import requirement
 
 COSTS, ABOUT = kept()
 
 
-@requirement("scale:played")
-def test_the_tables_of_the_page_are_those_of_the_kept_costs_and_name_their_commit_and_load() -> None:
+def test_the_tables_of_the_page_match_the_stored_costs_and_name_their_commit_and_load() -> None:
     written = PAGE.read_text().partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0]
     assert written == told(COSTS, ABOUT)
     assert all(ABOUT[name] in written for name in ("commit", "load before", "database"))
     assert max(WAITING) == 1_000_000
 
 
-@requirement("scale:played")
-def test_costs_are_kept_from_a_commit_alone_and_written_into_the_page(
+def test_costs_are_stored_only_from_a_commit_and_written_into_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = tmp_path / "scale.md"
@@ -45,22 +42,19 @@ def test_costs_are_kept_from_a_commit_alone_and_written_into_the_page(
     assert kept()[1]["database"] == measuring.DATABASE
 
 
-@requirement("scale:played")
-def test_twice_the_work_for_a_trip_needs_twice_the_workers_and_wakes_later() -> None:
+def test_a_trip_with_twice_the_work_needs_twice_the_workers_and_wakes_later() -> None:
     dear = replace(COSTS, trip_cpu=2 * COSTS.trip_cpu)
     assert 1.9 < workers_for(dear, rate=100_000) / workers_for(COSTS, rate=100_000) < 2.1
     assert play(dear, 10, workers=1)[49] > play(COSTS, 10, workers=1)[49]
 
 
-@requirement("scale:played")
-def test_whoever_comes_while_a_transaction_runs_shares_the_next_one() -> None:
+def test_appends_that_arrive_during_a_transaction_share_the_next_one() -> None:
     costs = replace(COSTS, trip_cpu=0.0, batch=1.0, alone=0.0, commit=0.0)
-    # a hundred a second, and only one transaction a second: each waits for two of them at most
+    # a hundred appends and one transaction a second: each append waits for two transactions at most
     assert play(costs, 100, workers=1)[98] <= 2.0 + 1e-9
 
 
-@requirement("scale:played")
-def test_more_workers_do_not_help_where_their_transactions_end_one_behind_the_other() -> None:
+def test_more_workers_do_not_help_while_their_commits_are_serialised() -> None:
     costs = replace(COSTS, trip_cpu=0.004, batch=0.010, alone=0.010, commit=0.0)
     few, many = (play(costs, 500, workers)[49] for workers in (4, 16))
     assert many > 2 * few, "sixteen queue for the lock, with fewer commits in each transaction"

@@ -1,7 +1,8 @@
-"""What the README tells of speed is what a whole run measured, on a machine that was fit for it."""
+"""The published figures of speed are those of a whole run, on a machine that was fit for it."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 import subprocess
@@ -12,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from bench import __main__ as program
-from bench import costs, counts, kept, p07, p10, parts
+from bench import compared, costs, counts, kept, logs, p07, p10, parts, served
 from bench.faults import in_words
 from bench.picture import draw
 from bench.table import Effort, Line, judged, printed
 from tests.process import ROOT
-from tests.requirement import requirement
 
 QUIET = {
     "commit": "abc1234",
@@ -33,34 +33,33 @@ MISSED = Line("P1", "trips | durable", "≥ 2x trips/s", "1.40x", False)
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, file in {"README": "README.md", "RESULTS": "results.json", "PICTURE": "results.svg"}.items():
+    files = {"README": "README.md", "SPEED": "speed.md", "RESULTS": "results.json", "PICTURE": "results.svg"}
+    for name, file in files.items():
         monkeypatch.setattr(kept, name, tmp_path / file)
-    (tmp_path / "README.md").write_text("before\n<!-- bench -->\nnothing\n<!-- /bench -->\nafter\n")
+    for page in ("README.md", "speed.md"):
+        (tmp_path / page).write_text("before\n<!-- bench -->\nnothing\n<!-- /bench -->\nafter\n")
     return tmp_path
 
 
-@requirement("speed:published")
-def test_the_readme_has_one_place_for_the_table_and_says_how_to_print_it_again() -> None:
-    text = (ROOT / "README.md").read_text()
+@pytest.mark.parametrize("page", [kept.SPEED, kept.README], ids=lambda page: page.name)
+def test_each_page_has_one_place_for_the_figures_and_names_the_command_that_prints_them(page: Path) -> None:
+    text = page.read_text()
     assert text.count(kept.BEGIN) == text.count(kept.END) == 1
     assert "make bench" in text.partition(kept.BEGIN)[2].partition(kept.END)[0]
 
 
-@requirement("speed:published")
-def test_whatever_the_readme_says_was_missed_has_its_reason_and_what_it_would_take() -> None:
-    table = (ROOT / "README.md").read_text().partition(kept.BEGIN)[2].partition(kept.END)[0]
-    missed = set(re.findall(r"^\| (P\d+) \|.*\| missed \|$", table, re.MULTILINE))
-    page = (ROOT / "docs" / "explanation" / "speed.md").read_text()
+def test_every_missed_target_has_its_reason_and_what_it_would_take() -> None:
+    page = kept.SPEED.read_text()
+    missed = set(re.findall(r"^\| (P\d+) \|.*\| missed \|$", page, re.MULTILINE))
     # number, reason, what it would take
-    told = set(re.findall(r"^\| (P\d+) \| [^|]+[^| ] \| [^|]+[^| ] \|$", page, re.MULTILINE))
-    assert missed <= told
+    explained = set(re.findall(r"^\| (P\d+) \| [^|]+[^| ] \| [^|]+[^| ] \|$", page, re.MULTILINE))
+    assert missed <= explained
 
 
-@requirement("speed:published")
-def test_what_was_measured_replaces_what_stood_there_and_nothing_else(home: Path) -> None:
+def test_new_figures_replace_the_old_ones_and_nothing_else(home: Path) -> None:
     kept.publish([MISSED], QUIET)
     kept.publish([REACHED], QUIET)
-    text = (home / "README.md").read_text()
+    text = (home / "speed.md").read_text()
     assert text.startswith("before\n<!-- bench -->\n| | what |")
     assert text.endswith("\n<!-- /bench -->\nafter\n")
     assert "| P9 | latency | ≤ 2x | 1.23x | reached |" in text
@@ -68,15 +67,23 @@ def test_what_was_measured_replaces_what_stood_there_and_nothing_else(home: Path
     assert all(value in text for value in QUIET.values())
 
 
-@requirement("speed:published")
-def test_a_readme_without_the_place_is_left_alone(home: Path) -> None:
-    (home / "README.md").write_text("before <!-- bench -->")
-    with pytest.raises(LookupError, match="no place for the table"):
+def test_the_readme_gets_one_line_with_the_ratios_and_how_many_targets_are_reached(home: Path) -> None:
+    durable = Line("P1", "durable round trip, 64 users, against FastAPI + futures", "≥ 1x", "1.40x", True)
+    kept.publish([durable, REACHED, MISSED], QUIET)
+    line = (home / "README.md").read_text().splitlines()[2]
+    assert line.startswith("Durable round trips per second are 1.40x those of FastAPI + futures")
+    assert "2 of 3 targets are reached" in line
+
+
+@pytest.mark.parametrize("page", ["README.md", "speed.md"])
+def test_without_a_place_on_both_pages_nothing_is_written(home: Path, page: str) -> None:
+    (home / page).write_text("before <!-- bench -->")
+    before = [file.read_text() for file in (home / "README.md", home / "speed.md")]
+    with pytest.raises(LookupError, match="no place for the figures"):
         kept.publish([REACHED], QUIET)
-    assert (home / "README.md").read_text() == "before <!-- bench -->"
+    assert [file.read_text() for file in (home / "README.md", home / "speed.md")] == before
 
 
-@requirement("speed:published")
 @pytest.mark.parametrize(
     ("about", "why"),
     [
@@ -88,16 +95,17 @@ def test_a_readme_without_the_place_is_left_alone(home: Path) -> None:
         ({"load before": "unknown"}, "does not tell its load"),
     ],
 )
-def test_only_a_commit_on_a_quiet_machine_is_published(about: dict[str, str], why: str | None) -> None:
+def test_figures_are_published_only_from_a_commit_on_an_idle_machine(
+    about: dict[str, str], why: str | None
+) -> None:
     told = kept.why_not_published(QUIET | about)
     assert told is None if why is None else why in str(told)
 
 
-@requirement("speed:published")
 @pytest.mark.parametrize(
     ("load", "in_any_case"), [("0.10 0 0", False), ("7.00 7 7", False), ("7.00 7 7", True)]
 )
-def test_a_whole_run_keeps_its_figures_though_what_comes_after_fails(
+def test_a_whole_run_keeps_its_figures_if_a_later_measurement_fails(
     home: Path, monkeypatch: pytest.MonkeyPatch, load: str, *, in_any_case: bool
 ) -> None:
     def fail(*_: object) -> None:
@@ -112,12 +120,11 @@ def test_a_whole_run_keeps_its_figures_though_what_comes_after_fails(
     assert lines == [REACHED, MISSED]
     assert about["load before"] == load
     assert (home / "results.svg").read_text().startswith("<svg ")
-    is_published = "| P9 |" in (home / "README.md").read_text()
+    is_published = "| P9 |" in (home / "speed.md").read_text()
     assert is_published == (in_any_case or load.startswith("0"))
 
 
-@requirement("speed:judged")
-def test_a_load_client_without_time_to_spare_has_measured_nothing() -> None:
+def test_a_busy_load_client_leaves_the_figure_without_a_verdict() -> None:
     busy = Line("P3", "trips", "≥ 0.4x", "0.5x", True, values={"bare": {"seconds": 2.0, "client": 1.8}})
     told = judged(busy)
     assert told.ok is None
@@ -126,8 +133,7 @@ def test_a_load_client_without_time_to_spare_has_measured_nothing() -> None:
     assert "not measured (load client busy)" in printed([told])
 
 
-@requirement("speed:judged")
-def test_a_machine_that_lacks_a_tool_is_told_so_and_the_other_figures_are_measured(
+def test_a_missing_tool_is_named_and_the_other_figures_are_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Broken:
@@ -147,24 +153,21 @@ def test_a_machine_that_lacks_a_tool_is_told_so_and_the_other_figures_are_measur
     assert whole.measured == "1.23x"
 
 
-@requirement("speed:judged")
-def test_a_system_that_cannot_tell_its_cores_is_named_in_words() -> None:
+def test_a_system_without_the_affinity_of_cores_gets_a_sentence() -> None:
     fault = AttributeError("module 'os' has no attribute 'sched_getaffinity'")
     assert in_words(fault).startswith("this system cannot tell what is needed")
 
 
-@requirement("speed:judged")
-def test_a_quick_look_says_what_it_leaves_out(
+def test_a_quick_run_says_what_it_leaves_out(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(program, "measure", lambda names, effort: [REACHED])
     program.bench(list(program.QUICK), program.SMALL)
     told = capsys.readouterr().out
-    assert "left out are P2, P8, P10, P11;" in told
+    assert "left out are P2, P8, P10, P11, P13, P14, P15;" in told
     assert "a tenth of the calls" in told
 
 
-@requirement("speed:judged")
 def test_a_figure_without_a_verdict_has_no_bar_in_the_picture() -> None:
     unmeasured = Line("P2", "against a peer", "", "–", None)
     drawn = draw([unmeasured], [], "nothing")
@@ -173,8 +176,7 @@ def test_a_figure_without_a_verdict_has_no_bar_in_the_picture() -> None:
     assert ">not measured<" in drawn
 
 
-@requirement("speed:judged")
-def test_without_a_database_the_figure_says_so_and_a_fault_of_the_measurement_is_none_of_that(
+def test_a_missing_database_is_reported_and_a_fault_of_the_measurement_is_raised(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object) -> list[Line]:
@@ -192,8 +194,7 @@ def test_without_a_database_the_figure_says_so_and_a_fault_of_the_measurement_is
         p10.measure(program.SMALL)
 
 
-@requirement("speed:counts")
-def test_the_counts_of_a_trip_are_printed_again_by_one_command() -> None:
+def test_one_command_prints_the_counts_of_a_trip() -> None:
     # in a process of its own: it traces, as the measuring of coverage does
     command = [sys.executable, "-m", "bench", "--quick", "counts"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
@@ -204,12 +205,11 @@ def test_the_counts_of_a_trip_are_printed_again_by_one_command() -> None:
     instructions = re.fullmatch(r"bytecode instructions, in memory +([\d,]+)", bytecode)
     assert functions is not None, ran.stdout
     assert instructions is not None, ran.stdout
-    assert 0 < int(functions[1]) < int(instructions[1].replace(",", ""))
+    assert 0 < int(functions[1].replace(",", "")) < int(instructions[1].replace(",", ""))
     assert left_out == "Left out: machine instructions."
 
 
-@requirement("speed:counts")
-def test_without_valgrind_the_counts_say_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_valgrind_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async def no_trips(store: str, trips: int, count: object) -> None:
         """Tracing is tested above."""
 
@@ -218,8 +218,7 @@ def test_without_valgrind_the_counts_say_so_in_one_line(monkeypatch: pytest.Monk
     assert counts.counted(Effort()).splitlines()[-1] == counts.NO_VALGRIND
 
 
-@requirement("speed:judged")
-def test_the_memory_of_parked_calls_has_rounds_only_where_it_has_a_verdict(
+def test_the_memory_of_parked_calls_is_repeated_only_for_a_verdict(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     parked: list[list[int]] = []
@@ -235,3 +234,55 @@ def test_the_memory_of_parked_calls_has_rounds_only_where_it_has_a_verdict(
     small = p07._memory(program.SMALL)
     assert (small.ok, len(parked)) == (None, 1)
     assert "one round, no verdict" in small.detail
+
+
+def test_another_revision_is_measured_in_alternating_rounds_beside_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[bool] = []
+
+    class Figure:
+        def measure(self, effort: Effort) -> Line:
+            is_ours = served.home.get() == ROOT
+            measured.append(is_ours)
+            each = 0.001 if is_ours else 0.002
+            return Line(
+                "P1",
+                "trips",
+                "≥ 1.7x",
+                "3.0x" if is_ours else "1.5x",
+                True,
+                values={"farhand": {"each": each, "cpu": 1.0}},
+            )
+
+    monkeypatch.setattr(compared, "worktree", lambda revision: nullcontext(tmp_path))
+    monkeypatch.setattr(compared, "import_module", lambda name: Figure())
+    told = compared.compare("abc1234", ["p01"], Effort(rounds=3)).splitlines()[-1]
+    assert measured == [False, True, True, False, False, True]
+    assert told == (
+        "| P1 | trips | 1.5 x (1.5, 1.5, 1.5) | 3 x (3, 3, 3) | 2.00x | 2,000 → 1,000 µs (0.50x) |"
+    )
+
+
+def test_an_unknown_revision_is_named() -> None:
+    with pytest.raises(LookupError, match="no revision 'nowhere'"), compared.worktree("nowhere"):
+        pass
+
+
+def test_the_targets_of_the_log_are_printed_beside_what_was_counted() -> None:
+    command = [sys.executable, "-m", "bench", "wanted"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
+    rows = [line.split(" | ") for line in ran.stdout.splitlines()]
+    names = [row[0].removeprefix("| ") for row in rows]
+    assert "its waits for the disk" in names
+    assert "AI SDK answer: store reads, SQLite" in names
+    assert all(len(row) == 3 for row in rows)
+
+
+def test_the_log_of_a_day_is_smaller_after_retention(tmp_path: Path) -> None:
+    file = tmp_path / "day.db"
+    asyncio.run(logs.day(str(file), "20"))
+    before = logs.sizes(file)
+    asyncio.run(logs.purge(str(file)))
+    after = logs.sizes(file)
+    assert after["in use"] < before["in use"]

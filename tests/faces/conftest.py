@@ -10,9 +10,9 @@ from typing import TypedDict, Unpack
 import pytest
 
 from farhand.agent.agent import Agent
-from farhand.clients.roster import ClientTools
+from farhand.clients.registry import ClientTools
 from farhand.core.settings import Settings
-from farhand.server.door import Authenticate
+from farhand.server.auth.authenticator import Authenticate
 from farhand.store.base import Store
 from tests.faces.served import Options, Served, served
 

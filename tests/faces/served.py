@@ -11,12 +11,12 @@ import httpx2
 import uvicorn
 
 from farhand.agent.agent import Agent
-from farhand.agent.farhand import Farhand
+from farhand.agent.service import AgentService
 from farhand.cli.protocols import http_protocol, socket_protocol
-from farhand.clients.roster import ClientTools
+from farhand.clients.registry import ClientTools
 from farhand.core.settings import Settings
 from farhand.server.app import App, create_app
-from farhand.server.door import Authenticate
+from farhand.server.auth.authenticator import Authenticate
 from farhand.store.base import Store
 
 
@@ -46,8 +46,8 @@ class Served:
     _stopped: bool = field(default=False)
 
     @property
-    def farhand(self) -> Farhand:
-        return self.app.farhand
+    def service(self) -> AgentService:
+        return self.app.service
 
     @property
     def under_way(self) -> int:
@@ -74,14 +74,14 @@ async def served(agent: Agent, options: Options) -> AsyncIterator[Served]:
         client_tools=options.client_tools,
         inspector=options.inspector,
     )
-    app.door.open = options.open
+    app.auth.open = options.open
     await app.start()
     listener = socket.create_server(("127.0.0.1", 0))
     # the loop sets it only on sockets that name their protocol, and without it each answer waits 40 ms
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     server = await _listen(app, listener, is_mounted=options.mounted)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    token = app.door.token or ""
+    token = app.auth.token or ""
     async with _client(url, token) as http, _client(url, "") as stranger:
         running = Served(app, url, token, http, stranger, server, [listener])
         try:

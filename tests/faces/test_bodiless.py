@@ -7,7 +7,6 @@ import pytest
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene
 from tests.faces.ui_stream.page import Page
-from tests.requirement import requirement
 
 PATHS = [("POST", "/api/chat/chat/stop"), ("POST", "/agent/chat/abort"), ("DELETE", "/api/chat/chat")]
 FOREIGN = [
@@ -18,7 +17,6 @@ FOREIGN = [
 ]
 
 
-@requirement("server:json-only")
 @pytest.mark.parametrize(("method", "path"), PATHS)
 async def test_a_path_without_a_body_refuses_what_a_form_can_send(
     serve: Serve, method: str, path: str
@@ -35,7 +33,6 @@ async def test_a_path_without_a_body_refuses_what_a_form_can_send(
     assert (await served.http.request(method, path, content=b"{}", headers=as_json)).status_code == 200
 
 
-@requirement("server:json-only")
 @pytest.mark.parametrize(("method", "path"), PATHS)
 async def test_a_path_without_a_body_needs_none(serve: Serve, method: str, path: str) -> None:
     served = await serve(Scene(["Hi."]).agent)

@@ -123,7 +123,6 @@ def with_value(valid: bytes, value: bytes) -> bytes:
 # ------------------------------------------------------------------------------------------------ the tests
 
 
-@requirement("hostile:values")
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES.keys())
 async def test_a_hostile_value_in_a_valid_body_is_refused(waiting: Waiting, value: bytes) -> None:
     for face, route in body_routes(waiting):
@@ -131,7 +130,6 @@ async def test_a_hostile_value_in_a_valid_body_is_refused(waiting: Waiting, valu
     await completes(waiting)
 
 
-@requirement("hostile:frames")
 @pytest.mark.parametrize("made", FRAMES.values(), ids=FRAMES.keys())
 async def test_what_is_not_one_json_object_is_refused(
     waiting: Waiting, made: Callable[[bytes], bytes]
@@ -141,7 +139,6 @@ async def test_what_is_not_one_json_object_is_refused(
     await completes(waiting)
 
 
-@requirement("hostile:types")
 @pytest.mark.parametrize("wrong", [None, 1, 1.5, True, "x", [], {}, [[]], {"a": {}}], ids=repr)
 async def test_every_field_of_a_wrong_type_is_refused_or_taken_and_never_breaks(
     waiting: Waiting, wrong: object
@@ -169,7 +166,6 @@ async def test_a_body_over_its_limit_is_refused_with_and_without_its_length(wait
     await completes(waiting)
 
 
-@requirement("hostile:type")
 @pytest.mark.parametrize(
     "content_type",
     [
@@ -191,7 +187,6 @@ async def test_another_content_type_is_refused(waiting: Waiting, content_type: s
     await completes(waiting)
 
 
-@requirement("hostile:encoding")
 @pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip", "x"])
 async def test_a_compressed_body_is_refused(waiting: Waiting, encoding: str) -> None:
     headers = {**JSON, "content-encoding": encoding}
@@ -206,13 +201,11 @@ async def test_a_compressed_body_is_refused(waiting: Waiting, encoding: str) -> 
     await completes(waiting)
 
 
-@requirement("hostile:encoding")
 async def test_a_body_that_says_that_it_is_not_encoded_is_taken(waiting: Waiting) -> None:
     headers = {"content-encoding": "Identity", "x-farhand": "1", "content-type": "text/plain"}
     assert (await waiting.served.http.post("/api/files", content=b"x", headers=headers)).status_code == 201
 
 
-@requirement("hostile:no-body")
 @pytest.mark.parametrize(
     "body", [b"[" * 100_000, b"\xff", b"x" * 2_000_000], ids=["deep", "no UTF-8", "large"]
 )
@@ -226,7 +219,6 @@ async def test_a_route_that_takes_no_body_reads_none(waiting: Waiting, body: byt
     await completes(waiting)
 
 
-@requirement("hostile:address")
 @pytest.mark.parametrize(
     "part",
     ["%00", "%ff", "%2e%2e%2f", "%", "%zz", "x" * 8000, "%F0%9F%98%80", "a%20b", "%0d%0aset-cookie:x", "'--"],
@@ -278,7 +270,6 @@ async def test_such_an_id_in_a_frame_finds_nothing_and_the_socket_goes_on(waitin
     await completes(waiting)
 
 
-@requirement("hostile:method")
 @pytest.mark.parametrize(
     "method", ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "QUERY"]
 )
@@ -294,7 +285,6 @@ async def test_a_method_that_a_path_does_not_take_is_refused(waiting: Waiting, m
     await completes(waiting)
 
 
-@requirement("hostile:no-body")
 @pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/nothing/at/all"])
 async def test_a_page_around_the_faces_takes_no_body_either(waiting: Waiting, path: str) -> None:
     http = waiting.served.http
@@ -304,7 +294,6 @@ async def test_a_page_around_the_faces_takes_no_body_either(waiting: Waiting, pa
     await completes(waiting)
 
 
-@requirement("hostile:frames-of-sockets")
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES.keys())
 async def test_a_hostile_frame_gets_an_error_or_closes_the_socket_for_its_size(
     waiting: Waiting, value: bytes
@@ -321,7 +310,6 @@ async def test_a_hostile_frame_gets_an_error_or_closes_the_socket_for_its_size(
     await completes(waiting)
 
 
-@requirement("hostile:values")
 async def test_every_valid_body_belongs_to_a_route_that_is_there(waiting: Waiting) -> None:
     assert VALID.keys() <= {route.path for _, route in body_routes(waiting)}
 

@@ -44,7 +44,7 @@ async def hosted(host: ASGIApp, app: App, prefix: str = "") -> AsyncIterator[htt
     await server.startup(sockets=[listener])
     assert server.started, "the lifespan came through"
     url = f"http://127.0.0.1:{listener.getsockname()[1]}{prefix}"
-    headers = {"authorization": f"Bearer {app.door.token}"}
+    headers = {"authorization": f"Bearer {app.auth.token}"}
     async with httpx2.AsyncClient(
         base_url=url, headers=headers, timeout=None, verify=False, trust_env=False
     ) as client:
@@ -82,7 +82,7 @@ async def test_a_mounted_app_serves_every_face_under_its_prefix(host: Host, tmp_
     scene = Scene(once(OPEN))
     app = create_app(scene.agent, store=f"sqlite:///{tmp_path}/f.db")
     with pytest.raises(BadSetting, match="not started"):
-        _ = app.farhand
+        _ = app.service
     async with hosted(host(app), app, "/farhand") as http:
         page = Page(http, wait="hold")
         async with page.saying("open") as live:
@@ -103,7 +103,7 @@ async def test_a_socket_of_a_mounted_app_is_under_its_prefix_too(host: Host) -> 
     app = create_app(Scene(["Hello."]).agent, store="memory:")
     async with hosted(host(app), app, "/farhand") as http:
         address = str(http.base_url).replace("http", "ws", 1) + "api/chat/ws"
-        headers = {"authorization": f"Bearer {app.door.token}"}
+        headers = {"authorization": f"Bearer {app.auth.token}"}
         async with connect(address, additional_headers=headers, proxy=None) as socket_:
             page = Page(http)
             page.messages = [user_message("hi")]
@@ -123,7 +123,6 @@ async def test_a_host_that_starts_stops_and_starts_again_is_served_each_time(tmp
     assert texts == ["1", "3", "5"]
 
 
-@requirement("mounting:first-request")
 async def test_a_host_that_forgets_the_lifespan_is_served_and_told_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -139,7 +138,6 @@ async def test_a_host_that_forgets_the_lifespan_is_served_and_told_once(
     await app.stop()
 
 
-@requirement("mounting:first-request")
 async def test_a_store_that_cannot_be_opened_fails_the_lifespan_in_one_line(
     tmp_path: Path, serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -199,14 +197,13 @@ async def _greet(http: httpx2.AsyncClient) -> None:
 
 
 async def _refused(http: httpx2.AsyncClient) -> None:
-    """The door is closed: the drain has begun."""
+    """Until requests are refused: the drain has begun."""
     async with asyncio.timeout(20):
         # asked again and again: it is told to nobody
         while (await http.get("/api/tools")).status_code != 503:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
-@requirement("headers:no-outer-blanks")
 async def test_blanks_around_header_values_are_dropped_under_a_hosts_own_server_too(serve: Serve) -> None:
     server = await serve(Scene(["hi"]).agent, mounted=True)
     port = server.url.rpartition(":")[2]

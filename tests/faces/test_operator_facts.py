@@ -89,7 +89,6 @@ async def test_in_development_the_page_is_shown_what_a_tool_raised(serve: Serve)
     assert f"ConnectionError: {SECRET}" in await chatted(http, "look")
 
 
-@requirement("errors:one-sentence")
 async def test_what_a_script_raises_is_one_sentence_for_people_and_the_rest_is_logged(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -104,4 +103,4 @@ async def test_what_a_script_raises_is_one_sentence_for_people_and_the_rest_is_l
     assert (record.thread_id, record.code) == ("chat1", "model_fault")  # type: ignore[attr-defined]
     assert record.run_id.startswith("run_")  # type: ignore[attr-defined]
     assert f"LookupError: {SECRET}" in record.getMessage()
-    assert record.hint == "Mend it, then say it again."  # type: ignore[attr-defined]
+    assert record.hint == "Fix the script, then send the message again."  # type: ignore[attr-defined]

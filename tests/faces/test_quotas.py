@@ -64,7 +64,6 @@ async def begin(served: Served, chat: str, text: str = "go", **headers: str) -> 
         return response.status_code
 
 
-@requirement("quotas:running")
 async def test_dropped_connections_leave_no_more_runs_at_work_than_a_principal_may_have(
     serve: Serve, store: str
 ) -> None:
@@ -73,16 +72,15 @@ async def test_dropped_connections_leave_no_more_runs_at_work_than_a_principal_m
     statuses = await asyncio.gather(*(begin(served, f"chat{number}") for number in range(40)))
     assert sorted(statuses) == [200] * 5 + [429] * 35
     await until(lambda: works.at_work == 5)
-    assert await served.farhand.kit.store.count_running("local", "me") == 5
+    assert await served.service.context.log.count_running("local", "me") == 5
     works.over.set()
     async with asyncio.timeout(20):
         # there is no news of it
-        while await served.farhand.kit.store.count_running("local", "me"):  # noqa: ASYNC110
+        while await served.service.context.log.count_running("local", "me"):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert await begin(served, "later") == 200
 
 
-@requirement("quotas:running")
 async def test_runs_that_wait_for_a_person_do_not_count(serve: Serve, store: str) -> None:
     works = Works()
     served = await serve(works.agent, store=store, settings=Settings(limits=Limits(running_per_principal=2)))
@@ -93,7 +91,6 @@ async def test_runs_that_wait_for_a_person_do_not_count(serve: Serve, store: str
     works.over.set()
 
 
-@requirement("quotas:running")
 async def test_a_tenant_has_a_limit_of_its_own_and_others_are_not_held_up(serve: Serve) -> None:
     works = Works()
     limits = Limits(running_per_tenant=3)
@@ -104,21 +101,19 @@ async def test_a_tenant_has_a_limit_of_its_own_and_others_are_not_held_up(serve:
     works.over.set()
 
 
-@requirement("quotas:running")
 async def test_runs_at_work_are_counted_across_workers(serve: Serve, cluster: Cluster) -> None:
     address = cluster.address("quotas")
     works = [Works(), Works()]
     settings = Settings(limits=Limits(running_per_principal=6))
     one, other = [await serve(each.agent, store=address, settings=settings) for each in works]
     assert [await begin(one, f"one{number}") for number in range(6)] == [200] * 6
-    assert await other.farhand.kit.store.count_running("local", "me") == 6
+    assert await other.service.context.log.count_running("local", "me") == 6
     # a worker without any asks nobody for its first
     assert [await begin(other, f"other{number}") for number in range(3)] == [200, 429, 429]
     for each in works:
         each.over.set()
 
 
-@requirement("quotas:words")
 async def test_every_wire_says_it_in_its_own_words(serve: Serve) -> None:
     works = Works()
     served = await serve(works.agent, settings=Settings(limits=Limits(running_per_principal=1)))
@@ -142,7 +137,6 @@ async def test_every_wire_says_it_in_its_own_words(serve: Serve) -> None:
     works.over.set()
 
 
-@requirement("quotas:words")
 async def test_what_was_sent_before_is_replayed_though_nothing_new_may_begin(
     serve: Serve, store: str
 ) -> None:
@@ -195,7 +189,7 @@ async def test_what_a_principal_stores_is_bounded_until_it_deletes_something(
     served = await serve(agent, store=store, settings=Settings(limits=limits))
     statuses = [await begin(served, f"chat{number}", "x" * 30_000) for number in range(4)]
     assert statuses == [200, 200, 200, 429]
-    await until(lambda: not served.farhand.kit.quotas.at_work)
+    await until(lambda: not served.service.context.quotas.at_work)
     refused = await served.http.post(
         "/api/chat",
         json={"id": "more", "messages": [user_message("x" * 30_000, "m9")], "trigger": "submit-message"},
@@ -206,7 +200,6 @@ async def test_what_a_principal_stores_is_bounded_until_it_deletes_something(
     assert await begin(served, "chat5", "x" * 30_000) == 200
 
 
-@requirement("quotas:library")
 async def test_a_program_is_not_limited_by_itself_but_those_it_works_for_are() -> None:
     agent = Agent(ScriptedModel(lambda moment: "Hello."), limits=Limits(runs_per_min=2))
     async with agent:

@@ -6,13 +6,11 @@ import asyncio
 from pathlib import Path
 
 from tests.guards.trip import Trip, make_app
-from tests.requirement import requirement
 
 FRAME_BYTES = 4096 + 24
 """Of the log: a page and its head."""
 
 
-@requirement("speed:pages")
 async def test_a_held_round_trip_writes_less_than_33_pages_to_the_log(tmp_path: Path) -> None:
     app = make_app(f"sqlite:///{tmp_path / 'farhand.db'}")
     log = tmp_path / "farhand.db-wal"

@@ -16,11 +16,13 @@ from farhand import Agent, Principal, create_app, tool
 from farhand.core.thread import ResultsMessage, UserMessage, text_of
 from farhand.models.base import CallDone, CallStart, InputDelta, ModelEvent, Prompt, Stop, TextDelta
 from farhand.server.app import App
-from farhand.store.base import Commit, Files, Store, Write
+from farhand.store.base import ClientStore, FileStore, Store
 from farhand.store.memory import MemoryStore
 
 CALL = re.compile(rb'"type":"tool-input-available","toolCallId":"([^"]+)"')
-BY_THE_CLOCK = frozenset({"direct_calls", "due", "stray_runs", "purge", "count_old", "check", "close"})
+BY_THE_CLOCK = frozenset(
+    {"open_calls", "claimable", "renew", "without_snapshot", "put_snapshot", "purge", "check", "close"}
+)
 """What is asked of a store now and then, whoever makes a trip."""
 INPUT = '{"url":"https://example.org"}'
 
@@ -44,16 +46,14 @@ class CountedStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.asked: Counter[str] = Counter()
-        for name in asked_of(Store) - BY_THE_CLOCK - {"commit"}:
-            self._count_reads_of(self, name, name)
-        for name in asked_of(Files):
-            self._count_reads_of(self.files, name, f"files.{name}")
+        for name in asked_of(Store) - BY_THE_CLOCK:
+            self._count(self, name, name)
+        for name in asked_of(FileStore):
+            self._count(self.files, name, f"files.{name}")
+        for name in asked_of(ClientStore):
+            self._count(self.clients, name, f"clients.{name}")
 
-    async def commit(self, *writes: Write) -> Commit:
-        self.asked["commit"] += 1
-        return await super().commit(*writes)
-
-    def _count_reads_of(self, owner: object, name: str, told: str) -> None:
+    def _count(self, owner: object, name: str, told: str) -> None:
         read = getattr(owner, name)
 
         async def counted(*arguments: object, **named: object) -> object:
@@ -118,7 +118,7 @@ class Trip:
     async def run(self, text: str = "go", *, wait: str = "hold") -> bytes:
         message = {"id": self._message_id, "role": "user", "parts": [{"type": "text", "text": text}]}
         body = {"id": self._thread, "messages": [message], "wait": wait}
-        await self._post(self._app, "/api/chat", body, self._hear)
+        await post(self._app, "/api/chat", body, self._hear)
         if self._answer is not None:
             await self._answer
         return b"".join(self.bodies)
@@ -139,19 +139,20 @@ class Trip:
             assert message.get("status", 200) == 200, message
 
         body = {"toolCallId": call_id, "status": "success", "output": "hello"}
-        await self._post(self._other, "/api/tools/ack", body, hear)
+        await post(self._other, "/api/tools/ack", body, hear)
 
-    async def _post(self, app: App, path: str, body: object, hear: Send) -> None:
-        data = json.dumps(body).encode()
-        left = [{"type": "http.request", "body": data, "more_body": False}]
 
-        async def receive() -> Message:
-            if left:
-                return left.pop()
-            await asyncio.get_running_loop().create_future()
-            raise AssertionError("nobody leaves")
+async def post(app: App, path: str, body: object, hear: Send) -> None:
+    data = json.dumps(body).encode()
+    left = [{"type": "http.request", "body": data, "more_body": False}]
 
-        await app(_scope(path, len(data)), receive, hear)
+    async def receive() -> Message:
+        if left:
+            return left.pop()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("nobody leaves")
+
+    await app(_scope(path, len(data)), receive, hear)
 
 
 def _scope(path: str, length: int) -> Scope:

@@ -1,7 +1,8 @@
-"""Random lives of calls at a real desk, on a real store, checked against a plain model after every step.
+"""Random lives of calls at real desks, on a real store, checked against a plain model after every step.
 
-Time is the test's own; a crash drops whatever was only in memory. Several hands may come at once: then the
-machine does not know who wins, but it knows that there is one winner and that all are told the same.
+Time is the test's own; a crash drops whatever was only in memory. Several hands may come at once, also at two
+workers: then the machine does not know who wins, but it knows that there is one winner and that all are told
+the same.
 """
 
 from __future__ import annotations
@@ -13,35 +14,32 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from farhand.calls.change import Reply
-from farhand.calls.desk import Desk
-from farhand.calls.opening import Opening, opened_event
+from farhand.calls.desk import Desk, Reply
 from farhand.core.approval import Answer
 from farhand.core.call import Call
-from farhand.core.event import CallSettled, RunParked, TextAdded
+from farhand.core.decide import runs
+from farhand.core.decide.decision import Decision
+from farhand.core.decide.opening import Opening, opened
+from farhand.core.event import CallSettled, TextAdded
 from farhand.core.outcome import Cancelled, Failure, Outcome, Success, TimedOut, kind_of
 from farhand.core.principal import Owner
 from farhand.core.result import Accepted, Conflict, Receipt, Refused, Result, Unknown
 from farhand.core.run import Run
 from farhand.core.settings import Patience
-from farhand.core.thread import Thread
+from farhand.core.state import ThreadState
+from farhand.core.thread import Text, UserMessage
 from farhand.core.tool import Executor, Tool
-from farhand.store.base import (
-    ClaimRun,
-    Committed,
-    InsertRun,
-    InsertThread,
-    ParkRun,
-    Stale,
-    Store,
-    WriteRun,
-)
+from farhand.eventlog.codec import fold_loaded
+from farhand.eventlog.log import EventLog
+from farhand.store.base import Store
 from farhand.testing import FakeClock
 from tests.laws.call_model import ASK_TIMEOUT, FAR_TIMEOUT, CallTruth, RunTruth, Told
 
 ANN = Owner("acme", "ann")
 BOB = Owner("acme", "bob")
 MOST_CALLS = 8
+THREAD, RUN = "t1", "run_1"
+PATIENCE = Patience()
 TOOLS = {
     executor: Tool(
         name=executor,
@@ -76,9 +74,11 @@ class CallMachine(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.clock = FakeClock()
         self.truth = RunTruth()
-        self.store = self.go(self.open_store())
-        self.desk = self._new_desk()
-        self.run = self.go(self._begin())
+        self._work_on(self.go(self.open_store()))
+        message = UserMessage("m1", (Text("hello"),))
+        self.go(
+            self.log.decide(ANN, THREAD, lambda thread, now: runs.begin(thread, message, runs.NewRun(RUN)))
+        )
 
     async def open_store(self) -> Store:
         raise NotImplementedError
@@ -86,11 +86,15 @@ class CallMachine(RuleBasedStateMachine):
     async def crash(self) -> Store:
         raise NotImplementedError
 
+    def delay_next_append(self, seconds: float) -> bool:
+        """So much time passes between the next decision and its append; False where nobody can make it."""
+        return False
+
     def go(self, work: Coroutine[object, object, T]) -> T:
         return self.loop.run_until_complete(_bounded(work))
 
     def teardown(self) -> None:
-        self.go(self.store.close())
+        self.go(self.log.close())
         self.loop.close()
 
     @initialize(calls=st.lists(st.tuples(executors, asks), min_size=1, max_size=3))
@@ -109,6 +113,18 @@ class CallMachine(RuleBasedStateMachine):
         call, now = _pick(self._far(), number), self.clock.advance(after)
         receipt = self.go(self.desk.settle(ANN, Result(call_id=call.call_id, outcome=outcome)))
         _same(receipt, call.settle(outcome, now))
+
+    @precondition(lambda self: self._far())
+    @rule(number=which, outcome=outcomes, after=st.sampled_from([1, 29, 59, 60, 100]))
+    def settle_slowly(self, number: int, outcome: Outcome, after: int) -> None:
+        """Decided in time and perhaps stored too late: the store's clock judges."""
+        call = _pick(self._far(), number)
+        if not call.is_open or call.asking or not self.delay_next_append(after):
+            return
+        decided_at = self.clock.now()
+        receipt = self.go(self.desk.settle(ANN, Result(call_id=call.call_id, outcome=outcome)))
+        is_decided_again = not call.is_overdue(decided_at) and call.is_overdue(self.clock.now())
+        _same(receipt, call.settle(outcome, self.clock.now() if is_decided_again else decided_at))
 
     @precondition(lambda self: self._gated())
     @rule(number=which, answer=answers, after=later)
@@ -138,7 +154,8 @@ class CallMachine(RuleBasedStateMachine):
         """What needs no yes or has one is run; what has none cannot be finished, also from our side."""
         call = _pick(self._near(), number)
         if call.holder is None:
-            started = self.go(self.desk.start(self.go(self._stored(call))))
+            stored, tool = self.go(self._stored(call)), TOOLS[Executor.SERVER]
+            started = self.go(self.desk.start(stored, tool, fence=self.truth.fence))
             assert (started is not None) == call.start(self.clock.now())
         now = self.clock.advance(after)
         receipt = self.go(self.desk.finish(self.go(self._stored(call)), outcome))
@@ -160,14 +177,15 @@ class CallMachine(RuleBasedStateMachine):
         now = self.clock.advance(after)
         calls = [call for number, call in enumerate(self.truth.calls) if number in numbers]
         stored = [self.go(self._stored(call)) for call in calls]
-        assert isinstance(self.go(self.desk.cancel(stored, "stopped")), Committed)
+        count = sum(call.is_open for call in calls)
+        assert self.go(self.desk.cancel(stored, "stopped")) == count
         for call in calls:
             call.cancel("stopped", now)
 
     @rule(after=later)
     def expire(self, after: int) -> None:
         now = self.clock.advance(after)
-        due = self.go(self.store.due(before=now + 0.001, limit=100))
+        due = self.go(self.log.due(before=now + 0.001, limit=100))
         overdue = {call.call_id for call in self.truth.calls if call.is_overdue(now)}
         assert {item.call_id for item in due} == overdue
         for item in due:
@@ -180,7 +198,9 @@ class CallMachine(RuleBasedStateMachine):
     def settle_at_once(self, number: int, brought: list[Outcome], after: int) -> None:
         call, now = _pick(self._far(), number), self.clock.advance(after)
         results = [Result(call_id=call.call_id, outcome=outcome) for outcome in brought]
-        receipts = self.go(_together(*(self.desk.settle(ANN, result) for result in results)))
+        desks = (self.desk, self.desk_elsewhere)
+        hands = (desks[place % 2].settle(ANN, result) for place, result in enumerate(results))
+        receipts = self.go(_together(*hands))
         winner = self.go(self._stored(call)).winner
         for outcome, receipt in _winner_first(brought, receipts):
             _same(receipt, call.settle(outcome, now))
@@ -191,7 +211,10 @@ class CallMachine(RuleBasedStateMachine):
     @rule(number=which, given=st.lists(answers, min_size=2, max_size=3), after=later)
     def say_at_once(self, number: int, given: list[Answer], after: int) -> None:
         call, now = _pick(self._gated(), number), self.clock.advance(after)
-        replies = (self.desk.approve(ANN, call.approval_id, answer) for answer in given)
+        desks = (self.desk, self.desk_elsewhere)
+        replies = (
+            desks[place % 2].approve(ANN, call.approval_id, answer) for place, answer in enumerate(given)
+        )
         receipts = self.go(_together(*replies))
         for answer, receipt in _winner_first(given, receipts):
             _same(receipt, call.say(answer, now))
@@ -201,7 +224,7 @@ class CallMachine(RuleBasedStateMachine):
     def settle_while_it_is_cancelled(self, number: int, outcome: Outcome, after: int) -> None:
         call = _pick([call for call in self._far() if not call.asking], number)
         now = self.clock.advance(after)
-        cancelling = self.desk.cancel([self.go(self._stored(call))], "stopped")
+        cancelling = self.desk_elsewhere.cancel([self.go(self._stored(call))], "stopped")
         settling = self.desk.settle(ANN, Result(call_id=call.call_id, outcome=outcome))
         _, receipt = self.go(_both(cancelling, settling))
         if isinstance(self.go(self._stored(call)).outcome, Cancelled):
@@ -221,29 +244,47 @@ class CallMachine(RuleBasedStateMachine):
 
     @rule()
     def be_taken_over(self) -> None:
-        claim = self.go(self.store.commit(ClaimRun(self.run.run_id, 15.0, by_force=True)))
-        assert isinstance(claim, Committed)
+        """By a worker that may run tools again, parked or not."""
+        fence = self.truth.fence
+
+        def claim(thread: ThreadState, now: float) -> Decision[int | None]:
+            return runs.claim(thread, RUN, fence, lambda call: True, now=now, patience=PATIENCE)
+
+        answer = self.go(self.log.decide(ANN, THREAD, claim))
+        if self.truth.parked and self.truth.blockers:
+            assert answer is None
+            return
+        assert answer == fence + 1
         self.truth.claim()
+        for call in self._near():
+            if call.is_open and not call.asking and call.holder is not None:
+                call.start(self.clock.now())
 
     @precondition(lambda self: self.truth.old_fences)
-    @rule(number=st.integers(0, 9), parks=st.booleans())
-    def write_with_a_stale_fence(self, number: int, parks: bool) -> None:
+    @rule(number=st.integers(0, 9))
+    def write_with_a_stale_fence(self, number: int) -> None:
         fence = self.truth.old_fences[number % len(self.truth.old_fences)]
-        text = WriteRun(run_id=self.run.run_id, fence=fence, step=99, events=(TextAdded(0, "late"),))
-        write = ParkRun(self.run.run_id, fence, RunParked()) if parks else text
-        before = self.go(self.store.get_run(ANN, self.run.run_id))
-        assert self.go(self.store.commit(write)) == Stale(write, "fence")
-        assert self.go(self.store.get_run(ANN, self.run.run_id)) == before
+        before = self.go(self._run())
+        late = (TextAdded(0, "late"),)
+        written = self.log.decide(
+            ANN, THREAD, lambda thread, now: runs.write(thread, fence, late, after=before.last_seq)
+        )
+        assert self.go(written) is None
+        parked = self.log.decide(ANN, THREAD, lambda thread, now: runs.park(thread, fence))
+        assert self.go(parked) == "lost"
+        assert self.go(self._run()) == before
 
     @rule()
     def park(self) -> None:
-        parked = self.go(self.store.commit(ParkRun(self.run.run_id, self.truth.fence, RunParked())))
-        assert isinstance(parked, Committed) == self.truth.park()
+        was_parked, fence = self.truth.parked, self.truth.fence
+        parked = self.go(self.log.decide(ANN, THREAD, lambda thread, now: runs.park(thread, fence)))
+        # again after an answer that was lost: it is as it was
+        assert (parked == "parked") == (self.truth.park() or was_parked)
 
     @rule()
     def lose_everything_that_is_not_kept(self) -> None:
-        self.store = self.go(self.crash())
-        self.desk = self._new_desk()
+        self._work_on(self.go(self.crash()))
+        self.go(self.log.recover())
 
     @invariant()
     def every_call_is_what_the_model_says(self) -> None:
@@ -253,59 +294,68 @@ class CallMachine(RuleBasedStateMachine):
             assert (stored.settled_at or 0.0) == call.ended_at
             assert stored.deadline == call.deadline
             assert (None if stored.take is None else stored.take.holder) == call.holder
+            found = self.go(self.store.find_call(ANN, "call", call.call_id))
+            assert found is not None
+            assert found.call == stored
 
     @invariant()
     def the_run_counts_right(self) -> None:
-        run = self.go(self.store.get_run(ANN, self.run.run_id))
-        assert run is not None
+        run = self.go(self._run())
         assert run.blockers == self.truth.blockers
         assert (run.fence, run.parked) == (self.truth.fence, self.truth.parked)
-        strays = self.go(self.store.stray_runs(limit=10))
-        assert (run in strays) == (run.could_go_on if run.parked else run.lease_until <= self.clock.now())
+        strays = self.go(self.store.claimable(limit=10))
+        assert bool(strays) == (not run.parked or run.blockers == 0)
 
     @invariant()
     def the_journal_has_no_gap_and_tells_of_each_end_once(self) -> None:
-        entries = self.go(self.store.events(ANN, self.run.run_id, limit=10_000))
+        entries = self.go(self.log.entries(self.go(self._run())))
         assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
         told = [entry.event.call_id for entry in entries if isinstance(entry.event, CallSettled)]
         ended = [call.call_id for call in self.truth.calls if not call.is_open]
         assert sorted(told) == sorted(ended)
 
-    def _new_desk(self) -> Desk:
-        return Desk(self.store, Patience())
+    @invariant()
+    def what_is_cached_is_the_fold_of_the_log(self) -> None:
+        state = fold_loaded(ANN, THREAD, self.go(self.store.load(ANN, THREAD)))
+        assert self.go(self.log.read(ANN, THREAD, lambda thread: thread == state))
 
-    async def _begin(self) -> Run:
-        now = self.clock.now()
-        thread = Thread(owner=ANN, thread_id="t1", created_at=now, updated_at=now)
-        run = Run(run_id=self.clock.fresh("run"), owner=ANN, thread_id="t1", started_at=now)
-        await self.store.commit(InsertThread(thread), InsertRun(run))
-        return run
+    def _work_on(self, store: Store) -> None:
+        self.store = store
+        self.log = EventLog(store)
+        self.desk = Desk(self.log, PATIENCE)
+        elsewhere = EventLog(store) if store.is_shared else self.log
+        self.desk_elsewhere = Desk(elsewhere, PATIENCE)
+        """Of another worker, where there may be one."""
 
     def _open(self, executor: Executor, asking: bool) -> None:
         is_far, now = executor is not Executor.SERVER, self.clock.now()
         approval_id = self.clock.fresh("apr")
-        call = self.desk.prepare(
-            Opening(
-                call_id=self.clock.fresh("call"),
-                owner=ANN,
-                thread_id="t1",
-                tool=TOOLS[executor],
-                input={},
-                run_id=self.run.run_id,
-                timeout_sec=FAR_TIMEOUT if is_far else None,
-                approval_id=approval_id if asking else None,
-            )
+        opening = Opening(
+            call_id=self.clock.fresh("call"),
+            tool=TOOLS[executor],
+            input={},
+            timeout_sec=FAR_TIMEOUT if is_far else None,
+            approval_id=approval_id if asking else None,
         )
-        told = WriteRun(run_id=self.run.run_id, events=(opened_event(call),))
-        assert isinstance(self.go(self.desk.open([(call, TOOLS[executor])], told)), Committed)
+
+        def command(thread: ThreadState, at: float) -> Decision[None]:
+            event = opened(thread, opening, now=at, patience=PATIENCE)
+            return Decision(None, (event,), tools=(opening.tool,))
+
+        self.go(self.log.decide(ANN, THREAD, command))
         deadline = now + (ASK_TIMEOUT if asking else FAR_TIMEOUT)
-        truth = CallTruth(call.call_id, approval_id, is_far, deadline, is_gated=asking, asking=asking)
-        # a tool of ours that needs no yes runs at once
+        truth = CallTruth(opening.call_id, approval_id, is_far, deadline, is_gated=asking, asking=asking)
+        # a tool of ours that needs no approval runs at once
         truth.start(now)
         self.truth.calls.append(truth)
 
+    async def _run(self) -> Run:
+        run = await self.log.get_run(ANN, RUN)
+        assert run is not None
+        return run
+
     async def _stored(self, call: CallTruth) -> Call:
-        stored = await self.store.get_call(ANN, call.call_id)
+        stored = await self.log.get_call(ANN, call.call_id)
         assert stored is not None
         return stored
 

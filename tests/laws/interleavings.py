@@ -16,7 +16,7 @@ import msgspec
 
 from farhand.core import state as fold
 from farhand.core.decide.decision import Decision
-from farhand.core.log import Event
+from farhand.core.event import Event
 from farhand.core.state import ThreadState
 from tests.unit.core.thread_log import ANN
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,15 @@ from hypothesis.stateful import run_state_machine_as_test
 from msgspec.structs import replace
 
 from farhand.core import call as table
-from farhand.store.base import Commit, ParkRun, Store, SwapCall, When, Write, WriteRun
+from farhand.core.decide import calls, runs
+from farhand.core.decide.calls import Checked, Plan
+from farhand.core.decide.decision import Decision
+from farhand.core.result import Accepted, Receipt
+from farhand.core.state import ThreadState
+from farhand.store.base import Append, AppendResult, Store
 from farhand.store.memory import MemoryStore
 from farhand.store.sqlite import SqliteStore
+from farhand.testing import FakeClock
 from tests.laws.call_machine import CallMachine
 from tests.requirement import requirement
 
@@ -30,21 +37,37 @@ FAULT = settings(STEPS, max_examples=300, phases=[Phase.generate], report_multip
 
 
 class Turns(MemoryStore):
-    """Gives way before it writes, so that several hands really come at once."""
+    """Shared by two workers; gives way before it writes, so that several hands really come at once."""
 
-    async def commit(self, *writes: Write) -> Commit:
+    is_shared = True
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.delay = 0.0
+        self._clock = clock
+
+    async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
         await asyncio.sleep(0)
-        return await super().commit(*writes)
+        if any(each.body for each in appends):
+            delay, self.delay = self.delay, 0.0
+            self._clock.advance(delay)
+        return await super().append(appends)
 
 
 class MemoryMachine(CallMachine):
-    """A crash takes the desk and all it knew."""
+    """A crash takes the desks and all they knew."""
+
+    store: Turns
 
     async def open_store(self) -> Store:
         return Turns(self.clock)
 
     async def crash(self) -> Store:
         return self.store
+
+    def delay_next_append(self, seconds: float) -> bool:
+        self.store.delay = seconds
+        return True
 
 
 class SqliteMachine(CallMachine):
@@ -74,37 +97,27 @@ def test_whatever_happens_to_calls_every_promise_is_kept(machine: type[CallMachi
     run_state_machine_as_test(machine, settings=settings(STEPS, max_examples=lives))
 
 
-class WithoutCompareAndSwap(Turns):
-    """Believes every writer that nobody else has written."""
+class WithoutVersions(Turns):
+    """Believes every worker that the thread has not moved on."""
 
-    async def commit(self, *writes: Write) -> Commit:
+    async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
         await asyncio.sleep(0)
-        versions = {call_id: call.version for call_id, call in self._calls._calls.items()}
-        return await MemoryStore.commit(self, *(_with_newest(write, versions) for write in writes))
+        newest = [replace(each, version=await self._version(each)) for each in appends]
+        return await MemoryStore.append(self, newest)
+
+    async def _version(self, append: Append) -> int:
+        return len((await self.load(append.owner, append.thread_id, after=0)).rows)
 
 
 class WithoutDeadlines(Turns):
     """Takes a result whenever it comes."""
 
-    async def commit(self, *writes: Write) -> Commit:
-        return await super().commit(*(_at_any_time(write) for write in writes))
+    async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
+        return await super().append([replace(each, not_after=None) for each in appends])
 
 
-class WithoutFences(Turns):
-    """Believes every worker that the run is still its own."""
-
-    async def commit(self, *writes: Write) -> Commit:
-        return await super().commit(*(self._with_fence(write) for write in writes))
-
-    def _with_fence(self, write: Write) -> Write:
-        if isinstance(write, ParkRun) or (isinstance(write, WriteRun) and write.fence is not None):
-            return replace(write, fence=self._runs[write.run_id].fence)
-        return write
-
-
-@requirement("calls:random-lives-notice")
-@pytest.mark.parametrize("faulty", [WithoutCompareAndSwap, WithoutDeadlines, WithoutFences])
-def test_a_store_that_breaks_a_promise_is_noticed(faulty: type[MemoryStore]) -> None:
+@pytest.mark.parametrize("faulty", [WithoutVersions, WithoutDeadlines])
+def test_a_store_that_breaks_a_promise_is_noticed(faulty: type[Turns]) -> None:
     class Machine(MemoryMachine):
         async def open_store(self) -> Store:
             return faulty(self.clock)
@@ -112,30 +125,35 @@ def test_a_store_that_breaks_a_promise_is_noticed(faulty: type[MemoryStore]) -> 
     _must_be_noticed(Machine)
 
 
-@requirement("calls:random-lives-notice")
-def test_a_table_that_lets_a_call_be_finished_before_it_is_approved_is_noticed(
+def test_a_worker_that_is_believed_with_an_old_fence_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    park = runs.park
+
+    def trusting(thread: ThreadState, fence: int) -> Decision[object]:
+        assert thread.run is not None
+        return park(thread, thread.run.fence)
+
+    monkeypatch.setattr(runs, "park", trusting)
+    _must_be_noticed(MemoryMachine)
+
+
+def test_rules_that_let_a_call_be_finished_before_it_is_approved_are_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asking = table.MOVES[table.Phase.ASKING] | {table.Move.FINISH: table.Phase.SETTLED}
     monkeypatch.setitem(table.MOVES, table.Phase.ASKING, asking)
+    settle = calls._settle
+
+    def careless(plan: Plan, checked: Checked) -> Receipt:
+        call = plan.call(checked.result.call_id)
+        if call is None or call.phase is not table.Phase.ASKING:
+            return settle(plan, checked)
+        plan.add(call, calls.settled(call, checked.outcome, result=checked.result))
+        return Accepted()
+
+    monkeypatch.setattr(calls, "_settle", careless)
     _must_be_noticed(MemoryMachine)
 
 
 def _must_be_noticed(machine: type[CallMachine]) -> None:
-    with pytest.raises(AssertionError):
+    with pytest.raises((AssertionError, ExceptionGroup)):
         run_state_machine_as_test(machine, settings=FAULT)
-
-
-def _with_newest(write: Write, versions: dict[str, int]) -> Write:
-    if not isinstance(write, SwapCall):
-        return write
-    version = versions[write.before.call_id]
-    versions[write.before.call_id] = version + 1
-    before, after = replace(write.before, version=version), replace(write.after, version=version + 1)
-    return replace(write, before=before, after=after)
-
-
-def _at_any_time(write: Write) -> Write:
-    if isinstance(write, SwapCall) and write.after.outcome is not None and write.when is When.IN_TIME:
-        return replace(write, when=When.ANY_TIME)
-    return write

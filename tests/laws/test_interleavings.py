@@ -11,7 +11,7 @@ from farhand.core.call import Call
 from farhand.core.decide import calls, runs
 from farhand.core.decide.calls import Checked, Reply
 from farhand.core.decide.decision import Decision
-from farhand.core.log import ApprovalAnswered, CallSettled, RunResumed, TextAdded
+from farhand.core.event import ApprovalAnswered, CallSettled, RunResumed, TextAdded
 from farhand.core.outcome import Outcome, Success
 from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result
 from farhand.core.state import ThreadState
@@ -209,7 +209,11 @@ def _expire() -> Act:
 
 
 def _write(text: str, fence: int) -> Command:
-    return lambda thread, _: runs.write(thread, fence, (TextAdded(0, text),))
+    def write(thread: ThreadState, now: float) -> Decision[object]:
+        after = 0 if thread.run is None else thread.run.seq
+        return runs.write(thread, fence, (TextAdded(0, text),), after=after)
+
+    return write
 
 
 def _claim(fence: int, may_repeat: bool) -> Act:

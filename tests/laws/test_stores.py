@@ -10,10 +10,8 @@ import pytest
 from farhand.clock import Clock
 from farhand.store.base import Store
 from farhand.store.memory import MemoryStore
-from farhand.store.postgres import PostgresStore
 from farhand.store.sqlite import SqliteStore
 from farhand.testing.store_laws import DurableStoreLaws, StoreLaws
-from tests.postgres import Cluster
 from tests.requirement import requirement
 
 pytestmark = requirement("store:laws")
@@ -41,18 +39,3 @@ class TestSqliteStore(DurableStoreLaws):
             shutil.copy(self._folder / (before + suffix), self._folder / (after + suffix))
         await store.close()
         return await SqliteStore.open(str(self._folder / after), clock)
-
-
-class TestPostgresStore(DurableStoreLaws):
-    @pytest.fixture(autouse=True)
-    def place(self, cluster: Cluster) -> None:
-        self._address = cluster.address()
-
-    async def open_store(self, clock: Clock) -> Store:
-        return await PostgresStore.open(self._address, clock)
-
-    async def reopen(self, store: Store, clock: Clock) -> Store:
-        """Another process that opens the same database; the one before never said goodbye."""
-        after = await PostgresStore.open(self._address, clock)
-        await store.close()
-        return after

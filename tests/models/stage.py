@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from farhand import Agent, tool
-from farhand.agent.farhand import Farhand
+from farhand.agent.service import AgentService
 from farhand.core.event import Event, RunFailed, RunFinished, TextAdded
 from farhand.core.principal import LOCAL
 from farhand.models.anthropic import Anthropic
 from farhand.models.backboard import Backboard
-from farhand.models.base import Connected, Model, ModelEvent, Prompt
+from farhand.models.base import ClosableModel, Model, ModelEvent, Prompt
 from farhand.models.openai import OpenAI, OpenAIChat
 from farhand.models.scripted import Step
 from farhand.models.scripted.model import Script
-from farhand.testing.fake_anthropic import FakeAnthropic
-from farhand.testing.fake_backboard import FakeBackboard
-from farhand.testing.fake_openai import FakeOpenAI
-from farhand.testing.fake_provider import FakeProvider
+from tests.fakes.anthropic import FakeAnthropic
+from tests.fakes.backboard import FakeBackboard
+from tests.fakes.openai import FakeOpenAI
+from tests.fakes.provider import FakeProvider
 
 
 @dataclass(frozen=True)
@@ -154,14 +154,14 @@ class Stage:
         await self.agent.close()
         self.agent = await self._open.enter_async_context(agent_on(self.provider, self.fake, self.store))
 
-    async def farhand(self) -> Farhand:
+    async def service(self) -> AgentService:
         return await self.agent._open()
 
     async def until(self, thread: str, *kinds: type[Event]) -> list[Event]:
         """The events of the thread's run up to one of these; bounded by the test's own limit."""
-        farhand = await self.farhand()
+        service = await self.service()
         events: list[Event] = []
-        with farhand.read(await farhand.last_run(LOCAL, thread)) as reader:
+        with service.read(await service.last_run(LOCAL, thread)) as reader:
             while not any(isinstance(event, kinds) for event in events):
                 entries = await reader.next(30)
                 assert entries is not None, f"the run ended without {kinds}: {events}"
@@ -174,7 +174,7 @@ class Stage:
         return "".join(event.text for event in events if isinstance(event, TextAdded))
 
     async def stop(self, thread: str) -> None:
-        await (await self.farhand()).stop(LOCAL, thread, "stopped by the user")
+        await (await self.service()).stop(LOCAL, thread, "stopped by the user")
 
     def check(self) -> None:
         assert [(request.path, request.body) for request in self.fake.refused] == []
@@ -209,7 +209,7 @@ async def stage(
 
 async def said(model: Model, prompt: Prompt) -> list[ModelEvent]:
     """All that a model answers; afterwards it is closed."""
-    assert isinstance(model, Connected)
+    assert isinstance(model, ClosableModel)
     try:
         async with aclosing(model.stream(prompt)) as events:
             return [event async for event in events]

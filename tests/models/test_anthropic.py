@@ -11,7 +11,6 @@ from farhand.core.event import RunFinished
 from farhand.models.base import Stop
 from farhand.models.scripted import Ask, Moment, Say, Step, Think
 from tests.models.stage import PROVIDERS, Stage, stage
-from tests.requirement import requirement
 
 # Any: requests are JSON
 Json: TypeAlias = dict[str, Any]
@@ -26,7 +25,6 @@ def results(at: Stage) -> list[Json]:
     return [block for block in content if block["type"] == "tool_result"]
 
 
-@requirement("models:failure")
 async def test_every_result_that_is_no_success_is_marked_as_an_error() -> None:
     def script(moment: Moment) -> Step:
         if moment.results:
@@ -50,7 +48,6 @@ async def test_every_result_that_is_no_success_is_marked_as_an_error() -> None:
         assert result.text == "['success', 'failure', 'failure', 'failure', 'failure']"
 
 
-@requirement("models:failure")
 async def test_timeouts_and_cancelled_calls_are_marked_as_errors() -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("Ask") and not moment.results:
@@ -69,7 +66,6 @@ async def test_timeouts_and_cancelled_calls_are_marked_as_errors() -> None:
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\n"])
-@requirement("models:blank-texts")
 async def test_a_text_without_a_word_never_spoils_the_thread(blank: str) -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("Again"):
@@ -92,7 +88,6 @@ async def test_a_text_without_a_word_never_spoils_the_thread(blank: str) -> None
         assert [block["type"] for block in turn] == ["thinking", "text", "tool_use"]
 
 
-@requirement("models:blank-texts")
 async def test_a_paused_turn_with_a_text_without_a_word_is_continued() -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "oslo"}}
     found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
@@ -107,7 +102,6 @@ async def test_a_paused_turn_with_a_text_without_a_word_is_continued() -> None:
         assert (result.stop_reason, result.text) == ("end", "Searching.Found it.")
 
 
-@requirement("models:blank-texts")
 async def test_a_result_without_a_word_is_taken() -> None:
     def script(moment: Moment) -> Step:
         return "Nothing." if moment.results else Ask("ask_text", {"question": "Who?"})

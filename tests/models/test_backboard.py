@@ -11,9 +11,8 @@ from farhand.core.principal import LOCAL
 from farhand.errors import BadSetting
 from farhand.models.backboard import Backboard
 from farhand.models.scripted import Ask, Moment, Say, Step, Think
-from farhand.testing.fake_backboard import FakeBackboard
+from tests.fakes.backboard import FakeBackboard
 from tests.models.stage import PROVIDERS, add, ask_text, stage
-from tests.requirement import requirement
 
 BACKBOARD = PROVIDERS[3]
 
@@ -28,7 +27,6 @@ def paths(fake: FakeBackboard, method: str = "POST") -> list[str]:
     return [request.path.rpartition("/")[2] for request in fake.requests if request.method == method]
 
 
-@requirement("backboard:assistant")
 async def test_the_assistant_is_made_once_and_found_again_after_a_restart(file_store: str) -> None:
     async with stage(BACKBOARD, asks_once, file_store) as at:
         assert isinstance(at.fake, FakeBackboard)
@@ -43,7 +41,6 @@ async def test_the_assistant_is_made_once_and_found_again_after_a_restart(file_s
         assert len(at.fake.threads) == 2
 
 
-@requirement("backboard:assistant")
 async def test_tools_that_change_are_in_step_and_an_assistant_is_never_changed() -> None:
     async with FakeBackboard(lambda moment: f"I have {list(moment.tools)}.") as fake:
         model = Backboard("openai/gpt-4o", api_key="key", base_url=fake.url)
@@ -56,7 +53,6 @@ async def test_tools_that_change_are_in_step_and_an_assistant_is_never_changed()
         assert fake.refused == []
 
 
-@requirement("backboard:assistant")
 async def test_two_agents_with_one_key_and_one_name_keep_their_tools_and_instructions() -> None:
     def script(moment: Moment) -> Step:
         return f"{moment.instructions} {list(moment.tools)}"
@@ -72,7 +68,6 @@ async def test_two_agents_with_one_key_and_one_name_keep_their_tools_and_instruc
         assert len(fake.threads) == 4
 
 
-@requirement("backboard:assistant")
 async def test_a_thread_whose_tools_changed_goes_on_with_an_assistant_that_has_them(file_store: str) -> None:
     async with FakeBackboard(lambda moment: f"I have {list(moment.tools)}.") as fake:
         for tools, names in (([add], ["add"]), ([add, ask_text], ["add", "ask_text"])):
@@ -83,7 +78,6 @@ async def test_a_thread_whose_tools_changed_goes_on_with_an_assistant_that_has_t
         assert fake.refused == []
 
 
-@requirement("backboard:rounds")
 async def test_each_round_is_answered_in_one_submit_with_texts_in_the_order_of_its_calls() -> None:
     def script(moment: Moment) -> Step:
         done = len(moment.results)
@@ -101,7 +95,6 @@ async def test_each_round_is_answered_in_one_submit_with_texts_in_the_order_of_i
         assert len({request.path for request in submits}) == 2, "each round has a run of its own"
 
 
-@requirement("backboard:rounds")
 async def test_malformed_arguments_become_an_error_output() -> None:
     def script(moment: Moment) -> Step:
         return "Sorry." if moment.results else Ask("add", '{"a": 1,')
@@ -113,7 +106,6 @@ async def test_malformed_arguments_become_an_error_output() -> None:
 
 
 @pytest.mark.parametrize("cumulative", [False, True])
-@requirement("backboard:cumulative")
 async def test_the_text_is_the_same_whether_a_server_sends_deltas_or_all_of_it(cumulative: bool) -> None:
     said = ["ha", "ha", "haha", " ", "ha!"]
     async with FakeBackboard([[Think("Funny."), Say(said)]], cumulative=cumulative) as fake:
@@ -122,7 +114,6 @@ async def test_the_text_is_the_same_whether_a_server_sends_deltas_or_all_of_it(c
             assert (await agent.run("Laugh", thread="t")).text == "".join(said)
 
 
-@requirement("backboard:cancel")
 async def test_a_run_that_ends_at_its_last_step_is_cancelled_once() -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("Enough"):
@@ -140,7 +131,6 @@ async def test_a_run_that_ends_at_its_last_step_is_cancelled_once() -> None:
         assert fake.refused == []
 
 
-@requirement("backboard:cancel")
 async def test_a_new_message_after_an_unanswered_round_cancels_it_and_tells_what_came_of_it() -> None:
     async with stage(BACKBOARD, asks_once) as at:
         assert isinstance(at.fake, FakeBackboard)
@@ -148,14 +138,13 @@ async def test_a_new_message_after_an_unanswered_round_cancels_it_and_tells_what
         assert (await at.agent.run("Never mind", thread="t")).text == "Heard []."
         assert paths(at.fake)[-2:] == ["cancel", "messages"]
         assert at.fake.requests[-1].body["content"] == (
-            "What came of the calls before this message:\n"
+            "Results of the calls before this message:\n"
             "ask_text: This call was cancelled and has no result: the user moved on.\n\n"
             "Never mind"
         )
         assert len(at.fake.threads) == 1
 
 
-@requirement("backboard:start-over")
 async def test_a_thread_that_is_gone_is_begun_anew_with_all_that_was_said(file_store: str) -> None:
     async with stage(BACKBOARD, asks_once, file_store) as at:
         assert isinstance(at.fake, FakeBackboard)
@@ -169,19 +158,18 @@ async def test_a_thread_that_is_gone_is_begun_anew_with_all_that_was_said(file_s
             "User: Ask me\n"
             'You called ask_text with {"question":"Who?"}.\n'
             "ask_text: Ada\n\n"
-            "Go on from there."
+            "Continue from there."
         )
         at.fake.requests = [request for request in at.fake.requests if request.status == 200]
 
 
-@requirement("backboard:start-over")
 async def test_another_answer_to_a_message_is_asked_for_in_a_thread_that_did_not_hear_the_first() -> None:
     async with stage(BACKBOARD, asks_once) as at:
         assert isinstance(at.fake, FakeBackboard)
         await at.agent.run("Hello", thread="t")
         await at.agent.run("How are you?", thread="t")
-        farhand = await at.farhand()
-        await farhand.start_again(LOCAL, "t", instead_of=None, hold_for=0.0)
+        service = await at.service()
+        await service.start_again(LOCAL, "t", instead_of=None, hold_for=0.0)
         assert await at.text_at_end("t") == "Heard []."
         assert len(at.fake.threads) == 2
         assert at.fake.requests[-1].body["content"] == (
@@ -189,7 +177,6 @@ async def test_another_answer_to_a_message_is_asked_for_in_a_thread_that_did_not
         )
 
 
-@requirement("backboard:start-over")
 async def test_the_assistant_that_somebody_deleted_is_made_again() -> None:
     async with stage(BACKBOARD, asks_once) as at:
         assert isinstance(at.fake, FakeBackboard)
@@ -201,7 +188,6 @@ async def test_the_assistant_that_somebody_deleted_is_made_again() -> None:
         at.fake.requests = [request for request in at.fake.requests if request.status == 200]
 
 
-@requirement("backboard:model-name")
 async def test_provider_and_model_are_told_with_every_message() -> None:
     async with FakeBackboard(["a", "b"]) as fake:
         for name in ("openrouter/meta/llama-3", "default"):
@@ -215,7 +201,6 @@ async def test_provider_and_model_are_told_with_every_message() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt-4o", "openai/", "/gpt-4o"])
-@requirement("backboard:model-name")
 def test_a_model_without_its_provider_is_a_bad_setting(name: str) -> None:
-    with pytest.raises(BadSetting, match="Name its provider, too: openai/gpt-4o"):
+    with pytest.raises(BadSetting, match="Include the provider, as in openai/gpt-4o"):
         Backboard(name, api_key="key")

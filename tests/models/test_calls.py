@@ -7,7 +7,6 @@ from farhand.core.event import CallSettled, RunFinished
 from farhand.core.outcome import TimedOut
 from farhand.models.scripted import Ask, Moment, Step
 from tests.models.stage import Provider, deleted, stage
-from tests.requirement import requirement
 
 
 def outputs(moment: Moment) -> list[object]:
@@ -15,7 +14,6 @@ def outputs(moment: Moment) -> list[object]:
     return [result.output if result.kind == "success" else result.error for result in moment.results]
 
 
-@requirement("models:server-tool")
 async def test_a_server_tool_runs_and_the_model_goes_on_with_its_output(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
@@ -32,7 +30,6 @@ async def test_a_server_tool_runs_and_the_model_goes_on_with_its_output(provider
         assert asked.tools[0].input_schema["required"] == ["a", "b"]
 
 
-@requirement("models:after-restart")
 async def test_a_frontend_tool_is_answered_after_a_restart(provider: Provider, file_store: str) -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
@@ -48,7 +45,6 @@ async def test_a_frontend_tool_is_answered_after_a_restart(provider: Provider, f
         assert len(at.fake.prompts) == 2
 
 
-@requirement("models:denied")
 async def test_a_denied_call_is_not_run_and_the_model_is_told_why(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
@@ -64,7 +60,6 @@ async def test_a_denied_call_is_not_run_and_the_model_is_told_why(provider: Prov
         assert deleted == []
 
 
-@requirement("models:edited")
 async def test_a_model_hears_of_the_input_that_a_person_changed(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
@@ -75,12 +70,11 @@ async def test_a_model_hears_of_the_input_that_a_person_changed(provider: Provid
         paused = await at.agent.run("Delete a.txt", thread="t")
         answer = Answer(approved=True, input={"path": "b.txt"})
         result = await at.agent.answer("t", [(paused.pending[0].call_id, answer)])
-        assert 'The user changed the input before allowing it, to {"path":"b.txt"}.' in result.text
+        assert 'The user edited the input before approving it, to {"path":"b.txt"}.' in result.text
         assert "deleted b.txt" in result.text
         assert deleted == ["b.txt"]
 
 
-@requirement("models:mixed-step")
 async def test_a_mixed_step_gives_all_results_back_at_once_in_the_order_of_its_calls(
     provider: Provider,
 ) -> None:
@@ -106,7 +100,6 @@ async def test_a_mixed_step_gives_all_results_back_at_once_in_the_order_of_its_c
         assert len(at.fake.prompts) == 2
 
 
-@requirement("models:timeout")
 async def test_a_call_that_nobody_answers_times_out_and_the_model_goes_on(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
@@ -121,7 +114,6 @@ async def test_a_call_that_nobody_answers_times_out_and_the_model_goes_on(provid
         assert "timeout" in await at.text_at_end("t")
 
 
-@requirement("models:failure")
 async def test_a_failure_reaches_the_model_as_one(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
@@ -134,7 +126,6 @@ async def test_a_failure_reaches_the_model_as_one(provider: Provider) -> None:
         assert "skipped by the user" in result.text
 
 
-@requirement("models:pauses")
 async def test_a_run_may_pause_several_times_over_restarts(provider: Provider, file_store: str) -> None:
     def script(moment: Moment) -> Step:
         if len(moment.results) < 3:
@@ -149,7 +140,6 @@ async def test_a_run_may_pause_several_times_over_restarts(provider: Provider, f
         assert result.text == "All of it: ['one', 'two', 'three']"
 
 
-@requirement("models:moved-on")
 async def test_a_new_message_settles_the_open_calls_and_the_model_hears_both(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if "name" in moment.text and not moment.results:
@@ -165,7 +155,6 @@ async def test_a_new_message_settles_the_open_calls_and_the_model_hears_both(pro
         )
 
 
-@requirement("models:repeated-ids")
 async def test_ids_that_repeat_in_every_turn_never_mix_calls_up(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         number = int(moment.text.split()[-1])
@@ -179,7 +168,6 @@ async def test_ids_that_repeat_in_every_turn_never_mix_calls_up(provider: Provid
             assert result.text == f"{number}: {{'a': {number}, 'b': 100}} gave {100 + number}."
 
 
-@requirement("models:repeated-ids")
 async def test_ids_that_repeat_within_a_run_never_mix_calls_up(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         done = len(moment.results)

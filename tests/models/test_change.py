@@ -44,7 +44,6 @@ async def test_a_thread_goes_on_with_another_provider_while_a_call_waits(
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda provider: provider.name)
-@requirement("models:empty-answers")
 async def test_another_provider_takes_a_thread_whose_last_answers_were_empty(
     first: Provider, second: Provider, file_store: str
 ) -> None:

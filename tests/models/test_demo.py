@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from farhand.models.scripted import Ask, Moment, Step
-from farhand.testing.fake_provider import FakeProvider
 from tests.faces.ui_stream.page import Page
+from tests.fakes.provider import FakeProvider
 from tests.models.stage import Provider
 from tests.process import ROOT, farhand_process, run_farhand
 from tests.requirement import requirement
@@ -50,7 +50,6 @@ def environment(fake: FakeProvider) -> dict[str, str]:
     return {**settings, "NO_PROXY": "127.0.0.1"}
 
 
-@requirement("demo:real-model")
 async def test_the_demo_runs_with_a_real_provider_and_its_own_tools(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
@@ -105,19 +104,17 @@ async def test_a_photo_that_a_user_uploads_reaches_the_provider(provider: Provid
 
 
 NO_KEY = {
-    "anthropic": "Anthropic needs a key. Set ANTHROPIC_API_KEY.",
-    "openai": "OpenAI needs a key. Set OPENAI_API_KEY",
-    "openai-chat": "OpenAI needs a key. Set OPENAI_API_KEY; for a server of your own, set OPENAI_BASE_URL",
-    "backboard": "Backboard needs a key. Set BACKBOARD_API_KEY.",
+    "anthropic": "Anthropic requires a key. Set ANTHROPIC_API_KEY.",
+    "openai": "OpenAI requires a key. Set OPENAI_API_KEY",
+    "openai-chat": "OpenAI requires a key. Set OPENAI_API_KEY; for a server of your own, set OPENAI_BASE_URL",
+    "backboard": "Backboard requires a key. Set BACKBOARD_API_KEY.",
 }
 
 
-@requirement("demo:real-model")
 async def test_a_missing_key_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
     assert NO_KEY[provider.name] in await refused(MODELS[provider.name], tmp_path, NO_SETTINGS)
 
 
-@requirement("demo:real-model")
 async def test_a_missing_library_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
     library = "openai" if provider.name == "openai-chat" else provider.name
     # found before the one that is installed
@@ -126,14 +123,12 @@ async def test_a_missing_library_is_one_line_and_code_2(provider: Provider, tmp_
     assert f"pip install 'farhand[{library}]'" in words
 
 
-@requirement("models:bad-settings")
 async def test_a_malformed_address_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
     addresses = {f"{name}_BASE_URL": "http://[::1" for name in ("ANTHROPIC", "OPENAI", "BACKBOARD")}
     words = await refused(MODELS[provider.name], tmp_path, {**KEYS, **addresses})
-    assert "_BASE_URL 'http://[::1' is no address of a model server." in words
+    assert "_BASE_URL 'http://[::1' is not the address of a model server." in words
 
 
-@requirement("models:bad-settings")
 async def test_a_proxy_that_cannot_be_used_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
     words = await refused(MODELS[provider.name], tmp_path, {**KEYS, "ALL_PROXY": "carrier-pigeon://loft:1"})
     assert "carrier-pigeon" in words
@@ -143,13 +138,12 @@ async def test_a_proxy_that_cannot_be_used_is_one_line_and_code_2(provider: Prov
     ("model", "words"),
     [
         ("claude", "There is no model 'claude'. Known: anthropic:…"),
-        ("anthropic: ", "' ' is no name of a model. One looks like anthropic:claude-sonnet-5."),
-        ("openai:gpt 6", "'gpt 6' is no name of a model."),
-        ("openai-chat:a\nb", r"'a\nb' is no name of a model."),
-        ("backboard:gpt-4o", "'gpt-4o' is no model of Backboard. Name its provider, too"),
+        ("anthropic: ", "' ' is not the name of a model. Example: anthropic:claude-sonnet-5."),
+        ("openai:gpt 6", "'gpt 6' is not the name of a model."),
+        ("openai-chat:a\nb", r"'a\nb' is not the name of a model."),
+        ("backboard:gpt-4o", "'gpt-4o' is not a model of Backboard. Include the provider"),
     ],
 )
-@requirement("models:bad-settings")
 async def test_a_name_that_no_model_has_is_one_line_and_code_2(
     model: str, words: str, tmp_path: Path
 ) -> None:

@@ -7,7 +7,6 @@ import pytest
 from farhand.models.base import Stop
 from farhand.models.scripted import Ask, Moment, Say, Step, Think
 from tests.models.stage import Provider, stage
-from tests.requirement import requirement
 
 EMPTY: dict[str, Step] = {
     "nothing": [Stop("end")],
@@ -19,7 +18,6 @@ EMPTY: dict[str, Step] = {
 
 
 @pytest.mark.parametrize("empty", EMPTY.values(), ids=EMPTY.keys())
-@requirement("models:empty-answers")
 async def test_a_thread_goes_on_after_an_empty_answer(provider: Provider, empty: Step) -> None:
     def script(moment: Moment) -> Step:
         return "Here I am." if moment.text.endswith("Hello?") else empty
@@ -31,7 +29,6 @@ async def test_a_thread_goes_on_after_an_empty_answer(provider: Provider, empty:
 
 
 @pytest.mark.parametrize("empty", EMPTY.values(), ids=EMPTY.keys())
-@requirement("models:empty-answers")
 async def test_a_thread_goes_on_after_an_empty_answer_to_a_result(provider: Provider, empty: Step) -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("Hello?"):

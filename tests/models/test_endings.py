@@ -15,14 +15,12 @@ from farhand.core.principal import LOCAL
 from farhand.core.thread import AssistantMessage, Text, UserMessage
 from farhand.models.base import Stop
 from farhand.models.scripted import Ask, Begin, Moment, Say, Step, Think
-from farhand.testing import FakeOpenAI
+from tests.fakes.openai import FakeOpenAI
 from tests.models.stage import PROVIDERS, Provider, deleted, noted, stage
-from tests.requirement import requirement
 
 ANTHROPIC = next(provider for provider in PROVIDERS if provider.name == "anthropic")
 
 
-@requirement("models:stop")
 async def test_a_run_that_waits_is_stopped_and_the_thread_goes_on(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("Ask me") and not moment.results:
@@ -37,7 +35,6 @@ async def test_a_run_that_waits_is_stopped_and_the_thread_goes_on(provider: Prov
         assert "stopped by the user" in str(at.fake.requests[-1].body)
 
 
-@requirement("models:stop")
 async def test_an_answer_is_stopped_in_mid_word_and_the_thread_goes_on(provider: Provider) -> None:
     never = asyncio.Event()
 
@@ -49,18 +46,17 @@ async def test_an_answer_is_stopped_in_mid_word_and_the_thread_goes_on(provider:
         yield "The end."
 
     async with stage(provider, script) as at:
-        farhand = await at.farhand()
+        service = await at.service()
         story = UserMessage("m1", (Text("A story"),))
-        started = await farhand.start(LOCAL, "t", story, hold_for=0.0)
+        started = await service.start(LOCAL, "t", story, hold_for=0.0)
         await at.until("t", TextAdded)
         await at.stop("t")
         result = await at.agent.run("Well?", thread="t")
         assert result.text == "The end."
-        said = [each for each in await farhand.messages(LOCAL, "t") if isinstance(each, AssistantMessage)]
+        said = [each for each in await service.messages(LOCAL, "t") if isinstance(each, AssistantMessage)]
         assert said[0].run_id == started.run.run_id
 
 
-@requirement("models:length")
 async def test_a_call_that_was_cut_by_the_limit_is_not_executed(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("Delete a.txt") and not moment.results:
@@ -84,7 +80,6 @@ async def test_a_call_that_was_cut_by_the_limit_is_not_executed(provider: Provid
         assert deleted == []
 
 
-@requirement("models:refusal")
 async def test_a_refusal_ends_the_run_and_the_thread_goes_on(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("Something bad"):
@@ -98,7 +93,6 @@ async def test_a_refusal_ends_the_run_and_the_thread_goes_on(provider: Provider)
         assert (await at.agent.run("Something good", thread="t")).text == "Gladly."
 
 
-@requirement("models:bad-json")
 async def test_an_input_that_is_no_json_goes_back_to_the_model(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
@@ -111,11 +105,10 @@ async def test_an_input_that_is_no_json_goes_back_to_the_model(provider: Provide
         result = await at.agent.run("Add", thread="t")
         assert result.text == "Second try: 3"
         told = str(at.fake.prompts[1].messages)
-        assert "The input is not valid JSON. The JSON ends too early. Call the tool again with the" in told
+        assert "The input is not valid JSON. The JSON is incomplete. Call the tool again with the" in told
         assert "nothing was applied" not in told, "no words for a sender of bytes"
 
 
-@requirement("models:crash")
 async def test_a_step_that_a_crash_cut_is_asked_again_from_the_stored_history(
     provider: Provider, file_store: str
 ) -> None:
@@ -133,8 +126,8 @@ async def test_a_step_that_a_crash_cut_is_asked_again_from_the_stored_history(
         yield "It is 42."
 
     async with stage(provider, script, file_store) as at:
-        farhand = await at.farhand()
-        await farhand.start(LOCAL, "t", UserMessage("m1", (Text("Add"),)), hold_for=0.0)
+        service = await at.service()
+        await service.start(LOCAL, "t", UserMessage("m1", (Text("Add"),)), hold_for=0.0)
         await at.until("t", TextAdded)
         await at.restart()
         await at.until("t", RunFinished)
@@ -143,7 +136,6 @@ async def test_a_step_that_a_crash_cut_is_asked_again_from_the_stored_history(
         assert "42" in str(at.fake.requests[-1].body)
 
 
-@requirement("models:max-steps")
 async def test_a_run_that_never_comes_to_an_answer_ends_and_the_thread_goes_on(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("for ever"):
@@ -159,7 +151,6 @@ async def test_a_run_that_never_comes_to_an_answer_ends_and_the_thread_goes_on(p
         assert (await at.agent.run("Enough", thread="t")).text == "Back again."
 
 
-@requirement("models:pause-turn")
 async def test_a_paused_turn_goes_back_unchanged_and_is_continued() -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "oslo"}}
     found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
@@ -189,7 +180,6 @@ async def test_a_paused_turn_goes_back_unchanged_and_is_continued() -> None:
         ]
 
 
-@requirement("models:pause-turn")
 async def test_what_a_paused_turn_left_open_is_left_out_once_the_user_moved_on() -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "oslo"}}
 
@@ -205,15 +195,14 @@ async def test_what_a_paused_turn_left_open_is_left_out_once_the_user_moved_on()
             await never.wait()
 
     async with stage(ANTHROPIC, script) as at:
-        farhand = await at.farhand()
-        await farhand.start(LOCAL, "t", UserMessage("m1", (Text("Look"),)), hold_for=0.0)
+        service = await at.service()
+        await service.start(LOCAL, "t", UserMessage("m1", (Text("Look"),)), hold_for=0.0)
         await at.until("t", StepFinished)
         await at.stop("t")
         assert (await at.agent.run("never mind", thread="t")).text == "As you like."
         assert "server_tool_use" not in str(at.fake.requests[-1].body)
 
 
-@requirement("models:missing-ids")
 async def test_calls_without_an_id_are_told_apart() -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
@@ -227,7 +216,6 @@ async def test_calls_without_an_id_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS[:3], ids=lambda provider: provider.name)
-@requirement("models:reasoning-kept")
 async def test_reasoning_goes_back_as_it_came_with_the_calls_it_led_to(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
@@ -241,7 +229,6 @@ async def test_reasoning_goes_back_as_it_came_with_the_calls_it_led_to(provider:
 
 
 @pytest.mark.parametrize("member", ["reasoning_content", "reasoning"])
-@requirement("models:reasoning-kept")
 async def test_a_chat_server_that_wants_thoughts_back_gets_those_of_calls_as_they_were(
     member: Literal["reasoning_content", "reasoning"], file_store: str
 ) -> None:

@@ -33,14 +33,14 @@ def asks(moment: Moment) -> Step:
 
 
 async def kept(at: Stage, data: bytes, media_type: str = "image/png", *, owner: Owner = LOCAL) -> StoredFile:
-    files = (await at.farhand()).files
+    files = (await at.service()).files
     return await files.keep(owner, Label("sea.png", media_type), data, known_as="test")
 
 
 async def says(at: Stage, *files: StoredFile) -> None:
-    farhand = await at.farhand()
+    service = await at.service()
     parts: list[Part] = [Text("Look"), *(part_of(file) for file in files)]
-    await farhand.start(LOCAL, "t", UserMessage("m1", tuple(parts)), hold_for=0.0)
+    await service.start(LOCAL, "t", UserMessage("m1", tuple(parts)), hold_for=0.0)
     assert await at.text_at_end("t") == "I see."
 
 
@@ -140,7 +140,6 @@ async def test_of_very_many_images_the_newest_are_seen(provider: Provider) -> No
 
 
 @seeing
-@requirement("models:images-refused")
 async def test_an_image_that_the_provider_refuses_does_not_spoil_the_thread(provider: Provider) -> None:
     async with stage(provider, asks) as at:
         at.fake.refuse(400, "image input is not supported", headers={"x-should-retry": "false"})

@@ -12,12 +12,11 @@ import httpx2
 import pytest
 
 from farhand.models.scripted import Ask, Moment, Say, Step, Think
-from farhand.testing.fake_provider import FakeProvider
 from tests.faces.ui_stream.page import Page
+from tests.fakes.provider import FakeProvider
 from tests.models.stage import Provider
 from tests.models.test_demo import MODELS, environment
 from tests.process import FarhandProcess, farhand_process
-from tests.requirement import requirement
 
 
 def script(moment: Moment) -> Step:
@@ -48,7 +47,6 @@ async def demo_of(provider: Provider, fake: FakeProvider) -> AsyncIterator[tuple
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["parked", "held"])
-@requirement("models:kill")
 async def test_a_call_that_waits_is_answered_after_the_server_was_killed(
     provider: Provider, held: bool
 ) -> None:

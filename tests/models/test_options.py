@@ -12,12 +12,10 @@ from farhand.models.anthropic import Anthropic
 from farhand.models.backboard import Backboard
 from farhand.models.base import Model, Prompt, Stop
 from farhand.models.openai import OpenAI, OpenAIChat
-from farhand.testing import FakeAnthropic, FakeOpenAI
-from farhand.testing.fake_provider import FakeProvider
+from tests.fakes.anthropic import FakeAnthropic
+from tests.fakes.openai import FakeOpenAI
+from tests.fakes.provider import FakeProvider
 from tests.models.stage import said
-from tests.requirement import requirement
-
-pytestmark = requirement("models:options")
 
 HELLO = UserMessage("m1", (Text("hello"),))
 UNKNOWN: dict[str, object] = {"top_k": 5, "chat_template_kwargs": {"enable_thinking": False}}
@@ -57,23 +55,23 @@ async def test_members_that_the_library_does_not_know_reach_the_server_as_they_a
 )
 def test_what_farhand_says_itself_is_no_option(make: Callable[..., Model], names: list[str]) -> None:
     for name in names:
-        with pytest.raises(BadSetting, match=f"options: '{name}' is said by farhand itself"):
+        with pytest.raises(BadSetting, match=f"options: '{name}' is set by farhand"):
             make("m", api_key="key", options={name: "x"})
 
 
 @pytest.mark.parametrize("make", [Anthropic, OpenAI, OpenAIChat])
 def test_what_farhand_says_itself_is_no_option_in_the_body_either(make: Callable[..., Model]) -> None:
-    with pytest.raises(BadSetting, match="options: 'stream' is said by farhand itself"):
+    with pytest.raises(BadSetting, match="options: 'stream' is set by farhand"):
         make("m", api_key="key", options={"extra_body": {"stream": False}})
-    with pytest.raises(BadSetting, match="'extra_body' is an object"):
+    with pytest.raises(BadSetting, match="'extra_body' must be an object"):
         make("m", api_key="key", options={"extra_body": "stream"})
 
 
 def test_tools_of_the_provider_itself_are_a_list() -> None:
-    with pytest.raises(BadSetting, match="'tools' is a list"):
+    with pytest.raises(BadSetting, match="'tools' must be a list"):
         Anthropic("m", api_key="key", options={"tools": {"type": "web_search"}})
 
 
 def test_an_option_that_backboard_does_not_know_is_told_with_those_it_does() -> None:
-    with pytest.raises(BadSetting, match=r"does not know 'top_k'.*It knows .*memory, .*web_search"):
+    with pytest.raises(BadSetting, match=r"has no option 'top_k'.*Its options are .*memory, .*web_search"):
         Backboard("openai/gpt-4o", api_key="key", options={"top_k": 5})

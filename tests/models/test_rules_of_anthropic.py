@@ -9,14 +9,11 @@ import pytest
 
 from farhand.models.base import Stop
 from farhand.models.scripted import Ask, Say, Step, Think
-from farhand.testing.fake_anthropic import FakeAnthropic
-from farhand.testing.fake_anthropic.signature import signature_of
-from tests.requirement import requirement
+from tests.fakes.anthropic import FakeAnthropic
+from tests.fakes.anthropic.signature import signature_of
 
 # Any: broken requests fit no type of the library
 Json: TypeAlias = dict[str, Any]
-
-pytestmark = requirement("fakes:anthropic-rules")
 
 HELLO = {"role": "user", "content": "hello"}
 TOOL = {"name": "add", "description": "", "input_schema": {"type": "object"}}

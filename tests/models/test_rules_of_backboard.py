@@ -10,13 +10,10 @@ import pytest
 
 from farhand.models.backboard.client import BackboardAPIError, BackboardClient
 from farhand.models.scripted import Ask, Step
-from farhand.testing.fake_backboard import FakeBackboard
-from tests.requirement import requirement
+from tests.fakes.backboard import FakeBackboard
 
 # Any: the library has no types
 Library: TypeAlias = Any
-
-pytestmark = requirement("fakes:backboard-rules")
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}

@@ -9,9 +9,8 @@ import pytest
 from openai.types.responses import Response, ResponseCompletedEvent
 
 from farhand.models.scripted import Ask, Say, Step, Think
-from farhand.testing.fake_openai import FakeOpenAI
-from farhand.testing.fake_openai.seal import sealed
-from tests.requirement import requirement
+from tests.fakes.openai import FakeOpenAI
+from tests.fakes.openai.seal import sealed
 
 # Any: broken requests fit no type of the library
 Json: TypeAlias = dict[str, Any]
@@ -83,12 +82,10 @@ BROKEN_INPUT: dict[str, tuple[list[Json], str]] = {
 
 
 @pytest.mark.parametrize(("items", "words"), BROKEN_INPUT.values(), ids=BROKEN_INPUT.keys())
-@requirement("fakes:openai-rules")
 async def test_a_broken_input_is_refused_in_the_words_of_the_api(items: list[Json], words: str) -> None:
     assert words in await refused_response(input=items, tools=[FUNCTION])
 
 
-@requirement("fakes:openai-rules")
 async def test_reasoning_that_is_kept_nowhere_is_not_found() -> None:
     async with FakeOpenAI(["never said"]) as fake, client(fake) as library:
         with pytest.raises(
@@ -97,7 +94,6 @@ async def test_reasoning_that_is_kept_nowhere_is_not_found() -> None:
             await respond(library, input=[HELLO, THOUGHT, CALL, OUTPUT])
 
 
-@requirement("fakes:openai-rules")
 async def test_a_call_must_come_back_with_the_reasoning_it_came_from() -> None:
     script: list[Step] = [[Think("hm"), Ask("add", {"a": 1}, id="call_7")], "Three."]
     async with FakeOpenAI(script) as fake, client(fake) as library:
@@ -128,7 +124,6 @@ async def test_a_call_must_come_back_with_the_reasoning_it_came_from() -> None:
         ),
     ],
 )
-@requirement("fakes:openai-rules")
 async def test_a_bad_function_is_refused(function: Json, words: str) -> None:
     assert words in await refused_response(input=[HELLO], tools=[function])
 
@@ -190,7 +185,6 @@ BROKEN_CHAT: dict[str, tuple[list[Json], str]] = {
 
 
 @pytest.mark.parametrize(("messages", "words"), BROKEN_CHAT.values(), ids=BROKEN_CHAT.keys())
-@requirement("fakes:chat-rules")
 async def test_a_broken_chat_is_refused_in_the_words_of_the_api(messages: list[Json], words: str) -> None:
     async with FakeOpenAI(["never said"]) as fake, client(fake) as library:
         with pytest.raises(openai.BadRequestError) as refused:
@@ -199,7 +193,6 @@ async def test_a_broken_chat_is_refused_in_the_words_of_the_api(messages: list[J
         assert [seen.status for seen in fake.refused] == [400]
 
 
-@requirement("fakes:chat-rules")
 async def test_a_good_chat_is_answered_as_the_script_says() -> None:
     script: list[Step] = [[Say("Let me see."), Ask("add", {"a": 1}, id="call_1")], "Three."]
     async with FakeOpenAI(script) as fake, client(fake) as library:
@@ -210,7 +203,6 @@ async def test_a_good_chat_is_answered_as_the_script_says() -> None:
         assert fake.refused == []
 
 
-@requirement("fakes:openai-rules")
 async def test_a_chat_server_may_want_thoughts_back_as_they_were() -> None:
     script: list[Step] = [[Think("hm"), Ask("add", {"a": 1}, id="call_1")], "Three."]
     async with FakeOpenAI(script, reasoning="reasoning_content") as fake, client(fake) as library:
@@ -225,7 +217,6 @@ async def test_a_chat_server_may_want_thoughts_back_as_they_were() -> None:
         assert await chat(library, messages=[HELLO, whole, TOLD], tools=[CHAT_FUNCTION])
 
 
-@requirement("fakes:openai-rules")
 async def test_a_wrong_key_is_refused() -> None:
     async with FakeOpenAI(["never said"], key="right") as fake, client(fake) as library:
         with pytest.raises(openai.AuthenticationError):

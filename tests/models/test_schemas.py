@@ -5,7 +5,6 @@ from __future__ import annotations
 from farhand import Agent, Toolbox
 from farhand.models.scripted import Ask, Moment, Step
 from tests.models.stage import Provider
-from tests.requirement import requirement
 
 SCHEMA: dict[str, object] = {
     "type": "object",
@@ -20,7 +19,6 @@ def opened(**given: str) -> str:
     return f"opened {given}"
 
 
-@requirement("models:schemas")
 async def test_a_tool_with_a_choice_at_its_top_is_taken_and_its_inputs_are_checked(
     provider: Provider,
 ) -> None:

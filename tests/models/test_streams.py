@@ -23,7 +23,7 @@ from farhand.models.anthropic import Anthropic
 from farhand.models.base import (
     CallDone,
     CallStart,
-    Connected,
+    ClosableModel,
     InputDelta,
     Prompt,
     ReasoningDelta,
@@ -33,14 +33,13 @@ from farhand.models.base import (
 )
 from farhand.models.openai import OpenAI, OpenAIChat
 from farhand.models.scripted import Ask, Moment, Say, Step, Think
-from farhand.testing import FakeAnthropic, FakeOpenAI
+from tests.fakes.anthropic import FakeAnthropic
+from tests.fakes.openai import FakeOpenAI
 from tests.models.stage import Provider, said
-from tests.requirement import requirement
 
 HELLO = UserMessage("m1", (Text("hello"),))
 
 
-@requirement("models:deltas")
 async def test_text_reasoning_and_inputs_come_piece_by_piece_and_the_stop_comes_last(
     provider: Provider,
 ) -> None:
@@ -61,7 +60,6 @@ async def test_text_reasoning_and_inputs_come_piece_by_piece_and_the_stop_comes_
         assert [type(event) for event in told].count(Stop) == 1
 
 
-@requirement("models:deltas")
 async def test_usage_is_told_with_the_stop(provider: Provider) -> None:
     async with provider.fake(lambda moment: "Hi.") as fake:
         stop = (await said(provider.model(fake), Prompt([HELLO])))[-1]
@@ -70,7 +68,6 @@ async def test_usage_is_told_with_the_stop(provider: Provider) -> None:
         assert stop.usage.output_tokens > 0
 
 
-@requirement("models:aliases")
 async def test_a_name_that_the_provider_refuses_goes_out_as_an_alias_and_comes_back_as_itself(
     provider: Provider,
 ) -> None:
@@ -99,7 +96,6 @@ async def test_a_name_that_the_provider_refuses_goes_out_as_an_alias_and_comes_b
         assert fake.refused == []
 
 
-@requirement("models:options")
 async def test_options_and_tools_of_the_provider_itself_reach_the_request() -> None:
     look = Tool(name="look", description="", input_schema={})
     search = {"type": "web_search_20260318", "name": "web_search"}
@@ -126,7 +122,6 @@ async def test_options_and_tools_of_the_provider_itself_reach_the_request() -> N
         assert gpt.requests[1].body["temperature"] == 0.5
 
 
-@requirement("models:early-end")
 async def test_a_stream_that_is_left_early_leaves_no_connection_behind(provider: Provider) -> None:
     left: list[str] = []
 
@@ -144,7 +139,7 @@ async def test_a_stream_that_is_left_early_leaves_no_connection_behind(provider:
             if isinstance(event, TextDelta):
                 break
         await events.aclose()
-        assert isinstance(model, Connected)
+        assert isinstance(model, ClosableModel)
         await model.close()
     assert left == ["left"]
 
@@ -155,7 +150,6 @@ CHUNK = (
 
 
 @pytest.mark.parametrize("reason", [b"null", b'""'], ids=["no reason", "an empty one"])
-@requirement("models:chat-answer")
 async def test_a_chat_that_gives_no_reason_is_complete_with_its_last_word_alone(reason: bytes) -> None:
     chunk = CHUNK % reason + b"\n\n"
     async with FakeOpenAI(["never said"]) as fake:
@@ -164,5 +158,5 @@ async def test_a_chat_that_gives_no_reason_is_complete_with_its_last_word_alone(
             events = await said(OpenAIChat("llama3", base_url=fake.url), Prompt([HELLO]))
             assert events == [TextDelta("[DONE] is"), Stop("end")]
         fake.reply(chunk, media_type="text/event-stream")
-        with pytest.raises(ModelFault, match="broke off"):
+        with pytest.raises(ModelFault, match="was cut off"):
             await said(OpenAIChat("llama3", base_url=fake.url), Prompt([HELLO]))

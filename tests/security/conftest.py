@@ -8,7 +8,7 @@ import pytest
 
 from farhand.core.settings import Limits
 from tests.faces.conftest import serve
-from tests.security.siege import Siege, besieged
+from tests.security.target import Target, serve_target
 
 __all__ = ["serve"]
 
@@ -18,6 +18,6 @@ MANY_GUESSES = Limits(failed_sign_ins_per_min=10_000)
 
 
 @pytest.fixture
-async def siege() -> AsyncIterator[Siege]:
-    async with besieged(MANY_GUESSES) as siege:
-        yield siege
+async def target() -> AsyncIterator[Target]:
+    async with serve_target(MANY_GUESSES) as target:
+        yield target

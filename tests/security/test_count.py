@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.requirement import requirement
 from tests.security.attack import ALL, PAIRS
 
 GROUPS = (
@@ -19,7 +18,6 @@ GROUPS = (
 AT_LEAST = 150
 
 
-@requirement("attack:counted")
 def test_there_are_enough_attacks_in_every_group_and_on_every_face(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -12,11 +12,10 @@ import pytest
 from farhand.core.principal import SCOPES, Principal
 from farhand.core.settings import Limits, Settings
 from farhand.server.app import App, create_app
-from farhand.server.routes_told import TOLD
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene
 from tests.requirement import requirement
-from tests.security.impatient import Impatient, listening
+from tests.security.short_streams import ShortStreams, listening
 
 HERE = Path(__file__).parent
 CONFIG = HERE / "schemathesis.toml"
@@ -24,32 +23,33 @@ MANY = 100_000
 
 
 @requirement("openapi:every-route")
-async def test_every_route_is_told_and_nothing_else(serve: Serve) -> None:
-    served = await serve(Scene(["Hello."]).agent)
-    routes = {(route.method, route.path) for face in served.app.faces for route in face.routes}
-    # these say only that a client has to be named
-    named = {key for key in routes if not key[1].endswith(("/pending", "/pending/"))}
-    assert named == TOLD.keys()
-
-
-@requirement("openapi:every-route")
-async def test_the_document_lists_every_route_with_its_scope(serve: Serve) -> None:
+async def test_the_document_lists_every_route_with_its_scope_and_a_summary(serve: Serve) -> None:
     served = await serve(Scene(["Hello."]).agent)
     document = (await served.http.get("/openapi.json")).json()
     listed = {
-        (method.upper(), path): operation["x-scope"]
+        (method.upper(), path): operation
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
     }
-    assert listed == {
+    assert {key: operation["x-scope"] for key, operation in listed.items()} == {
         (route.method, route.path): route.scope
         for face in served.app.faces
         for route in face.routes
-        if (route.method, route.path) in TOLD
+        # these say only that a client has to be named
+        if not route.path.endswith(("/pending", "/pending/"))
     }
+    assert [key for key, operation in listed.items() if not operation["summary"]] == []
+    names = [operation["operationId"] for operation in listed.values()]
+    assert len(names) == len(set(names))
 
 
-@requirement("openapi:development-alone")
+@requirement("openapi:every-route")
+async def test_every_route_that_takes_a_body_has_its_shape(serve: Serve) -> None:
+    served = await serve(Scene(["Hello."]).agent)
+    routes = [route for face in served.app.faces for route in face.routes]
+    assert [route.path for route in routes if route.limit and route.takes is None] == []
+
+
 async def test_the_document_is_for_development_alone(serve: Serve) -> None:
     agent = Scene(["Hello."]).agent
     open_house = await serve(agent)
@@ -59,14 +59,14 @@ async def test_the_document_is_for_development_alone(serve: Serve) -> None:
     assert (await hooked.http.get("/openapi.json")).status_code == 404
 
 
-@requirement("openapi:tried")
+@pytest.mark.conformance
 @pytest.mark.timeout(240)
 async def test_a_program_that_tries_every_route_in_every_way_finds_no_fault(tmp_path: Path) -> None:
     app = _app()
     await app.start()
     try:
-        async with listening(Impatient(app)) as url:
-            code, told = await _try_everything(url, app.door.token or "", tmp_path)
+        async with listening(ShortStreams(app)) as url:
+            code, told = await _try_everything(url, app.auth.token or "", tmp_path)
             assert await _is_well(url)
         assert code == 0, told
     finally:

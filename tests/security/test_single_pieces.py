@@ -6,36 +6,33 @@ import ast
 
 import pytest
 
-from tests.requirement import requirement
 from tests.security.single_pieces import modules, names_in, readers_in, texts_in
 
-pytestmark = requirement("security:single-pieces")
-
 MAY_READ = {
-    "wire/guard.py": "the guarded reader itself",
+    "wire/json_reader.py": "the guarded reader itself",
     "wire/address.py": "the query of an address: bounded, strict, each parameter once",
-    "wire/json_out.py": "what this process has just written, when half a character stands in it",
+    "wire/json_writer.py": "what this process has just written, when half a character stands in it",
     "auth/token_file.py": "a file of whoever runs the server",
     "auth/web_token.py": "tokens, by the library made for them; every fault of it is a no",
-    "server/config_file.py": "the settings of whoever runs the server",
-    "server/settings.py": "the environment of whoever runs the server",
+    "server/settings.py": "the settings file and the environment of whoever runs the server",
     "tools/check.py": "schemas that passed the gate, from their canonical form",
-    "tools/gate.py": "the gate itself, from the canonical form of what the guarded reader read",
+    "tools/schema_admission.py": "the gate itself, from the canonical form of what the guarded reader read",
     "tools/declared.py": "what the program that uses farhand declares",
-    "models/scripted/plain_yaml.py": "a script of whoever runs the server",
-    "models/anthropic/blocks.py": "a block of the provider's own tools, which is only echoed back to it",
-    "models/openai/chat_answer.py": "whether a call's input is whole; nothing of it is kept",
-    "models/telling.py": "what this process has just written",
-    "faces/inspector/journal.py": "what the store holds, to hide secrets in it; a fault hides all",
-    "store/draft/records.py": "the store's own rows",
-    "store/log/postgres.py": "the store's own rows, and its hints, which are only hints",
-    "store/log/sqlite.py": "the store's own rows",
+    "models/scripted/reader.py": "a script of whoever runs the server",
+    "models/stream_guard.py": "what the provider sends, checked against its shape",
+    "models/anthropic/stream.py": "what the provider sends, checked against its shape",
+    "models/openai/chat.py": "what the provider sends, checked against its shape",
+    "models/openai/responses.py": "what the provider sends, checked against its shape",
+    "models/prompt_encoding.py": "what this process has just written",
+    "faces/inspector/redaction.py": "what the store holds, to hide secrets in it; a fault hides all",
+    "store/records.py": "the store's own rows",
     "eventlog/codec.py": "the rows of the store's own log",
-    "store/postgres/place.py": "an address of whoever runs the server",
-    "store/postgres/hints.py": "hints of the store, which are only hints",
-    "cli/remote.py": "the command line, and what the user's own server answers",
+    "store/postgres/connection.py": "an address of whoever runs the server",
+    "store/postgres/clients.py": "the store's own rows",
+    "store/postgres/notify.py": "hints of the store, which are only hints",
+    "cli/remote/http.py": "the command line, and what the user's own server answers",
     "client/client.py": "what the server answers that a program chose",
-    "client/link.py": "what the server answers that a program chose",
+    "client/connection.py": "what the server answers that a program chose",
 }
 """Every module that reads structured text, and whose text that is. The first two alone read requests."""
 
@@ -51,11 +48,15 @@ def test_no_face_and_nothing_of_the_server_parses_a_body_itself() -> None:
             extra = (
                 readers_in(tree) - {"tomllib.loads", "json.loads"} if name in MAY_READ else readers_in(tree)
             )
-            assert not extra or name == "faces/inspector/journal.py", f"{name}: {extra}"
+            assert not extra or name == "faces/inspector/redaction.py", f"{name}: {extra}"
 
 
 def test_every_face_that_takes_a_body_decodes_it_with_the_guarded_reader() -> None:
-    guard = {"farhand.wire.guard.read_as", "farhand.wire.guard.read_json", "farhand.wire.guard.OneOf"}
+    guard = {
+        "farhand.wire.json_reader.read_as",
+        "farhand.wire.json_reader.read_json",
+        "farhand.wire.json_reader.OneOf",
+    }
     for name, tree in modules():
         if name.startswith("faces/") and name.endswith("/routes.py") and ".json()" in ast.unparse(tree):
             face = name.split("/")[1]
@@ -67,15 +68,11 @@ def test_every_face_that_takes_a_body_decodes_it_with_the_guarded_reader() -> No
 def test_schemas_from_outside_come_in_through_the_gate_alone() -> None:
     """Whoever makes a checker of a schema is the gate, the checker itself, or declares tools here."""
     validators = {name for name, tree in modules() if any("jsonschema_rs" in each for each in names_in(tree))}
-    assert validators <= {
-        "tools/check.py",
-        "tools/burden.py",
-        "tools/declared.py",
-        "tools/subschemas.py",
-        "tools/wording.py",
+    assert validators == {"tools/check.py", "tools/schema_admission.py"}
+    gated = {
+        name for name, tree in modules() if "farhand.tools.schema_admission.admit_schema" in names_in(tree)
     }
-    gated = {name for name, tree in modules() if "farhand.tools.gate.admitted" in names_in(tree)}
-    assert gated == {"clients/registration.py"}
+    assert gated == {"agent/offered_tools.py", "clients/registration.py", "tools/forms.py"}
 
 
 def test_events_are_framed_in_one_place() -> None:
@@ -84,8 +81,7 @@ def test_events_are_framed_in_one_place() -> None:
         for name, tree in modules()
         if any(text.startswith(("data: ", "event: ", "\ndata: ")) for text in texts_in(tree))
     }
-    # a provider's last line is looked for there, not written
-    assert framing == {"wire/sse.py", "models/openai/chat_stream.py"}
+    assert framing == {"wire/sse.py"}
 
 
 def test_text_is_escaped_for_tags_in_one_place_and_for_pages_in_another() -> None:

@@ -105,6 +105,6 @@ async def test_400_downloads_that_nobody_reads_leave_nothing_behind(watched: Wat
             assert await watched.all_gone() < 400 * MIB
         after.append(watched.tell(f"400 unread downloads, the {time} time"))
     # the allocator may keep what was freed, but then the next attack is served from it
-    assert after[1] - after[0] < 60 * MIB
+    assert after[1] - after[0] < 120 * MIB
     async with server.client() as client:
         assert (await client.get(f"/api/files/{ref}")).content == b"x" * 8 * MIB

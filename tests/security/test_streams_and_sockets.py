@@ -16,14 +16,14 @@ from tests.faces.ui_stream.page import Page
 from tests.faces.ui_stream.wires import closed_with, read
 from tests.requirement import requirement
 from tests.security.attack import SOCKETS, attack
-from tests.security.siege import (
+from tests.security.target import (
     PATHS_OF_SOCKETS,
     TYPICAL,
     Json,
-    Siege,
-    besieged,
+    Target,
     heard_until,
     holds_soon,
+    serve_target,
 )
 
 pytestmark = requirement("attack:streams")
@@ -38,10 +38,10 @@ Body = Json
 
 
 async def open_stream(
-    siege: Siege, stack: AsyncExitStack, face: str, who: str, number: int
+    target: Target, stack: AsyncExitStack, face: str, who: str, number: int
 ) -> AsyncIterator[str]:
     """A stream of this face that stays open."""
-    http = await siege.http(who)
+    http = await target.http(who)
     match face:
         case "ui_stream":
             page = Page(http, f"open-{number}", wait="hold")
@@ -59,8 +59,8 @@ async def open_stream(
     return response.aiter_text()
 
 
-async def status_of(siege: Siege, face: str, who: str) -> tuple[int, str | None]:
-    http = await siege.http(who)
+async def status_of(target: Target, face: str, who: str) -> tuple[int, str | None]:
+    http = await target.http(who)
     method, path, body = TYPICAL[face]
     if face == "client_tools":
         method, path, body = "GET", "/client-tools/pending/late", None
@@ -70,15 +70,15 @@ async def status_of(siege: Siege, face: str, who: str) -> tuple[int, str | None]
 
 
 @pytest.fixture
-async def narrow() -> AsyncIterator[Siege]:
+async def narrow() -> AsyncIterator[Target]:
     """Three streams for each principal."""
-    async with besieged(Limits(streams_per_principal=3)) as siege:
-        yield siege
-        siege.scene.gate("x").set()
+    async with serve_target(Limits(streams_per_principal=3)) as target:
+        yield target
+        target.scene.gate("x").set()
 
 
 @attack(*STREAMS)
-async def test_one_stream_too_many_is_refused_and_one_that_ends_makes_room(narrow: Siege, face: str) -> None:
+async def test_one_stream_too_many_is_refused_and_one_that_ends_makes_room(narrow: Target, face: str) -> None:
     async with AsyncExitStack() as stack:
         for number in range(3):
             await open_stream(narrow, stack, face, "bob", number)
@@ -95,7 +95,7 @@ async def test_one_stream_too_many_is_refused_and_one_that_ends_makes_room(narro
 
 
 @attack(*SOCKETS)
-async def test_one_socket_too_many_is_closed_with_4429(narrow: Siege, face: str) -> None:
+async def test_one_socket_too_many_is_closed_with_4429(narrow: Target, face: str) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(3):
             await stack.enter_async_context(narrow.socket(PATHS_OF_SOCKETS[face], "bob"))
@@ -107,7 +107,7 @@ async def test_one_socket_too_many_is_closed_with_4429(narrow: Siege, face: str)
 
 
 @attack("ws")
-async def test_one_request_too_many_on_a_shared_socket_is_told_so(narrow: Siege, face: str) -> None:
+async def test_one_request_too_many_on_a_shared_socket_is_told_so(narrow: Target, face: str) -> None:
     async with narrow.socket("/api/chat/ws", "bob") as socket:
         for number in range(4):
             message = {"id": "m", "role": "user", "parts": [{"type": "text", "text": "use slow"}]}
@@ -117,7 +117,7 @@ async def test_one_request_too_many_on_a_shared_socket_is_told_so(narrow: Siege,
             while (told := json.loads(await read(socket)))["type"] != "error":
                 pass
         assert told["requestId"] == "r3"
-        assert "3 requests" in told["errorText"]
+        assert "3 open requests" in told["errorText"]
     narrow.scene.gate("x").set()
 
 
@@ -129,44 +129,44 @@ async def drained(frames: AsyncIterator[str]) -> None:
 
 @attack(*STREAMS)
 async def test_a_stream_is_cut_soon_after_its_sign_in_ended(face: str) -> None:
-    async with besieged(patience=Patience(recheck=0.3)) as siege, AsyncExitStack() as stack:
-        frames = await open_stream(siege, stack, face, "bob", 1)
-        siege.people.forget("bob")
+    async with serve_target(patience=Patience(recheck=0.3)) as target, AsyncExitStack() as stack:
+        frames = await open_stream(target, stack, face, "bob", 1)
+        target.people.forget("bob")
         with pytest.raises(httpx2.RemoteProtocolError):
             await drained(frames)
-        siege.scene.gate("x").set()
+        target.scene.gate("x").set()
 
 
 @attack(*SOCKETS)
 async def test_a_socket_is_closed_soon_after_its_sign_in_ended(face: str) -> None:
     async with (
-        besieged(patience=Patience(recheck=0.3)) as siege,
-        siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket,
+        serve_target(patience=Patience(recheck=0.3)) as target,
+        target.socket(PATHS_OF_SOCKETS[face], "bob") as socket,
     ):
-        siege.people.forget("bob")
+        target.people.forget("bob")
         assert await closed_with(socket) == 4401
 
 
 @attack(*SOCKETS)
 async def test_a_socket_whose_sign_in_may_do_less_is_closed(face: str) -> None:
     async with (
-        besieged(patience=Patience(recheck=0.3)) as siege,
-        siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket,
+        serve_target(patience=Patience(recheck=0.3)) as target,
+        target.socket(PATHS_OF_SOCKETS[face], "bob") as socket,
     ):
-        siege.people.may("bob", "chat")
+        target.people.may("bob", "chat")
         assert await closed_with(socket) == 4401
 
 
 @attack(*SOCKETS)
-async def test_a_frame_that_is_too_large_closes_the_socket(siege: Siege, face: str) -> None:
-    async with siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
+async def test_a_frame_that_is_too_large_closes_the_socket(target: Target, face: str) -> None:
+    async with target.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
         await socket.send("x" * (Limits().socket_frame + 1))
         assert await closed_with(socket) == 1009
 
 
 @attack(*SOCKETS)
-async def test_frames_that_come_too_fast_close_the_socket(siege: Siege, face: str) -> None:
-    async with siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
+async def test_frames_that_come_too_fast_close_the_socket(target: Target, face: str) -> None:
+    async with target.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
         for _ in range(200):
             await socket.send(b"{}")
         assert await closed_with(socket) == 4429
@@ -175,15 +175,15 @@ async def test_frames_that_come_too_fast_close_the_socket(siege: Siege, face: st
 @attack(*SOCKETS)
 async def test_a_socket_that_says_nothing_is_closed(face: str) -> None:
     async with (
-        besieged(Limits(socket_idle_sec=0.2)) as siege,
-        siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket,
+        serve_target(Limits(socket_idle_sec=0.2)) as target,
+        target.socket(PATHS_OF_SOCKETS[face], "bob") as socket,
     ):
         assert await closed_with(socket) == 4408
 
 
 @attack(*SOCKETS)
-async def test_bytes_instead_of_text_and_pieces_of_frames_break_nothing(siege: Siege, face: str) -> None:
-    async with siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
+async def test_bytes_instead_of_text_and_pieces_of_frames_break_nothing(target: Target, face: str) -> None:
+    async with target.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
         await socket.send(b"\x00\xff\xfe")
         assert "error" in await read(socket)
         await socket.send([b"{", b"}" * 10])
@@ -194,20 +194,20 @@ async def test_bytes_instead_of_text_and_pieces_of_frames_break_nothing(siege: S
 
 
 @attack(*SOCKETS)
-async def test_a_socket_that_vanishes_in_the_middle_stops_nothing(siege: Siege, face: str) -> None:
-    page = Page(await siege.http("bob"), "vanishing")
+async def test_a_socket_that_vanishes_in_the_middle_stops_nothing(target: Target, face: str) -> None:
+    page = Page(await target.http("bob"), "vanishing")
     page.messages = [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "use weather"}]}]
     kind = {"ws": {"type": "send", "requestId": "r"}, "live": {"type": "message"}}[face]
-    async with siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
+    async with target.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
         await socket.send(json.dumps({**kind, **page.body()}))
         socket.transport.abort()
     # the run goes on without anybody who could tell
-    await holds_soon(lambda: siege.scene.ran == [("weather", "c")])
+    await holds_soon(lambda: target.scene.ran == [("weather", "c")])
 
 
 @attack("ui_stream", "ws", "live")
-async def test_what_a_far_hand_brings_can_not_pass_for_an_event(siege: Siege, face: str) -> None:
-    page, call = await siege.open_call("bob")
+async def test_what_a_far_hand_brings_can_not_pass_for_an_event(target: Target, face: str) -> None:
+    page, call = await target.open_call("bob")
     page.output(call, {"text": SMUGGLED, SMUGGLED: 1})
     if face == "ui_stream":
         turn = await page.send()
@@ -215,7 +215,7 @@ async def test_what_a_far_hand_brings_can_not_pass_for_an_event(siege: Siege, fa
         assert "forged" not in turn.kinds
         return
     kind = {"ws": {"type": "send", "requestId": "r"}, "live": {"type": "message"}}[face]
-    async with siege.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
+    async with target.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
         await socket.send(json.dumps({**kind, **page.body()}))
         async with asyncio.timeout(15):
             while "finish" not in (frame := await read(socket)):
@@ -224,8 +224,8 @@ async def test_what_a_far_hand_brings_can_not_pass_for_an_event(siege: Siege, fa
 
 
 @attack("awaiting")
-async def test_what_a_far_hand_brings_can_not_pass_for_a_tag(siege: Siege, face: str) -> None:
-    http = await siege.http("bob")
+async def test_what_a_far_hand_brings_can_not_pass_for_a_tag(target: Target, face: str) -> None:
+    http = await target.http("bob")
     text = (await http.post("/agent/run", json={"user_prompt": SMUGGLED})).text
     assert text.count("<meta_init") == 1
     for line in text.splitlines():
@@ -241,8 +241,8 @@ def no_forgery_in(stream: str) -> None:
 
 
 @attack("events")
-async def test_words_of_a_person_can_not_pass_for_an_event_of_the_feed(siege: Siege, face: str) -> None:
-    http = await siege.http("bob")
+async def test_words_of_a_person_can_not_pass_for_an_event_of_the_feed(target: Target, face: str) -> None:
+    http = await target.http("bob")
     async with http.stream("GET", "/api/events") as response:
         frames = response.aiter_text()
         await Page(http, "smuggler").say(SMUGGLED)
@@ -251,29 +251,29 @@ async def test_words_of_a_person_can_not_pass_for_an_event_of_the_feed(siege: Si
 
 
 @attack("client_tools")
-async def test_the_input_of_a_call_can_not_pass_for_a_request(siege: Siege, face: str) -> None:
+async def test_the_input_of_a_call_can_not_pass_for_a_request(target: Target, face: str) -> None:
     tools = [{"id": "lamp", "description": "A lamp.", "parameters": {}}]
-    await siege.send("bob", "POST", "/client-tools/register", {"clientID": "desk", "tools": tools})
-    http = await siege.http("bob")
+    await target.send("bob", "POST", "/client-tools/register", {"clientID": "desk", "tools": tools})
+    http = await target.http("bob")
     async with http.stream("GET", "/client-tools/pending/desk") as response, asyncio.TaskGroup() as group:
         body = {"toolID": "client_desk_lamp", "input": {"text": SMUGGLED}, "timeout": 300}
-        group.create_task(siege.send("bob", "POST", "/client-tools/execute", body))
+        group.create_task(target.send("bob", "POST", "/client-tools/execute", body))
         heard = await heard_until(response.aiter_text(), "client-tool-request")
     no_forgery_in(heard)
     assert heard.count("event: tool-request") == 1
-    siege.statuses[:] = [each for each in siege.statuses if each[1] != 504]
+    target.statuses[:] = [each for each in target.statuses if each[1] != 504]
 
 
 @attack("ui_stream", "awaiting", "events")
 async def test_a_position_that_never_was_gives_a_gap_or_a_refusal_never_silence(
-    siege: Siege, face: str
+    target: Target, face: str
 ) -> None:
-    http = await siege.http("bob")
+    http = await target.http("bob")
     page = Page(http, "positions")
     await page.say("use open_url")
     for position in ("999999999.0", "-1.0", "1.999999999", "x", "9" * 40, "0.0;DROP"):
         if face == "ui_stream":
-            answer = await siege.send("bob", "GET", f"/api/chat/positions/stream?after={position}")
+            answer = await target.send("bob", "GET", f"/api/chat/positions/stream?after={position}")
             assert answer.status_code in (200, 204, 400)
             continue
         path = {"awaiting": "/agent/positions/stream", "events": "/api/events"}[face]
@@ -283,16 +283,16 @@ async def test_a_position_that_never_was_gives_a_gap_or_a_refusal_never_silence(
 
 
 @attack("ui_stream", "events", "client_tools")
-async def test_a_reader_that_reads_nothing_holds_up_nobody(siege: Siege, face: str) -> None:
+async def test_a_reader_that_reads_nothing_holds_up_nobody(target: Target, face: str) -> None:
     async with AsyncExitStack() as stack:
         for number in range(5):
-            await open_stream(siege, stack, face, "bob", number)
-        page = Page(await siege.http("bob"), "beside")
+            await open_stream(target, stack, face, "bob", number)
+        page = Page(await target.http("bob"), "beside")
         assert (await page.say("hello")).text == "hello"
 
 
 @attack("client_tools")
-async def test_a_holder_that_is_not_this_client_is_refused(siege: Siege, face: str) -> None:
+async def test_a_holder_that_is_not_this_client_is_refused(target: Target, face: str) -> None:
     for holder in ("another", "desk.", "desk.a/b", "desk." + "x" * 61, "desk.a b", ""):
-        answer = await siege.send("bob", "GET", f"/client-tools/pending/desk?holder={holder}")
+        answer = await target.send("bob", "GET", f"/client-tools/pending/desk?holder={holder}")
         assert answer.status_code == 400, holder

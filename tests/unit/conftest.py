@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from farhand.store.address import open_store
 from farhand.store.base import Store
+from farhand.store.open import open_store
 from farhand.testing import FakeClock
 
 

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import pytest
 
 import farhand
-from tests.requirement import requirement
 
 SOURCE = Path(farhand.__file__).parent
 METHODS = frozenset({"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"})
@@ -37,13 +36,15 @@ HOSTILE: dict[str | bytes, tuple[str, ...]] = {
     "[0-9a-f]{64}": ("0a",),
     r"([0-9]+(?:\.[0-9]+)?)([smhdw]?)": ("1.", "1s"),
     r"[^\W\d]\w*(\.[^\W\d]\w*)*": ("a.", "a1", "a.a1"),
-    r"([0-9]{1,15})(?:\.([0-9]{1,15})(?:\.([1-9][0-9]{0,14}))?)?": ("1.", "1"),
+    r"([0-9]{1,15})(?:\.([0-9]{1,15}))?": ("1.", "1"),
+    r"\$(\d+)": ("$1", "$"),
     "[A-Za-z0-9_-]{1,8}": ("a_",),
     "blob_[0-9a-f]{32}": ("blob_", "blob_" + "0" * 31),
     r"[/\\]": ("/", "\\"),
     '[<>:"|?*]': ("<", "?a"),
     "[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+": ("a/", "/", "a+"),
     "[A-Za-z0-9_.:-]{1,128}": ("a:",),
+    "[A-Za-z0-9_.:-]{1,200}": ("a:",),
     "[a-z0-9!#$%&'+.^_`|~-]{1,128}": ("a!",),
     "[A-Za-z0-9_-]{1,64}": ("a_",),
     "<(?=/?(?:": ("<", "</", "<tool", "</tool_"),
@@ -106,7 +107,6 @@ HOSTILE: dict[str | bytes, tuple[str, ...]] = {
     "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}": ("a.", "a-", "a" * 63 + ".", "-."),
     "[A-Za-z0-9._~-]{16,256}": ("a~",),
     r"\{(\w+)\}": ("{", "{a", "{a}"),
-    r"\w+": ("a/",),
     r"[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?": (
         "a://",
         "a+",
@@ -123,13 +123,7 @@ HOSTILE: dict[str | bytes, tuple[str, ...]] = {
     r"(?:[\w.,%-]|:\d|\[[0-9a-fA-F:.]*\])*(?:/[^\s:@#]*)?": (":11", ":1", "[::1]", "[", "a/", "[:"),
     "(?!.*pass)[a-z_]+=[^#]*": ("a=", "pas", "pass", "a=pass"),
     "[a-z_][a-z0-9_]{0,50}": ("a_",),
-    "[a-zA-Z0-9_-]+": ("a_",),
-    "[a-zA-Z0-9_.-]{1,64}": ("a.",),
-    "[a-zA-Z0-9_-]{1,128}": ("a_",),
-    "[a-zA-Z0-9_-]{1,64}": ("a_",),
     # an event of a stream
-    r"(?:id: (?P<id>[0-9]+\.[0-9]+": ("id: 1.1\n", "1.", "id: 1.1.1~a", "data: "),
-    "(?P<kind>text|reasoning)-(?P<move>start|delta|end)": ("text-", "text-start"),
     # characters that a reader does not see
     "[\x00-\x08\x0b-\x1f\x7f-\x9f": ("\x00", "\u202e"),
     "[A-Za-z_$][A-Za-z0-9_$]*": ("a$",),
@@ -225,7 +219,6 @@ def _begins(pattern: Any, beginning: Any) -> bool:
 ALL = list(uses())
 
 
-@requirement("security:linear-patterns")
 def test_every_pattern_of_the_source_has_hostile_texts_here() -> None:
     missing = [f"{use.place}: {use.pattern!r}" for use in ALL if entry_of(use) is None]
     assert not missing, "patterns without an entry in HOSTILE"
@@ -233,7 +226,6 @@ def test_every_pattern_of_the_source_has_hostile_texts_here() -> None:
     assert not unused, "entries for patterns that are gone"
 
 
-@requirement("security:linear-patterns")
 def test_patterns_are_made_with_re_alone_so_that_they_are_all_found() -> None:
     for path in SOURCE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
@@ -242,7 +234,6 @@ def test_patterns_are_made_with_re_alone_so_that_they_are_all_found() -> None:
         ), path
 
 
-@requirement("security:linear-patterns")
 @pytest.mark.parametrize("use", ALL, ids=[f"{use.place.partition('.')[2]}-{n}" for n, use in enumerate(ALL)])
 def test_no_text_makes_a_pattern_take_long(use: Use) -> None:
     entry = entry_of(use)

@@ -16,8 +16,6 @@ from typing import TypedDict
 
 import pytest
 
-from tests.requirement import requirement
-
 ROOT = Path(__file__).resolve().parents[2]
 ID = re.compile(r"[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*")
 TYPESCRIPT_MARK = re.compile(r"""\brequirement\(\s*["'`]([^"'`]+)["'`]""")
@@ -55,7 +53,6 @@ def test_a_gap_gives_its_reason() -> None:
     assert [promise["id"] for promise in promises() if "gap" in promise and not promise["gap"].strip()] == []
 
 
-@requirement("repository:promises-proved")
 def test_every_promise_without_a_gap_is_proved_by_a_test() -> None:
     proved = set(marks_in(ROOT))
     assert [
@@ -63,15 +60,9 @@ def test_every_promise_without_a_gap_is_proved_by_a_test() -> None:
     ] == []
 
 
-@requirement("repository:promises-proved")
 def test_every_mark_names_a_listed_promise() -> None:
     listed = {promise["id"] for promise in promises()}
     assert sorted(set(marks_in(ROOT)) - listed) == []
-
-
-@requirement("repository:promises-proved")
-def test_every_face_test_carries_a_mark() -> None:
-    assert [name for path in python_files(ROOT / "tests/faces") for name in unmarked(path)] == []
 
 
 MARKED = """
@@ -106,12 +97,6 @@ def test_typescript_marks_are_found_outside_installed_packages(tmp_path: Path) -
     assert set(marks_in(tmp_path)) == {"src:once"}
 
 
-def test_an_unmarked_face_test_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "test_face.py"
-    path.write_text(MARKED.replace("pytestmark", "other") + "\ndef test_bare() -> None: ...\n")
-    assert [name.rpartition("::")[2] for name in unmarked(path)] == ["test_bare"]
-
-
 def marks_in(root: Path) -> Iterator[str]:
     """The id of every mark in the tests of both languages."""
     for path in python_files(root / "tests"):
@@ -122,34 +107,6 @@ def marks_in(root: Path) -> Iterator[str]:
     for path in (root / "ts").rglob("*.test.ts*"):
         if "node_modules" not in path.parts:
             yield from TYPESCRIPT_MARK.findall(path.read_text())
-
-
-def unmarked(path: Path) -> Iterator[str]:
-    """The tests of one file that carry no mark themselves, through their class or through their module."""
-    tree = ast.parse(path.read_text())
-    if any(is_module_mark(node) for node in tree.body):
-        return
-    for node in tree.body:
-        yield from (f"{path.name}::{name}" for name in unmarked_in(node))
-
-
-def unmarked_in(node: ast.stmt) -> Iterator[str]:
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return
-    if any(mark_of(decorator) is not None for decorator in node.decorator_list):
-        return
-    if isinstance(node, ast.ClassDef):
-        for child in node.body:
-            yield from unmarked_in(child)
-    elif node.name.startswith("test_"):
-        yield node.name
-
-
-def is_module_mark(node: ast.stmt) -> bool:
-    if not isinstance(node, ast.Assign):
-        return False
-    names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-    return names == ["pytestmark"] and any(mark_of(child) is not None for child in ast.walk(node.value))
 
 
 def mark_of(node: ast.AST) -> str | None:

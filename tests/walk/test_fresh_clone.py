@@ -20,7 +20,6 @@ from playwright.async_api import expect
 
 from tests.browser.chromium import chromium
 from tests.process import ROOT
-from tests.requirement import requirement
 
 READY_WITHIN_SEC = 500
 SEEN_WITHIN_MS = 30_000
@@ -29,7 +28,6 @@ ADDRESS = re.compile(r"^  open +(http://127\.0\.0\.1:\d+/\?token=\S+)$", re.MULT
 OUTER_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "VENV", "PYTHON", "VIRTUAL_ENV")
 
 
-@requirement("repository:walk")
 @pytest.mark.timeout(600)
 async def test_in_a_fresh_clone_make_demo_leads_to_a_card_that_can_be_answered(tmp_path: Path) -> None:
     clone = await cloned(tmp_path)

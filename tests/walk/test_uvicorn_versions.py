@@ -13,12 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.process import ROOT
-from tests.requirement import requirement
 
 TESTS = ("tests/unit/cli/test_http_protocol.py", "tests/unit/cli/test_serve.py", "tests/chaos/test_serve.py")
 
 
-@requirement("serve:uvicorn-versions")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("version", ["0.34", "0.44"])
 def test_connections_behave_the_same_with_another_uvicorn(version: str, tmp_path: Path) -> None:

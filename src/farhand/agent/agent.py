@@ -6,35 +6,39 @@ Used without an app it keeps its own store and runs inside the caller's event lo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Literal, Self
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from farhand.agent.answers import answer_pause
-from farhand.agent.brought import reaction_of, refusal_of
-from farhand.agent.endings import STOPPED_BY_USER
-from farhand.agent.farhand import Farhand, Spec
-from farhand.agent.reader import Reader
+from farhand.agent.offered_tools import ChooseText, ChooseTools
+from farhand.agent.pause import answer_pause, reaction_of, refusal_of
+from farhand.agent.service import AgentService, Spec
+from farhand.agent.start_run import STOPPED_BY_USER
 from farhand.core.approval import Answer
 from farhand.core.call import Call, Phase
-from farhand.core.event import Event, Position, RunFailed, RunFinished, RunParked, TextAdded
+from farhand.core.event import Event, RunFailed, RunFinished, RunParked, TextAdded
 from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Outcome
+from farhand.core.position import Position
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted
 from farhand.core.run import Run
 from farhand.core.settings import Limits, Settings, Wait, check_wait
 from farhand.core.thread import Text, UserMessage
 from farhand.errors import BadSetting, Misuse, ResultMismatch, ShuttingDown
+from farhand.eventlog.log import EventLog
+from farhand.eventlog.reader import LogReader
 from farhand.models.base import Model
-from farhand.models.named import model_named
-from farhand.store.address import open_store
+from farhand.models.registry import load_model
 from farhand.store.base import Store
-from farhand.tools.plain import is_text
-from farhand.tools.toolbox import toolbox_of
+from farhand.store.open import open_store
+from farhand.tools.context import context_parameter
+from farhand.tools.to_json import is_text
+from farhand.tools.toolbox import make_toolbox
 
 SILENCE_SEC = 60.0
 WAITING = "awaiting_frontend_tools"
@@ -61,54 +65,60 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
 
 class Agent:
-    # the knobs of an agent, each of them a word that its user writes
+    # each is an option that a user of the agent sets by name
     def __init__(  # noqa: PLR0913
         self,
         model: Model | str,
         *,
         base_url: str | None = None,
-        tools: Iterable[object] = (),
+        tools: Iterable[object] | Callable[..., object] = (),
         frontend_tools: Iterable[object] = (),
-        instructions: str = "",
+        instructions: str | ChooseText = "",
         formatter: Literal["xml", "raw"] = "xml",
         wait: Wait | None = None,
         max_steps: int = Limits().max_steps,
         store: str | Store = "memory:",
         limits: Limits | None = None,
     ) -> None:
-        """`store` and `limits` count where the agent is used without an app."""
+        """`tools` and `instructions` may each be a function, also an async one, of the `Context`: for tools
+        and words per person.
+
+        `store` and `limits` count where the agent is used without an app.
+        """
         if formatter not in ("xml", "raw"):
             raise BadSetting(f"formatter is 'xml' or 'raw', not {formatter!r}.")
         if wait is not None:
             check_wait(wait, "wait")
         if not _is_count(max_steps):
             raise BadSetting(f"max_steps is a whole number from 1 on, not {max_steps!r}.")
-        if not isinstance(store, str) and not hasattr(store, "commit"):
+        if not isinstance(store, str) and not hasattr(store, "append"):
             raise BadSetting(f"store is an address such as sqlite:///file.db, or a Store, not {store!r}.")
+        choose = _chooser(tools)
         self.spec = Spec(
             model=_model(model, base_url),
-            toolbox=toolbox_of(tools, frontend_tools),
+            toolbox=make_toolbox(() if choose is not None else _listed(tools), frontend_tools),
             instructions=instructions,
+            choose_tools=choose,
             formatter=formatter,
             wait=wait,
         )
         self.settings = Settings(limits=replace(limits or Limits(), max_steps=max_steps))
         self._store = store
-        self._farhand: Farhand | None = None
+        self._service: AgentService | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
 
     async def run(self, prompt: str, *, thread: str | None = None, owner: Owner = LOCAL) -> RunResult:
         """One message, until the model has answered or waits for hands elsewhere."""
-        farhand, run = await self._begin(prompt, thread, owner)
-        return await _result(farhand, run, Position())
+        service, run = await self._begin(prompt, thread, owner)
+        return await _result(service, run, Position())
 
     async def stream(
         self, prompt: str, *, thread: str | None = None, owner: Owner = LOCAL
     ) -> AsyncIterator[Event]:
         """The same, event by event, until the run ends or pauses."""
-        farhand, run = await self._begin(prompt, thread, owner)
-        with farhand.read(run) as reader:
+        service, run = await self._begin(prompt, thread, owner)
+        with service.read(run) as reader:
             async for event in _until_pause(reader):
                 yield event
 
@@ -119,33 +129,33 @@ class Agent:
 
         Anything else is a `ValueError`, and nothing is applied.
         """
-        farhand = await self._open()
-        pause = await farhand.pause(owner, thread)
+        service = await self._open()
+        pause = await service.pause(owner, thread)
         got = [call_id for call_id, _ in results]
         reactions = [reaction_of(call_id, brought) for call_id, brought in results]
         if not pause.open and not pause.calls:
             raise ResultMismatch([], got)
         # the next pause has to come back to the caller, too, instead of being held
-        farhand.worker.prefer(pause.run.run_id, hold_for=0.0)
-        receipts = await answer_pause(farhand.desk, pause, reactions)
+        service.worker.prefer(pause.run.run_id, hold_for=0.0)
+        receipts = await answer_pause(service.desk, pause, reactions)
         if not any(isinstance(receipt, Accepted) for receipt in receipts):
             raise refusal_of(pause, got, receipts)
-        now = await farhand.last_run(owner, thread)
+        now = await service.last_run(owner, thread)
         if now.parked and now.waits:
             # nothing goes on yet: a yes is followed by a wait, or a result came before its yes
-            return _told(now, stop_reason=WAITING, pending=await _pending(farhand, now))
-        return await _result(farhand, pause.run, Position(pause.run.last_seq))
+            return _told(now, stop_reason=WAITING, pending=await _pending(service, now))
+        return await _result(service, pause.run, Position(pause.run.last_seq))
 
     async def stop(self, thread: str, *, owner: Owner = LOCAL) -> bool:
         """Stops the thread's run and cancels its open calls; False if none was active."""
-        farhand = await self._open()
-        return await farhand.stop(owner, thread, STOPPED_BY_USER)
+        service = await self._open()
+        return await service.stop(owner, thread, STOPPED_BY_USER)
 
     async def close(self) -> None:
         """Ends what runs here. What was stored in a file goes on with the next Agent that opens it."""
-        if self._farhand is not None:
-            farhand, self._farhand = self._farhand, None
-            await farhand.close()
+        if self._service is not None:
+            service, self._service = self._service, None
+            await service.close()
 
     async def __aenter__(self) -> Self:
         await self._open()
@@ -156,37 +166,50 @@ class Agent:
     ) -> None:
         await self.close()
 
-    async def _open(self) -> Farhand:
+    async def _open(self) -> AgentService:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            if self._farhand is not None:
+            if self._service is not None:
                 raise Misuse(
                     "This Agent is at work in another event loop.",
                     hint="Use it in one asyncio.run(), or write `async with agent:` inside each.",
                 )
             self._loop, self._opening = loop, asyncio.Lock()
         async with self._opening:
-            if self._farhand is None:
+            if self._service is None:
                 store = await open_store(self._store) if isinstance(self._store, str) else self._store
-                farhand = Farhand(self.spec, store, settings=self.settings)
+                service = AgentService(self.spec, EventLog(store), settings=self.settings)
                 # the program itself
-                farhand.kit.quotas.exempt = LOCAL
-                await farhand.open()
-                self._farhand = farhand
-            return self._farhand
+                service.context.quotas.exempt = LOCAL
+                await service.open()
+                self._service = service
+            return self._service
 
-    async def _begin(self, prompt: str, thread: str | None, owner: Owner) -> tuple[Farhand, Run]:
+    async def _begin(self, prompt: str, thread: str | None, owner: Owner) -> tuple[AgentService, Run]:
         _check_words(prompt, thread)
-        farhand = await self._open()
-        fresh = farhand.clock.fresh
+        service = await self._open()
+        fresh = service.clock.fresh
         message = UserMessage(fresh("msg"), (Text(prompt),))
-        started = await farhand.start(owner, thread or fresh("thr"), message, hold_for=0.0)
-        return farhand, started.run
+        started = await service.start(owner, thread or fresh("thr"), message, hold_for=0.0)
+        return service, started.run
+
+
+def _chooser(tools: object) -> ChooseTools | None:
+    """The function that chooses tools, if one was given: its only parameter is a `Context`. Any other
+    function is a tool."""
+    if not inspect.isroutine(tools):
+        return None
+    takes = context_parameter(tools)
+    return tools if takes is not None and len(inspect.signature(tools).parameters) == 1 else None
+
+
+def _listed(tools: object) -> Iterable[object]:
+    return [tools] if callable(tools) or not isinstance(tools, Iterable) else tools
 
 
 def _model(model: Model | str, base_url: str | None) -> Model:
     if isinstance(model, str):
-        return model_named(model, base_url=base_url)
+        return load_model(model, base_url=base_url)
     if not hasattr(model, "stream"):
         raise BadSetting(f"model is a name such as anthropic:…, or a Model, not {model!r}.")
     if base_url is not None:
@@ -209,10 +232,10 @@ def _check_words(prompt: object, thread: object) -> None:
         raise Misuse(f"A thread is named with 1 to 128 letters, digits or _ . : -, not {thread!r}.")
 
 
-async def _result(farhand: Farhand, run: Run, after: Position) -> RunResult:
+async def _result(service: AgentService, run: Run, after: Position) -> RunResult:
     text: list[str] = []
     last: Event | None = None
-    with farhand.read(run, after) as reader:
+    with service.read(run, after) as reader:
         async for event in _until_pause(reader):
             last = event
             if isinstance(event, TextAdded):
@@ -220,7 +243,7 @@ async def _result(farhand: Farhand, run: Run, after: Position) -> RunResult:
     told = _told(run, text="".join(text))
     match last:
         case RunParked():
-            return replace(told, stop_reason=WAITING, pending=await _pending(farhand, run))
+            return replace(told, stop_reason=WAITING, pending=await _pending(service, run))
         case RunFailed(message=message, detail=detail):
             # the caller is the program itself, which may know everything
             return replace(told, stop_reason="failed", error=detail or message)
@@ -238,8 +261,8 @@ def _told(
     )
 
 
-async def _pending(farhand: Farhand, run: Run) -> tuple[Pending, ...]:
-    pause = await farhand.pause(run.owner, run.thread_id)
+async def _pending(service: AgentService, run: Run) -> tuple[Pending, ...]:
+    pause = await service.pause(run.owner, run.thread_id)
     return tuple(
         Pending(call.call_id, call.tool, to_builtins(call.input), _question(call)) for call in pause.open
     )
@@ -249,7 +272,7 @@ def _question(call: Call) -> str | None:
     return call.approval.approval_id if call.approval and call.phase is Phase.ASKING else None
 
 
-async def _until_pause(reader: Reader) -> AsyncIterator[Event]:
+async def _until_pause(reader: LogReader) -> AsyncIterator[Event]:
     while True:
         entries = await reader.next(SILENCE_SEC)
         if entries is None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from farhand.agent.files import Files, Label, part_of
 from farhand.core.principal import Owner
-from farhand.core.thread import File, Text, UserMessage
+from farhand.core.thread import File, Note, Text, UserMessage
 from farhand.errors import Malformed, NotFound
 
 FILES_AT_MOST = 16
@@ -32,14 +32,14 @@ class Referred(Struct, frozen=True):
     ref: str
 
 
-Said: TypeAlias = Text | Attached | Referred
+MessageInput: TypeAlias = Text | Note | Attached | Referred
 
 
-async def say(
-    files: Files, owner: Owner, thread_id: str, *, message_id: str, said: tuple[Said, ...]
+async def store_message(
+    files: Files, owner: Owner, thread_id: str, *, message_id: str, said: tuple[MessageInput, ...]
 ) -> UserMessage:
     """The message with its files stored. Sent again, it is the same message with the same files."""
-    beside = [part for part in said if not isinstance(part, Text)]
+    beside = [part for part in said if not isinstance(part, Text | Note)]
     if len(beside) > FILES_AT_MOST:
         raise Malformed(f"A message has at most {FILES_AT_MOST} files.", hint="Nothing was applied.")
     for file in beside:
@@ -47,10 +47,10 @@ async def say(
         if isinstance(file, Attached):
             files.check(file.label)
     known = {file.ref: await _known(files, owner, file.ref) for file in beside if isinstance(file, Referred)}
-    parts: list[Text | File] = []
+    parts: list[Text | Note | File] = []
     for no, part in enumerate(said):
         match part:
-            case Text():
+            case Text() | Note():
                 parts.append(part)
             case Referred(ref=ref):
                 parts.append(known[ref])

@@ -1,9 +1,9 @@
 """Runs the server tools of calls that have no run, whoever is attached to them, and looks after such calls
 when the worker that had them is gone.
 
-An accepted yes is acted on: the worker that took it starts the tool. If that worker is killed first, the
-sweep of another one, or of the next process, finds the call and starts it. The desk's take decides who does.
-What was in flight is run again only if the tool is idempotent.
+An accepted approval is acted on: the worker that stored it starts the tool. If that worker is killed first,
+the sweep of another one, or of the next process, finds the call and starts it. Who does is decided in the
+call's thread. What was in flight is run again only if the tool is idempotent.
 """
 
 from __future__ import annotations
@@ -11,29 +11,35 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from farhand.agent.execute import UNKNOWN, begin_call, may_repeat, run_tool
-from farhand.agent.kit import Kit
-from farhand.agent.membership import Membership
+from farhand.agent.context import AgentContext
+from farhand.agent.execute import find_tool, may_repeat, run_tool
+from farhand.agent.keyed_calls import Reporter
+from farhand.agent.ownership import Membership
 from farhand.calls.desk import executing_worker
 from farhand.core.call import Call, Phase
+from farhand.core.decide.direct import is_unwanted
 from farhand.core.outcome import Outcome
 from farhand.core.tool import Executor
 from farhand.errors import StoreDown
-from farhand.store.base import When
-from farhand.store.hub import DIRECT_CALLS, Watch
+from farhand.eventlog.pubsub import DIRECT_CALLS, Subscription, thread_topic
 
 log = logging.getLogger("farhand.calls")
 
 NOBODY_ASKS = "the server was restarted, and nobody can ask for this call again"
 AGAIN_SEC = 1.0
+DOUBTS_KEPT = 10_000
 
 
 class DirectExecutor:
-    def __init__(self, kit: Kit, membership: Membership) -> None:
-        self._kit = kit
+    def __init__(self, context: AgentContext, membership: Membership) -> None:
+        self._context = context
         self._membership = membership
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._doubted: dict[str, None] = {}
+        """Opened here, perhaps, and begun by nobody: the store did not say whether it kept them."""
         self._group: asyncio.TaskGroup | None = None
+        self.reporter = Reporter(context, membership.name)
+        """Tells the program of its settled calls."""
 
     def open(self, group: asyncio.TaskGroup) -> None:
         self._group = group
@@ -49,24 +55,37 @@ class DirectExecutor:
         self._tasks[call.call_id] = task
         task.add_done_callback(lambda _: self._tasks.pop(call.call_id, None))
 
+    def doubt(self, call_id: str) -> None:
+        """The store did not say whether it opened this call. If it did, the sweep finds it."""
+        self._doubted[call_id] = None
+        if len(self._doubted) > DOUBTS_KEPT:
+            del self._doubted[next(iter(self._doubted))]
+
     async def start_approved(self) -> None:
         """For ever: starts what was approved at this worker."""
-        hub = self._kit.store.hub
-        with hub.watch(DIRECT_CALLS, limit=10_000) as watch:
-            while not hub.closed:
-                await watch.wait(hub.recheck)
-                while watch.news:
-                    call = watch.news.pop(0)
+        broker = self._context.log.broker
+        with broker.subscribe(DIRECT_CALLS, limit=10_000) as subscription:
+            while not broker.closed:
+                await subscription.wait(broker.recheck)
+                while subscription.items:
+                    call = subscription.items.pop(0)
                     assert isinstance(call, Call), "the topic tells calls"
+                    self._report(call)
                     self.begin(call)
 
     async def sweep(self) -> None:
         """Looks after calls whose worker is gone, and starts what is approved and was not started."""
-        found = await self._kit.store.direct_calls()
+        found = await self._context.log.direct_calls()
         workers = [name for call in found for name in (attached_worker(call), executing_worker(call)) if name]
         gone = await self._membership.gone(workers)
         for call in found:
-            await self._look_after(call, gone)
+            try:
+                await self._look_after(call, gone)
+            except StoreDown:
+                raise
+            # one that cannot be looked after must not keep the others waiting
+            except Exception:
+                log.exception("call %s cannot be looked after", call.call_id)
 
     async def drain(self, seconds: float) -> None:
         """Lets what runs come to its end, for so long."""
@@ -77,15 +96,48 @@ class DirectExecutor:
         for task in self._tasks.values():
             task.cancel()
 
+    def _report(self, call: Call, *, is_lost: bool = False) -> None:
+        assert self._group is not None, "a worker reports while it serves"
+        if not call.is_unreported:
+            return
+        name = f"report {call.call_id}"
+        if name in self._tasks:
+            return
+        task = self._group.create_task(self._reported(call, is_lost=is_lost))
+        self._tasks[name] = task
+        task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    async def _reported(self, call: Call, *, is_lost: bool) -> None:
+        try:
+            await self.reporter.report(call, is_lost=is_lost)
+        except StoreDown as error:
+            # the sweep finds it again
+            log.warning("the outcome of call %s is reported later: %s", call.call_id, error)
+
     async def _look_after(self, call: Call, gone: set[str]) -> None:
+        if call.is_unreported:
+            other = attached_worker(call)
+            if other in (None, self._membership.name) or other in gone:
+                self._report(call, is_lost=other in gone)
+            return
         worker = executing_worker(call)
         in_flight = call.executor is Executor.SERVER and call.phase is Phase.TAKEN
         if in_flight and not self._is_lost(worker, gone):
+            if call.call_id in self._doubted:
+                await self._begin_doubted(call)
             return
-        if in_flight and not may_repeat(self._kit, call):
-            await self._kit.desk.finish(call, UNKNOWN, when=When.ANY_TIME)
+        if in_flight and not await may_repeat(self._context, call):
+            await self._context.desk.abandon(call)
         elif is_unwanted(call) and self._is_lost(attached_worker(call), gone):
-            await self._kit.desk.cancel([call], NOBODY_ASKS)
+            await self._context.desk.cancel_unwanted([call], NOBODY_ASKS)
+        else:
+            self.begin(call)
+
+    async def _begin_doubted(self, call: Call) -> None:
+        """It was opened, and whoever asked for it was told that nobody knows."""
+        del self._doubted[call.call_id]
+        if is_unwanted(call):
+            await self._context.desk.cancel_unwanted([call], NOBODY_ASKS)
         else:
             self.begin(call)
 
@@ -93,7 +145,7 @@ class DirectExecutor:
         """True if whoever had the call does not have it any more."""
         if worker is None:
             # written by a version that named no worker: it may be alive where others share the store
-            return not self._kit.store.is_shared
+            return not self._context.log.is_shared
         return worker in gone
 
     async def _run(self, call: Call) -> None:
@@ -107,39 +159,61 @@ class DirectExecutor:
             log.exception("call %s broke", call.call_id)
 
     async def _execute(self, call: Call) -> None:
-        with self._kit.store.hub.watch(call.call_id) as watch:
-            taken = await begin_call(self._kit, call, is_begun=self._is_begun(call))
-            outcome = None if taken is None else await self._outcome(taken, watch)
+        topics = (call.call_id, thread_topic(call.owner, call.thread_id))
+        with self._context.log.broker.subscribe(*topics) as subscription:
+            taken = await self._start(call)
+            outcome = None if taken is None else await self._outcome(taken, subscription)
         if taken is not None and outcome is not None:
             await self._finish(taken, outcome)
 
-    def _is_begun(self, call: Call) -> bool:
-        """Whether it was opened as taken by this worker; one that was taken by another is taken over."""
-        return call.phase is Phase.TAKEN and executing_worker(call) == self._membership.name
+    async def _start(self, call: Call) -> Call | None:
+        try:
+            return await self._started(call)
+        except StoreDown:
+            # it may be taken for this worker by now, and begun by nobody
+            self.doubt(call.call_id)
+            raise
 
-    async def _outcome(self, call: Call, watch: Watch) -> Outcome | None:
+    async def _started(self, call: Call) -> Call | None:
+        """The call as its tool may begin; None if it must not. One that was opened by this worker has begun;
+        one that another worker had is taken over."""
+        name = self._membership.name
+        if call.phase is Phase.TAKEN and executing_worker(call) == name:
+            return call if self._context.is_sure() or await self._is_own(call) else None
+        tool = await find_tool(self._context, call, None)
+        return await self._context.desk.start_direct(call, tool, name)
+
+    async def _is_own(self, call: Call) -> bool:
+        """Asked after this process was stopped for a while: another may have taken the call over."""
+        now = await self._context.log.get_call(call.owner, call.call_id)
+        return now is not None and now.phase is Phase.TAKEN and now.version == call.version
+
+    async def _outcome(self, call: Call, subscription: Subscription) -> Outcome | None:
         """What the tool brings; None if the call ended before it did, for instance by a cancellation."""
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(run_tool(self._kit, call))
-            ending = group.create_task(self._ended(call, watch))
+            running = group.create_task(run_tool(self._context, call))
+            ending = group.create_task(self._ended(call, subscription))
             await asyncio.wait([running, ending], return_when=asyncio.FIRST_COMPLETED)
             ending.cancel()
             running.cancel()
         return None if running.cancelled() else running.result()
 
-    async def _ended(self, call: Call, watch: Watch) -> None:
+    async def _ended(self, call: Call, subscription: Subscription) -> None:
         """Until the call is settled by somebody else, or gone."""
+        broker = self._context.log.broker
         while True:
-            told = await watch.wait(self._kit.store.hub.recheck)
-            if any(isinstance(item, Call) and item.phase is Phase.SETTLED for item in watch.news):
+            has_news = await subscription.wait(0.0 if subscription.lost else broker.recheck)
+            if any(isinstance(item, Call) and item.phase is Phase.SETTLED for item in subscription.items):
                 return
-            watch.news.clear()
-            if not told and await self._is_over(call):
+            subscription.items.clear()
+            is_told = has_news and not subscription.lost
+            subscription.lost = False
+            if not is_told and await self._is_over(call):
                 return
 
     async def _is_over(self, call: Call) -> bool:
         try:
-            now = await self._kit.store.get_call(call.owner, call.call_id)
+            now = await self._context.log.get_call(call.owner, call.call_id)
         except StoreDown:
             return False
         return now is None or now.phase is Phase.SETTLED
@@ -148,7 +222,7 @@ class DirectExecutor:
         """What the tool brought is kept until the store takes it."""
         while True:
             try:
-                await self._kit.desk.finish(call, outcome)
+                await self._context.desk.finish(call, outcome)
             except StoreDown as error:
                 log.warning("the outcome of call %s waits for the store: %s", call.call_id, error)
                 await asyncio.sleep(AGAIN_SEC)
@@ -159,11 +233,3 @@ class DirectExecutor:
 def attached_worker(call: Call) -> str | None:
     """The worker that the caller of this call waits at, where nobody else can ask for its answer."""
     return None if call.request is None else call.request.worker
-
-
-def is_unwanted(call: Call) -> bool:
-    """Whether nobody would miss this call without its caller: it has no request id to be asked for by, and
-    nobody has said yes to it."""
-    if call.request is not None and call.request.request_id is not None:
-        return False
-    return call.approval is None or call.approval.answer is None

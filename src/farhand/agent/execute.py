@@ -1,109 +1,108 @@
 """Runs server tools and settles them like any other hand.
 
-What was in flight when a process died is not run again, unless the tool is declared idempotent: the model is
-told that nobody knows how it ended.
+The intent is stored before the effect: a call is held by the server before its tool begins. What was in
+flight when a process died is not run again, unless the tool is declared idempotent: the model is told that
+nobody knows how it ended (`core/decide/calls.py`, `recovered`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import logging
+from collections.abc import Sequence
 
-from msgspec.structs import replace
-
-from farhand.agent.kit import Kit
-from farhand.calls.desk import BACKSTOP_SEC
+from farhand.agent.context import AgentContext
+from farhand.agent.offered_tools import OfferedTools
+from farhand.agent.tool_link import ToolLink, context_of
 from farhand.core.call import Call, Phase
-from farhand.core.outcome import Failure, Outcome, TimedOut
+from farhand.core.decide.calls import CHANGED
+from farhand.core.decide.opening import BACKSTOP_SEC
+from farhand.core.outcome import Outcome, TimedOut
 from farhand.core.run import Run
-from farhand.core.tool import Executor, digest_of_approval
-from farhand.store.base import When, Write, WriteRun
+from farhand.core.tool import Executor, Tool
+from farhand.tools.context import acting
+from farhand.tools.execute import to_failure
 
-UNKNOWN = Failure(
-    "The server stopped while this tool was running. Whether it took effect is unknown; it was not run again."
-)
-CHANGED = Failure("The tool changed since it was approved and was not run; ask again.")
+log = logging.getLogger("farhand.runs")
 
 
-async def execute(kit: Kit, calls: Iterable[Call], run: Run, *, opened_here: bool = False) -> bool:
-    """Runs every call of this side that may run, all at once, to its end; False if there was none.
+def executable(calls: Sequence[Call], begun: set[str]) -> list[Call]:
+    """The calls that the server executes and this claim has not begun. One that is held by the server was
+    opened here a moment ago, or taken over with the claim."""
+    own = [call for call in calls if call.executor is Executor.SERVER and call.call_id not in begun]
+    return [call for call in own if call.phase in (Phase.READY, Phase.TAKEN)]
 
-    None is begun once another claim on the run exists. A call that was not opened here, a moment ago, and is
-    taken all the same was begun by whoever took it: by a worker that took the run over, perhaps.
-    """
-    own = _own(calls)
-    if own and not opened_here:
-        own = [call for call in own if call.phase is Phase.READY or may_repeat(kit, call)]
-    if not own:
-        return False
+
+async def execute(context: AgentContext, calls: Sequence[Call], run: Run) -> None:
+    """Runs the tools of these calls, all at once, to their end. None is begun once another claim on the run
+    exists."""
     try:
         async with asyncio.TaskGroup() as group:
-            for call in own:
-                begun = opened_here and call.phase is Phase.TAKEN
-                group.create_task(_execute(kit, call, run, begun=begun))
+            for call in calls:
+                group.create_task(_execute(context, call, run))
     except ExceptionGroup as several:
         # tools do not raise here: it is the store, or a fault of ours, and one of them says it
         raise several.exceptions[0] from several
-    return True
 
 
-async def recover(kit: Kit, run: Run) -> Run:
-    """Before a run goes on elsewhere or later: what was in flight then has an unknown end.
-
-    However late it is: that a deadline has passed meanwhile says nothing about what the tool did. Returns the
-    run as it is then, with what this added to its journal.
-    """
-    for call in _own(await kit.store.calls_of(run.owner, run.run_id, run.step)):
-        if call.phase is Phase.TAKEN and not may_repeat(kit, call):
-            await kit.desk.finish(call, UNKNOWN, when=When.ANY_TIME)
-        elif call.phase is Phase.TAKEN:
-            # begun afresh, so its time begins afresh
-            await kit.desk.start(call)
-    now = await kit.store.get_run(run.owner, run.run_id)
-    return replace(run, last_seq=now.last_seq) if now is not None else run
+async def may_repeat(context: AgentContext, call: Call) -> bool:
+    """Whether a tool that was in flight is run again: as it is declared now or, if the program chose it for a
+    person, as it was when the call was opened."""
+    declared = context.toolbox.declared(call.tool)
+    if declared is not None:
+        return declared.tool.idempotent
+    tool = await context.log.get_tool(call.tool_version) if context.choose_tools is not None else None
+    return tool is not None and tool.idempotent
 
 
-def may_repeat(kit: Kit, call: Call) -> bool:
-    declared = kit.toolbox.declared(call.tool)
-    return declared is not None and declared.tool.idempotent
-
-
-async def _execute(kit: Kit, call: Call, run: Run, *, begun: bool) -> None:
-    held = WriteRun(run_id=run.run_id, fence=run.fence)
-    taken = await begin_call(kit, call, held, is_begun=begun)
-    if taken is not None:
-        await kit.desk.finish(taken, await run_tool(kit, taken))
-
-
-async def begin_call(kit: Kit, call: Call, *beside: Write, is_begun: bool) -> Call | None:
-    """The call as it is taken for this side; None if its tool is not to be run. One that `is_begun` was
-    opened as taken."""
-    tool = kit.toolbox.get(call.tool)
-    if tool is None or tool.version != call.tool_version or not _is_what_was_approved(call):
-        await kit.desk.finish(call, CHANGED)
-        return None
-    return call if is_begun else await kit.desk.start(call, *beside)
-
-
-async def run_tool(kit: Kit, call: Call) -> Outcome:
-    within = call.timeout_sec or kit.settings.patience.server_tool
+async def run_tool(context: AgentContext, call: Call, run: Run | None = None) -> Outcome:
+    """`run` is that of the call, which knows who began it; none for a direct call."""
+    within = call.timeout_sec or context.settings.patience.server_tool
     if call.run_id is None and call.deadline is not None:
         # its time has been running since it was opened or approved, whenever the tool is started
-        left = call.deadline - BACKSTOP_SEC - kit.store.now()
+        left = call.deadline - BACKSTOP_SEC - context.log.now()
         if left <= 0:
             return TimedOut(within)
         within = min(within, left)
-    most = kit.settings.limits.tool_output
-    outcome = await kit.toolbox.execute(
-        call.tool, call.input, within=within, call_id=call.call_id, at_most=most
-    )
-    return kit.recorded(outcome)
+    most = context.settings.limits.tool_output
+    try:
+        offered = await _offered_to(context, call, run)
+    # the program's own function chooses the tools, and may raise anything
+    except Exception as error:
+        return context.recorded(to_failure(call.tool, error))
+    tool = offered.toolbox.get(call.tool)
+    if tool is None or tool.version != call.tool_version:
+        # what is chosen now is not what was asked for, or approved
+        return CHANGED
+    link = ToolLink(context, call, offered)
+    try:
+        with acting(context_of(call, run, link)):
+            outcome = await offered.toolbox.execute(
+                call.tool, call.input, within=within, call_id=call.call_id, at_most=most
+            )
+    finally:
+        await link.close()
+    return context.recorded(outcome)
 
 
-def _is_what_was_approved(call: Call) -> bool:
-    return call.approval is None or call.approval.digest == digest_of_approval(call.tool_version, call.input)
+async def find_tool(context: AgentContext, call: Call, run: Run | None) -> Tool | None:
+    """The tool as the person whom this call is executed for has it now; None if it cannot be had."""
+    try:
+        return (await _offered_to(context, call, run)).toolbox.get(call.tool)
+    # as above
+    except Exception:
+        log.exception("the tools for call %s cannot be chosen", call.call_id)
+        return None
 
 
-def _own(calls: Iterable[Call]) -> list[Call]:
-    running = (Phase.READY, Phase.TAKEN)
-    return [call for call in calls if call.executor is Executor.SERVER and call.phase in running]
+async def _offered_to(context: AgentContext, call: Call, run: Run | None) -> OfferedTools:
+    return await context.offered(context_of(call, run), () if run is None else run.brought)
+
+
+async def _execute(context: AgentContext, call: Call, run: Run) -> None:
+    held: Call | None = call
+    if call.phase is Phase.READY:
+        tool = await find_tool(context, call, run)
+        held = await context.desk.start(call, tool, fence=run.fence)
+    if held is not None:
+        await context.desk.finish(held, await run_tool(context, held, run))

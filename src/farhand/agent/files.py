@@ -1,7 +1,7 @@
-"""Files of an owner: taken in piece by piece, found again, read by whoever may.
+"""Files of an owner: received piece by piece, found again, read by anyone who may.
 
-Owns what is taken and how much of it: the listed types, the size of one file, the room of an owner and of a
-tenant. A file that does not arrive whole leaves nothing behind. Knows no wire.
+Owns what is accepted and how much of it: the listed types, the size of one file, the room of an owner and of
+a tenant. A file that does not arrive whole leaves nothing behind. Knows no wire.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from farhand.core.file import PIECE_BYTES, FileRules, Kept, StoredFile, is_liste
 from farhand.core.principal import Owner
 from farhand.core.thread import File
 from farhand.errors import NotFound, StoreDown, TooLarge, TooMany, TooSlow, WrongType
-from farhand.store.base import DropFile, InsertFile, PutPiece, Stale, Store, Write
-from farhand.store.soon import soon
+from farhand.eventlog.log import EventLog
+from farhand.store.base import bounded_wait
 
 
 class Label(Struct, frozen=True):
@@ -33,9 +33,9 @@ class Label(Struct, frozen=True):
 
 
 class Files:
-    def __init__(self, store: Store, clock: Clock, rules: FileRules) -> None:
+    def __init__(self, eventlog: EventLog, clock: Clock, rules: FileRules) -> None:
         self.rules = rules
-        self._store = store
+        self._log = eventlog
         self._clock = clock
         self._arriving: Counter[Owner] = Counter()
 
@@ -48,16 +48,17 @@ class Files:
             return await self._store_pieces(file, pieces)
 
     async def keep(self, owner: Owner, label: Label, data: bytes, *, known_as: str) -> StoredFile:
-        """Stores what is here already, in one commit. The same bytes under the same name are kept once: a
-        message that is sent again refers to the same file."""
+        """Stores all pieces in one transaction. The same bytes under the same name are kept once: a message
+        that is sent again refers to the same file."""
         whole = replace(label, size=len(data))
         self.check(whole)
         file = self._new(owner, _ref_of(owner, whole, known_as, data), whole)
-        known = await self._store.files.get(owner, file.ref)
+        known = await self._log.files.get(owner, file.ref)
         if known is not None:
             return known
         await self._check_room(owner, len(data))
-        await soon(self._store, self._store.commit(InsertFile(file), *_pieces_of(file, data)))
+        # False means that the same message came twice at once, and the other one has stored it
+        await self._put(file, 0, _pieces_of(data), is_last=True)
         return await self.find(owner, file.ref)
 
     def check(self, label: Label) -> None:
@@ -70,20 +71,20 @@ class Files:
 
     async def find(self, owner: Owner, ref: str) -> StoredFile:
         """Raises `NotFound` for what is not there and for what is another's: nobody can tell which."""
-        file = await self._store.files.get(owner, ref) if is_ref(ref) else None
+        file = await self._log.files.get(owner, ref) if is_ref(ref) else None
         if file is None:
             raise NotFound("There is no such file.")
         return file
 
     async def known(self, owner: Owner, refs: Iterable[str]) -> dict[str, StoredFile]:
         """Those of these files that the owner has."""
-        found = {ref: await self._store.files.get(owner, ref) for ref in refs if is_ref(ref)}
+        found = {ref: await self._log.files.get(owner, ref) for ref in refs if is_ref(ref)}
         return {ref: file for ref, file in found.items() if file is not None}
 
     async def pieces(self, file: StoredFile) -> AsyncIterator[bytes]:
         """All of it, piece by piece; `NotFound` if it is removed meanwhile."""
         for no in range(file.pieces):
-            piece = await self._store.files.piece(file.owner, file.ref, no)
+            piece = await self._log.files.piece(file.owner, file.ref, no)
             if piece is None:
                 raise NotFound("The file was removed while it was read.")
             yield piece
@@ -92,7 +93,7 @@ class Files:
         self, owner: Owner, ref: str, *, at_most: int | None = None
     ) -> tuple[StoredFile, bytes] | None:
         """The file with its bytes; None if the owner has no such file, or if it is larger than asked for."""
-        file = await self._store.files.get(owner, ref) if is_ref(ref) else None
+        file = await self._log.files.get(owner, ref) if is_ref(ref) else None
         if file is None or (at_most is not None and file.size > at_most):
             return None
         try:
@@ -101,38 +102,39 @@ class Files:
             return None
 
     async def _store_pieces(self, file: StoredFile, pieces: AsyncIterator[bytes]) -> StoredFile:
-        begun: tuple[Write, ...] = (InsertFile(file),)
         no = 0
-        arrived = False
+        has_arrived = False
         try:
             # the one before is held back until it is known whether it is the last
             held = b""
             async for piece in pieces:
                 if held:
-                    await self._put(*begun, PutPiece(file.owner, file.ref, no, held))
-                    begun, no = (), no + 1
+                    await self._put_next(file, no, held)
+                    no += 1
                 held = piece
-            await self._check_room(file.owner, len(held), is_counted=not begun)
-            await self._put(*begun, PutPiece(file.owner, file.ref, no, held, is_last=True))
-            arrived = True
+            await self._check_room(file.owner, len(held), is_counted=no > 0)
+            await self._put_next(file, no, held, is_last=True)
+            has_arrived = True
         finally:
-            if not arrived:
-                await self._forget(file)
+            if not has_arrived:
+                await self._drop(file)
         return await self.find(file.owner, file.ref)
 
-    async def _put(self, *writes: Write) -> None:
-        if isinstance(await soon(self._store, self._store.commit(*writes)), Stale):
+    async def _put_next(self, file: StoredFile, no: int, piece: bytes, *, is_last: bool = False) -> None:
+        if not await self._put(file, no, [piece], is_last=is_last):
             raise TooSlow("The file took so long that it was given up.", hint="Send it again.")
 
-    async def _forget(self, file: StoredFile) -> None:
-        """Also when whoever waited is gone: a half must not stay. The store removes what this can't."""
+    async def _put(self, file: StoredFile, no: int, pieces: list[bytes], *, is_last: bool) -> bool:
+        return await bounded_wait(self._log.store, self._log.files.put(file, no, pieces, is_last=is_last))
+
+    async def _drop(self, file: StoredFile) -> None:
+        """Also when the request was cancelled: a half must not stay. A purge removes what this cannot."""
         with suppress(StoreDown):
-            dropped = self._store.commit(DropFile(file.owner, file.ref))
-            await asyncio.shield(soon(self._store, dropped))
+            await asyncio.shield(bounded_wait(self._log.store, self._log.files.drop(file.owner, file.ref)))
 
     async def _check_room(self, owner: Owner, more: int, *, is_counted: bool = False) -> None:
         rules = self.rules
-        own = await self._store.files.kept(owner.tenant, owner.subject)
+        own = await self._log.files.kept(owner.tenant, owner.subject)
         if own.files + (not is_counted) > rules.per_principal:
             raise TooMany(
                 f"You keep {own.files} files, and {rules.per_principal} are the most.",
@@ -140,7 +142,7 @@ class Files:
                 retry_after=60,
             )
         _check_bytes("Your files", own, more, rules.bytes_per_principal)
-        everybody = await self._store.files.kept(owner.tenant)
+        everybody = await self._log.files.kept(owner.tenant)
         _check_bytes("The files of your organisation", everybody, more, rules.bytes_per_tenant)
 
     @contextmanager
@@ -163,7 +165,7 @@ class Files:
             ref=ref,
             name=label.name,
             media_type=label.media_type,
-            created_at=self._store.now(),
+            created_at=self._log.now(),
         )
 
 
@@ -184,12 +186,8 @@ def _check_bytes(whose: str, kept: Kept, more: int, limit: int) -> None:
         )
 
 
-def _pieces_of(file: StoredFile, data: bytes) -> list[Write]:
-    starts = range(0, max(1, len(data)), PIECE_BYTES)
-    return [
-        PutPiece(file.owner, file.ref, no, data[start : start + PIECE_BYTES], is_last=no == len(starts) - 1)
-        for no, start in enumerate(starts)
-    ]
+def _pieces_of(data: bytes) -> list[bytes]:
+    return [data[start : start + PIECE_BYTES] for start in range(0, max(1, len(data)), PIECE_BYTES)]
 
 
 def _ref_of(owner: Owner, label: Label, known_as: str, data: bytes) -> str:

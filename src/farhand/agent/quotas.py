@@ -21,7 +21,7 @@ from farhand.core.principal import Owner
 from farhand.core.settings import Limits
 from farhand.core.size import size_in_words
 from farhand.errors import TooMany
-from farhand.store.base import Store
+from farhand.eventlog.log import EventLog
 
 T = TypeVar("T")
 
@@ -39,12 +39,12 @@ Key: TypeAlias = tuple[str, str | None]
 
 
 class Quotas:
-    def __init__(self, store: Store, limits: Limits) -> None:
+    def __init__(self, eventlog: EventLog, limits: Limits) -> None:
         self.at_work: Counter[Key] = Counter()
         """Runs that this process advances: counted by who advances them."""
         self.exempt: Owner | None = None
         """Whom no quota holds."""
-        self._store = store
+        self._log = eventlog
         self._looking: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
         self._starting: Counter[Key] = Counter()
         self._threads: Counter[tuple[Owner, str]] = Counter()
@@ -105,19 +105,19 @@ class Quotas:
         here = self.at_work[key] + self._starting[key]
         if here >= quota.running:
             raise quota.too_many_runs(here)
-        if here < quota.asks_from or not self._store.is_shared:
+        if here < quota.asks_from or not self._log.is_shared:
             return
-        everywhere = await self._store.count_running(*key)
+        everywhere = await self._log.count_running(*key)
         looks = LOOKS
         while everywhere + self._starting[key] >= quota.running:
             if everywhere >= quota.running or not looks:
                 raise quota.too_many_runs(everywhere)
             looks -= 1
             await asyncio.sleep(PAUSE_SEC)
-            everywhere = await self._store.count_running(*key)
+            everywhere = await self._log.count_running(*key)
 
     async def _check_stored(self, quota: _Quota, key: Key, size: int) -> None:
-        kept = await self._store.message_bytes(*key) + (await self._store.files.kept(*key)).size
+        kept = await self._log.stored_bytes(*key) + (await self._log.files.kept(*key)).size
         if kept + size > quota.stored:
             raise quota.too_much(kept)
         quota.counted(key)

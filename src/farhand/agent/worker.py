@@ -1,7 +1,8 @@
 """Keeps runs going in this process: starts them, brings parked ones back, picks up those a crash left behind.
 
-A run that waits parked is not here at all: only the store knows it. One that is held is a record of its work,
-without a task: it gets one when there may be something to do.
+A run that this process claims is advanced here as soon as the claim is durable: the log says so, whoever made
+the claim. A run that waits parked is not here at all: only the log knows it. One that is held is a record of
+its work, without a task: it gets one when there may be something to do.
 """
 
 from __future__ import annotations
@@ -12,23 +13,24 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
 from farhand.agent import loop
+from farhand.agent.active_runs import ActiveRuns
+from farhand.agent.context import AgentContext
 from farhand.agent.direct_executor import DirectExecutor
-from farhand.agent.endings import break_off, break_off_by_force
-from farhand.agent.execute import recover
-from farhand.agent.handover import ask_holder, hear_others, together
-from farhand.agent.journal import RunLog
-from farhand.agent.kit import Kit
-from farhand.agent.leases import Leases
-from farhand.agent.membership import Membership
-from farhand.agent.park import Hold, Rest, resume
-from farhand.agent.works import Works
+from farhand.agent.execute import may_repeat
+from farhand.agent.ownership import Membership, Ownership
+from farhand.agent.park import Hold, Rest
 from farhand.calls.deadlines import Deadlines
-from farhand.core.event import RunFailed
-from farhand.core.run import Run
-from farhand.core.thread import Message
+from farhand.core.call import Phase
+from farhand.core.decide import runs
+from farhand.core.event import Event, RunFailed
+from farhand.core.principal import Owner
+from farhand.core.run import Run, RunState
+from farhand.core.state import ThreadState
+from farhand.core.tool import Executor
 from farhand.errors import LostClaim, StoreDown
-from farhand.store.base import Committed, WriteRun
-from farhand.store.hub import WAKE, freed
+from farhand.eventlog.pubsub import WAKE
+from farhand.eventlog.writer import RunWriter
+from farhand.store.base import ThreadFound
 
 log = logging.getLogger("farhand.runs")
 
@@ -40,23 +42,24 @@ REMOVAL_SEC = 3600.0
 PAGE = 500
 RESERVE_SEC = 2.0
 """For so long other workers leave alone what this one has found; if it dies, they find it then."""
-AT_ONCE = 16
+AT_ONCE = 64
 
 
 class Worker:
-    def __init__(self, kit: Kit, deadlines: Deadlines, membership: Membership) -> None:
-        self.direct = DirectExecutor(kit, membership)
+    def __init__(
+        self, context: AgentContext, deadlines: Deadlines, membership: Membership, ownership: Ownership
+    ) -> None:
+        self.direct = DirectExecutor(context, membership)
         """Runs the server tools of calls that have no run."""
-        self._kit = kit
+        self._context = context
         self._membership = membership
+        self._ownership = ownership
         self._deadlines = deadlines
         self._preferred: dict[str, float] = {}
-        self._orphans: dict[str, RunLog] = {}
-        """Claimed here, advanced by nobody since the store was away; the pens have what is not stored yet."""
-        self._leases = Leases(kit.store, kit.settings.patience)
-        # one for all runs: each look at the method would make another
-        self._is_sure = self._leases.is_sure
-        self._works = Works(self._leases, self._advance, kit.quotas.at_work)
+        self._orphans: dict[tuple[Owner, str], Run | None] = {}
+        """Threads whose run was claimed here and is advanced by nobody since the store was away; None: as
+        the log has it."""
+        self._active = ActiveRuns(self._advance, context.quotas.at_work)
         self._left_alone: set[str] = set()
         """Neither to be advanced nor to be ended: a record of theirs makes no sense to this version."""
         self._group: asyncio.TaskGroup | None = None
@@ -64,19 +67,22 @@ class Worker:
         self._recovered = asyncio.Event()
         self._is_away = False
         """Whether it was said that the store is away."""
+        context.log.on_run = self._follow
+        context.log.on_doubt = self._adopt_later
 
     async def serve(self, ready: asyncio.Event) -> None:
         """Until `stop()`: the watch over wakes, deadlines and strays, and every run of this process."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                self._works.open(group)
+                self._active.open(group)
                 self.direct.open(group)
                 await self._serve(group, ready)
         finally:
-            self._works.close()
-        if self._kit.store.is_shared:
-            await self._unless_store_is_down(self._leases.hand_over(self._works.unfinished))
+            self._active.close()
+        await self._context.tick.close()
+        if self._context.log.is_shared:
+            await self._unless_store_is_down(self._ownership.hand_over())
             await self._unless_store_is_down(self._membership.leave())
 
     @property
@@ -84,39 +90,11 @@ class Worker:
         """Under which it is known to other workers."""
         return self._membership.name
 
-    def launch(self, run: Run, *, hold_for: float, said: list[Message] | None = None) -> None:
-        """Advances a run that is claimed for this process, in a task of its own. `said` is all that there is
-        in its thread, if that is known."""
-        hold = Hold(self._kit, run.run_id, seconds=0.0 if self._stopping.is_set() else hold_for)
-        work = loop.Work(self._kit, self._pen(run), hold, said or [], is_read=said is not None)
-        self._works.begin(work)
-
-    def launch_if_stored(self, run: Run) -> None:
-        """For a run whose beginning nobody waited for: stored or not, it is not left half begun."""
-        assert self._group is not None, "a worker launches runs while it serves"
-        self._group.create_task(self._launch_once_known(run))
-
-    async def _launch_once_known(self, run: Run) -> None:
-        """Asks until the store says it: nobody looks for a run before its lease is over."""
-        while not await self._unless_store_is_down(self._launch_if_stored(run)):
-            if self.stopped:
-                return
-            await asyncio.sleep(SWEEP_SEC)
-
-    async def _launch_if_stored(self, run: Run) -> None:
-        # behind the beginning in the store's queue, so it is known by now
-        commit = await self._kit.store.commit(WriteRun(run_id=run.run_id, fence=run.fence))
-        if isinstance(commit, Committed):
-            self.launch(commit.runs[run.run_id], hold_for=run.hold_for)
-
-    async def uninterrupted(self, work: Coroutine[None, None, T]) -> T:
-        """Lets the work come to its end although whoever waits for it may be gone by then.
-
-        What is half done would stay so: a run that is stored and that nobody advances.
-        """
+    async def uninterrupted(self, task: Coroutine[None, None, T]) -> T:
+        """Lets the work come to its end although the one who waits for it may be gone by then."""
         assert self._group is not None, "a worker works while it serves"
         ended: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._group.create_task(_settle(work, ended))
+        self._group.create_task(_settle(task, ended))
         return await asyncio.shield(ended)
 
     def prefer(self, run_id: str, *, hold_for: float) -> None:
@@ -127,20 +105,17 @@ class Worker:
         """Nothing brought the run back after all."""
         self._preferred.pop(run_id, None)
 
-    async def let_go(self, run: Run) -> bool:
-        """Ends the work on the run, here or in whichever process it is. True if all that was said is stored
-        then; False if readers may have heard what never will be."""
-        self._preferred.pop(run.run_id, None)
-        orphan = self._orphans.get(run.run_id)
-        if orphan is not None and await orphan.saved():
-            return True
-        if run.run_id in self._works:
-            return await self._works.let_go(run.run_id)
-        return await ask_holder(self._kit.store, run)
+    def flush(self, run_id: str) -> None:
+        """What the model of this run has written so far is stored before anything that is decided from now
+        on: a stop keeps it."""
+        active = self._active.get(run_id)
+        if active is not None and active.writer.has_words:
+            # the writer notes what comes of it
+            _ = active.writer.flush()
 
     async def drain(self, seconds: float) -> None:
         """Parks what is held and lets what works come to its end, for so long."""
-        await asyncio.gather(self._works.drain(seconds), self.direct.drain(seconds))
+        await asyncio.gather(self._active.drain(seconds), self.direct.drain(seconds))
 
     def stop(self) -> None:
         self._stopping.set()
@@ -157,11 +132,49 @@ class Worker:
             back = 0
             for start in range(0, len(strays), AT_ONCE):
                 some = strays[start : start + AT_ONCE]
-                back += sum(await asyncio.gather(*(self._bring_back(stray) for stray in some)))
+                back += sum(await asyncio.gather(*(self._bring_back_stray(stray) for stray in some)))
             taken += back
             if back == 0:
                 break
         return taken
+
+    # ------------------------------------------------------------------------------------ what the log says
+
+    # the log calls it with both by position
+    def _follow(self, run: Run, is_own: bool) -> None:  # noqa: FBT001
+        """A run began, parked, went on or ended. One that was claimed here is advanced here."""
+        active = self._active.get(run.run_id)
+        if active is not None and (run.fence > active.run.fence or run.state is RunState.STOPPED):
+            if not is_own:
+                log.info("run %s was taken over", run.run_id)
+            self._active.let_go(run.run_id)
+            active = None
+        if is_own and active is None and run.active and not run.parked:
+            self._launch(run)
+
+    def _adopt_later(self, key: tuple[Owner, str], run: Run | None) -> None:
+        """The store did not say whether it kept what was decided here: the log is asked when it is back."""
+        if run is not None:
+            self._active.let_go(run.run_id)
+        self._orphans[key] = run if self._context.log.is_shared else None
+
+    def _launch(self, run: Run) -> None:
+        if self._group is None or self._stopping.is_set():
+            # the next process finds it
+            return
+        hold_for = self._preferred.pop(run.run_id, run.hold_for)
+        hold = Hold(self._context, run.run_id, seconds=hold_for)
+        writer = RunWriter(self._context.tick, run, self._append)
+        self._active.begin(loop.ActiveRun(self._context, run, hold, writer))
+
+    def _append(self, run: Run, written: tuple[Event, ...], after: int) -> asyncio.Future[int | None]:
+        return self._context.log.submit(
+            run.owner,
+            run.thread_id,
+            lambda thread, now: runs.write(thread, run.fence, written, after=after),
+        )
+
+    # --------------------------------------------------------------------------------------- chores
 
     async def _serve(self, group: asyncio.TaskGroup, ready: asyncio.Event) -> None:
         watches = (
@@ -170,95 +183,123 @@ class Worker:
             self.direct.start_approved,
             self._pick_up_strays,
             self._keep_leases,
-            self._hear_others,
             self._remove_old,
+            *((self._context.log.serve,) if self._context.log.is_shared else ()),
         )
         # before anything is opened or run under its name
-        await self._unless_store_is_down(self._membership.renew())
-        chores = [group.create_task(_again_if_broken(watch)) for watch in watches]
+        await self._unless_store_is_down(self._renew())
+        chores = [group.create_task(_supervise(watch)) for watch in watches]
         # what a crash left behind is claimed before anybody reads it: a replay leaves out what it cut
         await self._recovered.wait()
         ready.set()
         await self._stopping.wait()
-        self._works.end()
+        self._active.end()
         self.direct.end()
         for chore in chores:
             chore.cancel()
 
-    async def _find_strays(self) -> list[Run]:
+    async def _find_strays(self) -> list[ThreadFound]:
         """Some that this worker does not know yet, if there are any behind those that it does."""
         skip = set(self._left_alone)
-        while found := await self._kit.store.stray_runs(limit=PAGE, skip=skip, reserve_sec=RESERVE_SEC):
-            strays = [run for run in found if run.run_id not in self._works]
+        store = self._context.log.store
+        # with nobody else to keep away, what the store interrupts is found again at once
+        reserve_sec = RESERVE_SEC if store.is_shared else 0.0
+        while found := await store.claimable(limit=PAGE, skip=skip, reserve_sec=reserve_sec):
+            strays = [each for each in found if (each.row.run_id or "") not in self._active]
             if strays:
                 return strays
-            skip.update(run.run_id for run in found)
+            skip.update(each.row.run_id or "" for each in found)
         return []
 
-    async def _bring_back(self, stray: Run, *, held_here: bool = False) -> bool:
-        """The guard around one run's return: what is wrong with it is its own affair, but for the store."""
+    async def _bring_back_stray(self, stray: ThreadFound) -> bool:
+        """One that nobody advances: it is claimed as it was found, or not at all."""
         try:
-            return await self._resume(stray, held_here=held_here)
+            run = await self._context.log.last_run(stray.owner, stray.thread_id)
         except StoreDown:
             raise
         except Exception:
-            log.exception("run %s cannot be resumed", stray.run_id)
-            await self._give_up(stray, break_off_by_force(self._kit, stray, _BROKEN))
+            log.exception("run %s cannot be resumed", stray.row.run_id)
+            self._left_alone.add(stray.row.run_id or "")
+            return False
+        if run is None or run.run_id != stray.row.run_id:
+            return False
+        return await self._bring_back(run, version=None if run.parked else stray.version)
+
+    async def _bring_back(self, run: Run, *, version: int | None = None) -> bool:
+        """The guard around one run's return: what is wrong with it is its own affair, but for the store."""
+        try:
+            return await self._claim(run, version)
+        except StoreDown:
+            raise
+        except Exception:
+            log.exception("run %s cannot be resumed", run.run_id)
+            await self._give_up(run)
             return False
 
-    async def _resume(self, stray: Run, *, held_here: bool) -> bool:
-        run = await resume(self._kit, stray, held_here=held_here)
-        if run is None:
-            return False
-        try:
-            run = await recover(self._kit, run)
-        except StoreDown:
-            self._orphans[run.run_id] = self._pen(run)
-            raise
-        hold_for = self._preferred.pop(run.run_id, run.hold_for)
-        self.launch(run, hold_for=hold_for)
-        return True
+    async def _repeatable(self, run: Run) -> set[str]:
+        """Calls whose tools were in flight, perhaps, and may be run again."""
+        # a parked run is claimed in the append of its last answer, which is not durable yet
+        calls = await self._context.log.read_uncommitted(run.owner, run.thread_id, ThreadState.step_calls)
+        in_flight = [call for call in calls if call.phase is Phase.TAKEN and call.executor is Executor.SERVER]
+        return {call.call_id for call in in_flight if await may_repeat(self._context, call)}
+
+    async def _claim(self, run: Run, version: int | None) -> bool:
+        """True if the run is claimed for this process, which advances it then (`_follow`)."""
+        context = self._context
+        repeatable = await self._repeatable(run)
+        fence = await context.log.decide(
+            run.owner,
+            run.thread_id,
+            lambda thread, now: runs.claim(
+                thread,
+                run.run_id,
+                run.fence,
+                lambda call: call.call_id in repeatable,
+                now=now,
+                patience=context.settings.patience,
+                version=version,
+            ),
+        )
+        return fence is not None
 
     async def _adopt_orphans(self) -> int:
         """Goes on with runs that were dropped while the store was away."""
         adopted = 0
-        for run_id in list(self._orphans):
-            pen = self._orphans.pop(run_id)
+        for key in list(self._orphans):
+            claimed = self._orphans.pop(key)
             try:
-                # what readers have heard is stored before the run says anything else
-                adopted += await pen.saved() and await self._bring_back(pen.run, held_here=True)
+                run = claimed or await self._context.log.last_run(*key)
+                if run is not None and run.active and run.run_id not in self._active:
+                    adopted += await self._bring_back(run)
             except StoreDown:
-                self._orphans.setdefault(run_id, pen)
+                self._orphans.setdefault(key, claimed)
                 raise
-            except Exception:
-                log.exception("run %s cannot be taken up again", run_id)
-                await self._give_up(pen.run, break_off(self._kit, pen.run, _BROKEN))
         return adopted
 
     async def _wake_parked(self) -> None:
-        hub = self._kit.store.hub
-        with hub.watch(WAKE, limit=100_000) as watch:
-            # a closed hub lets nobody sleep, and what could go on is left to the next process
-            while not hub.closed:
-                await watch.wait(hub.recheck)
-                while watch.news:
+        broker = self._context.log.broker
+        with broker.subscribe(WAKE, limit=100_000) as subscription:
+            # a closed broker lets nobody sleep, and what could go on is left to the next process
+            while not broker.closed:
+                await subscription.wait(broker.recheck)
+                while subscription.items:
                     # together, so that their claims share a transaction; in slices, so that others get a turn
-                    woken = watch.news[:AT_ONCE]
-                    del watch.news[:AT_ONCE]
+                    woken = subscription.items[:AT_ONCE]
+                    del subscription.items[:AT_ONCE]
                     back = (self._bring_back(run) for run in woken if isinstance(run, Run))
                     await self._unless_store_is_down(asyncio.gather(*back))
 
     async def _watch_deadlines(self) -> None:
         # a tool that a crash left in flight is told as unknown, not as late
         await self._recovered.wait()
-        await self._deadlines.run(self._kit.desk)
+        await self._deadlines.run(self._context.desk)
 
     async def _pick_up_strays(self) -> None:
         while True:
             # of what others left behind somebody else may be faster: nobody has to wait for all of it
             is_there = await self._unless_store_is_down(self._sweep_all())
             self._is_away = not is_there
-            if is_there or self._kit.store.is_shared:
+            if is_there or self._context.log.is_shared:
                 self._recovered.set()
             await asyncio.sleep(SWEEP_SEC)
 
@@ -267,46 +308,28 @@ class Worker:
         await self.direct.sweep()
 
     async def _keep_leases(self) -> None:
-        """Renews what is held; stops what others have taken."""
+        if not self._context.log.is_shared:
+            return
         while True:
-            await asyncio.sleep(min(self._leases.pause_sec, REMOVAL_SEC))
-            if self._kit.store.is_shared:
-                await self._unless_store_is_down(self._renew())
+            await asyncio.sleep(self._ownership.pause_sec)
+            await self._unless_store_is_down(self._renew())
 
     async def _renew(self) -> None:
+        since = asyncio.get_running_loop().time()
         await self._membership.renew()
-        lost = await self._leases.renew()
-        for run_id in lost:
-            log.warning("run %s was taken over by another worker", run_id)
-        await together(lost, self._works.let_go)
-
-    async def _hear_others(self) -> None:
-        await hear_others(self._kit.store, let_go=self._let_go_for_another, check=self._check_claim)
-
-    async def _let_go_for_another(self, run_id: str) -> None:
-        if run_id in self._works and await self._works.let_go(run_id):
-            self._kit.store.hub.tell_others(freed(run_id), run_id)
-
-    async def _check_claim(self, run_id: str) -> None:
-        """Another process took a run: if it is one of ours, the work on it here is in vain."""
-        work = self._works.get(run_id)
-        if work is None:
-            return
-        now = await self._kit.store.get_run(work.log.run.owner, run_id)
-        if now is None or now.fence != work.log.run.fence:
-            await self._works.let_go(run_id)
+        await self._ownership.renew(since)
 
     async def _remove_old(self) -> None:
         """Now and then, what has been kept for long enough; not at once, when a server has just started."""
-        store, keep = self._kit.store, self._kit.settings.patience.keep_settled
+        eventlog, keep = self._context.log, self._context.settings.patience.keep_settled
         await asyncio.sleep(FIRST_REMOVAL_SEC)
         while True:
-            await self._unless_store_is_down(store.purge(settled_before=store.now() - keep))
+            await self._unless_store_is_down(eventlog.purge(before=eventlog.now() - keep))
             await asyncio.sleep(REMOVAL_SEC)
 
-    async def _unless_store_is_down(self, work: Awaitable[object]) -> bool:
+    async def _unless_store_is_down(self, active: Awaitable[object]) -> bool:
         try:
-            await work
+            await active
         except StoreDown as error:
             # nothing is lost: the next sweep finds it in the store
             self._say_away("the store is away: %s", error)
@@ -318,58 +341,54 @@ class Worker:
         log.log(logging.DEBUG if self._is_away else logging.WARNING, said, *about)
         self._is_away = True
 
-    async def _advance(self, work: loop.Work) -> None:
+    # -------------------------------------------------------------------------------------------- one run
+
+    async def _advance(self, active: loop.ActiveRun) -> None:
         """The outermost guard of a run: whatever breaks in it ends this run and no other."""
-        pen, rest = work.log, None
-        run_id = pen.run.run_id
+        rest = None
         try:
-            rest = await loop.run(work)
+            rest = await loop.run(active)
         except LostClaim as error:
             log.info("%s", error)
         except StoreDown as error:
-            self._say_away("run %s waits for the store: %s", run_id, error)
-            self._orphans[run_id] = pen
+            self._say_away("run %s waits for the store: %s", active.run.run_id, error)
+            self._orphans.setdefault((active.run.owner, active.run.thread_id), active.run)
         except Exception:
             log.exception(
                 "run %s of thread %s broke",
-                run_id,
-                pen.run.thread_id,
-                extra={"run_id": run_id, "thread_id": pen.run.thread_id},
+                active.run.run_id,
+                active.run.thread_id,
+                extra={"run_id": active.run.run_id, "thread_id": active.run.thread_id},
             )
-            await pen.close()
-            ended = self._give_up(pen.run, break_off(self._kit, pen.run, _BROKEN))
-            if not await self._unless_store_is_down(ended):
-                self._orphans[run_id] = pen
+            await self._break_off(active.run)
         finally:
-            if rest is not Rest.HELD or not self._works.hold(work):
-                await self._leave(work)
+            if rest is not Rest.HELD or not self._active.hold(active):
+                self._leave(active, rest)
 
-    async def _leave(self, work: loop.Work) -> None:
-        if not work.log.run.active:
+    async def _break_off(self, run: Run) -> None:
+        if not await self._unless_store_is_down(self._give_up(run)):
+            self._orphans[run.owner, run.thread_id] = run
+
+    def _leave(self, active: loop.ActiveRun, rest: Rest | None) -> None:
+        if rest is not Rest.PARKED:
             # of a parked run, this may be the wish of an answer that is just coming in
-            self._preferred.pop(work.hold.run_id, None)
-        try:
-            await work.log.close()
-        finally:
-            # whoever wants the run may ask again while the last words are being stored
-            self._works.drop(work)
+            self._preferred.pop(active.run.run_id, None)
+        self._active.drop(active)
 
-    async def _give_up(self, run: Run, ending: Awaitable[bool]) -> None:
+    async def _give_up(self, run: Run) -> None:
         """For a run that broke: it ends. One that cannot even end is said once and never looked at again."""
         try:
-            await ending
+            await self._context.log.decide(
+                run.owner, run.thread_id, lambda thread, now: runs.break_off(thread, run.fence, _BROKEN)
+            )
         except StoreDown:
             raise
         except Exception:
             log.exception("run %s cannot be ended and is left alone", run.run_id)
             self._left_alone.add(run.run_id)
 
-    def _pen(self, run: Run) -> RunLog:
-        assert self._group is not None, "a worker writes while it serves"
-        return RunLog(self._kit.store, run, self._group, is_sure=self._is_sure)
 
-
-async def _again_if_broken(watch: Callable[[], Awaitable[None]]) -> None:
+async def _supervise(watch: Callable[[], Awaitable[None]]) -> None:
     """Whatever was not foreseen in a watch must neither end it nor the runs beside it."""
     while True:
         try:
@@ -384,9 +403,9 @@ _BROKEN = RunFailed(
 )
 
 
-async def _settle(work: Coroutine[None, None, T], ended: asyncio.Future[T]) -> None:
+async def _settle(task: Coroutine[None, None, T], ended: asyncio.Future[T]) -> None:
     try:
-        ended.set_result(await work)
+        ended.set_result(await task)
     except asyncio.CancelledError:
         ended.cancel()
         raise

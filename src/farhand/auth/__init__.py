@@ -1,7 +1,7 @@
 """Ready-made `authenticate` hooks: tokens in a file, JSON Web Tokens, a header of a trusted proxy.
 
-Each is given to `create_app(authenticate=…)`, answers with a `Principal` or None, and knows nothing of the
-server. They load when they are first used: tokens that nobody signs need no library for signatures.
+Pass one to `create_app(authenticate=…)`: it returns a `Principal` or None. Must not know the server. They are
+loaded on first use, since web tokens need another library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A header that a trusted proxy sets once it has signed somebody in. Counts only from the proxy's address.
+"""A header in which a trusted proxy names the user. Accepted only from the proxy's address.
 
 The address is that of whoever connected: a server that rewrites it from `X-Forwarded-For` must not stand
 before this hook, and `farhand run` does not rewrite it when it sees this one.
@@ -13,7 +13,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_netw
 
 from starlette.requests import HTTPConnection
 
-from farhand.auth.shown import is_name, known_scopes
+from farhand.auth.credentials import check_scopes, is_name
 from farhand.core.principal import DEFAULT_SCOPES, Principal
 from farhand.errors import BadSetting
 
@@ -32,17 +32,17 @@ class ProxyHeader:
         self, header: str, *, peers: Sequence[str], tenant: str, scopes: Collection[str] = DEFAULT_SCOPES
     ) -> None:
         if not _NAME.fullmatch(header):
-            raise BadSetting(f"'{header}' is not the name of a header.")
+            raise BadSetting(f"'{header}' is not a header name.")
         if not peers or isinstance(peers, str):
             raise BadSetting(
-                "No peer is named.", hint='Name the proxy: peers=["10.0.0.7"] or ["10.0.0.0/24"].'
+                "No peers are given.", hint='List the proxy: peers=["10.0.0.7"] or ["10.0.0.0/24"].'
             )
         if not is_name(tenant):
-            raise BadSetting("The tenant of the proxy's people has no name.")
+            raise BadSetting("The tenant must not be empty.")
         self._header = header.lower()
         self._networks = [_network(each) for each in peers]
         self._tenant = tenant
-        self._scopes = known_scopes(scopes)
+        self._scopes = check_scopes(scopes)
         self._is_peer = lru_cache(maxsize=256)(self._judge)
 
     def __call__(self, request: HTTPConnection) -> Principal | None:
@@ -50,7 +50,7 @@ class ProxyHeader:
         if client is None or not self._is_peer(client.host):
             return None
         said = request.headers.getlist(self._header)
-        # given twice, one of them may be the visitor's own
+        # if it is sent twice, one may be the visitor's own
         if len(said) != 1:
             return None
         subject = said[0].strip()
@@ -71,5 +71,5 @@ def _network(text: str) -> IPv4Network | IPv6Network:
         return ip_network(text)
     except ValueError:
         raise BadSetting(
-            f"'{text}' is not an address.", hint="Name an address or a network, such as 10.0.0.0/24."
+            f"'{text}' is not an address.", hint="Use an address or a network, such as 10.0.0.0/24."
         ) from None

@@ -1,4 +1,4 @@
-"""Bearer tokens from a file, read again whenever it changes: a line taken out is a sign-in taken back.
+"""Bearer tokens from a file, which is read again whenever it changes: removing an entry revokes its token.
 
 Tokens are compared by their digests, so that no comparison tells how much of a guess was right, and the file
 may hold nothing but digests. A file that is missing or makes no sense lets nobody in: better that than to let
@@ -20,7 +20,7 @@ from typing import TypeAlias
 from msgspec import Struct, ValidationError, convert
 from starlette.requests import HTTPConnection
 
-from farhand.auth.shown import bearer, is_name, known_scopes
+from farhand.auth.credentials import bearer, check_scopes, is_name
 from farhand.core.principal import DEFAULT_SCOPES, Principal
 from farhand.errors import BadSetting
 
@@ -38,7 +38,7 @@ class TokenFile:
         self._path = Path(path)
         self._seen = self._stamp()
         self._failed: Stamp | None = None
-        # what can't be read at the start is the program's mistake, and said at once
+        # a file that cannot be read at start is a mistake in the program: raise at once
         self._known = read_tokens(self._path)
 
     def __call__(self, request: HTTPConnection) -> Principal | None:
@@ -50,13 +50,13 @@ class TokenFile:
         seen = self._stamp()
         if seen is not None and seen == self._seen:
             return
-        # before anything else: whatever goes wrong from here on, who stood there before is not let in
+        # first: whatever fails below, earlier tokens must not stay valid
         known, self._known, self._seen = self._known, {}, None
         try:
             self._known = read_tokens(self._path)
-        # the outermost guard of the file: it may be anything, and a fault must not let in by default
+        # the file may contain anything, and a fault must not grant access
         except Exception as error:  # noqa: BLE001
-            # not remembered as seen: what can't be read for a moment is tried again with the next request
+            # not marked as read: it is tried again with the next request
             self._say(seen, error, were=len(known))
             return
         self._seen, self._failed = seen, None
@@ -65,7 +65,7 @@ class TokenFile:
         """Once for each state of the file, not for each request."""
         if were or seen != self._failed:
             why = error if isinstance(error, BadSetting) else type(error).__name__
-            log.error("nobody is let in: %s", why)
+            log.error("all tokens are refused: %s", why)
         self._failed = seen
 
     def _stamp(self) -> Stamp | None:
@@ -73,17 +73,17 @@ class TokenFile:
             found = self._path.stat()
         except OSError:
             return None
-        # the last one changes also with the rights of the file, and can't be set back
+        # ctime also changes with the permissions of the file, and cannot be set
         return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
 def digest_of(token: str) -> str:
-    """What stands in the file as `sha256`."""
+    """The value of `sha256` in the file."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def read_tokens(path: Path) -> Mapping[str, Principal]:
-    """Who each token is, by its digest. `BadSetting` never repeats a token."""
+    """Principals by the digest of their token. A `BadSetting` never contains a token."""
     try:
         _refuse_writable(path)
         read = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -91,16 +91,16 @@ def read_tokens(path: Path) -> Mapping[str, Principal]:
     except OSError as error:
         raise BadSetting(f"The tokens in '{path}' cannot be read: {error.strerror}.") from None
     except (ValueError, ValidationError, RecursionError):
-        # its words may hold what stands in the file
+        # its text may contain parts of the file
         raise BadSetting(f"The tokens in '{path}' cannot be read.", hint=_HOW) from None
     known: dict[str, Principal] = {}
     for number, entry in enumerate(listed, 1):
         digest = _digest(entry, f"Token {number} in '{path}'")
         if digest in known:
-            raise BadSetting(f"Token {number} in '{path}' stands there twice.")
+            raise BadSetting(f"Token {number} in '{path}' is listed twice.")
         if not is_name(entry.tenant) or not is_name(entry.subject):
-            raise BadSetting(f"Token {number} in '{path}' names no tenant or no subject.", hint=_HOW)
-        known[digest] = Principal(entry.tenant, entry.subject, known_scopes(entry.scopes))
+            raise BadSetting(f"Token {number} in '{path}' has no tenant or no subject.", hint=_HOW)
+        known[digest] = Principal(entry.tenant, entry.subject, check_scopes(entry.scopes))
     return known
 
 
@@ -108,11 +108,11 @@ _HOW = "Each entry is a [[token]] with sha256 (or token), tenant, subject and sc
 
 
 def _refuse_writable(path: Path) -> None:
-    """Whoever may write it may let anybody in."""
+    """Anyone who can write to the file can grant access."""
     if os.name == "posix" and path.stat().st_mode & stat.S_IWOTH:
         raise BadSetting(
-            f"Everybody on this machine may write '{path}', and so let anybody in.",
-            hint="Take the right away: chmod o-w.",
+            f"Every user of this machine can write to '{path}', and so add tokens.",
+            hint="Remove the permission: chmod o-w.",
         )
 
 
@@ -125,17 +125,19 @@ class _Entry(Struct, forbid_unknown_fields=True):
 
 
 class _File(Struct, forbid_unknown_fields=True):
-    # a default for each file, not one for all
+    # a default per file, not a shared one
     token: list[_Entry] = []
 
 
 def _digest(entry: _Entry, what: str) -> str:
     if bool(entry.sha256) == bool(entry.token):
-        raise BadSetting(f"{what} has to have either sha256 or token.")
+        raise BadSetting(f"{what} must have either sha256 or token.")
     if entry.sha256:
         if not _SHA256.fullmatch(entry.sha256):
-            raise BadSetting(f"{what} has no digest in sha256.", hint="64 hexadecimal digits, lower case.")
+            raise BadSetting(
+                f"{what} has no valid digest in sha256.", hint="It has 64 hexadecimal digits in lower case."
+            )
         return entry.sha256
     if len(entry.token) < SHORTEST:
-        raise BadSetting(f"{what} is too short to be safe.", hint=f"Take {SHORTEST} characters or more.")
+        raise BadSetting(f"{what} is too short to be safe.", hint=f"Use {SHORTEST} characters or more.")
     return digest_of(entry.token)

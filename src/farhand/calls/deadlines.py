@@ -1,8 +1,8 @@
 """Settles overdue calls as TimedOut.
 
-The wheel holds only what is due soon and is a hint: the store judges, inside the compare-and-swap. What the
-wheel never heard of (a restart, another worker) is found by the scan that refills it. Scans come by a clock
-that never goes back; only deadlines themselves are by the store's.
+The wheel holds only what is due soon and is a hint: the decision judges, and the store's clock where it is
+written. What the wheel never heard of (a restart, another worker) is found by the scan that refills it. Scans
+come by a clock that never goes back; only deadlines themselves are by the store's.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import logging
 from math import isfinite
 
 from farhand.calls.desk import Desk
+from farhand.core.call import Call
 from farhand.errors import StoreDown
-from farhand.store.base import Due, Store
+from farhand.eventlog.log import EventLog
 
 log = logging.getLogger("farhand.calls")
 
@@ -26,24 +27,26 @@ SLICE = 24
 
 
 class Deadlines:
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._soon: list[tuple[float, str, Due]] = []
+    def __init__(self, eventlog: EventLog) -> None:
+        self._log = eventlog
+        self._soon: list[tuple[float, str, Call]] = []
         self._listed: set[tuple[str, float]] = set()
         """What is in the wheel; and what cannot be expired, so that no scan brings it back."""
         self._scan_at = 0.0
         self._earlier = asyncio.Event()
 
-    def expect(self, due: Due) -> None:
-        """A deadline was set; those that lie far ahead are left to the scan."""
-        entry = (due.call_id, due.deadline)
-        is_soon = isfinite(due.deadline) and due.deadline <= self._store.now() + AHEAD_SEC
-        if not is_soon or entry in self._listed:
+    def expect(self, call: Call) -> None:
+        """The call got a deadline; one that lies far ahead is left to the scan."""
+        deadline = call.deadline
+        if deadline is None or not isfinite(deadline) or deadline > self._log.now() + AHEAD_SEC:
             return
-        first = not self._soon or due.deadline < self._soon[0][0]
+        entry = (call.call_id, deadline)
+        if entry in self._listed:
+            return
+        is_first = not self._soon or deadline < self._soon[0][0]
         self._listed.add(entry)
-        heapq.heappush(self._soon, (due.deadline, due.call_id, due))
-        if first:
+        heapq.heappush(self._soon, (deadline, call.call_id, call))
+        if is_first:
             self._earlier.set()
 
     async def run(self, desk: Desk) -> None:
@@ -69,12 +72,13 @@ class Deadlines:
 
     async def _refill(self) -> bool:
         """False if there may be more that is overdue already."""
-        now = self._store.now()
-        found = await self._store.due(before=now + AHEAD_SEC, limit=PAGE)
-        for due in found:
-            self.expect(due)
+        now = self._log.now()
+        found = await self._log.due(before=now + AHEAD_SEC, limit=PAGE)
+        for call in found:
+            self.expect(call)
         # behind a full page there may be more: that is asked for as soon as the last one of this is due
-        wait = min(found[-1].deadline - now, REFILL_SEC) if len(found) == PAGE else REFILL_SEC
+        is_full = len(found) == PAGE
+        wait = min((found[-1].deadline or now) - now, REFILL_SEC) if is_full else REFILL_SEC
         self._scan_at = _monotonic() + (wait if wait > 0.0 else AGAIN_SEC)
         return wait > 0.0
 
@@ -82,32 +86,33 @@ class Deadlines:
         expired = 0
         # in slices, so that a hundred thousand at once do not hold up the loop
         while batch := self._next_slice():
-            expired += sum(await asyncio.gather(*(self._expire_one(desk, due) for due in batch)))
+            expired += sum(await asyncio.gather(*(self._expire_one(desk, call) for call in batch)))
         return expired
 
-    async def _expire_one(self, desk: Desk, due: Due) -> bool:
+    async def _expire_one(self, desk: Desk, call: Call) -> bool:
         try:
-            return await desk.expire(due)
+            return await desk.expire(call)
         except StoreDown:
             raise
+        # a thread whose log cannot be read must not keep the others from their end
         except Exception:
-            log.exception("call %s cannot be expired and is left alone", due.call_id)
-            self._listed.add((due.call_id, due.deadline))
+            log.exception("call %s cannot be expired and is left alone", call.call_id)
+            self._listed.add((call.call_id, call.deadline or 0.0))
             return False
 
-    def _next_slice(self) -> list[Due]:
-        now = self._store.now()
-        batch: list[Due] = []
+    def _next_slice(self) -> list[Call]:
+        now = self._log.now()
+        batch: list[Call] = []
         while self._soon and self._soon[0][0] <= now and len(batch) < SLICE:
-            due = heapq.heappop(self._soon)[2]
-            self._listed.discard((due.call_id, due.deadline))
-            batch.append(due)
+            deadline, call_id, call = heapq.heappop(self._soon)
+            self._listed.discard((call_id, deadline))
+            batch.append(call)
         return batch
 
     async def _sleep(self) -> None:
         seconds = self._scan_at - _monotonic()
         if self._soon:
-            seconds = min(seconds, self._soon[0][0] - self._store.now())
+            seconds = min(seconds, self._soon[0][0] - self._log.now())
         try:
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._earlier.wait()

@@ -1,127 +1,200 @@
-"""The desk: opens, approves, takes, releases and settles calls. Nothing else writes a call.
+"""The desk: every command on a call that exists. Finds the thread, has the command decided there, gives the
+receipt once that is durable.
 
-Every change is a compare-and-swap on the stored version, in one transaction with the event that tells of it.
-Who comes too late is told the truth: the outcome the call has. Knows no wire and no model.
+Rules are in `core/decide`; the desk adds what they need from outside: the thread of a call, the schema that
+it was opened with, and the record of a call that its thread's state has forgotten. Knows no wire, no model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias, TypeVar
 
-from msgspec.structs import replace
+from msgspec import Struct
 
-from farhand.calls.change import Change, Reply, answered, finished, stopped
-from farhand.calls.opening import Opening, call_of, opened_event, ready_deadline
-from farhand.calls.verdict import late_answer, late_result
-from farhand.core import call as table
 from farhand.core.approval import Answer
 from farhand.core.call import Call, Phase
-from farhand.core.event import CallReleased, CallTaken
-from farhand.core.outcome import Cancelled, Failure, Outcome, Success, TimedOut, digest
-from farhand.core.principal import Owner
-from farhand.core.result import Accepted, Receipt, Refused, Result, Unknown
+from farhand.core.decide import calls as rules
+from farhand.core.decide.calls import Checked, Reply
+from farhand.core.decide.decision import Decision
+from farhand.core.decide.direct import cancel_unwanted
+from farhand.core.decide.late import late_answer, late_result
+from farhand.core.decide.opening import BACKSTOP_SEC
+from farhand.core.outcome import Failure, Outcome, Success, digest
+from farhand.core.principal import Claims, Owner
+from farhand.core.result import Receipt, Result, Unknown
 from farhand.core.settings import Patience
+from farhand.core.state import ThreadState
 from farhand.core.tool import Executor, Tool
-from farhand.errors import Malformed, NotFound
-from farhand.store.base import (
-    AllowTool,
-    Commit,
-    Committed,
-    Due,
-    InsertCall,
-    Stale,
-    Store,
-    SwapCall,
-    Tell,
-    When,
-    Write,
-)
-from farhand.store.soon import soon
-from farhand.tools.gate import complaint_about, complaint_about_output
+from farhand.errors import Malformed
+from farhand.eventlog.batch import Command, Key
+from farhand.eventlog.log import EventLog
+from farhand.store.base import bounded_wait
+from farhand.tools.schema_admission import check_input, check_output
 
-SERVER = "server"
-"""Holder of the calls that this side executes itself. Of one without a run, the worker's name follows it."""
+__all__ = ["BACKSTOP_SEC", "Desk", "Reply", "Submission", "executing_worker"]
 
-BACKSTOP_SEC = 1.0
-"""A tool's own limit is kept where it runs; the stored deadline behind it is for one that never returns."""
+TOOLS_KEPT = 1_000
 
-MOST_SPANS = 10
-"""So many times its own time a call may take in all while its client reports progress."""
+T = TypeVar("T")
 
-Brought: TypeAlias = Result | Reply
-Known = dict[str, Call]
+Submission: TypeAlias = Result | Reply
+Following: TypeAlias = Callable[[ThreadState, Decision[list[Receipt]]], Decision[T]]
+"""What is decided on a thread together with what it accepts."""
+_Ending: TypeAlias = Callable[[ThreadState, Sequence[str]], Decision[int]]
+
+
+class _ToolMissing(Struct, frozen=True, gc=False):
+    """An output cannot be checked before this version of its tool is loaded."""
+
+    version: str
 
 
 class Desk:
-    def __init__(
-        self,
-        store: Store,
-        patience: Patience,
-        *,
-        expect: Callable[[Due], None] | None = None,
-        worker: str = "",
-    ) -> None:
-        """`expect` hears of every deadline that is set, as a hint for whoever watches them. `worker` is the
-        name that calls without a run are executed under."""
-        self._store = store
-        self._worker = worker
+    def __init__(self, eventlog: EventLog, patience: Patience) -> None:
+        self._log = eventlog
         self._patience = patience
-        self._expect = expect or (lambda due: None)
+        self._tools: dict[str, Tool | None] = {}
+        """By version, at hand: a decision cannot wait for the store to check an output."""
 
-    def prepare(self, opening: Opening) -> Call:
-        """The call as it will be opened. A server tool that needs no yes is taken at once: it runs now."""
-        now = self._store.now()
-        call = call_of(opening, now=now, patience=self._patience)
-        if call.executor is not Executor.SERVER or call.phase is not Phase.READY:
-            return call
-        return self._taken_here(call, now) or call
-
-    async def open(self, calls: Sequence[tuple[Call, Tool | None]], *beside: Write) -> Commit:
-        """The calls exist from now on, together with what is written beside them, or not at all."""
-        writes: list[Write] = []
-        for call, tool in calls:
-            writes.append(InsertCall(call, tool))
-            # the opening of a run's call is told in its journal
-            if call.run_id is None:
-                writes.append(Tell(call.owner, (opened_event(call),), call.thread_id))
-        commit = await self._store.commit(*writes, *beside)
-        if isinstance(commit, Committed):
-            for call, _ in calls:
-                if call.deadline is not None:
-                    self._expect(Due(call.deadline, call.owner, call.call_id))
-        return commit
+    # ---------------------------------------------------------------------- results and answers from afar
 
     async def settle(self, owner: Owner, result: Result) -> Receipt:
-        """A far hand's result. The first one that commits wins."""
+        """A far hand's result. The first one that is stored wins."""
         [receipt] = await self.accept(owner, result)
         return receipt
 
-    async def approve(self, owner: Owner, approval_id: str, answer: Answer) -> Receipt:
-        [receipt] = await self.accept(owner, Reply(approval_id, answer))
+    async def approve(
+        self, owner: Owner, approval_id: str, answer: Answer, *, by: Claims | None = None
+    ) -> Receipt:
+        """`by` are the claims of the person who answers. `Malformed` for an edited input that does not fit
+        the tool."""
+        [receipt] = await self.accept(owner, Reply(approval_id, answer, by or {}))
         return receipt
 
-    async def accept(self, owner: Owner, *brought: Brought) -> list[Receipt]:
-        """All that one message brings, in one transaction: what is accepted of it is accepted together."""
+    async def accept(self, owner: Owner, *brought: Submission) -> list[Receipt]:
+        """All that one message brings: what is accepted of it in one thread is accepted together."""
+        for item in brought:
+            if isinstance(item, Reply):
+                await self._check_edit(owner, item)
+        receipts: list[Receipt] = [Unknown()] * len(brought)
+        for thread_id, places in (await self._by_thread(owner, brought)).items():
+            items = [brought[place] for place in places]
+            answers = await bounded_wait(self._log.store, self._accept(owner, thread_id, items))
+            for place, receipt in zip(places, answers, strict=True):
+                receipts[place] = receipt
+        return receipts
+
+    async def accept_with(
+        self, owner: Owner, thread_id: str, items: Sequence[Submission], then: Following[T]
+    ) -> T:
+        """What is brought for calls of this thread, with what `then` decides on it: in one append, or
+        nothing."""
+        for item in items:
+            if isinstance(item, Reply):
+                await self._check_edit(owner, item)
         while True:
-            planned: Known = {}
-            changes: list[Change] = []
-            receipts: list[Receipt] = []
-            for item in brought:
-                if isinstance(item, Reply):
-                    verdict = await self._plan_reply(owner, item, planned)
-                else:
-                    verdict = await self._plan_result(owner, item, planned)
-                if isinstance(verdict, Change):
-                    planned[verdict.after.call_id] = verdict.after
-                    changes.append(verdict)
-                    receipts.append(Accepted())
-                else:
-                    receipts.append(verdict)
-            commit = await soon(self._store, self._commit(changes))
-            if isinstance(commit, Committed):
-                return receipts
-            await soon(self._store, self._make_way(commit))
+            answer: T | _ToolMissing = await self._log.decide(
+                owner, thread_id, lambda thread, now: self._decide_with(thread, items, now, then)
+            )
+            if not isinstance(answer, _ToolMissing):
+                return answer
+            await self._load_tool(answer.version)
+
+    def _decide_with(
+        self, thread: ThreadState, items: Sequence[Submission], now: float, then: Following[T]
+    ) -> Decision[T | _ToolMissing]:
+        accepted = self._decide_all(thread, items, now)
+        if isinstance(accepted.answer, _ToolMissing):
+            return Decision(accepted.answer)
+        events, limits = accepted.events, (accepted.not_after, accepted.not_before)
+        settled = Decision(accepted.answer, events, not_after=limits[0], not_before=limits[1])
+        return then(thread, settled)
+
+    async def _by_thread(self, owner: Owner, brought: Sequence[Submission]) -> dict[str, list[int]]:
+        """The places of the items by their threads; without those that belong to no call."""
+        found: dict[str, list[int]] = {}
+        for place, item in enumerate(brought):
+            name = item.approval_id if isinstance(item, Reply) else item.call_id
+            thread_id = await self._log.place_of_call(owner, name)
+            if thread_id is not None:
+                found.setdefault(thread_id, []).append(place)
+        return found
+
+    async def _accept(self, owner: Owner, thread_id: str, items: Sequence[Submission]) -> list[Receipt]:
+        while True:
+            answer: list[Receipt] | _ToolMissing = await self._log.decide(
+                owner, thread_id, lambda thread, now: self._decide_all(thread, items, now)
+            )
+            if not isinstance(answer, _ToolMissing):
+                break
+            await self._load_tool(answer.version)
+        return [
+            await self._late(owner, item) if isinstance(receipt, Unknown) else receipt
+            for item, receipt in zip(items, answer, strict=True)
+        ]
+
+    def _decide_all(
+        self, thread: ThreadState, items: Sequence[Submission], now: float
+    ) -> Decision[list[Receipt] | _ToolMissing]:
+        checked: list[Checked | Reply] = []
+        for item in items:
+            each = item if isinstance(item, Reply) else self._check_output(thread, item)
+            if isinstance(each, _ToolMissing):
+                return Decision(each)
+            checked.append(each)
+        return rules.accept(thread, checked, now=now, patience=self._patience)
+
+    def _check_output(self, thread: ThreadState, result: Result) -> Checked | _ToolMissing:
+        """A success whose output breaks the tool's promise is a failure that says so."""
+        call, outcome = thread.calls.get(result.call_id), result.outcome
+        if call is None or call.phase is Phase.SETTLED or not isinstance(outcome, Success):
+            return Checked(result, outcome)
+        if call.tool_version not in self._tools:
+            return _ToolMissing(call.tool_version)
+        tool = self._tools[call.tool_version]
+        wrong = None if tool is None else check_output(tool, outcome.output)
+        if wrong is None:
+            return Checked(result, outcome)
+        return Checked(result, Failure(f"The output of '{call.tool}' does not fit its schema: {wrong}"))
+
+    async def _load_tool(self, version: str) -> None:
+        tool = await self._log.get_tool(version)
+        if len(self._tools) >= TOOLS_KEPT:
+            self._tools.clear()
+        self._tools[version] = tool
+
+    async def _check_edit(self, owner: Owner, reply: Reply) -> None:
+        """Before anything is decided, so that nothing of the message is accepted. What may be edited depends
+        on the tool's version alone, which no call changes."""
+        answer = reply.answer
+        if answer.input is None or not answer.approved:
+            return
+        call = await self._log.get_asking(owner, reply.approval_id)
+        if call is None or late_answer(call, answer) is not None:
+            return
+        tool = await self._log.get_tool(call.tool_version)
+        wrong = None if tool is None else check_input(tool, answer.input)
+        if wrong is not None:
+            raise Malformed(
+                f"The edited input does not fit '{call.tool}': {wrong}.", hint="Nothing was approved."
+            )
+
+    async def _late(self, owner: Owner, item: Submission) -> Receipt:
+        """For a call that is not in its thread's state any more: the look-up has how it ended."""
+        if isinstance(item, Result):
+            return await self._late_result(owner, item.call_id, sent=digest(item.outcome))
+        call = await self._log.get_asking(owner, item.approval_id)
+        return Unknown() if call is None else late_answer(call, item.answer) or Unknown()
+
+    async def _late_result(self, owner: Owner, call_id: str, *, sent: str) -> Receipt:
+        call = await self._log.get_call(owner, call_id)
+        # what runs on the server is answered by nobody else
+        if call is None or call.outcome is None or call.executor is Executor.SERVER:
+            return Unknown()
+        return late_result(call, sent=sent)
+
+    # ------------------------------------------------------------------------------------- take, release
 
     async def take(
         self, owner: Owner, call_id: str, holder: str, *, instead_of: str | None = None
@@ -130,214 +203,108 @@ class Desk:
 
         `instead_of` is a holder whose own take ends with this one.
         """
-        return await self._take(owner, call_id, holder, instead_of=instead_of)
+        return await self._move(
+            owner,
+            call_id,
+            lambda thread, now: rules.take(thread, call_id, holder, now=now, instead_of=instead_of),
+        )
 
     async def renew(self, owner: Owner, call_id: str, holder: str) -> Receipt:
-        """The same for a registered client that reports progress: it has its time again, from now on, up to
-        `MOST_SPANS` times that time in all."""
-        return await self._take(owner, call_id, holder, deadline=self._renewed_deadline)
-
-    async def _take(
-        self,
-        owner: Owner,
-        call_id: str,
-        holder: str,
-        *,
-        instead_of: str | None = None,
-        deadline: Callable[[Call, float], float | None] = lambda call, now: None,
-    ) -> Receipt:
-        while True:
-            call = await self._far_call(owner, call_id)
-            if call is None:
-                return Unknown()
-            if call.phase is Phase.SETTLED:
-                return late_result(call, sent="")
-            held_by = None if call.take is None else call.take.holder
-            free = replace(call, take=None) if held_by == instead_of else call
-            now = self._store.now()
-            after = table.take(free, holder, at=now, deadline=deadline(call, now))
-            if after is None:
-                return Refused("not_approved" if call.phase is Phase.ASKING else "taken")
-            renewed = held_by == holder
-            events = () if renewed else (CallTaken(call_id, holder),)
-            commit = await soon(self._store, self._commit([Change(call, after, events)]))
-            if isinstance(commit, Committed):
-                return Accepted()
-            await soon(self._store, self._make_way(commit))
+        """The same for a registered client that reports progress: it has its time again, within bounds."""
+        return await self._move(
+            owner,
+            call_id,
+            lambda thread, now: rules.renew(thread, call_id, holder, now=now, patience=self._patience),
+        )
 
     async def release(self, owner: Owner, call_id: str, holder: str) -> Receipt:
         """Gives a taken call back, so that another hand may execute it."""
-        while True:
-            call = await self._far_call(owner, call_id)
-            if call is None:
-                return Unknown()
-            if call.phase is Phase.SETTLED:
-                return late_result(call, sent="")
-            after = table.release(call)
-            if after is None or call.take is None or call.take.holder != holder:
-                return Refused("taken")
-            commit = await soon(self._store, self._commit([Change(call, after, (CallReleased(call_id),))]))
-            if isinstance(commit, Committed):
-                return Accepted()
-            await soon(self._store, self._make_way(commit))
-
-    async def start(self, call: Call, *beside: Write) -> Call | None:
-        """Takes an approved call for this side, from when its time counts; None if somebody was faster, or
-        if what is written beside it does not hold."""
-        after = self._taken_here(call, self._store.now())
-        if after is None:
-            return None
-        taken = Change(call, after, (CallTaken(call.call_id, SERVER),))
-        # a run that goes on later runs its tools later, too; a call without one has its time from the yes on
-        when = When.ANY_TIME if call.run_id is not None else When.IN_TIME
-        commit = await self._commit([taken], when, *beside)
-        return after if isinstance(commit, Committed) else None
-
-    async def finish(self, call: Call, outcome: Outcome, *, when: When = When.IN_TIME) -> Receipt:
-        """The outcome of a tool that ran on this side, for the call it was started with."""
-        current: Call | None = call
-        while current is not None and current.phase is not Phase.SETTLED:
-            change = finished(current, outcome, at=self._store.now())
-            if change is None:
-                return Refused("not_approved")
-            commit = await self._commit([change], when)
-            if isinstance(commit, Committed):
-                return Accepted()
-            await self._make_way(commit)
-            current = await self._store.get_call(call.owner, call.call_id)
-        return Unknown() if current is None else late_result(current, sent=digest(outcome))
-
-    async def expire(self, due: Due) -> bool:
-        """Settles the call as timed out if the store finds it overdue."""
-        while True:
-            call = await self._store.get_call(due.owner, due.call_id)
-            if call is None or call.deadline is None:
-                return False
-            outcome = TimedOut(call.timeout_sec or round(call.deadline - call.opened_at, 3))
-            commit = await self._commit([stopped(call, outcome, at=self._store.now())], When.OVERDUE)
-            if isinstance(commit, Committed):
-                return True
-            if commit.why == "in_time":
-                return False
-
-    async def cancel(self, calls: Sequence[Call], reason: str, *beside: Write) -> Commit:
-        """Stops these open calls, together with what is written beside them, or nothing of it."""
-        now = self._store.now()
-        changes = [
-            stopped(call, Cancelled(reason), at=now) for call in calls if call.phase is not Phase.SETTLED
-        ]
-        return await self._commit(changes, When.ANY_TIME, *beside)
-
-    async def give_up(self, calls: Sequence[Call], error: str, *beside: Write) -> Commit:
-        """Fails calls whose hand is gone, together with what is written beside them, or nothing of it.
-
-        One that nobody has said yes to yet cannot fail: it is cancelled.
-        """
-        now = self._store.now()
-        changes = [
-            finished(call, Failure(error), at=now) or stopped(call, Cancelled(error), at=now)
-            for call in calls
-            if call.phase is not Phase.SETTLED
-        ]
-        return await self._commit(changes, When.ANY_TIME, *beside)
-
-    async def _plan_result(self, owner: Owner, result: Result, planned: Known) -> Change | Receipt:
-        """What this would change, after what is planned before it; or what it is told instead."""
-        stored = await self._store.get_call(owner, result.call_id)
-        # what runs on this side is answered by nobody else
-        if stored is None or stored.executor is Executor.SERVER:
-            return Unknown()
-        call = planned.get(stored.call_id, stored)
-        outcome = result.outcome
-        if call.phase is Phase.SETTLED:
-            return late_result(call, sent=digest(outcome))
-        if isinstance(outcome, Success):
-            tool = await self._store.get_tool(call.tool_version)
-            wrong = None if tool is None else complaint_about_output(tool, outcome.output)
-            if wrong is not None:
-                # a success whose output breaks the tool's promise is a failure that says so
-                outcome = Failure(f"The output of '{call.tool}' does not fit its schema: {wrong}")
-        return finished(call, outcome, at=self._store.now(), result=result) or Refused("not_approved")
-
-    async def _plan_reply(self, owner: Owner, reply: Reply, planned: Known) -> Change | Receipt:
-        stored = await self._store.get_asking(owner, reply.approval_id)
-        if stored is None:
-            return Unknown()
-        call = planned.get(stored.call_id, stored)
-        late = late_answer(call, reply.answer)
-        if late is not None:
-            return late
-        await self._check_edit(call, reply.answer)
-        now = self._store.now()
-        held = await self._is_held(call)
-        deadline = ready_deadline(
-            call.executor, call.timeout_sec, held=held, now=now, patience=self._patience
+        return await self._move(
+            owner, call_id, lambda thread, now: rules.release(thread, call_id, holder, now=now)
         )
-        if call.run_id is None and call.executor is Executor.SERVER:
-            # nobody may ever be attached to it: its time counts from the yes
-            deadline = self._tool_deadline(call, now)
-        return answered(call, reply.answer, at=now, deadline=deadline) or Refused("not_approved")
 
-    async def _check_edit(self, call: Call, answer: Answer) -> None:
-        if answer.input is None or not answer.approved:
-            return
-        tool = await self._store.get_tool(call.tool_version)
-        wrong = complaint_about(tool, answer.input) if tool is not None else None
-        if wrong is not None:
-            raise Malformed(
-                f"The edited input does not fit '{call.tool}': {wrong}.", hint="Nothing was approved."
-            )
+    async def _move(self, owner: Owner, call_id: str, command: Command[Receipt]) -> Receipt:
+        thread_id = await self._log.place_of_call(owner, call_id)
+        if thread_id is None:
+            return Unknown()
+        receipt: Receipt = await bounded_wait(self._log.store, self._log.decide(owner, thread_id, command))
+        if not isinstance(receipt, Unknown):
+            return receipt
+        return await self._late_result(owner, call_id, sent="")
 
-    async def _is_held(self, call: Call) -> bool:
-        run = await self._store.get_run(call.owner, call.run_id) if call.run_id is not None else None
-        return run is not None and not run.parked
+    # ------------------------------------------------------------------------------- tools of the server
 
-    async def _far_call(self, owner: Owner, call_id: str) -> Call | None:
-        """A call that far hands may take and release: not one that runs on this side."""
-        call = await self._store.get_call(owner, call_id)
-        return None if call is None or call.executor is Executor.SERVER else call
+    async def start(self, call: Call, tool: Tool | None, *, fence: int) -> Call | None:
+        """The call as its tool may begin now; None if it must not, for one because another claim has the
+        run. `tool` is what would run: another version than was asked for fails the call."""
+        return await self._log.decide(
+            call.owner,
+            call.thread_id,
+            lambda thread, now: rules.start(
+                thread, call.call_id, tool, now=now, patience=self._patience, fence=fence
+            ),
+        )
 
-    def _taken_here(self, call: Call, now: float) -> Call | None:
-        if call.run_id is not None:
-            return table.take(call, SERVER, at=now, deadline=self._tool_deadline(call, now))
-        # whoever starts a call without a run knows that a worker that had it is gone, and its time stays
-        deadline = call.deadline or self._tool_deadline(call, now)
-        free = replace(call, take=None)
-        return table.take(free, f"{SERVER}.{self._worker}", at=now, deadline=deadline)
+    async def start_direct(self, call: Call, tool: Tool | None, worker: str) -> Call | None:
+        """The same for a call without a run, by this worker; one that a worker held which is gone is taken
+        over if nothing has moved it since."""
+        return await self._log.decide(
+            call.owner,
+            call.thread_id,
+            lambda thread, now: rules.start_direct(
+                thread, call, tool, worker, now=now, patience=self._patience
+            ),
+        )
 
-    def _renewed_deadline(self, call: Call, now: float) -> float | None:
-        if call.executor is not Executor.CLIENT or call.deadline is None:
-            return None
-        span = call.timeout_sec or self._patience.client_call
-        answered_at = None if call.approval is None else call.approval.answered_at
-        ready_at = answered_at or call.opened_at
-        return max(call.deadline, min(now + span, ready_at + MOST_SPANS * span))
+    async def finish(self, call: Call, outcome: Outcome) -> Receipt:
+        """The outcome of a tool that ran on the server."""
+        receipt: Receipt = await self._log.decide(
+            call.owner,
+            call.thread_id,
+            lambda thread, now: rules.finish(thread, call.call_id, outcome, now=now),
+        )
+        if not isinstance(receipt, Unknown):
+            return receipt
+        ended = await self._log.get_call(call.owner, call.call_id)
+        if ended is None or ended.outcome is None:
+            return receipt
+        return late_result(ended, sent=digest(outcome))
 
-    def _tool_deadline(self, call: Call, now: float) -> float:
-        return now + (call.timeout_sec or self._patience.server_tool) + BACKSTOP_SEC
+    async def abandon(self, call: Call) -> bool:
+        """Settles a direct call whose worker is gone while its tool was running: how it ended is unknown.
+        False if the call has moved since it was looked at."""
+        return await self._log.decide(
+            call.owner, call.thread_id, lambda thread, now: rules.abandon(thread, call)
+        )
 
-    async def _make_way(self, stale: Stale) -> None:
-        """Before another look: an overdue call is settled as such first, so that the look tells so."""
-        if stale.why == "overdue" and isinstance(stale.write, SwapCall):
-            late = stale.write.before
-            await self.expire(Due(late.deadline or 0.0, late.owner, late.call_id))
-        if isinstance(stale.write, AllowTool):
-            # looking again would find the same for ever
-            raise NotFound("The thread of this call is gone.")
+    # ----------------------------------------------------------------------------------- ends from outside
 
-    async def _commit(self, changes: Sequence[Change], when: When = When.IN_TIME, *beside: Write) -> Commit:
-        writes: list[Write] = []
-        for change in changes:
-            writes += change.writes(when)
-        if not writes and not beside:
-            return Committed(self._store.now())
-        commit = await self._store.commit(*writes, *beside)
-        if not isinstance(commit, Stale):
-            for change in changes:
-                after = change.after
-                if after.deadline is not None:
-                    self._expect(Due(after.deadline, after.owner, after.call_id))
-        return commit
+    async def expire(self, call: Call) -> bool:
+        """Settles the call as timed out if the store finds it overdue."""
+        return await self._log.decide(
+            call.owner, call.thread_id, lambda thread, now: rules.expire(thread, call.call_id, now=now)
+        )
+
+    async def cancel(self, calls: Iterable[Call], reason: str) -> int:
+        """Stops these calls as far as they are open; how many those were."""
+        return await self._end_all(calls, lambda thread, ids: rules.cancel(thread, ids, reason))
+
+    async def cancel_unwanted(self, calls: Iterable[Call], reason: str) -> int:
+        """The same for direct calls without their callers: one that was approved meanwhile goes on."""
+        return await self._end_all(calls, lambda thread, ids: cancel_unwanted(thread, ids, reason))
+
+    async def give_up(self, calls: Iterable[Call], error: str) -> int:
+        """Fails calls whose hand is gone; how many were open. One that was not approved yet is cancelled."""
+        return await self._end_all(calls, lambda thread, ids: rules.give_up(thread, ids, error))
+
+    async def _end_all(self, calls: Iterable[Call], command: _Ending) -> int:
+        count = 0
+        for (owner, thread_id), call_ids in _ids_by_thread(calls).items():
+            count += await self._end(owner, thread_id, call_ids, command)
+        return count
+
+    async def _end(self, owner: Owner, thread_id: str, call_ids: Sequence[str], command: _Ending) -> int:
+        return await self._log.decide(owner, thread_id, lambda thread, now: command(thread, call_ids))
 
 
 def executing_worker(call: Call) -> str | None:
@@ -346,3 +313,11 @@ def executing_worker(call: Call) -> str | None:
     if call.executor is not Executor.SERVER or call.take is None:
         return None
     return call.take.holder.partition(".")[2] or None
+
+
+def _ids_by_thread(calls: Iterable[Call]) -> dict[Key, list[str]]:
+    found: dict[Key, list[str]] = {}
+    for call in calls:
+        if call.phase is not Phase.SETTLED:
+            found.setdefault((call.owner, call.thread_id), []).append(call.call_id)
+    return found

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from farhand.core.call import Call, Phase
 from farhand.core.principal import Owner
 from farhand.core.run import Run
+from farhand.core.state import ThreadState
 from farhand.errors import ShuttingDown
-from farhand.store.base import Store
-from farhand.store.hub import freed
+from farhand.eventlog.log import EventLog
+from farhand.eventlog.pubsub import freed_topic, thread_topic
 
 JUST_STORED_SEC = 0.5
 """For so long nobody doubts that what was stored a moment ago is how things are."""
@@ -22,20 +23,19 @@ Wake = Callable[[str], None]
 """Is told the run that has something to do."""
 
 
-class Wait:
+class RunWait:
     """Of one run: `listen`, then look at what is `settled`, then `sleep`; again when woken, until its `end`.
 
     What is told meanwhile is noted, asleep or not. Whoever derives from it says for how long it is patient.
     """
 
     __slots__ = (
-        "_calls",
+        "_log",
         "_look_at",
         "_loop",
         "_nap",
         "_slot",
-        "_store",
-        "_topic",
+        "_topics",
         "_wake",
         "listens",
         "lost",
@@ -43,18 +43,17 @@ class Wait:
         "run_id",
     )
 
-    def __init__(self, store: Store, run_id: str) -> None:
+    def __init__(self, eventlog: EventLog, run_id: str) -> None:
         self.run_id = run_id
         self.listens = False
         self.lost = False
         """Whether something was told that only the record knows."""
         self.run: Run | None = None
         """As it was when something was told of it last."""
-        self._store = store
-        self._loop = store.hub.loop
-        self._calls: list[Call] = []
+        self._log = eventlog
+        self._loop = eventlog.broker.loop
         self._look_at = self._nap = 0.0
-        self._topic = ""
+        self._topics: tuple[str, ...] = ()
         self._slot: int | None = None
         self._wake: Wake | None = None
 
@@ -67,17 +66,17 @@ class Wait:
         self._nap = self.left()
         return self._nap > 0
 
-    def listen(self, run: Run, calls: list[Call]) -> None:
-        """Run and calls are as they were stored a moment ago: the record is looked at only if nothing is
-        heard for a while. What is told of the calls is noted in this very list."""
-        hub = self._store.hub
-        self.run, self._calls, self.lost = run, calls, False
-        self._look_at = self._loop.time() + min(JUST_STORED_SEC, hub.recheck)
+    def listen(self, run: Run) -> None:
+        """The run is as it was stored a moment ago: the log is looked at only if nothing is heard for a
+        while."""
+        broker = self._log.broker
+        self.run, self.lost = run, False
+        self._look_at = self._loop.time() + min(JUST_STORED_SEC, broker.recheck)
         self.listens = True
-        self._topic = freed(self.run_id)
-        hub.add(self._topic, self)
-        for call in calls:
-            hub.add(call.call_id, self)
+        # the thread's, too: whoever waits is woken if it may have moved on without this process knowing
+        self._topics = (freed_topic(run.run_id), thread_topic(run.owner, run.thread_id))
+        for topic in self._topics:
+            broker.add(topic, self)
 
     async def settled(self) -> Run | None:
         """The run as it is now: it may wait still, or be gone."""
@@ -85,15 +84,8 @@ class Wait:
         if not self.lost:
             return self.run
         self.lost = False
-        self._look_at = self._loop.time() + self._store.hub.recheck
-        return await self._store.get_run(self.run.owner, self.run_id)
-
-    def told(self) -> list[Call] | None:
-        """The calls, if how they went was told."""
-        for call in self._calls:
-            if call.blocks:
-                return None
-        return self._calls
+        self._look_at = self._loop.time() + self._log.broker.recheck
+        return await self._log.get_run(self.run.owner, self.run_id)
 
     def sleep(self, wake: Wake) -> None:
         """`wake` is called, once, as soon as there is something to do."""
@@ -101,29 +93,22 @@ class Wait:
         if self.lost or (self.run is not None and self.run.blockers == 0):
             self.wake()
         elif self._slot is None:
-            self._set_alarm()
+            self._set_timer()
 
     def end(self) -> None:
         """Nobody is waited for any more."""
         if not self.listens:
             return
-        hub = self._store.hub
-        hub.remove(self._topic, self)
-        for call in self._calls:
-            hub.remove(call.call_id, self)
+        broker = self._log.broker
+        for topic in self._topics:
+            broker.remove(topic, self)
         if self._slot is not None:
-            hub.alarms.drop(self, self._slot)
+            broker.timers.drop(self, self._slot)
         self.listens = False
-        self.run, self._calls, self._slot, self._wake = None, [], None, None
+        self.run, self._topics, self._slot, self._wake = None, (), None, None
 
-    def tell(self, item: object) -> None:
-        """What the hub has to say."""
-        if isinstance(item, Call):
-            # only noted: that nothing is left to wait for is told of the run
-            for index, call in enumerate(self._calls):
-                if call.call_id == item.call_id:
-                    self._calls[index] = item
-            return
+    def deliver(self, item: object) -> None:
+        """An item of one of its topics."""
         if isinstance(item, Run) and self.run is not None and item.last_seq >= self.run.last_seq:
             self.run = item
         else:
@@ -134,10 +119,10 @@ class Wait:
     def wake(self) -> None:
         wake, self._wake = self._wake, None
         # when the process is about to stop, nobody goes on
-        if wake is not None and not self._store.hub.closed:
+        if wake is not None and not self._log.broker.closed:
             wake(self.run_id)
 
-    def ring(self, now: float) -> None:
+    def fire(self, now: float) -> None:
         """The time has come for which an alarm was set. Mostly patience alone is asked again: the record was
         looked at a moment ago."""
         self._slot = None
@@ -147,39 +132,63 @@ class Wait:
         if self.lost or not self.is_patient():
             self.wake()
         else:
-            self._set_alarm()
+            self._set_timer()
 
-    def _set_alarm(self) -> None:
+    def _set_timer(self) -> None:
         until = min(self._loop.time() + self._nap, self._look_at)
-        self._slot = self._store.hub.alarms.set(self, until)
+        self._slot = self._log.broker.timers.set(self, until)
 
 
-async def answered(store: Store, run: Run, calls: Sequence[Call], *, patient: Callable[[], float]) -> bool:
+async def answered(
+    eventlog: EventLog, run: Run, calls: Sequence[Call], *, patient: Callable[[], float]
+) -> bool:
     """True once each of these calls of the run has its outcome, whatever else is open in it; False when
     patience is at an end."""
-    with store.hub.watch(freed(run.run_id), *(call.call_id for call in calls)) as watch:
+    broker = eventlog.broker
+    with broker.subscribe(*_topics_of(run, calls)) as subscription:
         while True:
-            now = [await store.get_call(run.owner, call.call_id) for call in calls]
-            if not any(call is not None and call.phase is not Phase.SETTLED for call in now):
+            subscription.lost = False
+            # through the thread: its calls may have been opened ahead of the store
+            if not await eventlog.read(run.owner, run.thread_id, lambda thread: _are_open(thread, calls)):
                 return True
             seconds = patient()
             if seconds <= 0:
                 return False
-            await watch.wait(min(seconds, store.hub.recheck))
-            watch.news.clear()
+            # invalidated during the look, it is looked at again at once
+            await subscription.wait(0.0 if subscription.lost else min(seconds, broker.recheck))
+            subscription.items.clear()
 
 
-async def settled(store: Store, owner: Owner, call_id: str) -> Call | None:
+async def wait_until_settled(eventlog: EventLog, owner: Owner, call_id: str) -> Call | None:
     """One call that has no run, once it has its outcome; None if it is gone.
 
     When the process is about to stop, the waiting ends and the call does not.
     """
-    with store.hub.watch(call_id) as watch:
+    thread_id = await eventlog.place_of_call(owner, call_id)
+    if thread_id is None:
+        return None
+    broker = eventlog.broker
+    with broker.subscribe(call_id, thread_topic(owner, thread_id)) as subscription:
         while True:
-            call = await store.get_call(owner, call_id)
+            subscription.lost = False
+            call = await eventlog.get_call(owner, call_id)
             if call is None or call.phase is Phase.SETTLED:
                 return call
-            if store.hub.closed:
-                raise ShuttingDown("The server is about to stop.", hint="Ask again for the call.")
-            await watch.wait(store.hub.recheck)
-            watch.news.clear()
+            if broker.closed:
+                raise ShuttingDown("The server is shutting down.", hint="Ask again for the call.")
+            await subscription.wait(0.0 if subscription.lost else broker.recheck)
+            subscription.items.clear()
+
+
+def _are_open(thread: ThreadState, calls: Sequence[Call]) -> bool:
+    now = [thread.calls.get(call.call_id) for call in calls]
+    return any(call is not None and call.phase is not Phase.SETTLED for call in now)
+
+
+def _topics_of(run: Run, calls: Sequence[Call]) -> tuple[str, ...]:
+    """The thread's, too: whoever waits there is woken if it may have moved on without a word here."""
+    return (
+        freed_topic(run.run_id),
+        thread_topic(run.owner, run.thread_id),
+        *[call.call_id for call in calls],
+    )

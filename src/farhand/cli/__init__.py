@@ -1,6 +1,8 @@
-"""The command line: what is said there becomes settings, an agent and a server. Nothing imports it."""
+"""The command line: turns options into settings, an agent and a server."""
 
-from farhand.cli.garbage import loading
+import sys
+
+from farhand.cli.gc_tuning import without_gc
 
 __all__ = ["main"]
 
@@ -8,6 +10,11 @@ __all__ = ["main"]
 def main() -> None:
     """The console script."""
     # not above: a program that serves with the parts of this package has no command line
-    with loading():
-        from farhand.cli import commands
+    try:
+        with without_gc():
+            from farhand.cli import commands
+    except ModuleNotFoundError as error:
+        if error.name not in {"typer", "rich"}:
+            raise
+        sys.exit("farhand: The command line is not installed. Install it: pip install 'farhand[serve]'.")
     commands.main()

@@ -1,7 +1,7 @@
-"""What can be said on the command line: every command and its words. A mistake is one line and code 2.
+"""The commands and their options. A mistake is one line on standard error and exit code 2.
 
-The work of a command is loaded when it runs, so that help is there at once and a server loads nothing of what
-the other commands need.
+What a command does is imported when it runs, so that help appears at once and a server imports nothing that
+only other commands need.
 """
 
 import sys
@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from farhand.cli.garbage import loading
-from farhand.cli.lines import fail
-from farhand.cli.lookups import add_lookups
-from farhand.cli.options import AsJson, Asked, Options, Token, Url, with_options
+from farhand.cli.console import print_error
+from farhand.cli.gc_tuning import without_gc
+from farhand.cli.options import AsJson, ServeOptions, ServerOptions, Token, Url, with_options
+from farhand.cli.remote.commands import add_remote_commands
 from farhand.errors import FarhandError
 
 commands = typer.Typer(
@@ -26,7 +26,7 @@ def main() -> None:
     try:
         commands(prog_name="farhand")
     except FarhandError as error:
-        fail(str(error))
+        print_error(str(error))
         sys.exit(2)
 
 
@@ -43,7 +43,7 @@ def farhand(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Tool calls for agents whose hands are elsewhere: in a browser, in another program, behind a yes."""
+    """Tool calls that run elsewhere: in a browser, in another program, or after a person's approval."""
 
 
 Target = Annotated[str, typer.Argument(help="module:agent, path/to/file.py:agent, or module:app")]
@@ -53,29 +53,29 @@ Target = Annotated[str, typer.Argument(help="module:agent, path/to/file.py:agent
 @with_options
 def run(
     target: Target,
-    options: Options,
+    options: ServeOptions,
     *,
     workers: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Serve with so many processes; PostgreSQL only.")
+        int, typer.Option(metavar="NUMBER", help="Number of server processes; needs PostgreSQL.")
     ] = 1,
     inherited: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Serve your own agent.
 
-    Only this machine is let in, with a token that is printed at start.
+    Only this machine has access, with a token that is printed at the start.
 
-    To serve others, name an app of create_app that has an authenticate hook.
+    To serve other machines, name an app of create_app that has an authenticate hook.
     """
-    with loading():
+    with without_gc():
         from farhand.cli.run import serve_target
     serve_target(target, options, workers=workers, inherited=inherited)
 
 
 @commands.command()
 @with_options
-def demo(options: Options) -> None:
-    """Serve the demo: an agent with a tool of every kind, and a scripted model. No key, no account."""
-    with loading():
+def demo(options: ServeOptions) -> None:
+    """Serve the demo: an agent with a tool of every kind and a scripted model. Needs no key or account."""
+    with without_gc():
         from farhand.cli.run import serve_demo
     serve_demo(options)
 
@@ -84,52 +84,73 @@ def demo(options: Options) -> None:
 def types(
     target: Target,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write here. [standard output]")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to this file. [standard output]"),
     ] = None,
 ) -> None:
-    """Write TypeScript types of an agent's frontend tools.
+    """Write TypeScript types for an agent's frontend tools.
 
-    A page whose handlers have these types does not compile when a handler is missing or does not fit.
+    A page whose handlers use these types does not compile if a handler is missing or has the wrong type.
     """
     from farhand.cli.types import write_types
 
     write_types(target, output)
 
 
-# each of them a word of the command
 @commands.command()
 def purge(
     *,
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="How old it has to be: 12h, 7d, 4w. [7d]"),
+        typer.Option(metavar="AGE", help="Minimum age of what is removed: 12h, 7d, 4w. [7d]"),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count, remove nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only; remove nothing.")] = False,
     store: Annotated[
-        str | None, typer.Option(metavar="STORE", help="The store, if not the usual one.")
+        str | None, typer.Option(metavar="STORE", help="The store, if it is not the default one.")
     ] = None,
     url: Url = None,
     token: Token = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove settled calls, events of ended runs and loose files that are old. Threads and messages stay."""
+    """Remove old settled calls, events of ended runs and unused files. Threads and messages stay."""
     from farhand.cli.purge import remove_old
 
-    remove_old(Asked(url, token, as_json), older_than=older_than, dry_run=dry_run, store=store)
+    remove_old(ServerOptions(url, token, as_json), older_than=older_than, dry_run=dry_run, store=store)
+
+
+@commands.command()
+def rebuild(
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only; change nothing.")] = False,
+    store: Annotated[
+        str | None, typer.Option(metavar="STORE", help="The store, if it is not the default one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rebuild the look-up tables of a store from the logs of its threads.
+
+    Lists and searches read these tables; after a repair or a restored backup they may differ from the logs.
+    A SQLite file must not be in use by a server; PostgreSQL may be.
+
+    Exit code 1 if a thread cannot be read.
+    """
+    from farhand.cli.rebuild import rebuild_store
+
+    rebuild_store(store, dry_run=dry_run, as_json=as_json)
 
 
 @commands.command()
 def doctor(
     *,
-    store: Annotated[str | None, typer.Option(metavar="STORE", help="Look at this store.")] = None,
+    store: Annotated[str | None, typer.Option(metavar="STORE", help="Check this store.")] = None,
     url: Url = None,
     token: Token = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look at versions, settings, the store, its clock, and whether streams arrive. Code 1 if one is bad."""
+    """Check versions, settings, the store, its clock, and streaming. Exit code 1 if a check fails."""
     from farhand.cli.doctor import examine
 
-    examine(Asked(url, token, as_json), store=store)
+    examine(ServerOptions(url, token, as_json), store=store)
 
 
-add_lookups(commands)
+add_remote_commands(commands)

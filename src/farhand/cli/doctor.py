@@ -1,11 +1,15 @@
-"""`farhand doctor`: one line for each thing that may be wrong, and what to do about it. Changes nothing."""
+"""`farhand doctor`: one line for each check, and what to do if it fails. Changes nothing."""
+
+from __future__ import annotations
 
 import asyncio
 import platform
 import sqlite3
 from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 import typer
@@ -13,20 +17,19 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from farhand.cli.options import Asked
-from farhand.cli.remote import NotReached, remote
-from farhand.cli.stream_check import check_stream
-from farhand.cli.tables import show_json
+from farhand.cli.options import ServerOptions
+from farhand.cli.remote.http import ServerUnreachable, remote_server
+from farhand.cli.remote.render import print_json
 from farhand.errors import FarhandError
 from farhand.server.settings import load_settings
-from farhand.store.address import DEFAULT, look_at_store
-from farhand.store.facts import ROOM_BYTES, Busy, StoreFacts
+from farhand.store.health import ROOM_BYTES, ServerLoad, StoreHealth
+from farhand.store.open import DEFAULT, inspect_store
 
 CLOCK_SEC = 2.0
 PER_WORKER = 10
 """Connections that one worker may open to a shared database."""
 QUEUE_SHARE = 0.1
-SHOWN = 10
+UNREADABLE_SHOWN = 10
 _EXTRAS = {"anthropic": "anthropic", "openai": "openai", "backboard": "backboard-sdk", "postgres": "asyncpg"}
 _COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}
 
@@ -34,15 +37,15 @@ _COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}
 class Finding(Struct, frozen=True, omit_defaults=True):
     about: str
     verdict: Literal["ok", "note", "bad"]
-    told: str
+    text: str
     do: str = ""
 
 
-def examine(to: Asked, *, store: str | None) -> None:
-    """Exits with code 1 if something is bad."""
+def examine(to: ServerOptions, *, store: str | None) -> None:
+    """Exits with code 1 if a check fails."""
     findings = list(_findings(store, to.url, to.token))
     if to.as_json:
-        show_json(msgspec.to_builtins(findings))
+        print_json(msgspec.to_builtins(findings))
     else:
         for finding in findings:
             _print(finding)
@@ -78,12 +81,12 @@ def _versions() -> Iterator[Finding]:
 
 def _of_store(address: str) -> Iterator[Finding]:
     try:
-        facts = asyncio.run(look_at_store(address))
+        facts = asyncio.run(inspect_store(address))
     except FarhandError as error:
         yield Finding("store", "bad", error.message, error.hint)
         return
     if facts.problem is not None:
-        do = facts.hint or "Check its address, and that it is there."
+        do = facts.hint or "Check its address, and that it exists."
         yield Finding("store", "bad", f"{facts.what}: {facts.problem}", do)
         return
     used = f", in use by {facts.in_use_by}" if facts.in_use_by else ""
@@ -100,62 +103,62 @@ def _of_store(address: str) -> Iterator[Finding]:
 
 
 def _of_room(room: int) -> Finding:
-    told = f"its disk has {room / 2**20:,.0f} MiB left"
+    text = f"the disk has {room / 2**20:,.0f} MiB left"
     if room < ROOM_BYTES:
-        return Finding("room", "bad", told, "Make room: nothing can be written.")
+        return Finding("room", "bad", text, "Free some space: nothing can be written.")
     if room < 100 * ROOM_BYTES:
-        return Finding("room", "note", told, "Make room before it is full, or purge.")
-    return Finding("room", "ok", told)
+        return Finding("room", "note", text, "Free some space before the disk is full, or purge.")
+    return Finding("room", "ok", text)
 
 
-def _of_tables(facts: StoreFacts) -> Finding:
+def _of_tables(facts: StoreHealth) -> Finding:
     if facts.version is None or facts.version == 0:
-        return Finding("tables", "note", "not made yet", "The first server that starts makes them.")
+        return Finding("tables", "note", "not created yet", "The first server that starts creates them.")
     if facts.version > facts.latest:
-        told = f"version {facts.version}, and this farhand knows {facts.latest}"
-        return Finding("tables", "bad", told, "Use the newer farhand that wrote them.")
+        text = f"version {facts.version}, but this farhand supports {facts.latest}"
+        return Finding("tables", "bad", text, "Use the newer farhand that wrote them.")
     if facts.version < facts.latest:
-        told = f"version {facts.version} of {facts.latest}"
-        return Finding("tables", "note", told, "The next server that starts brings them up to date.")
+        text = f"version {facts.version} of {facts.latest}"
+        return Finding("tables", "note", text, "The next server that starts upgrades them.")
     return Finding("tables", "ok", f"version {facts.version}")
 
 
 def _of_unreadable(names: tuple[str, ...]) -> Finding:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    told = f"this version cannot read {', '.join(names[:SHOWN])}{more}"
-    return Finding("records", "bad", told, "Use the farhand that wrote them, or restore them from a backup.")
+    more = f" and {len(names) - UNREADABLE_SHOWN} more" if len(names) > UNREADABLE_SHOWN else ""
+    text = f"this version cannot read {', '.join(names[:UNREADABLE_SHOWN])}{more}"
+    return Finding("records", "bad", text, "Use the farhand that wrote them, or restore them from a backup.")
 
 
-def _of_clock(facts: StoreFacts) -> Finding:
+def _of_clock(facts: StoreHealth) -> Finding:
     if facts.behind is None:
-        return Finding("clock", "ok", "that of this machine")
-    told = f"this machine and the store differ by {abs(facts.behind):.3f} s"
+        return Finding("clock", "ok", "the clock of this machine")
+    text = f"this machine and the store differ by {abs(facts.behind):.3f} s"
     if abs(facts.behind) < CLOCK_SEC:
-        return Finding("clock", "ok", told)
-    return Finding("clock", "note", told, "Deadlines go by the store's clock. Set both by NTP.")
+        return Finding("clock", "ok", text)
+    return Finding("clock", "note", text, "Deadlines use the store's clock. Synchronize both with NTP.")
 
 
-def _of_connections(busy: Busy) -> Finding:
+def _of_connections(busy: ServerLoad) -> Finding:
     workers = max(0, busy.at_most - busy.connections) // PER_WORKER
-    told = f"{busy.connections} of {busy.at_most} are taken: room for {workers} more workers at ten each"
+    text = f"{busy.connections} of {busy.at_most} in use: enough for {workers} more workers with ten each"
     if workers:
-        return Finding("connections", "ok", told)
-    return Finding("connections", "note", told, "Raise max_connections before another worker starts.")
+        return Finding("connections", "ok", text)
+    return Finding("connections", "note", text, "Raise max_connections before another worker starts.")
 
 
-def _of_queue(busy: Busy) -> Finding:
-    told = f"the queue of NOTIFY is {busy.queue:.0%} full"
+def _of_queue(busy: ServerLoad) -> Finding:
+    text = f"the NOTIFY queue is {busy.queue:.0%} full"
     if busy.queue <= QUEUE_SHARE:
-        return Finding("queue", "ok", told)
-    # what one session has not read is kept for all; a full queue fails every commit that tells something
-    return Finding("queue", "note", told, "End the session that listens in a transaction which stays open.")
+        return Finding("queue", "ok", text)
+    # the queue keeps what the slowest session has not read; a full queue fails every commit that notifies
+    return Finding("queue", "note", text, "End the session that listens in a transaction that stays open.")
 
 
 def _of_server(url: str, token: str | None) -> Finding:
-    """Of one that was named: its store is where it is, not here."""
+    """The server that was named: its store cannot be checked from here."""
     try:
-        remote(url, token).get("/readyz")
-    except NotReached as error:
+        remote_server(url, token).get("/readyz")
+    except ServerUnreachable as error:
         return Finding("server", "bad", error.message, error.hint)
     except FarhandError as error:
         return Finding("server", "bad", f"{url} is not ready: {error.message}", "See its log.")
@@ -163,19 +166,80 @@ def _of_server(url: str, token: str | None) -> Finding:
 
 
 def _of_stream(url: str | None, token: str | None) -> Finding:
-    server = remote(url, token)
+    server = remote_server(url, token)
     found = check_stream(server.url.rstrip("/"), server.token)
     if found.works is None:
-        # a server that nobody named need not be there
-        return Finding("stream", "note" if url is None else "bad", found.told, found.do)
-    return Finding("stream", "ok" if found.works else "bad", found.told, found.do)
+        # without --url there need not be a server
+        return Finding("stream", "note" if url is None else "bad", found.text, found.do)
+    return Finding("stream", "ok" if found.works else "bad", found.text, found.do)
 
 
 def _print(finding: Finding) -> None:
     line = Text.assemble(
-        (f"{finding.verdict:<5}", _COLOURS[finding.verdict]), (f"{finding.about:<12}", "bold"), finding.told
+        (f"{finding.verdict:<5}", _COLOURS[finding.verdict]), (f"{finding.about:<12}", "bold"), finding.text
     )
     if finding.do:
-        # some are sentences already
-        line.append(f" {finding.do}" if finding.told.endswith(".") else f". {finding.do}", "dim")
+        # some texts are sentences already
+        line.append(f" {finding.do}" if finding.text.endswith(".") else f". {finding.do}", "dim")
     Console().print(line, soft_wrap=True, highlight=False)
+
+
+PATIENCE_SEC = 5.0
+
+
+class StreamVerdict(NamedTuple):
+    """`works` is None if that could not be tested."""
+
+    works: bool | None
+    text: str
+    do: str = ""
+
+
+def check_stream(url: str, token: str | None, *, patience: float = PATIENCE_SEC) -> StreamVerdict:
+    place = urlsplit(url)
+    kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
+    connection = kind(place.hostname or "", place.port, timeout=patience)
+    headers = {"accept": "text/event-stream"} | ({"authorization": f"Bearer {token}"} if token else {})
+    try:
+        connection.request("GET", place.path.rstrip("/") + "/api/events?keepAlive=1", headers=headers)
+        return _judge(connection.getresponse())
+    except TimeoutError:
+        return StreamVerdict(
+            False, f"nothing arrived within {patience:g} s: something buffers the response", _UNBUFFER
+        )
+    except (OSError, HTTPException) as error:
+        return StreamVerdict(
+            None, f"no server answers at {url}: {error}", "Start a server, or name one: --url."
+        )
+    finally:
+        connection.close()
+
+
+_UNBUFFER = "Switch buffering and compression of responses off in the proxy (nginx: proxy_buffering off)."
+
+
+def _judge(response: HTTPResponse) -> StreamVerdict:
+    if response.status in (401, 403):
+        return StreamVerdict(None, f"the server refused access ({response.status})", "Name a token: --token.")
+    if response.status != 200:
+        return StreamVerdict(None, f"the server answered {response.status}", "See GET /readyz.")
+    if response.getheader("content-encoding"):
+        return StreamVerdict(
+            False, "the response is compressed on its way, which delays small pieces", _UNBUFFER
+        )
+    arrived = b""
+    # until something follows the first event
+    while not arrived.partition(b"\n\n")[2]:
+        try:
+            piece = response.read1(4096)
+        except TimeoutError:
+            what = "only the first piece of the body" if arrived else "nothing of the body"
+            return StreamVerdict(
+                False, f"the head arrived and {what}: something buffers the response", _UNBUFFER
+            )
+        if not piece:
+            return StreamVerdict(
+                False, "the stream ended at once", "Look for a proxy that ends responses early."
+            )
+        arrived += piece
+    return StreamVerdict(True, "arrives piece by piece")

@@ -1,8 +1,8 @@
-"""Limits of an HTTP connection that uvicorn does not set: the size of a request's head, the time it may take,
-and how many requests may be sent ahead of their turn. Trailers are kept apart from headers.
+"""HTTP limits that uvicorn does not have: size and time of a request head, number of pipelined requests,
+and trailers that are not added to the headers.
 
 Only events are overridden: asyncio's, those that httptools calls for each part of a request, and the end of a
-response. Must not know what is asked or answered.
+response. No attribute of uvicorn's class is used. Must not know requests or responses.
 """
 
 from __future__ import annotations
@@ -11,27 +11,36 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from farhand.cli.connection_limits import HEAD_BYTES, HEAD_WITHIN_SEC, PIPELINED, StallGuard, may_upgrade
+from farhand.cli.protocols import (
+    HEAD_BYTES,
+    HEAD_WITHIN_SEC,
+    PIPELINED,
+    StallGuard,
+    asks_for_upgrade,
+    may_upgrade,
+)
 
 _END = b"\r\n\r\n"
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class HttpProtocol(StallGuard, HttpToolsProtocol):
-    """Gives uvicorn one request at a time: what follows waits here, as bytes, until that is answered."""
+    """Passes one request at a time to uvicorn; pipelined ones are buffered as bytes until it is answered."""
 
     # narrowed as uvicorn narrows it: it listens on stream sockets alone
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._is_in_head = True
-        """A head is being read, or the next one is waited for."""
+        """A head is being read, or none has begun."""
         self._is_answering = False
         self._head_size = 0
         self._head_tail = b""
-        """The last bytes of a head that has not ended: its end may be split."""
+        """The last bytes of an incomplete head, since its end may be split."""
         self._trailer_size = 0
-        """Bytes since the last one of a body: trailers, which the parser collects without a limit."""
+        """Bytes since the end of the body: trailers, for which the parser has no limit."""
         self._unread = b""
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
         self._head_timer: asyncio.TimerHandle | None = None
         self._await_head()
 
@@ -54,22 +63,28 @@ class HttpProtocol(StallGuard, HttpToolsProtocol):
             super().data_received(piece)
             if self._trailer_size > HEAD_BYTES:
                 self._peer.abort()
-        # until a whole head has come: blank lines, or the rest of an unread body, are no sign of a request
+        # until a head is complete: blank lines or the rest of an unread body do not count
         if not self._is_answering and self._head_timer is None:
             self._await_head()
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+        super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # httptools reports trailers in the same way
         if self._is_in_head:
+            self._headers.append((name, value))
             super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
         self._stop_head_timer()
         if self._is_answering:
             self._peer.abort()
-            raise ValueError("a request came in one piece with the body before it, and ahead of its turn")
-        if self.parser.should_upgrade() and not may_upgrade(self.url, self.headers):
-            raise ValueError("a request that asks for another protocol is too large, or has a body")
+            raise ValueError("a pipelined request arrived in one piece with the body before it")
+        if asks_for_upgrade(self._url, self._headers) and not may_upgrade(self._url, self._headers):
+            raise ValueError("an upgrade request is too large or has a body")
+        self._url, self._headers = b"", []
         self._is_in_head, self._is_answering, self._head_size, self._head_tail = False, True, 0, b""
         super().on_headers_complete()
 
@@ -88,7 +103,7 @@ class HttpProtocol(StallGuard, HttpToolsProtocol):
             asyncio.get_running_loop().call_soon(self.data_received, b"")
 
     def _next_piece(self) -> bytes:
-        """A head alone, so that what follows it can wait; or all there is."""
+        """The head alone, so that what follows can wait; else everything."""
         end = (self._head_tail + self._unread).find(_END) if self._is_in_head else -1
         end = len(self._unread) if end < 0 else end + len(_END) - len(self._head_tail)
         piece, self._unread = self._unread[:end], self._unread[end:]

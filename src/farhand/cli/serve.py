@@ -1,7 +1,7 @@
-"""The server process: its sockets, its limits, and how it ends.
+"""Serves an agent or an app with uvicorn: for `farhand run`, and for programs that call `farhand.serve`.
 
-At the signal streams are ended so that their readers can resume, then everything closes; the process is gone
-within ten seconds whatever hangs. Nothing is lost by that: what was under way is in the store.
+Owns sockets, signals and the lines printed at start. At a signal, streams end so that readers can resume; the
+process exits within ten seconds even if something hangs. Nothing is lost: active runs are in the store.
 """
 
 from __future__ import annotations
@@ -15,29 +15,107 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from importlib.metadata import version
 from threading import Timer
 from types import FrameType
 from typing import NoReturn
 
-import uvicorn
-
-from farhand.cli.connection_limits import HEAD_BYTES
-from farhand.cli.garbage import spare_collections
-from farhand.cli.protocols import http_protocol, socket_protocol
-from farhand.cli.repeated_lines import quieten_uvicorn
-from farhand.errors import BadSetting
-from farhand.server.app import DRAIN_SEC, App
-from farhand.server.logs import with_access_log
+from farhand.agent.agent import Agent
+from farhand.cli.console import address_of, print_facts, print_warning
+from farhand.cli.gc_tuning import tune_gc
+from farhand.cli.log_filter import limit_uvicorn_warnings
+from farhand.cli.protocols import HEAD_BYTES, http_protocol, socket_protocol
+from farhand.errors import BadSetting, not_installed
+from farhand.server.app import DRAIN_SEC, App, create_app
+from farhand.server.logs import configure_logging, with_access_log
+from farhand.server.settings import ServerSettings, load_settings
 from farhand.wire.address import is_loopback
+
+try:
+    import uvicorn
+except ModuleNotFoundError as error:
+    raise not_installed("Servers", "serve") from error
 
 GONE_AFTER_SEC = 9.5
 CONNECTIONS = 21_000
 PROXIES = "FORWARDED_ALLOW_IPS"
-"""The addresses of proxies whose X-Forwarded-For is believed: the server below reads it under this name."""
+"""uvicorn's variable for the addresses of trusted proxies."""
+
+
+def serve(app: Agent | App, *, host: str | None = None, port: int | None = None) -> None:
+    """Serves an agent or an app of `create_app` until a signal ends it, as `farhand run` does.
+
+    Prints the address with the token, limits connections, and at SIGTERM or Ctrl-C ends streams so that they
+    can be resumed. Arguments that are left out come from `FARHAND_*` variables or the settings file.
+
+        import farhand
+
+        agent = farhand.Agent(farhand.ScriptedModel(lambda moment: "Hello."))
+        farhand.serve(agent, port=8787)
+    """
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(aserve(app, host=host, port=port))
+
+
+async def aserve(app: Agent | App, *, host: str | None = None, port: int | None = None) -> None:
+    """The same inside a running event loop; returns after a signal, or when it is cancelled.
+
+    Signals are handled in the main thread only. The previous handlers are restored when it returns.
+    """
+    served = _servable(app)
+    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    settings = load_settings(given)
+    served.auth.hint_at_arguments()
+    served.configure(settings)
+    sockets = prepare_server(served, settings)
+    await serve_sockets(served, sockets, ready=lambda: say_ready(served, settings))
+
+
+def prepare_server(app: App, settings: ServerSettings) -> list[socket.socket]:
+    """Sets up logging and authentication, and opens the listening sockets."""
+    set_up(app, settings)
+    sockets = listen(settings.host, settings.port)
+    app.auth.port = sockets[0].getsockname()[1]
+    return sockets
+
+
+def set_up(app: App, settings: ServerSettings) -> None:
+    configure_logging(level=settings.log_level, style=settings.log_format, access_log=settings.access_log)
+    app.logs_access = settings.access_log
+    if not app.auth.has_hook:
+        require_loopback(settings.host)
+    if not settings.host.replace(".", "").isdigit() and ":" not in settings.host:
+        # requests will use this name as their host
+        app.auth.allow(hosts=(settings.host,))
+
+
+def say_ready(app: App, settings: ServerSettings, *, workers: int = 1) -> None:
+    assert app.auth.port is not None, "called once the sockets listen"
+    address = address_of(settings.host, app.auth.port)
+    entry = address if app.auth.has_hook or app.auth.open else f"{address}?token={app.auth.token}"
+    if app.auth.open:
+        print_warning("--open: every program on this machine may use this server without the token.")
+    with_many = f" with {workers} workers" if workers > 1 else ""
+    model, store, *others = app.describe()
+    more = [("set", f"{name} = {value}") for name, value in others]
+    facts = [("open", entry), model, store, *more, ("stop", "Ctrl-C")]
+    print_facts(facts, title=f"farhand {version('farhand')} is ready{with_many}")
+
+
+# `object`: not every caller checks types
+def _servable(app: object) -> App:
+    if isinstance(app, App):
+        return app
+    if isinstance(app, Agent):
+        return create_app(app)
+    raise BadSetting(
+        f"farhand.serve takes an Agent or an app of create_app, not a {type(app).__name__}.",
+        hint="To serve a host app that mounts farhand, use an ASGI server such as uvicorn.",
+    )
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """A listening socket for each address of the host, all on one port; `BadSetting` says why not."""
+    """A listening socket for each address of the host, all on one port; `BadSetting` if that fails."""
     sockets: list[socket.socket] = []
     try:
         for family, address in _addresses(host):
@@ -46,31 +124,33 @@ def listen(host: str, port: int) -> list[socket.socket]:
     except OSError as error:
         for each in sockets:
             each.close()
-        raise BadSetting(_why_not(error, host, port), hint="Choose others with --host and --port.") from None
+        raise BadSetting(
+            _explain_bind_error(error, host, port), hint="Choose another address with --host and --port."
+        ) from None
     return sockets
 
 
 def require_loopback(host: str) -> None:
-    """`BadSetting` if programs on other machines could reach it."""
+    """`BadSetting` if other machines could reach the host."""
     try:
         addresses = [address for _, address in _addresses(host)]
     except OSError as error:
-        raise BadSetting(_why_not(error, host, 0)) from None
+        raise BadSetting(_explain_bind_error(error, host, 0)) from None
     if not all(is_loopback(address) for address in addresses):
         raise BadSetting(
-            f"'{host}' can be reached from other machines, and no authenticate hook asks who they are.",
+            f"'{host}' is reachable from other machines, and there is no authenticate hook.",
             hint="Serve an app of create_app(agent, authenticate=...), or listen on 127.0.0.1.",
         )
 
 
-def serve(app: App, sockets: list[socket.socket], *, ready: Callable[[], None]) -> None:
-    """A process for this app alone: runs it until a signal ends it, and is gone in time whatever hangs.
+def serve_process(app: App, sockets: list[socket.socket], *, ready: Callable[[], None]) -> None:
+    """Runs a process for this app alone until a signal, and exits in time even if something hangs.
 
-    `ready` is called once requests are answered.
+    `ready` is called once requests are accepted.
     """
 
     def begin() -> None:
-        spare_collections()
+        tune_gc()
         ready()
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -78,7 +158,7 @@ def serve(app: App, sockets: list[socket.socket], *, ready: Callable[[], None]) 
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The fast loop where it is installed; None for Python's own."""
+    """uvloop if it is installed; None for asyncio's own loop."""
     try:
         # optional, and slow to load
         import uvloop  # noqa: PLC0415
@@ -94,19 +174,19 @@ async def serve_sockets(
     ready: Callable[[], None],
     gone_after: float | None = None,
 ) -> None:
-    """Serves until a signal. The process is ended so many seconds after it, unless that is left out."""
+    """Serves until a signal. With `gone_after`, the process exits that many seconds later at the latest."""
     _allow_many_files()
-    quieten_uvicorn()
+    limit_uvicorn_warnings()
     try:
         await app.start()
         server = uvicorn.Server(_config(app))
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(server.serve(sockets))
             await _until_started(server, serving)
-            stop = _signalled(gone_after)
+            stop = _signal_received(gone_after)
             ready()
             await asyncio.wait([serving, stop], return_when=asyncio.FIRST_COMPLETED)
-            # left to itself the server would wait for streams that end only when the app is told to stop
+            # uvicorn would wait for streams, which end only when the app drains
             await app.drain(DRAIN_SEC)
             server.should_exit = True
     finally:
@@ -116,13 +196,13 @@ async def serve_sockets(
 
 
 async def _until_started(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
-    # uvicorn has nothing to wait for
+    # uvicorn has no event for this
     while not (server.started or serving.done()):  # noqa: ASYNC110
         await asyncio.sleep(0.005)
 
 
-def _signalled(gone_after: float | None) -> asyncio.Future[None]:
-    """Done at the first signal; the second one ends the process at once."""
+def _signal_received(gone_after: float | None) -> asyncio.Future[None]:
+    """Done at the first signal; the second one exits the process at once."""
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[None] = loop.create_future()
     is_asked = False
@@ -130,10 +210,10 @@ def _signalled(gone_after: float | None) -> asyncio.Future[None]:
     def handle(code: int, frame: FrameType | None) -> None:
         nonlocal is_asked
         if is_asked:
-            _leave(128 + code)
+            _exit_now(128 + code)
         is_asked = True
         if gone_after is not None:
-            last = Timer(gone_after, _leave, (1,))
+            last = Timer(gone_after, _exit_now, (1,))
             last.daemon = True
             last.start()
         loop.call_soon_threadsafe(stop.set_result, None)
@@ -141,7 +221,7 @@ def _signalled(gone_after: float | None) -> asyncio.Future[None]:
     if threading.current_thread() is not threading.main_thread():
         return stop
     for each in (signal.SIGTERM, signal.SIGINT):
-        # not the loop's own handlers, which a loop that stands still never calls; uvicorn's are replaced
+        # not with loop.add_signal_handler, which a blocked loop never runs; replaces uvicorn's handlers
         signal.signal(each, handle)
     return stop
 
@@ -158,11 +238,11 @@ def _config(app: App) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        # without a hook only this machine is let in, whatever a header says; with one, failed sign-ins are
-        # counted by address, and a header that anybody may write would give each guess another
-        proxy_headers=app.door.has_hook and not app.door.needs_peer and PROXIES in os.environ,
+        # without a hook only this machine has access, whatever a header says; with one, failed sign-ins are
+        # counted by address, and a forged header would give each guess a new address
+        proxy_headers=app.auth.has_hook and not app.auth.needs_peer and PROXIES in os.environ,
         ws_max_size=app.settings.limits.socket_frame,
-        # a frame is one word or two: unpacking each costs its reader more than the bytes would
+        # frames are short, and decompressing them costs the reader more than the bytes
         ws_per_message_deflate=False,
         limit_concurrency=CONNECTIONS,
         timeout_keep_alive=20,
@@ -182,7 +262,7 @@ def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.sock
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         bound.bind((address, port))
-        # listening at once: two that start together must not both believe the port is theirs
+        # at once: two processes that start together must not both get the port
         bound.listen(2048)
     except OSError:
         bound.close()
@@ -191,28 +271,28 @@ def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.sock
     return bound
 
 
-def _why_not(error: OSError, host: str, port: int) -> str:
+def _explain_bind_error(error: OSError, host: str, port: int) -> str:
     if isinstance(error, socket.gaierror):
-        return f"There is no address '{host}'."
+        return f"The host '{host}' cannot be resolved."
     if error.errno == errno.EADDRINUSE:
         return f"Port {port} of {host} is in use by another program."
     if error.errno == errno.EACCES:
-        return f"Port {port} of {host} may not be used by this user."
+        return f"This user may not listen on port {port} of {host}."
     if error.errno == errno.EADDRNOTAVAIL:
         return f"'{host}' is not an address of this machine."
     return f"Cannot listen on port {port} of {host}: {error.strerror}."
 
 
 def _allow_many_files() -> None:
-    """One stream is one file, and the usual limit is a thousand."""
+    """Each stream needs a file descriptor, and the usual limit is 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _leave(code: int) -> NoReturn:
-    """At once, past everything that hangs: as safe as a power cut, which the store outlives."""
+def _exit_now(code: int) -> NoReturn:
+    """Exits at once, whatever hangs; as safe as a power failure, which the store survives."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,6 +1,6 @@
-"""What is to be served: `module:agent`, `path/to/file.py:agent`, or `module:app` with an app of `create_app`.
+"""Loads what is to be served: `module:agent`, `path/to/file.py:agent`, or `module:app` of `create_app`.
 
-Whatever is wrong with it is one sentence: the user's own code may raise anything while it is imported.
+Every mistake becomes one sentence: the user's own code may raise anything while it is imported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def load_target(target: str) -> Agent | App:
     place, _, name = target.rpartition(":") if ":" in target else (target, "", DEFAULT_NAME)
     is_file = place.endswith(".py") or "/" in place
     if not _NAME.fullmatch(name) or not (is_file or _NAME.fullmatch(place)):
-        raise BadSetting(f"'{target}' names no agent.", hint=_FORMS)
+        raise BadSetting(f"'{target}' does not name an agent.", hint=_FORMS)
     module = _import_file(place) if is_file else _import_module(place)
     return _servable(module, place, name)
 
@@ -38,7 +38,7 @@ _FARHAND = str(Path(__file__).parents[1])
 
 
 def _import_module(name: str) -> ModuleType:
-    # a console script has its own folder first on the path, not the one it was started in
+    # the path of a console script begins with its own folder, not with the current one
     sys.path.insert(0, str(Path.cwd()))
     return _imported(name, lambda: importlib.import_module(name))
 
@@ -47,7 +47,7 @@ def _import_file(place: str) -> ModuleType:
     path = Path(place).expanduser().resolve()
     if not path.is_file():
         raise BadSetting(f"There is no file '{place}'.", hint=_FORMS)
-    # a name of its own: agent.py must not hide a module that is called agent
+    # under another name: agent.py must not hide a module that is called agent
     spec = spec_from_file_location(f"farhand_target_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise BadSetting(f"'{place}' is not a Python file.", hint=_FORMS)
@@ -68,19 +68,19 @@ def _imported(place: str, load: Callable[[], ModuleType]) -> ModuleType:
         return load()
     except KeyboardInterrupt:
         raise
-    # whatever the user's code raises, also to leave: it is their program that fails, in one line
+    # whatever the user's code raises, SystemExit included: the command fails with one line
     except BaseException as error:
         if isinstance(error, ModuleNotFoundError) and _is_missing(place, error.name):
             raise BadSetting(f"There is no module '{place}' here.", hint=_FORMS) from None
-        raise BadSetting(f"'{place}' cannot be imported: {_last_words(error)}") from error
+        raise BadSetting(f"'{place}' cannot be imported: {_cause(error)}") from error
 
 
 def _is_missing(place: str, name: str | None) -> bool:
     return name is not None and (place == name or place.startswith(f"{name}."))
 
 
-def _last_words(error: BaseException) -> str:
-    """The last line of the traceback and the place in the user's code that led to it."""
+def _cause(error: BaseException) -> str:
+    """The last line of the traceback, and the line of the user's code that led to it."""
     words = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
     if isinstance(error, SyntaxError) and error.filename:
         return f"{words} ({_short(error.filename)}:{error.lineno})"

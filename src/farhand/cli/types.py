@@ -13,7 +13,7 @@ from farhand.tools.typescript import frontend_types
 
 
 def write_types(target: str, output: str | None) -> None:
-    """To standard output, unless a file is named."""
+    """Writes to standard output, unless a file is named."""
     found = load_target(target)
     agent = found.agent if isinstance(found, App) else found
     text = frontend_types(agent.spec.toolbox.tools())
@@ -25,7 +25,7 @@ def write_types(target: str, output: str | None) -> None:
 
 def _write(path: Path, text: str) -> None:
     try:
-        # an untouched file does not wake a compiler that watches it
+        # a compiler that watches the file need not run if nothing changed
         if not path.is_file() or path.read_bytes() != text.encode():
             path.write_bytes(text.encode())
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Several server processes behind one port: starts them, starts a dead one again, passes the end on.
+"""Several server processes behind one port: starts them, restarts those that die, and stops them.
 
-The parent owns the listening sockets and serves nobody. A connection waits in them while a worker is away, so
-none is refused. A worker is `farhand run` as it is; that it has a parent it learns from `Inherited`.
+The parent process owns the listening sockets and serves no request. A connection waits in them while a worker
+restarts, so none is refused. A worker is a normal `farhand run` that has a `ParentLink`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from threading import Thread
 from time import monotonic
 
 from farhand.errors import BadSetting
-from farhand.store.address import is_shared, shown
+from farhand.store.open import is_shared, redact_password
 
 log = logging.getLogger("farhand.workers")
 
-AT_MOST = 256
+MAX_WORKERS = 256
 FIRST_PAUSE_SEC = 0.5
 LONGEST_PAUSE_SEC = 30.0
 STEADY_SEC = 30.0
-"""A worker that lived for so long was no failed start: the pause begins anew."""
+"""A worker that ran for so long did not fail at its start: the next pause is the first one again."""
 GONE_WITHIN_SEC = 9.0
-"""Who is not gone by then is killed: all is over within 10 s, also if a worker stands still."""
+"""A worker that has not ended by then is killed, so that everything ends within 10 s."""
 
 
 NAME_A_DATABASE = "Name a database with --store postgresql://user@host/name, or leave --workers out."
@@ -37,45 +37,45 @@ NAME_A_DATABASE = "Name a database with --store postgresql://user@host/name, or 
 
 def require_shared(store: str, workers: int) -> None:
     """`BadSetting` unless several processes may open the store at once."""
-    if not 1 <= workers <= AT_MOST:
-        raise BadSetting(f"--workers takes a number from 1 to {AT_MOST}, not {workers}.")
+    if not 1 <= workers <= MAX_WORKERS:
+        raise BadSetting(f"--workers takes a number from 1 to {MAX_WORKERS}, not {workers}.")
     if workers > 1 and not is_shared(store):
-        kept = f"'{shown(store)}' belongs to one process"
+        kept = f"'{redact_password(store)}' belongs to one process"
         raise BadSetting(
             f"--workers {workers} needs a store that processes share, and {kept}.", hint=NAME_A_DATABASE
         )
 
 
 @dataclass(frozen=True)
-class Inherited:
-    """What a worker has from its parent: the sockets, and a line that tells of the beginning and the end."""
+class ParentLink:
+    """What a worker gets from its parent: the sockets, and a channel that tells the start and the end."""
 
     sockets: list[socket.socket]
-    _line: socket.socket
+    _channel: socket.socket
 
     @classmethod
-    def read(cls, text: str) -> Inherited:
-        *sockets, line = (socket.socket(fileno=int(number)) for number in text.split(","))
+    def read(cls, text: str) -> ParentLink:
+        *sockets, channel = (socket.socket(fileno=int(number)) for number in text.split(","))
         for each in sockets:
             each.setblocking(False)
-        return cls(sockets, line)
+        return cls(sockets, channel)
 
     def ready(self) -> None:
-        """Tells the parent; from now on this process ends when the parent does."""
-        self._line.setblocking(True)
-        self._line.send(_READY)
+        """Tells the parent that this worker is ready; from now on it ends when the parent does."""
+        self._channel.setblocking(True)
+        self._channel.send(_READY)
         Thread(target=self._watch, name="parent", daemon=True).start()
 
     def _watch(self) -> None:
         with suppress(OSError):
-            self._line.recv(1)
+            self._channel.recv(1)
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 def supervise(
     sockets: list[socket.socket], count: int, *, token: str | None, ready: Callable[[], None]
 ) -> int:
-    """Runs this very command in `count` processes until a signal ends it; the exit code."""
+    """Runs this command in `count` processes until a signal; returns the exit code."""
     return asyncio.run(_Parent(sockets, count, token, ready).run())
 
 
@@ -106,7 +106,7 @@ class _Parent:
         return self._code
 
     def _stop(self) -> None:
-        """The first signal asks, the second insists."""
+        """The first signal terminates the workers, the second one kills them."""
         self._send(signal.SIGKILL if self._stopping.is_set() else signal.SIGTERM)
         self._stopping.set()
         self._tried.set()
@@ -117,16 +117,16 @@ class _Parent:
                 process.send_signal(sig)
 
     async def _keep(self, number: int) -> None:
-        """One place among the workers: whoever dies there is replaced."""
+        """Runs one of the workers, and restarts it when it dies."""
         if number > 1:
-            # the first one makes the tables, or says for all of them why they cannot work
+            # the first worker creates the tables, or fails for all of them
             await self._tried.wait()
         pause = FIRST_PAUSE_SEC
         while not self._stopping.is_set():
             began = monotonic()
-            code = await self._live()
+            code = await self._run_once()
             if self._stopping.is_set():
-                # one that was still being born had no handler for the signal yet
+                # a worker that was just starting had no handler for the signal yet
                 self._code = self._code or int(code not in (0, -signal.SIGTERM))
                 return
             if not self._was_ready:
@@ -134,46 +134,46 @@ class _Parent:
                 self._stop()
                 return
             pause = FIRST_PAUSE_SEC if monotonic() - began > STEADY_SEC else pause
-            log.warning("worker %d ended with %s; it starts again in %g s", number, _said(code), pause)
-            await self._rest(pause)
+            log.warning("worker %d ended with %s; restarting it in %g s", number, _exit_text(code), pause)
+            await self._pause(pause)
             pause = min(LONGEST_PAUSE_SEC, pause * 2)
 
-    async def _rest(self, seconds: float) -> None:
+    async def _pause(self, seconds: float) -> None:
         try:
             await asyncio.wait_for(self._stopping.wait(), seconds)
         except TimeoutError:
             return
 
-    async def _live(self) -> int:
-        """One process from its start to its end; its exit code, negative for a signal."""
+    async def _run_once(self) -> int:
+        """Runs one process to its end; returns its exit code, negative for a signal."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        given = [*self.sockets, theirs]
-        numbers = [each.fileno() for each in given]
+        inherited = [*self.sockets, theirs]
+        numbers = [each.fileno() for each in inherited]
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "farhand", *sys.argv[1:], "--inherited", ",".join(map(str, numbers)),
-            # a group of its own: Ctrl-C in the terminal reaches the parent, and the parent asks once
+            # in its own group: Ctrl-C in the terminal reaches the parent alone, which terminates the workers
             pass_fds=numbers, start_new_session=True, stdin=asyncio.subprocess.DEVNULL,
             env=os.environ | ({} if self.token is None else {"FARHAND_TOKEN": self.token}),
         )  # fmt: skip
         theirs.close()
         self._alive.add(process)
         try:
-            # a signal may have come while it was being born
+            # a signal may have come while the process was starting
             if self._stopping.is_set():
                 process.terminate()
-            await self._hear(ours)
+            await self._wait_until_ready(ours)
             return await process.wait()
         finally:
             self._alive.discard(process)
             ours.close()
 
-    async def _hear(self, line: socket.socket) -> None:
+    async def _wait_until_ready(self, channel: socket.socket) -> None:
         try:
-            told = await asyncio.get_running_loop().sock_recv(line, 1)
+            received = await asyncio.get_running_loop().sock_recv(channel, 1)
         except OSError:
             return
-        if told != _READY:
+        if received != _READY:
             return
         self._was_ready += 1
         self._tried.set()
@@ -181,5 +181,5 @@ class _Parent:
             self.on_ready()
 
 
-def _said(code: int) -> str:
+def _exit_text(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"code {code}"

@@ -1,4 +1,4 @@
-"""The public Client: its handlers, and a run that registers them, listens, reconnects and leaves cleanly."""
+"""The public Client: registers its tools, listens for calls, reconnects, and unregisters at the end."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import ParamSpec, TypedDict, TypeVar, Unpack, overload
 import anyio
 import msgspec
 
-from farhand.client.link import Away, Link, check_address
-from farhand.client.retry import until_reached
-from farhand.client.work import Asked, Work
+from farhand.client.connection import ServerConnection, Unreachable, check_server_address, retry_until_reached
+from farhand.client.executor import CallExecutor, CallRequest
 from farhand.clock import SystemClock
 from farhand.core.client import tool_name
 from farhand.core.file import media_type_of
@@ -34,26 +33,37 @@ BRIEF_SEC = 1.0
 LONGEST_GRACE_SEC = 86_400
 
 
-class Options(TypedDict, total=False):
+class ClientToolOptions(TypedDict, total=False):
     timeout_sec: float | None
     needs_approval: bool
     title: str | None
 
 
-class NamedOptions(Options, total=False):
+class NamedClientToolOptions(ClientToolOptions, total=False):
     name: str | None
 
 
 class Client:
-    """An outside party that runs tools.
+    """A program that offers tools to the assistants of one owner on a farhand server.
 
     Args:
         url: Address of the farhand server.
-        client_id: The name of this party, chosen by you: the same one after a restart.
-        token: What lets it in.
-        grace_sec: How long the server keeps the tools while the connection is lost; its default is 5 s.
-        at_once: How many handlers run at a time.
-        finish_within: Seconds that handlers get to finish when the client stops.
+        client_id: A name for this program, chosen by you; use the same one after a restart.
+        token: The credential that the server asks for.
+        grace_sec: How long the server keeps the tools while the connection is lost (the server's default is
+            5 s).
+        at_once: How many handlers run at the same time.
+        finish_within: Seconds that running handlers get to finish when the client stops.
+
+    Example:
+        client = Client("http://127.0.0.1:8787", "my-notes", token=os.environ["FARHAND_TOKEN"])
+
+        @client.tool
+        def read_note(name: str) -> str:
+            '''Read a note.'''
+            return Path("notes", name).read_text()
+
+        asyncio.run(client.run())
     """
 
     def __init__(
@@ -68,13 +78,13 @@ class Client:
     ) -> None:
         if not is_client_id(client_id):
             raise BadSetting(
-                f"A client can't be called {client_id!r}.", hint="Choose 1 to 64 letters, digits, `_` or `-`."
+                f"{client_id!r} is not a valid client id.", hint="Choose 1 to 64 letters, digits, `_` or `-`."
             )
         if at_once < 1:
-            raise BadSetting(f"at_once is a number from 1 on, not {at_once}.")
+            raise BadSetting(f"at_once must be at least 1, not {at_once}.")
         if grace_sec is not None and not 0 <= grace_sec <= LONGEST_GRACE_SEC:
-            raise BadSetting(f"grace_sec is a number from 0 to {LONGEST_GRACE_SEC}, not {grace_sec}.")
-        check_address(url, token)
+            raise BadSetting(f"grace_sec must be a number from 0 to {LONGEST_GRACE_SEC}, not {grace_sec}.")
+        check_server_address(url, token)
         self.url = url
         self.client_id = client_id
         self.connected = asyncio.Event()
@@ -87,22 +97,26 @@ class Client:
         self._stopped = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._out_of_reach = False
-        self._tidied = False
+        self._is_tidy = False
 
     @overload
     def tool(self, function: Callable[P, R], /) -> DeclaredTool[P, R]: ...
     @overload
-    def tool(self, /, **options: Unpack[NamedOptions]) -> Callable[[Callable[P, R]], DeclaredTool[P, R]]: ...
     def tool(
-        self, function: Callable[P, R] | None = None, /, **options: Unpack[NamedOptions]
+        self, /, **options: Unpack[NamedClientToolOptions]
+    ) -> Callable[[Callable[P, R]], DeclaredTool[P, R]]: ...
+    def tool(
+        self, function: Callable[P, R] | None = None, /, **options: Unpack[NamedClientToolOptions]
     ) -> DeclaredTool[P, R] | Callable[[Callable[P, R]], DeclaredTool[P, R]]:
-        """Offers this function; its schema comes from hints and docstring, as for any tool.
+        """Offer this function as a tool; its schemas come from type hints and docstring, as for any tool.
 
-        An async function runs on the loop, any other in a thread. What it raises is told to the model.
+        An async function runs on the event loop, any other in a thread. What it raises becomes a failure that
+        the model reads. The return type becomes the tool's output schema: the server checks every result
+        against it, and an output that does not fit is a failure.
 
-        `timeout_sec` is how long a call of it may take (1 to 86 400; the server's default is 30), and counts
-        again from each report of progress, up to ten times that in all. With `needs_approval=True` a person
-        is asked first, whatever the server's policy says. `title` is what people are shown.
+        `timeout_sec` is how long a call may take (1 to 86 400; the server's default is 30). It starts again
+        with each progress report, up to ten times the timeout in total. With `needs_approval=True` a person
+        is asked first, whatever the server's policy says. `title` is the name that people see.
 
         Example:
             @client.tool(timeout_sec=300, needs_approval=True, title="Run the tests")
@@ -119,154 +133,164 @@ class Client:
         description: str,
         parameters: Mapping[str, object],
         function: Callable[..., object],
-        **options: Unpack[Options],
+        **options: Unpack[ClientToolOptions],
     ) -> AnyTool:
-        """Offers a function with a schema of its own; it gets the members of the input as arguments."""
+        """Offer a function with an explicit input schema; it gets the members of the input as arguments.
+
+        Example:
+            schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+            client.add("read_note", "Read a note.", schema, lambda name: Path(name).read_text())
+        """
         _check_options(options, name)
         return self._toolbox.add(name, description, parameters, function, **options)
 
     async def upload(self, data: bytes, *, name: str, media_type: str) -> dict[str, object]:
-        """Brings a file that is too big for a result: its `ref`, `name`, `type` and `size`.
+        """Upload a file that is too big for a result; returns its `ref`, `name`, `type` and `size`.
 
-        A handler that returns this, or has it in what it returns, refers to the file. Tried until the server
-        is there; `Rejected` if it does not take the file.
+        A handler returns this, alone or inside its output, to refer to the file. Retried while the server is
+        unreachable; `Rejected` if the server refuses the file.
+
+        Example:
+            photo = await client.upload(jpeg, name="lamp.jpg", media_type="image/jpeg")
         """
         if media_type_of(media_type) != media_type:
-            raise BadSetting(f"'{media_type}' is no media type.", hint="Write image/png, or so.")
+            raise BadSetting(f"'{media_type}' is not a media type.", hint="Write for example image/png.")
         holder = SystemClock().fresh(f"{self.client_id}.p")
-        async with Link(self.url, self.client_id, holder, token=self._token) as link:
-            return await until_reached(lambda: link.upload(data, name=name, media_type=media_type))
+        async with ServerConnection(self.url, self.client_id, holder, token=self._token) as server:
+            return await retry_until_reached(lambda: server.upload(data, name=name, media_type=media_type))
 
     async def run(self) -> None:
-        """Until it is stopped or cancelled; then the tools are withdrawn.
+        """Serve calls until the client is stopped or cancelled; then the tools are unregistered.
 
-        However often the connection is lost, it comes back. `Rejected` if the server says no, `Superseded` if
-        another program took over as this client.
+        A lost connection is opened again, as often as needed. `Rejected` if the server refuses the client,
+        `Superseded` if another program listens as this client.
         """
         self._loop = asyncio.get_running_loop()
         holder = SystemClock().fresh(f"{self.client_id}.p")
-        async with Link(self.url, self.client_id, holder, token=self._token) as link:
-            fault = await self._work(link)
+        async with ServerConnection(self.url, self.client_id, holder, token=self._token) as server:
+            fault = await self._run(server)
         if fault is not None:
             raise fault
 
     def stop(self) -> None:
-        """Ends `run()`, cleanly: what is under way may finish. From any thread."""
+        """End `run()`; running handlers may finish first. Safe to call from any thread."""
         if self._loop is None or self._loop.is_closed():
             self._stopped.set()
         else:
             self._loop.call_soon_threadsafe(self._stopped.set)
 
-    async def _work(self, link: Link) -> FarhandError | None:
+    async def _run(self, server: ServerConnection) -> FarhandError | None:
         async with asyncio.TaskGroup() as group:
-            work = Work(link, self._toolbox, at_once=self._at_once)
-            serving = group.create_task(self._serve(link, work))
-            others = [group.create_task(work.keep_alive()), group.create_task(self._stopped.wait())]
+            executor = CallExecutor(server, self._toolbox, at_once=self._at_once)
+            serving = group.create_task(self._serve(server, executor))
+            others = [group.create_task(executor.keep_alive()), group.create_task(self._stopped.wait())]
             try:
                 await asyncio.wait([serving, others[1]], return_when=asyncio.FIRST_COMPLETED)
             finally:
-                # with the stream still open: a server that lost it would give up what is under way
-                await work.close(self._finish_within)
+                # with the stream still open: a server that lost it would fail the running calls
+                await executor.close(self._finish_within)
                 for task in (serving, *others):
                     task.cancel()
                 await asyncio.wait([serving])
                 self._stopped.clear()
                 fault = None if serving.cancelled() else serving.result()
-                # a successor that it has not heard of keeps its tools: the server knows who is the client now
+                # an unknown successor keeps its tools: the server knows which program is the client
                 if not isinstance(fault, Superseded):
-                    await self._withdraw(link)
+                    await self._withdraw(server)
         return fault
 
-    async def _serve(self, link: Link, work: Work) -> FarhandError:
-        """For ever; returns why it can't go on."""
+    async def _serve(self, server: ServerConnection, executor: CallExecutor) -> FarhandError:
+        """For ever; returns why it cannot go on."""
         try:
             while True:
-                await until_reached(lambda: self._try(link, work))
+                await retry_until_reached(lambda: self._connect_or_log(server, executor))
         except (Rejected, Superseded) as fault:
             return fault
 
-    async def _try(self, link: Link, work: Work) -> None:
+    async def _connect_or_log(self, server: ServerConnection, executor: CallExecutor) -> None:
         try:
-            await self._attend(link, work)
-        except Away as error:
-            # said once, not at every try
+            await self._connect(server, executor)
+        except Unreachable as error:
+            # logged once, not at every attempt
             if not self._out_of_reach:
-                log.warning("client %s waits for %s: %s", self.client_id, self.url, error)
+                log.warning("client %s cannot reach %s, retrying: %s", self.client_id, self.url, error)
             self._out_of_reach = True
             raise
 
-    async def _attend(self, link: Link, work: Work) -> None:
-        """One connection, from registration to its loss. `Away` if it brought nothing: then wait a little."""
-        await self._register(link)
-        async with link.requests() as events, aclosing(events):
-            # a program that was this client before may have withdrawn the tools since they were registered
-            await self._offer_what_is_missing(link)
+    async def _connect(self, server: ServerConnection, executor: CallExecutor) -> None:
+        """One connection, from registration to its loss. `Unreachable` if nothing came."""
+        await self._register(server)
+        async with server.requests() as events, aclosing(events):
+            # a program that was this client before may have withdrawn the tools since
+            await self._register_missing(server)
             self.connected.set()
             self._out_of_reach = False
             log.info("client %s is connected to %s", self.client_id, self.url)
-            begun = anyio.current_time()
+            began = anyio.current_time()
             try:
-                heard = await self._hear(link, events, work)
+                had_events = await self._listen(server, events, executor)
             finally:
                 self.connected.clear()
         log.info("client %s lost its connection", self.client_id)
-        if not heard and anyio.current_time() - begun < BRIEF_SEC:
-            raise Away("The server ended the stream at once.")
+        if not had_events and anyio.current_time() - began < BRIEF_SEC:
+            raise Unreachable("The server closed the stream immediately.")
 
-    async def _register(self, link: Link) -> None:
-        await link.register([_offer(tool) for tool in self._toolbox], self._grace_sec)
-        if not self._tidied:
-            await self._tidy(link)
+    async def _register(self, server: ServerConnection) -> None:
+        await server.register([_offer(tool) for tool in self._toolbox], self._grace_sec)
+        if not self._is_tidy:
+            await self._tidy(server)
 
-    async def _tidy(self, link: Link) -> None:
-        """A program that was this client before may have left tools that this one does not have."""
+    async def _tidy(self, server: ServerConnection) -> None:
+        """Unregisters tools that another program left behind as this client."""
         own = self._own()
-        left = [name for name in await link.registered() if name not in own]
+        left = [name for name in await server.registered() if name not in own]
         if left:
-            await link.unregister(left)
-        self._tidied = True
+            await server.unregister(left)
+        self._is_tidy = True
 
-    async def _hear(self, link: Link, events: AsyncIterator[Event], work: Work) -> bool:
-        """Until the stream ends, however it does; whether anything was heard on it."""
-        heard = False
+    async def _listen(
+        self, server: ServerConnection, events: AsyncIterator[Event], executor: CallExecutor
+    ) -> bool:
+        """Handles events until the stream ends; returns whether there were any."""
+        had_events = False
         try:
             async for event in events:
-                heard = True
-                _react(event, work)
+                had_events = True
+                _react(event, executor)
                 if event.event == "tool-unregistered":
-                    await self._offer_what_is_missing(link)
-        except Away as error:
+                    await self._register_missing(server)
+        except Unreachable as error:
             log.info("%s", error)
-        return heard
+        return had_events
 
-    async def _offer_what_is_missing(self, link: Link) -> None:
-        """A client offers its tools as long as it runs, whoever unregistered them."""
-        missing = self._own().difference(await link.registered())
+    async def _register_missing(self, server: ServerConnection) -> None:
+        """Registers tools again that somebody unregistered while the client runs."""
+        missing = self._own().difference(await server.registered())
         if missing:
-            log.warning("somebody unregistered %s: it is offered again", ", ".join(sorted(missing)))
-            await self._register(link)
+            log.warning("%s was unregistered; registering it again", ", ".join(sorted(missing)))
+            await self._register(server)
 
     def _own(self) -> set[str]:
         return {tool_name(self.client_id, tool.name) for tool in self._toolbox}
 
-    async def _withdraw(self, link: Link) -> None:
+    async def _withdraw(self, server: ServerConnection) -> None:
         try:
-            await until_reached(link.unregister, within=LEAVE_WITHIN_SEC)
-        except (Away, Rejected) as error:
-            # the server does it itself after the grace
+            await retry_until_reached(server.unregister, within=LEAVE_WITHIN_SEC)
+        except (Unreachable, Rejected) as error:
+            # the server does it by itself after the grace period
             log.info("client %s could not unregister: %s", self.client_id, error)
 
 
 def _check_options(options: Mapping[str, object], name: str) -> None:
-    """What a server can't be told of: where a tool runs, and functions of ours."""
+    """`BadTool` for options that a server cannot be told: where a tool runs, and functions."""
     for option, value in options.items():
         if option not in _OPTIONS:
             known = ", ".join(f"`{known}`" for known in _OPTIONS)
-            raise BadTool(f"A client's tool has no option `{option}`.", hint=f"There are {known}.")
+            raise BadTool(f"A client's tool has no option `{option}`.", hint=f"The options are {known}.")
         if option == "needs_approval" and not isinstance(value, bool):
             raise BadTool(
                 f"`needs_approval` of tool `{name}` must be True or False.",
-                hint="The server asks: it cannot be given a function.",
+                hint="The server decides, and cannot call a function of this program.",
             )
 
 
@@ -288,18 +312,18 @@ def _offer(tool: Tool) -> dict[str, object]:
     return offer | {name: value for name, value in more.items() if value is not None}
 
 
-def _react(event: Event, work: Work) -> None:
+def _react(event: Event, executor: CallExecutor) -> None:
     try:
-        _do(event, work)
+        _do(event, executor)
     except (msgspec.DecodeError, KeyError) as error:
-        log.warning("the server said something that is not understood: %s", error)
+        log.warning("cannot read an event of the server: %s", error)
 
 
-def _do(event: Event, work: Work) -> None:
+def _do(event: Event, executor: CallExecutor) -> None:
     if event.event == "tool-request":
-        work.take(msgspec.json.decode(event.data, type=Asked))
+        executor.take(msgspec.json.decode(event.data, type=CallRequest))
     elif event.event == "tool-settled":
-        work.drop(msgspec.json.decode(event.data, type=dict[str, str])["requestID"])
+        executor.drop(msgspec.json.decode(event.data, type=dict[str, str])["requestID"])
     elif event.event == "superseded":
         raise Superseded(
             "Another program listens as this client now.", hint="Give each program an id of its own."

@@ -1,1 +1,1 @@
-"""Outside parties that registered to run tools: who is here, with which tools, and what they are asked."""
+"""Registered clients: programs elsewhere that run tools, their sessions, and the calls they get."""

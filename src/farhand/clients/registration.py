@@ -1,4 +1,4 @@
-"""What a client says about itself, and the tools that follow from it. Pure; schemas take their time."""
+"""Checks the registration of a client and builds its tools. Pure; compiling schemas takes time."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from farhand.core.client import tool_id, tool_name
 from farhand.core.ids import is_client_id
 from farhand.core.tool import Executor, Tool
 from farhand.errors import BadTool, Malformed
-from farhand.tools.docstring import cleaned
-from farhand.tools.gate import admitted, admitted_output
-from farhand.tools.plain import shortened
-from farhand.tools.timeouts import declared_timeout
+from farhand.tools.docstring import clean_text
+from farhand.tools.schema_admission import admit_output_schema, admit_schema
+from farhand.tools.timeouts import parse_tool_timeout
+from farhand.tools.to_json import shorten
 
 LONGEST_GRACE_SEC = 86_400.0
 LONGEST_TITLE = 256
 
 
-class Offer(Struct, frozen=True):
-    """One tool as its client describes it, with schemas from outside; `output` is None where it says none."""
+class ToolOffer(Struct, frozen=True):
+    """A tool as its client describes it; its schemas are not checked yet, and `output` may be missing."""
 
     tool_id: str
     description: str
@@ -33,21 +33,21 @@ class Offer(Struct, frozen=True):
 
 
 class Registration(Struct, frozen=True):
-    """`grace_sec` is None where the client leaves it to the server, `holder` where a program has no name."""
+    """`grace_sec` is None for the server's default, `holder` if the program has no name of its own."""
 
     client_id: str
-    offers: tuple[Offer, ...]
+    offers: tuple[ToolOffer, ...]
     grace_sec: float | None = None
     holder: str | None = None
 
 
 def check_registration(registration: Registration) -> None:
-    """`Malformed` for ids and times that can't be."""
+    """Raises `Malformed` for bad ids and times."""
     check_client_id(registration.client_id)
     ids = [offer.tool_id for offer in registration.offers]
     for each in ids:
         if not is_client_id(each):
-            raise Malformed(f"A tool can't have the id '{shortened(each)}'.", hint=_IDS)
+            raise Malformed(f"A tool can't have the id '{shorten(each)}'.", hint=_IDS)
     if len(set(ids)) < len(ids):
         raise Malformed("Two of the tools have the same id.", hint="Nothing was registered.")
     grace = registration.grace_sec
@@ -57,19 +57,19 @@ def check_registration(registration: Registration) -> None:
 
 def check_client_id(client_id: str) -> None:
     if not is_client_id(client_id):
-        raise Malformed(f"A client can't have the id '{shortened(client_id)}'.", hint=_IDS)
+        raise Malformed(f"A client can't have the id '{shorten(client_id)}'.", hint=_IDS)
 
 
-def tools_of(registration: Registration, *, may_ask: bool) -> list[Tool]:
-    """Each offer as a tool of this client; `Malformed` for one that can't be used."""
+def build_tools(registration: Registration, *, may_ask: bool) -> list[Tool]:
+    """The tools of this client; `Malformed` for one that cannot be used."""
     try:
         return [_tool(registration.client_id, offer, may_ask=may_ask) for offer in registration.offers]
     except BadTool as error:
         raise Malformed(error.message, hint=f"{error.hint} Nothing was registered.".strip()) from error
 
 
-def named_in(tools: Sequence[Tool], client_id: str, ids: Sequence[str]) -> list[str]:
-    """The full names of those tools that are meant by these ids, short or full."""
+def full_names(tools: Sequence[Tool], client_id: str, ids: Sequence[str]) -> list[str]:
+    """The full names of the tools with these ids, short or full."""
     wanted = set(ids)
     return [tool.name for tool in tools if {tool.name, tool_id(client_id, tool.name)} & wanted]
 
@@ -77,23 +77,24 @@ def named_in(tools: Sequence[Tool], client_id: str, ids: Sequence[str]) -> list[
 _IDS = "Choose 1 to 64 letters, digits, `_` or `-`."
 
 
-def _tool(client_id: str, offer: Offer, *, may_ask: bool) -> Tool:
+def _tool(client_id: str, offer: ToolOffer, *, may_ask: bool) -> Tool:
     what = f"tool '{offer.tool_id}'"
-    description = cleaned(offer.description, what)
+    description = clean_text(offer.description, what)
     if not description:
-        raise BadTool(f"The {what} has no description.", hint="Say what it does; the model reads it.")
+        raise BadTool(f"The {what} has no description.", hint="Describe what it does; the model reads it.")
     return Tool(
         name=tool_name(client_id, offer.tool_id),
         description=description,
-        input_schema=admitted(offer.parameters, f"The schema of {what}"),
+        input_schema=admit_schema(offer.parameters, f"The schema of {what}"),
         output_schema=None
         if offer.output is None
-        else admitted_output(offer.output, f"The output of {what}"),
+        else admit_output_schema(offer.output, f"The output of {what}"),
         executor=Executor.CLIENT,
-        timeout_sec=declared_timeout(offer.timeout_sec, f"timeoutSec of {what}"),
-        # a client can ask for a question, and never for none
+        timeout_sec=parse_tool_timeout(offer.timeout_sec, f"timeoutSec of {what}"),
+        # a client can ask for an approval, but never switch it off
         may_ask=may_ask or offer.needs_approval,
         client_id=client_id,
+        is_foreign=True,
         title=None if offer.title is None else _title(offer.title, what),
         needs_approval=offer.needs_approval,
         untrusted=offer.untrusted,
@@ -101,7 +102,7 @@ def _tool(client_id: str, offer: Offer, *, may_ask: bool) -> Tool:
 
 
 def _title(text: str, what: str) -> str:
-    title = cleaned(text, what)
+    title = clean_text(text, what)
     if not title:
         raise BadTool(f"The title of {what} is empty.", hint="Leave it out to show the tool's name.")
     if len(title.encode()) > LONGEST_TITLE:

@@ -32,3 +32,5 @@ class Approval(Struct, frozen=True, gc=False, kw_only=True):
     answered_at: float | None = None
     asked_input: dict[str, object] | None = None
     """The input as the model wrote it, when the person edited it."""
+    by: dict[str, object] = {}
+    """The claims of the person who answered, who may be another than the one who asked."""

@@ -11,7 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from farhand.core.approval import Answer, Approval
+from farhand.core.approval import Approval
 from farhand.core.outcome import (
     Cancelled,
     Denied,
@@ -19,13 +19,12 @@ from farhand.core.outcome import (
     Outcome,
     Success,
     TimedOut,
-    canonical,
     digest,
     kind_of,
 )
 from farhand.core.principal import Owner
 from farhand.core.result import Winner
-from farhand.core.tool import Executor, digest_of_approval
+from farhand.core.tool import Executor
 
 TAKE_LASTS_SEC = 30.0
 
@@ -72,13 +71,33 @@ class Take(Struct, frozen=True, gc=False):
     until: float
 
 
-class Request(Struct, frozen=True, gc=False):
+KEY = "key="
+"""Begins the request id of a call with a key. No id that comes over a wire has such a character."""
+
+
+class ProgramRequest(Struct, frozen=True, gc=False, omit_defaults=True):
     """What came beside a call that a program made itself, without a run: the ids it may ask for it by."""
 
     request_id: str | None = None
     message_id: str | None = None
     worker: str | None = None
-    """Without a request id: the worker that its caller is attached to, the only one who gets the answer."""
+    """Without a request id: the worker that its caller is attached to, the only one who gets the answer. Once
+    the call is settled: the worker that reports it."""
+    is_reported: bool = True
+    """False until the program was told of the outcome, where it asked for that."""
+
+    @property
+    def key(self) -> str | None:
+        """The name that the program gave the call, for ever."""
+        named = self.request_id is not None and self.request_id.startswith(KEY)
+        return self.request_id.removeprefix(KEY) if named and self.request_id is not None else None
+
+
+class Question(Struct, frozen=True, gc=False):
+    """Who asks a call: the tool of the call with this id. `key` tells its questions apart."""
+
+    call_id: str
+    key: str
 
 
 class Call(Struct, frozen=True, gc=False, kw_only=True):
@@ -87,6 +106,8 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
     thread_id: str
     run_id: str | None
     step: int = 0
+    number: int = 0
+    """Its place among the calls of its step."""
     tool: str
     tool_version: str
     executor: Executor
@@ -94,7 +115,11 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
     model_call_id: str | None = None
     client_id: str | None = None
     """The registered client that is asked to execute it."""
-    request: Request | None = None
+    request: ProgramRequest | None = None
+    parent: Question | None = None
+    """Set if a tool asks it. The model never sees such a call."""
+    claims: dict[str, object] = {}
+    """Of the person who made it without a run; for any other call, its run has them."""
     card: str | None = None
     untrusted: bool = False
     """As the tool was: what comes back is told to the model as data of strangers."""
@@ -120,18 +145,15 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
         return phase is _ASKING or (phase is not _SETTLED and self.executor is not _SERVER)
 
     @property
+    def is_unreported(self) -> bool:
+        """Settled, and the program that asked to be told of it was not told yet."""
+        return self.phase is _SETTLED and self.request is not None and not self.request.is_reported
+
+    @property
     def winner(self) -> Winner | None:
         if self.outcome is None:
             return None
         return Winner(kind_of(self.outcome), self.digest or "", self.settled_at or 0.0)
-
-
-def new_call(call: Call) -> Call:
-    """The call as it begins: asking if it has an unanswered approval, else ready."""
-    asks = call.approval is not None and call.approval.answer is None
-    phase = Phase.ASKING if asks else Phase.READY
-    # most are ready as they are written down
-    return call if call.phase is phase and call.version == 1 else replace(call, phase=phase, version=1)
 
 
 def rejected_call(call: Call, outcome: Outcome, *, at: float) -> Call:
@@ -147,53 +169,3 @@ def advance(call: Call, move: Move, **changes: object) -> Call | None:
     if phase is None:
         return None
     return replace(call, phase=phase, version=call.version + 1, **changes)
-
-
-def approve(call: Call, answer: Answer, *, at: float, deadline: float | None) -> Call | None:
-    """After the yes: the edited input, if there is one, is what runs, under a digest of its own.
-
-    A yes without an edit is to the question as it was asked, so it keeps the digest of the question.
-    """
-    if call.approval is None:
-        return None
-    input = call.input if answer.input is None else answer.input
-    asked = call.approval.digest
-    # as JSON tells them apart: to Python 1, 1.0 and true are equal
-    edited = canonical(input) != canonical(call.input)
-    approval = replace(
-        call.approval,
-        digest=asked if answer.input is None else digest_of_approval(call.tool_version, input),
-        answer=answer,
-        answered_at=at,
-        asked_input=call.input if edited else None,
-    )
-    return advance(call, Move.APPROVE, approval=approval, input=input, deadline=deadline)
-
-
-def deny(call: Call, answer: Answer, *, at: float) -> Call | None:
-    if call.approval is None:
-        return None
-    outcome = Denied(answer.reason)
-    denied = settle(call, outcome, sent=digest(outcome), at=at)
-    answered = replace(call.approval, answer=answer, answered_at=at)
-    return None if denied is None else replace(denied, approval=answered)
-
-
-def take(call: Call, holder: str, *, at: float, deadline: float | None = None) -> Call | None:
-    """Taken by this holder; a take that has lapsed, or is the holder's own, may be taken again."""
-    if call.take is not None and call.take.holder != holder and call.take.until > at:
-        return None
-    until = Take(holder, at + TAKE_LASTS_SEC)
-    taken = advance(release(call) or call, Move.TAKE, take=until, deadline=deadline or call.deadline)
-    # one write is one version, also when it is a release and a take
-    return None if taken is None else replace(taken, version=call.version + 1)
-
-
-def release(call: Call) -> Call | None:
-    return advance(call, Move.RELEASE, take=None)
-
-
-def settle(call: Call, outcome: Outcome, *, sent: str, at: float) -> Call | None:
-    """The end of the call. `sent` is the digest of the result as it came."""
-    move = MOVE_OF[type(outcome)]
-    return advance(call, move, outcome=outcome, digest=sent, settled_at=at, deadline=None, take=None)

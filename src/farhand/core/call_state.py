@@ -7,8 +7,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from farhand.core.call import MOVE_OF, TAKE_LASTS_SEC, Call, Move, Phase, Take, advance, rejected_call
-from farhand.core.log import (
-    SERVER,
+from farhand.core.event import (
     ApprovalAnswered,
     CallMove,
     CallOpened,
@@ -16,11 +15,11 @@ from farhand.core.log import (
     CallReleased,
     CallSettled,
     CallTaken,
+    OutcomeReported,
     TakeRenewed,
 )
 from farhand.core.outcome import Failure
 from farhand.core.principal import Owner
-from farhand.core.tool import Executor
 
 
 def opened_call(
@@ -42,13 +41,16 @@ def opened_call(
         model_call_id=event.model_call_id,
         client_id=event.client_id,
         request=event.request,
+        claims=event.claims,
+        parent=event.parent,
         card=event.card,
+        untrusted=event.untrusted,
         timeout_sec=event.timeout_sec,
         opened_at=at,
         phase=event.phase,
         deadline=event.deadline,
         approval=event.approval,
-        take=Take(SERVER, at + TAKE_LASTS_SEC) if event.phase is Phase.TAKEN else None,
+        take=None if event.holder is None else Take(event.holder, at + TAKE_LASTS_SEC),
     )
 
 
@@ -60,14 +62,14 @@ def _rejected(event: CallRejected, owner: Owner, thread_id: str, run_id: str | N
         run_id=run_id,
         step=event.step,
         tool=event.tool,
-        tool_version="",
-        executor=Executor.SERVER,
+        tool_version=event.tool_version,
+        executor=event.executor,
         input=event.input if isinstance(event.input, dict) else {},
         model_call_id=event.model_call_id,
         opened_at=at,
         phase=Phase.READY,
     )
-    return rejected_call(call, Failure(event.error), at=at)
+    return rejected_call(call, event.failure or Failure(event.error), at=at)
 
 
 def moved(call: Call, event: CallMove, at: float) -> Call:
@@ -99,6 +101,9 @@ def moved(call: Call, event: CallMove, at: float) -> Call:
                 title=event.title,
                 metadata=event.metadata,
             )
+        case OutcomeReported(by=by):
+            assert call.request is not None, "only calls that programs made are reported"
+            after = replace(call, request=replace(call.request, worker=by, is_reported=by is None))
         case _:
             assert_never(event)
     assert after is not None, f"the log moves call {call.call_id} from {call.phase} by {type(event).__name__}"

@@ -1,161 +1,355 @@
-"""What a run says, in order. A journal entry is an event with its number.
+"""The events of a thread's log: the record that everything else is made from.
 
-Each event names one thing that is already stored when it is told (text deltas excepted: they reach
-readers at once and the journal joined).
+An append stores one or more of these under the thread's next version, all with the same time. `state.py`
+folds them; readers are sent those that belong to a run. An event holds every fact that the fold needs, so
+nothing has to be read besides the log.
 """
 
 from __future__ import annotations
 
-import re
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
-from farhand.core.call import Phase
-from farhand.core.outcome import Outcome
+from farhand.core.approval import Approval
+from farhand.core.call import Phase, ProgramRequest, Question
+from farhand.core.outcome import Failure, Outcome
 from farhand.core.run import RunState, Usage
+from farhand.core.thread import UserMessage
 from farhand.core.tool import Executor
 
+SERVER = "server"
+"""Holder of the calls that the server executes itself."""
 
-class RunStarted(Struct, frozen=True, gc=False, tag_field="type", tag="run-started"):
-    thread_id: str
+STOPPED = "stopped"
+"""Stop reason of a step that was cut from outside: of what the model had written, only the text counts."""
+
+
+class LogEvent(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type"):
+    """Base of all events: tagged in JSON, immutable, without what has its default."""
+
+    in_feed: ClassVar[bool] = False
+    """Whether an owner's feed has it: not what the model is writing."""
+
+
+class ThreadChange(LogEvent, frozen=True, gc=False):
+    """Base of what concerns the thread alone."""
+
+
+class ModelOutput(LogEvent, frozen=True, gc=False):
+    """Base of what the model is doing: it reveals nothing stored, and what is lost of it is asked again."""
+
+
+class RunMove(LogEvent, frozen=True, gc=False):
+    """Base of what begins, parks, resumes or ends a run."""
+
+
+class RunClaim(RunMove, frozen=True, gc=False):
+    """Base of what makes the worker that appends it the one that advances the run."""
+
+
+class CallChange(LogEvent, frozen=True, gc=False):
+    """Base of what happens to a call."""
+
+
+class CallStep(CallChange, frozen=True, gc=False):
+    """Base of what moves a call that exists."""
+
+
+# ---------------------------------------------------------------------------------------- the thread
+
+
+class ThreadCreated(ThreadChange, frozen=True, gc=False, tag="thread-created"):
+    title: str = ""
+
+
+class ThreadRenamed(ThreadChange, frozen=True, gc=False, tag="thread-renamed"):
+    title: str
+
+
+class MessageAdded(ThreadChange, frozen=True, gc=False, tag="message-added"):
+    """A user's message. What the model says is folded from the events of its step."""
+
+    message: UserMessage
+
+
+class ThreadCut(ThreadChange, frozen=True, gc=False, tag="thread-cut"):
+    """Removes every message from this place on: `keep` is how many stay."""
+
+    keep: int
+
+
+class ToolAllowed(ThreadChange, frozen=True, gc=False, tag="tool-allowed"):
+    """A person allowed this version of the tool for the whole thread; `by` are that person's claims."""
+
+    tool: str
+    tool_version: str
+    by: dict[str, object] = {}
+
+
+class ToolDisallowed(ThreadChange, frozen=True, gc=False, tag="tool-disallowed"):
+    """That permission was taken back, for every version of the tool."""
+
+    tool: str
+
+
+class ToolsBrought(ThreadChange, frozen=True, gc=False, tag="tools-brought"):
+    """A later request for the same run brought other tools, named by their versions: its next step is offered
+    these."""
+
+    brought: tuple[str, ...]
+
+
+# ------------------------------------------------------------------------------------------- the run
+
+
+class RunStarted(RunClaim, frozen=True, gc=False, tag="run-started"):
+    in_feed: ClassVar[bool] = True
+    run_id: str
     user_message_id: str | None = None
+    hold_for: float = 0.0
+    claims: dict[str, object] = {}
+    """Of the person who began it."""
+    brought: tuple[str, ...] = ()
+    """Versions of the tools that its client brought."""
 
 
-class StepStarted(Struct, frozen=True, gc=False, tag_field="type", tag="step-started"):
+class StepStarted(ModelOutput, frozen=True, gc=False, tag="step-started"):
     step: int
 
 
-class ModelDelayed(Struct, frozen=True, gc=False, tag_field="type", tag="model-delayed"):
-    """The provider is busy and is asked again by itself; `message` says so to whoever watches."""
+class ModelDelayed(ModelOutput, frozen=True, gc=False, tag="model-delayed"):
+    """The provider is busy and is asked again; `message` says so to readers."""
 
     message: str
 
 
-class TextAdded(Struct, frozen=True, gc=False, tag_field="type", tag="text-added"):
-    """`part` tells blocks of text of one step apart."""
+class TextAdded(ModelOutput, frozen=True, gc=False, tag="text-added"):
+    """`part` is the place of the block in the step."""
 
     part: int
     text: str
 
 
-class ReasoningAdded(Struct, frozen=True, gc=False, tag_field="type", tag="reasoning-added"):
+class ReasoningAdded(ModelOutput, frozen=True, gc=False, tag="reasoning-added"):
     part: int
     text: str
 
 
-class CallBegun(Struct, frozen=True, gc=False, tag_field="type", tag="call-begun"):
-    """The model is writing the input of a call; nobody may run it yet."""
+class CallBegun(ModelOutput, frozen=True, gc=False, tag="call-begun"):
+    """The model is writing the input of a call; it cannot be executed yet."""
 
     call_id: str
     tool: str
 
 
-class InputAdded(Struct, frozen=True, gc=False, tag_field="type", tag="input-added"):
+class InputAdded(ModelOutput, frozen=True, gc=False, tag="input-added"):
     call_id: str
     text: str
 
 
-class CallOpened(Struct, frozen=True, gc=False, kw_only=True, tag_field="type", tag="call-opened"):
-    call_id: str
-    tool: str
-    executor: Executor
-    input: dict[str, object]
-    phase: Phase
-    approval_id: str | None = None
-    deadline: float | None = None
-    card: str | None = None
+class Echo(Struct, frozen=True, gc=False):
+    """A provider's own reasoning item, handed back to it unchanged; `part` is the block it belongs to."""
+
+    part: int
+    item: object
 
 
-class CallRejected(Struct, frozen=True, gc=False, kw_only=True, tag_field="type", tag="call-rejected"):
-    """An unknown tool or a bad input: back to the model, seen by nobody else."""
-
-    call_id: str
-    tool: str
-    input: object
-    error: str
-
-
-class ApprovalAnswered(
-    Struct, frozen=True, gc=False, kw_only=True, tag_field="type", tag="approval-answered"
-):
-    """`input` and `deadline` are what holds from now on."""
-
-    call_id: str
-    approval_id: str
-    approved: bool
-    reason: str = ""
-    tool: str = ""
-    executor: Executor = Executor.SERVER
-    input: dict[str, object]
-    deadline: float | None = None
-
-
-class CallTaken(Struct, frozen=True, gc=False, tag_field="type", tag="call-taken"):
-    call_id: str
-    holder: str
-
-
-class CallReleased(Struct, frozen=True, gc=False, tag_field="type", tag="call-released"):
-    call_id: str
-
-
-class CallSettled(Struct, frozen=True, gc=False, kw_only=True, tag_field="type", tag="call-settled"):
-    call_id: str
-    tool: str
-    executor: Executor
-    outcome: Outcome
-    digest: str
-
-
-class StepFinished(Struct, frozen=True, gc=False, tag_field="type", tag="step-finished"):
+class StepFinished(LogEvent, frozen=True, gc=False, tag="step-finished"):
     step: int
     stop_reason: str
     usage: Usage = Usage()
+    echoes: tuple[Echo, ...] = ()
 
 
-class StepDiscarded(Struct, frozen=True, gc=False, tag_field="type", tag="step-discarded"):
+class StepDiscarded(LogEvent, frozen=True, gc=False, tag="step-discarded"):
     """The step was cut by a crash and is asked again; replays leave it out."""
 
     step: int
 
 
-class RunParked(Struct, frozen=True, gc=False, tag_field="type", tag="run-parked"):
-    """Saved; it goes on when its last open call is answered."""
+class RunParked(RunMove, frozen=True, gc=False, tag="run-parked"):
+    """No process keeps the run any more; it goes on when its last open call is answered."""
+
+    in_feed: ClassVar[bool] = True
 
 
-class RunResumed(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="run-resumed"):
-    """`taken_over` if it was not parked: whoever advanced it may have told words that were never stored."""
+class RunResumed(RunClaim, frozen=True, gc=False, tag="run-resumed"):
+    """A worker claimed the run; `taken_over` if it was not parked, so that its last worker is gone."""
+
+    in_feed: ClassVar[bool] = True
 
     taken_over: bool = False
 
 
-class RunFinished(Struct, frozen=True, gc=False, tag_field="type", tag="run-finished"):
-    """`heard` if somebody was reading at that moment: else the answer waits for its first reader."""
+class RunFinished(RunMove, frozen=True, gc=False, tag="run-finished"):
+    """`delivered` if somebody was reading then; else the answer waits for its first reader."""
+
+    in_feed: ClassVar[bool] = True
 
     state: RunState
     reason: str = ""
-    heard: bool = False
+    delivered: bool = False
 
 
-class RunFailed(Struct, frozen=True, gc=False, tag_field="type", tag="run-failed"):
+class RunFailed(RunMove, frozen=True, gc=False, tag="run-failed"):
     """`message` is for people who chat, `detail` for those who may inspect runs."""
+
+    in_feed: ClassVar[bool] = True
 
     code: str
     message: str
-    heard: bool = False
+    delivered: bool = False
     detail: str = ""
 
 
-class AnswerHeard(Struct, frozen=True, gc=False, tag_field="type", tag="answer-heard"):
-    """An answer that ended while nobody was reading has been delivered since."""
+class AnswerDelivered(LogEvent, frozen=True, gc=False, tag="answer-delivered"):
+    """An answer that ended without a reader has been read since."""
 
 
+# ----------------------------------------------------------------------------------------- the calls
+
+
+class CallOpened(CallChange, frozen=True, gc=False, kw_only=True, tag="call-opened"):
+    """A call exists. `is_direct` if it was made without a run; `holder` if the server runs it at once."""
+
+    in_feed: ClassVar[bool] = True
+
+    call_id: str
+    tool: str
+    tool_version: str
+    executor: Executor
+    input: dict[str, object]
+    step: int = 0
+    is_direct: bool = False
+    holder: str | None = None
+    model_call_id: str | None = None
+    client_id: str | None = None
+    request: ProgramRequest | None = None
+    card: str | None = None
+    untrusted: bool = False
+    timeout_sec: float | None = None
+    deadline: float | None = None
+    approval: Approval | None = None
+    claims: dict[str, object] = {}
+    """Of the person who made it without a run."""
+    parent: Question | None = None
+
+    @property
+    def phase(self) -> Phase:
+        if self.approval is not None and self.approval.answer is None:
+            return Phase.ASKING
+        return Phase.READY if self.holder is None else Phase.TAKEN
+
+    @property
+    def approval_id(self) -> str | None:
+        """Of the approval that the call waits for."""
+        if self.approval is None or self.approval.answer is not None:
+            return None
+        return self.approval.approval_id
+
+
+class CallRejected(CallChange, frozen=True, gc=False, kw_only=True, tag="call-rejected"):
+    """An unknown tool, a bad input or a limit: only the model is told. `error` is for people who chat;
+    `failure` is what the model is told, if that is more."""
+
+    in_feed: ClassVar[bool] = True
+
+    call_id: str
+    tool: str
+    input: object
+    error: str
+    step: int = 0
+    model_call_id: str | None = None
+    tool_version: str = ""
+    executor: Executor = Executor.SERVER
+    failure: Failure | None = None
+
+
+class ApprovalAnswered(CallStep, frozen=True, gc=False, kw_only=True, tag="approval-answered"):
+    """`approval` is the whole record, answer included; `input` and `deadline` hold from now on."""
+
+    in_feed: ClassVar[bool] = True
+
+    call_id: str
+    tool: str
+    executor: Executor
+    approval: Approval
+    input: dict[str, object]
+    deadline: float | None = None
+
+    @property
+    def approval_id(self) -> str:
+        return self.approval.approval_id
+
+    @property
+    def approved(self) -> bool:
+        return self.approval.answer is not None and self.approval.answer.approved
+
+    @property
+    def reason(self) -> str:
+        return "" if self.approval.answer is None else self.approval.answer.reason
+
+
+class CallTaken(CallStep, frozen=True, gc=False, tag="call-taken"):
+    """`deadline` is set where taking starts the clock: for tools that run on the server."""
+
+    in_feed: ClassVar[bool] = True
+
+    call_id: str
+    holder: str
+    deadline: float | None = None
+
+
+class TakeRenewed(CallStep, frozen=True, gc=False, tag="take-renewed"):
+    """The holder is still at it; `deadline` is the new one if this moved it."""
+
+    call_id: str
+    holder: str
+    deadline: float | None = None
+
+
+class OutcomeReported(CallStep, frozen=True, gc=False, tag="outcome-reported"):
+    """The program that made the call is told of its outcome: `by` this worker; by none, it has been told."""
+
+    call_id: str
+    by: str | None = None
+
+
+class CallReleased(CallStep, frozen=True, gc=False, tag="call-released"):
+    in_feed: ClassVar[bool] = True
+    call_id: str
+
+
+class CallSettled(CallStep, frozen=True, gc=False, kw_only=True, tag="call-settled"):
+    """`digest` is of the result as it was sent, before its output was checked."""
+
+    in_feed: ClassVar[bool] = True
+
+    call_id: str
+    tool: str
+    executor: Executor
+    outcome: Outcome
+    digest: str
+    title: str | None = None
+    metadata: dict[str, object] | None = None
+
+
+ThreadEvent: TypeAlias = (
+    ThreadCreated | ThreadRenamed | MessageAdded | ThreadCut | ToolAllowed | ToolDisallowed | ToolsBrought
+)
+THREAD_EVENTS = (
+    ThreadCreated,
+    ThreadRenamed,
+    MessageAdded,
+    ThreadCut,
+    ToolAllowed,
+    ToolDisallowed,
+    ToolsBrought,
+)
 Delta: TypeAlias = TextAdded | ReasoningAdded | InputAdded
 DELTAS = (TextAdded, ReasoningAdded, InputAdded)
-
-Event: TypeAlias = (
+RunEvent: TypeAlias = (
     RunStarted
     | StepStarted
     | ModelDelayed
@@ -163,30 +357,44 @@ Event: TypeAlias = (
     | ReasoningAdded
     | CallBegun
     | InputAdded
-    | CallOpened
-    | CallRejected
-    | ApprovalAnswered
-    | CallTaken
-    | CallReleased
-    | CallSettled
     | StepFinished
     | StepDiscarded
     | RunParked
     | RunResumed
     | RunFinished
     | RunFailed
-    | AnswerHeard
+    | AnswerDelivered
 )
+CallEvent: TypeAlias = (
+    CallOpened
+    | CallRejected
+    | ApprovalAnswered
+    | CallTaken
+    | TakeRenewed
+    | CallReleased
+    | CallSettled
+    | OutcomeReported
+)
+CallMove: TypeAlias = (
+    ApprovalAnswered | CallTaken | TakeRenewed | CallReleased | CallSettled | OutcomeReported
+)
+CALL_MOVES = (ApprovalAnswered, CallTaken, TakeRenewed, CallReleased, CallSettled, OutcomeReported)
+"""Events that move a call which exists."""
+
+Event: TypeAlias = ThreadEvent | RunEvent | CallEvent
 
 
-class ClientRegistered(Struct, frozen=True, gc=False, tag_field="type", tag="client-registered"):
+# ------------------------------------------------------------------------------- beside the threads
+
+
+class ClientRegistered(LogEvent, frozen=True, gc=False, tag="client-registered"):
     """A client offers these tools from now on."""
 
     client_id: str
     tools: tuple[str, ...]
 
 
-class ClientUnregistered(Struct, frozen=True, gc=False, tag_field="type", tag="client-unregistered"):
+class ClientUnregistered(LogEvent, frozen=True, gc=False, tag="client-unregistered"):
     """These tools are gone."""
 
     client_id: str
@@ -194,8 +402,8 @@ class ClientUnregistered(Struct, frozen=True, gc=False, tag_field="type", tag="c
     reason: str = ""
 
 
-class CallProgressed(Struct, frozen=True, gc=False, tag_field="type", tag="call-progressed"):
-    """Whoever executes a call says how far it is: for people who watch, not for journals or models."""
+class CallProgressed(LogEvent, frozen=True, gc=False, tag="call-progressed"):
+    """A client that executes a call says how far it is: for people who watch, not for journals or models."""
 
     call_id: str
     tool: str
@@ -203,121 +411,5 @@ class CallProgressed(Struct, frozen=True, gc=False, tag_field="type", tag="call-
     request_id: str | None = None
 
 
-Happening: TypeAlias = Event | ClientRegistered | ClientUnregistered | CallProgressed
-"""What an owner's feed tells of: runs, calls with or without a run, clients."""
-
-TOLD = (
-    RunStarted,
-    CallOpened,
-    CallRejected,
-    ApprovalAnswered,
-    CallTaken,
-    CallReleased,
-    CallSettled,
-    RunParked,
-    RunResumed,
-    RunFinished,
-    RunFailed,
-)
-"""The events of a run that its owner's feed tells, too: not what the model is saying."""
-
-
-class News(Struct, frozen=True, gc=False):
-    """One entry of an owner's feed, over all runs."""
-
-    no: int
-    at: float
-    event: Happening
-    thread_id: str | None = None
-    run_id: str | None = None
-
-
-class Entry(Struct, frozen=True, gc=False):
-    """An event in a run's journal. `offset` counts the characters of it that were told before this piece.
-
-    `takeover` is set by readers: the number of the last takeover before it.
-    """
-
-    seq: int
-    event: Event
-    at: float
-    offset: int = 0
-    takeover: int = 0
-
-    @property
-    def end(self) -> Position:
-        """Where a reader stands once it has this piece."""
-        if isinstance(self.event, DELTAS):
-            return Position(self.seq, self.offset + len(self.event.text), self.takeover)
-        return Position(self.seq, 0, self.takeover)
-
-
-class Position(Struct, frozen=True, gc=False, order=True):
-    """How far a reader is: the last event it has; of a delta, how many characters of it.
-
-    `takeover` is the number of the last takeover that it heard of. The same numbers may have been told before
-    it, for words that were lost with the worker that said them: who stands there stands nowhere.
-    """
-
-    seq: int = 0
-    offset: int = 0
-    takeover: int = 0
-
-    def __str__(self) -> str:
-        if self.takeover:
-            return f"{self.seq}.{self.offset}.{self.takeover}"
-        return f"{self.seq}.{self.offset}"
-
-
-START = Position()
-
-_POSITION = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,15})(?:\.([1-9][0-9]{0,14}))?)?")
-
-
-def parse_position(text: str) -> Position | None:
-    """None for anything but `seq`, `seq.offset` or `seq.offset.takeover`."""
-    found = _POSITION.fullmatch(text)
-    return None if found is None else Position(int(found[1]), int(found[2] or 0), int(found[3] or 0))
-
-
-class Bookmark(Struct, frozen=True, gc=False):
-    """A position, and which run it is in: in another run of the thread the same numbers mean other events.
-
-    `mark` is empty where a reader does not say; then it means the current run.
-    """
-
-    position: Position
-    mark: str = ""
-
-    def is_in(self, run_id: str) -> bool:
-        return self.mark in ("", mark_of(run_id))
-
-
-def mark_of(run_id: str) -> str:
-    """Enough of a run's id to tell the runs of one thread apart."""
-    return run_id.removeprefix("run_")[:8]
-
-
-def parse_bookmark(text: str) -> Bookmark | None:
-    """None for anything but a position, or a position with `~` and a mark behind it."""
-    place, tilde, mark = text.partition("~")
-    position = parse_position(place)
-    if position is None or (tilde and _MARK.fullmatch(mark) is None):
-        return None
-    return Bookmark(position, mark)
-
-
-_MARK = re.compile(r"[A-Za-z0-9_-]{1,8}")
-
-
-def join(first: Delta, second: Delta) -> Delta | None:
-    """Both as one, or None if they belong to different blocks."""
-    if not is_same_block(first, second):
-        return None
-    return msgspec.structs.replace(first, text=first.text + second.text)
-
-
-def is_same_block(first: Delta, second: Delta) -> bool:
-    if isinstance(first, InputAdded):
-        return isinstance(second, InputAdded) and first.call_id == second.call_id
-    return type(first) is type(second) and first.part == second.part
+Notice: TypeAlias = ClientRegistered | ClientUnregistered | CallProgressed
+"""What an owner's feed has beside the events of threads."""

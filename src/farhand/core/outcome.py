@@ -93,7 +93,7 @@ def public(outcome: Outcome) -> Outcome:
     return Failure(outcome.public) if isinstance(outcome, Failure) and outcome.public else outcome
 
 
-def told_to_people(outcome: Outcome) -> str:
+def public_error(outcome: Outcome) -> str:
     """Why there is no output, in a sentence for people who chat; empty for a success."""
     return reason_of(public(outcome))
 

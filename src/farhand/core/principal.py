@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import TypeAlias
+
+from msgspec import Struct, field
+
+from farhand.core.outcome import canonical
+
+Claims: TypeAlias = dict[str, object]
+"""What a sign-in says of a person beside the name: a small JSON object."""
+
+CLAIMS_BYTES = 4096
+"""At most, as JSON: they are stored with every run and call that the person begins."""
 
 SCOPES = frozenset({"chat", "answer", "approve", "client", "execute", "inspect"})
 DEFAULT_SCOPES = frozenset({"chat", "answer", "approve"})
 """What a person in front of a page needs. Registering tools, running them and inspecting must be granted."""
+
+
+def are_claims(value: object) -> bool:
+    """Whether this can be kept as claims: a JSON object of at most 4 KiB."""
+    if not isinstance(value, dict):
+        return False
+    try:
+        text = canonical(value)
+    # what JSON cannot hold: a date, a number as a name, half a character
+    except (TypeError, ValueError):
+        return False
+    return len(text) <= CLAIMS_BYTES and b"\\u0000" not in text
 
 
 class Owner(Struct, frozen=True, gc=False, order=True):
@@ -25,11 +47,14 @@ class Principal(Struct, frozen=True, gc=False):
     """What the `authenticate` hook answers: one person or program, and what it may do.
 
     A program that registers tools gets `Principal("acme", "indexer", frozenset({"client", "answer"}))`.
+    `claims` is a small JSON object, at most 4 KiB, that server tools find in `current().claims`: it is kept
+    with the runs and calls that this person begins, and with the approvals that this person gives.
     """
 
     tenant: str
     subject: str
     scopes: frozenset[str] = DEFAULT_SCOPES
+    claims: Claims = field(default_factory=dict)
 
     @property
     def owner(self) -> Owner:

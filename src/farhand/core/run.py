@@ -21,10 +21,10 @@ ENDED = frozenset({RunState.DONE, RunState.STOPPED, RunState.FAILED})
 
 
 class Run(Struct, frozen=True, gc=False, kw_only=True):
-    """`fence` counts the claims on a run: a write that carries an older one changes nothing.
+    """A run as it is at one version of its thread: a copy for readers and lists.
 
-    `last_seq` and `blockers` (calls only a person or a far hand can move on) are counted by the store
-    itself, in the transaction that changes them.
+    `fence` counts the claims on it: a command that names an older one changes nothing. `blockers` are the
+    calls that only a person or a far hand can move on.
     """
 
     run_id: str
@@ -34,7 +34,8 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
     parked: bool = False
     step: int = 0
     fence: int = 1
-    lease_until: float = 0.0
+    since: int = 0
+    """The version of the thread before the run began: its events are in the rows after it."""
     last_seq: int = 0
     blockers: int = 0
     started_at: float
@@ -42,6 +43,14 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
     """How long it is held at a pause, as it was started; 0 if a pause ends the response."""
     ended_at: float | None = None
     error: str | None = None
+    is_delivered: bool = True
+    """Whether its answer reached a reader; one that ended unread waits for its first."""
+    user_message_id: str | None = None
+    """The message that it answers."""
+    claims: dict[str, object] = {}
+    """Of the person who began it."""
+    brought: tuple[str, ...] = ()
+    """Versions of the tools that its client described, and executes itself."""
 
     @property
     def active(self) -> bool:
@@ -59,5 +68,7 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Usage(Struct, frozen=True, gc=False):
+    """Tokens that a model used: `Usage(input_tokens=120, output_tokens=8)`."""
+
     input_tokens: int = 0
     output_tokens: int = 0

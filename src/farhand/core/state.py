@@ -6,25 +6,30 @@ away at any time. Must not decide anything: an event in the log has happened.
 
 from __future__ import annotations
 
-from typing import TypeAlias, assert_never
+from collections.abc import Callable
+from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from farhand.core.call import Call, Phase
 from farhand.core.call_state import moved, opened_call
-from farhand.core.log import (
-    CALL_MOVES,
+from farhand.core.event import (
     STOPPED,
-    THREAD_EVENTS,
     AnswerDelivered,
+    ApprovalAnswered,
     CallBegun,
     CallMove,
     CallOpened,
     CallRejected,
+    CallReleased,
+    CallSettled,
+    CallTaken,
     Event,
     InputAdded,
     MessageAdded,
     ModelDelayed,
+    OutcomeReported,
     ReasoningAdded,
     RunFailed,
     RunFinished,
@@ -34,16 +39,17 @@ from farhand.core.log import (
     StepDiscarded,
     StepFinished,
     StepStarted,
+    TakeRenewed,
     TextAdded,
     ThreadCreated,
     ThreadCut,
-    ThreadEvent,
     ThreadRenamed,
     ToolAllowed,
     ToolDisallowed,
+    ToolsBrought,
 )
 from farhand.core.principal import Owner
-from farhand.core.run import ENDED, RunState
+from farhand.core.run import ENDED, Run, RunState
 from farhand.core.thread import (
     Asked,
     AssistantMessage,
@@ -85,9 +91,15 @@ class RunProgress(Struct, kw_only=True):
     seq: int = 0
     blocks: list[Block] | None = None
     """What the model has written of the step under way; None between steps."""
+    opened: int = 0
+    """How many calls the step under way has so far."""
+    blockers: int = 0
+    """Calls of the last step that only a person or a far hand can move on."""
     ended_at: float | None = None
     error: str = ""
     is_delivered: bool = True
+    claims: dict[str, object] = {}
+    brought: tuple[str, ...] = ()
 
     @property
     def is_active(self) -> bool:
@@ -99,6 +111,7 @@ class Allowed(Struct, frozen=True, gc=False):
 
     tool: str
     at: float
+    by: dict[str, object] = {}
 
 
 class ThreadState(Struct, kw_only=True):
@@ -113,6 +126,8 @@ class ThreadState(Struct, kw_only=True):
     allowed: dict[str, Allowed] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
     run: RunProgress | None = None
+    runs: int = 0
+    """How many there have been."""
     calls: dict[str, Call] = field(default_factory=dict)
 
     @property
@@ -122,6 +137,32 @@ class ThreadState(Struct, kw_only=True):
     @property
     def active_run(self) -> RunProgress | None:
         return self.run if self.run is not None and self.run.is_active else None
+
+    def run_record(self) -> Run | None:
+        """The last run as readers and lists see it."""
+        run = self.run
+        if run is None:
+            return None
+        return Run(
+            run_id=run.run_id,
+            owner=self.owner,
+            thread_id=self.thread_id,
+            state=run.state,
+            parked=run.is_parked,
+            step=run.step,
+            fence=run.fence,
+            since=run.since,
+            last_seq=run.seq,
+            blockers=run.blockers,
+            started_at=run.started_at,
+            hold_for=run.hold_for,
+            ended_at=run.ended_at,
+            error=run.error or None,
+            is_delivered=run.is_delivered,
+            user_message_id=run.user_message_id,
+            claims=run.claims,
+            brought=run.brought,
+        )
 
     def step_calls(self) -> list[Call]:
         """The calls of the run's last step, in the order in which the model asked for them."""
@@ -140,6 +181,12 @@ class ThreadState(Struct, kw_only=True):
                 return call
         return None
 
+    def unfinished_parts(self) -> tuple[Text | Reasoning, ...]:
+        """What the model has written so far of the step that is under way."""
+        blocks = [] if self.run is None else self.run.blocks or []
+        written = [(block, "".join(block.pieces)) for block in blocks if block.asked is None]
+        return tuple([Reasoning(text) if block.is_reasoning else Text(text) for block, text in written])
+
     def user_message(self, message_id: str) -> UserMessage | None:
         for message in self.messages:
             if isinstance(message, UserMessage) and message.message_id == message_id:
@@ -155,101 +202,50 @@ def append(thread: ThreadState, events: tuple[Event, ...], at: float) -> None:
 
 
 def apply(thread: ThreadState, event: Event, at: float) -> None:
-    if isinstance(event, _WRITTEN):
-        _write_step(_run_of(thread), event)
-    elif isinstance(event, CallOpened | CallRejected):
-        _open(thread, event, at)
-    elif isinstance(event, CALL_MOVES):
-        _move(thread, event, at)
-    elif isinstance(event, THREAD_EVENTS):
-        _change_thread(thread, event, at)
-    elif isinstance(event, RunStarted):
-        _start_run(thread, event, at)
-    else:
-        _advance_run(thread, event, at)
-
-
-_WRITTEN = (TextAdded, ReasoningAdded, InputAdded, CallBegun, StepStarted, ModelDelayed)
-"""What the model is doing: it reveals nothing stored, and what is lost of it is asked again."""
-
-
-def belongs_to_run(thread: ThreadState, event: Event) -> bool:
-    """Whether the event is part of the run's journal: not what concerns the thread or a direct call alone."""
-    if isinstance(event, CallOpened):
-        return not event.is_direct
-    if isinstance(event, CALL_MOVES):
-        return thread.calls[event.call_id].run_id is not None
-    return not isinstance(event, THREAD_EVENTS)
+    _FOLD[type(event)](thread, event, at)
 
 
 # ---------------------------------------------------------------------------------------- the thread
 
 
-def _change_thread(thread: ThreadState, event: ThreadEvent, at: float) -> None:
-    match event:
-        case ThreadCreated(title=title):
-            thread.title, thread.created_at, thread.updated_at = title, at, at
-        case ThreadRenamed(title=title):
-            thread.title = title
-        case MessageAdded(message=message):
-            thread.messages.append(message)
-        case ThreadCut(keep=keep):
-            del thread.messages[keep:]
-        case ToolAllowed(tool=tool, tool_version=version):
-            thread.allowed[version] = Allowed(tool, at)
-        case ToolDisallowed(tool=tool):
-            thread.allowed = {key: each for key, each in thread.allowed.items() if each.tool != tool}
-        case _:
-            assert_never(event)
+def _create_thread(thread: ThreadState, event: ThreadCreated, at: float) -> None:
+    thread.title, thread.created_at, thread.updated_at = event.title, at, at
+
+
+def _rename_thread(thread: ThreadState, event: ThreadRenamed, at: float) -> None:
+    thread.title = event.title
+
+
+def _add_message(thread: ThreadState, event: MessageAdded, at: float) -> None:
+    thread.messages.append(event.message)
+
+
+def _cut_thread(thread: ThreadState, event: ThreadCut, at: float) -> None:
+    del thread.messages[event.keep :]
+
+
+def _allow_tool(thread: ThreadState, event: ToolAllowed, at: float) -> None:
+    thread.allowed[event.tool_version] = Allowed(event.tool, at, event.by)
+
+
+def _disallow_tool(thread: ThreadState, event: ToolDisallowed, at: float) -> None:
+    thread.allowed = {key: each for key, each in thread.allowed.items() if each.tool != event.tool}
+
+
+def _bring_tools(thread: ThreadState, event: ToolsBrought, at: float) -> None:
+    assert thread.run is not None, "tools are brought for a run"
+    thread.run.brought = event.brought
 
 
 # ------------------------------------------------------------------------------------------- the run
 
 
-def _run_of(thread: ThreadState) -> RunProgress:
-    assert thread.run is not None, "the log has a run before its events"
-    return thread.run
-
-
-RunMove: TypeAlias = (
-    StepFinished | StepDiscarded | RunParked | RunResumed | RunFinished | RunFailed | AnswerDelivered
-)
-
-
-def _advance_run(thread: ThreadState, event: RunMove, at: float) -> None:
-    run = _run_of(thread)
-    run.seq += 1
-    match event:
-        case StepFinished():
-            _finish_step(thread, run, event)
-        case StepDiscarded():
-            run.blocks = None
-        case RunParked():
-            run.is_parked = True
-        case RunResumed():
-            run.is_parked = False
-            run.fence += 1
-        case AnswerDelivered():
-            run.is_delivered = True
-        case RunFinished() | RunFailed():
-            _end_run(run, event, at)
-        case _:
-            assert_never(event)
-    _judge_waiting(thread)
-
-
-def _end_run(run: RunProgress, event: RunFinished | RunFailed, at: float) -> None:
-    run.ended_at, run.is_delivered, run.blocks = at, event.delivered, None
-    if isinstance(event, RunFailed):
-        run.state, run.error = RunState.FAILED, event.message
-    else:
-        run.state = event.state
-
-
 def _start_run(thread: ThreadState, event: RunStarted, at: float) -> None:
     # settled calls of runs before this one are in the messages; a late result finds them in the look-up
     thread.calls = {
-        call_id: call for call_id, call in thread.calls.items() if call.phase is not Phase.SETTLED
+        call_id: call
+        for call_id, call in thread.calls.items()
+        if call.phase is not Phase.SETTLED or _is_needed(thread, call)
     }
     thread.run = RunProgress(
         run_id=event.run_id,
@@ -257,48 +253,63 @@ def _start_run(thread: ThreadState, event: RunStarted, at: float) -> None:
         started_at=at,
         since=thread.version,
         hold_for=event.hold_for,
+        claims=event.claims,
+        brought=event.brought,
         seq=1,
     )
+    thread.runs += 1
     thread.updated_at = at
 
 
-def _write_step(
-    run: RunProgress,
-    event: TextAdded | ReasoningAdded | InputAdded | CallBegun | StepStarted | ModelDelayed,
-) -> None:
+def _count_event(thread: ThreadState) -> RunProgress:
+    """The thread's run, which has one event more."""
+    run = thread.run
+    assert run is not None, "the log has a run before its events"
     run.seq += 1
+    return run
+
+
+def _written(thread: ThreadState) -> list[Block]:
+    """What the model has written of its step, which has one event more."""
+    run = _count_event(thread)
     if run.blocks is None:
         run.blocks = []
-    match event:
-        case TextAdded(part=part, text=text):
-            _block(run.blocks, part, is_reasoning=False).pieces.append(text)
-        case ReasoningAdded(part=part, text=text):
-            _block(run.blocks, part, is_reasoning=True).pieces.append(text)
-        case CallBegun(call_id=call_id, tool=tool):
-            run.blocks.append(Block(len(run.blocks), asked=Asked(call_id, tool, None)))
-        case StepStarted() | InputAdded() | ModelDelayed():
-            # shown to readers; the whole input comes with the call
-            pass
-        case _:
-            assert_never(event)
+    return run.blocks
 
 
-def _block(blocks: list[Block], part: int, *, is_reasoning: bool) -> Block:
-    if not blocks or blocks[-1].part != part or blocks[-1].asked is not None:
-        blocks.append(Block(part, is_reasoning=is_reasoning))
-    return blocks[-1]
+def _write_nothing(thread: ThreadState, event: StepStarted | InputAdded | ModelDelayed, at: float) -> None:
+    """For readers alone; the whole input comes with the call."""
+    _written(thread)
 
 
-def _finish_step(thread: ThreadState, run: RunProgress, event: StepFinished) -> None:
-    blocks, run.blocks, run.step = run.blocks or [], None, event.step
+def _write_text(thread: ThreadState, event: TextAdded | ReasoningAdded, at: float) -> None:
+    blocks = _written(thread)
+    if not blocks or blocks[-1].part != event.part or blocks[-1].asked is not None:
+        blocks.append(Block(event.part, is_reasoning=isinstance(event, ReasoningAdded)))
+    blocks[-1].pieces.append(event.text)
+
+
+def _write_call(thread: ThreadState, event: CallBegun, at: float) -> None:
+    blocks = _written(thread)
+    blocks.append(Block(len(blocks), asked=Asked(event.call_id, event.tool, None)))
+
+
+def _finish_step(thread: ThreadState, event: StepFinished, at: float) -> None:
+    run = _count_event(thread)
+    blocks, run.blocks, run.step, run.opened = run.blocks or [], None, event.step, 0
     is_cut = event.stop_reason == STOPPED
     if is_cut:
         blocks = [block for block in blocks if block.asked is None and not block.is_reasoning]
+    for echo in event.echoes:
+        if all(block.part != echo.part or block.asked is not None for block in blocks):
+            # a reasoning item of which the provider shows no text
+            blocks.insert(echo.part, Block(echo.part, is_reasoning=True))
     if blocks or not is_cut:
         echoes = {echo.part: echo.item for echo in event.echoes}
         parts = tuple([_part(block, echoes) for block in blocks])
         thread.messages.append(AssistantMessage(run.run_id, event.step, parts))
-    _add_results(thread, run)
+    if _judge_waiting(thread, run):
+        _add_results(thread, run)
 
 
 def _part(block: Block, echoes: dict[int, object]) -> Part:
@@ -308,56 +319,119 @@ def _part(block: Block, echoes: dict[int, object]) -> Part:
     return Reasoning(text, echoes.get(block.part)) if block.is_reasoning else Text(text)
 
 
-def _judge_waiting(thread: ThreadState) -> None:
-    """Waiting, if only a person or a far hand can move the run on."""
-    run = thread.run
-    if run is None or not run.is_active:
-        return
-    undone = [call for call in thread.step_calls() if call.outcome is None] if run.blocks is None else []
-    waits = bool(undone) and all(call.blocks for call in undone)
-    run.state = RunState.WAITING if waits else RunState.RUNNING
+def _discard_step(thread: ThreadState, event: StepDiscarded, at: float) -> None:
+    run = _count_event(thread)
+    run.blocks, run.opened = None, 0
+    _judge_waiting(thread, run)
+
+
+def _park_run(thread: ThreadState, event: RunParked, at: float) -> None:
+    run = _count_event(thread)
+    run.is_parked = True
+    _judge_waiting(thread, run)
+
+
+def _resume_run(thread: ThreadState, event: RunResumed, at: float) -> None:
+    run = _count_event(thread)
+    run.is_parked = False
+    run.fence += 1
+    _judge_waiting(thread, run)
+
+
+def _end_run(thread: ThreadState, event: RunFinished | RunFailed, at: float) -> None:
+    run = _count_event(thread)
+    run.ended_at, run.is_delivered, run.blocks, run.blockers = at, event.delivered, None, 0
+    if isinstance(event, RunFailed):
+        run.state, run.error = RunState.FAILED, event.message
+    else:
+        run.state = event.state
+
+
+def _deliver_answer(thread: ThreadState, event: AnswerDelivered, at: float) -> None:
+    _count_event(thread).is_delivered = True
+
+
+def _judge_waiting(thread: ThreadState, run: RunProgress) -> bool:
+    """Waiting, if only a person or a far hand can move the run on. While it is parked, nobody works on what
+    needs neither. True if every call that the model asked for in the last step has its outcome."""
+    undone = blockers = questions = 0
+    if run.blocks is None:
+        run_id, step = run.run_id, run.step
+        for call in thread.calls.values():
+            if call.outcome is None and call.step == step and call.run_id == run_id:
+                undone += 1
+                blockers += call.blocks
+                questions += call.parent is not None
+    if run.is_active:
+        run.blockers = blockers
+        waits = blockers > 0 and (run.is_parked or blockers == undone)
+        run.state = RunState.WAITING if waits else RunState.RUNNING
+    return undone == questions
 
 
 # ----------------------------------------------------------------------------------------- the calls
 
 
-def _open(thread: ThreadState, event: CallOpened | CallRejected, at: float) -> None:
-    run_id = None if thread.run is None else thread.run.run_id
-    call = opened_call(event, thread.owner, thread.thread_id, run_id, at)
-    thread.calls[call.call_id] = call
+def _open_call(thread: ThreadState, event: CallOpened | CallRejected, at: float) -> None:
     run = thread.run
+    call = opened_call(event, thread.owner, thread.thread_id, None if run is None else run.run_id, at)
+    thread.calls[call.call_id] = call
     if run is None or call.run_id is None:
+        thread.updated_at = at
         return
     run.seq += 1
+    if call.parent is not None:
+        # its step has ended, and the model knows nothing of it
+        _judge_waiting(thread, run)
+        return
+    if run.opened:
+        thread.calls[call.call_id] = replace(call, number=run.opened)
+    run.opened += 1
     for block in run.blocks or ():
         if block.asked is not None and block.asked.call_id == call.call_id:
             block.asked = Asked(call.call_id, event.tool, event.input, event.model_call_id)
-    _judge_waiting(thread)
+    if run.blocks is None:
+        _judge_waiting(thread, run)
 
 
-def _move(thread: ThreadState, event: CallMove, at: float) -> None:
-    before = thread.calls[event.call_id]
-    after = moved(before, event, at)
+def _move_call(thread: ThreadState, event: CallMove, at: float) -> None:
+    after = moved(thread.calls[event.call_id], event, at)
+    if after.run_id is None and after.phase is Phase.SETTLED:
+        # in the order they were settled: one that took long must not be the first to be forgotten
+        del thread.calls[after.call_id]
     thread.calls[after.call_id] = after
     run = thread.run
     if run is None or after.run_id is None:
         _forget_oldest(thread)
         return
     run.seq += 1
-    _add_results(thread, run)
-    _judge_waiting(thread)
+    if _judge_waiting(thread, run):
+        _add_results(thread, run)
 
 
 def _forget_oldest(thread: ThreadState) -> None:
-    settled = [call for call in thread.calls.values() if call.run_id is None and call.phase is Phase.SETTLED]
+    settled = [
+        call
+        for call in thread.calls.values()
+        if call.run_id is None and call.phase is Phase.SETTLED and not _is_needed(thread, call)
+    ]
     for call in settled[:-SETTLED_KEPT]:
         del thread.calls[call.call_id]
+
+
+def _is_needed(thread: ThreadState, call: Call) -> bool:
+    """Whether a tool that is at work asked it, and finds the answer if it is run again; or whether its
+    outcome is still to be reported."""
+    if call.is_unreported:
+        return True
+    parent = None if call.parent is None else thread.calls.get(call.parent.call_id)
+    return parent is not None and parent.phase is not Phase.SETTLED
 
 
 def _add_results(thread: ThreadState, run: RunProgress) -> None:
     """The outcomes of a step follow its message once all of them are there, in the order of its calls."""
     last = thread.messages[-1] if thread.messages else None
-    if not isinstance(last, AssistantMessage) or last.run_id != run.run_id or not last.asked:
+    if not isinstance(last, AssistantMessage) or last.run_id != run.run_id:
         return
     results: list[Resolved] = []
     for asked in last.asked:
@@ -365,7 +439,8 @@ def _add_results(thread: ThreadState, run: RunProgress) -> None:
         if call is None or call.outcome is None:
             return
         results.append(_resolved(asked, call))
-    thread.messages.append(ResultsMessage(run.run_id, last.step, tuple(results)))
+    if results:
+        thread.messages.append(ResultsMessage(run.run_id, last.step, tuple(results)))
 
 
 def _resolved(asked: Asked, call: Call) -> Resolved:
@@ -373,3 +448,37 @@ def _resolved(asked: Asked, call: Call) -> Resolved:
     # the model is told what ran: a person may have edited the input
     ran = call.input if call.approval is not None else asked.input
     return Resolved(asked.call_id, asked.tool, ran, call.outcome, asked.model_call_id, call.untrusted)
+
+
+# Any: each function takes the event of its key
+_FOLD: dict[type[Event], Callable[[ThreadState, Any, float], None]] = {
+    ThreadCreated: _create_thread,
+    ThreadRenamed: _rename_thread,
+    MessageAdded: _add_message,
+    ThreadCut: _cut_thread,
+    ToolAllowed: _allow_tool,
+    ToolDisallowed: _disallow_tool,
+    ToolsBrought: _bring_tools,
+    RunStarted: _start_run,
+    StepStarted: _write_nothing,
+    ModelDelayed: _write_nothing,
+    InputAdded: _write_nothing,
+    TextAdded: _write_text,
+    ReasoningAdded: _write_text,
+    CallBegun: _write_call,
+    StepFinished: _finish_step,
+    StepDiscarded: _discard_step,
+    RunParked: _park_run,
+    RunResumed: _resume_run,
+    RunFinished: _end_run,
+    RunFailed: _end_run,
+    AnswerDelivered: _deliver_answer,
+    CallOpened: _open_call,
+    CallRejected: _open_call,
+    ApprovalAnswered: _move_call,
+    CallTaken: _move_call,
+    TakeRenewed: _move_call,
+    CallReleased: _move_call,
+    OutcomeReported: _move_call,
+    CallSettled: _move_call,
+}

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from farhand.core.outcome import Outcome, Success
 from farhand.core.principal import Owner
+from farhand.core.run import RunState
 
 
 class Used(NamedTuple):
@@ -32,26 +33,51 @@ class Thread(Struct, frozen=True, gc=False, kw_only=True):
         return Used(self.updated_at, self.thread_id)
 
 
+class ListedThread(Thread, frozen=True, gc=False, kw_only=True):
+    """A thread as lists show it: with the state of its last run, and how much is in it."""
+
+    run_state: RunState | None = None
+    is_blocked: bool = False
+    """Whether that run waits for a person or a far hand."""
+    open_calls: int = 0
+    runs: int = 0
+
+
 class Text(Struct, frozen=True, gc=False, tag_field="kind", tag="text"):
+    """Text of a message: `Text("Hello")`."""
+
     text: str
 
 
 class Reasoning(Struct, frozen=True, gc=False, tag_field="kind", tag="reasoning"):
-    """`echo` is the provider's own item, handed back to it unchanged."""
+    """What a model thought: `Reasoning("The user wants the weather.")`.
+
+    `echo` is the provider's own item, which is sent back to it unchanged.
+    """
 
     text: str
     echo: object = None
 
 
 class File(Struct, frozen=True, gc=False, tag_field="kind", tag="file"):
+    """A file of a message: `File("blob_1", "chart.png", "image/png", 2_048)`."""
+
     ref: str
     name: str
     media_type: str
     size: int
 
 
+class Note(Struct, frozen=True, gc=False, tag_field="kind", tag="note"):
+    """What a page tells the model beside the user's words, such as what it shows at the moment. It is never
+    shown as if the user had written it."""
+
+    label: str
+    text: str
+
+
 class Asked(Struct, frozen=True, gc=False, tag_field="kind", tag="asked"):
-    """The model's wish for a call, in the place where it made it."""
+    """A call that the model requested: `Asked("call_1", "get_weather", {"location": "Oslo"})`."""
 
     call_id: str
     tool: str
@@ -59,16 +85,18 @@ class Asked(Struct, frozen=True, gc=False, tag_field="kind", tag="asked"):
     model_call_id: str | None = None
 
 
-Part: TypeAlias = Text | Reasoning | File | Asked
+Part: TypeAlias = Text | Reasoning | File | Note | Asked
 
 
 class UserMessage(Struct, frozen=True, gc=False, tag_field="role", tag="user"):
+    """A message of a user: `UserMessage("m1", (Text("Hello"),))`."""
+
     message_id: str
     parts: tuple[Part, ...]
 
 
 class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="assistant"):
-    """One step of a run."""
+    """One step of a run: `AssistantMessage("run_1", 1, (Text("Hello."),))`."""
 
     run_id: str
     step: int
@@ -84,7 +112,7 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
 
 
 class Resolved(Struct, frozen=True, gc=False):
-    """A call and its outcome, kept with the thread for as long as the thread is."""
+    """A call and its outcome: `Resolved("call_1", "get_weather", {"location": "Oslo"}, Success("Rain."))`."""
 
     call_id: str
     tool: str
@@ -96,7 +124,7 @@ class Resolved(Struct, frozen=True, gc=False):
 
 
 class ResultsMessage(Struct, frozen=True, gc=False, tag_field="role", tag="results"):
-    """The outcomes of one step, in the order of its calls."""
+    """The outcomes of one step in the order of its calls: `ResultsMessage("run_1", 1, (resolved,))`."""
 
     run_id: str
     step: int
@@ -142,6 +170,7 @@ def printable(text: str) -> str:
 
 
 def text_of(message: Message) -> str:
+    """The text of a message without its other parts: `text_of(UserMessage("m1", (Text("Hi"),))) == "Hi"`."""
     if isinstance(message, ResultsMessage):
         return ""
     return "".join([part.text for part in message.parts if isinstance(part, Text)])

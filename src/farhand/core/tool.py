@@ -36,6 +36,8 @@ class Tool(Struct, frozen=True, kw_only=True, dict=True):
     card: str | None = None
     client_id: str | None = None
     """Whose it is, if a registered client runs it."""
+    is_foreign: bool = False
+    """True if its schemas come from outside, so a value is refused that would take too long to check."""
     title: str | None = None
     """What people are shown instead of its name."""
     needs_approval: bool = False

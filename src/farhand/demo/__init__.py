@@ -1,4 +1,4 @@
-"""The demo: an agent with a tool of every kind, and a scripted model that knows them all.
+"""The demo: an agent with a tool of every kind, and a scripted model that uses them all.
 
-An ordinary user of the public API: nothing here is known to the rest of farhand.
+It uses only the public API; nothing else in farhand depends on it.
 """

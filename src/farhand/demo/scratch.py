@@ -1,4 +1,4 @@
-"""The folder whose files the demo may delete: its own, and nothing outside it, whatever path is asked for."""
+"""The folder in which the demo may delete files: nothing outside it, whatever path is requested."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from farhand.tools.execute import ToolFailed
+from farhand import ToolFailed
 
 FOLDER_VARIABLE = "FARHAND_DEMO_FOLDER"
 
@@ -21,9 +21,9 @@ SAMPLES = {
 
 
 class CannotDelete(ToolFailed):
-    """Nothing was deleted. The message says why, in the words of the caller: no place outside is named.
+    """Nothing was deleted. The message says why, with the caller's own path: it names no other place.
 
-    It ends without a full stop, as what it is told in has one.
+    It ends without a full stop, because the sentence around it has one.
     """
 
     def __init__(self, why: str) -> None:
@@ -31,7 +31,7 @@ class CannotDelete(ToolFailed):
 
 
 class Scratch:
-    """A folder with a few sample files, put there only if it is new or empty."""
+    """A folder with a few sample files, which are created only if it is new or empty."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ class Scratch:
             self._fill()
 
     def delete(self, path: str) -> str:
-        """Delete one file and give its name inside the folder; anything else is `CannotDelete`."""
+        """Deletes one file and returns its name inside the folder, or raises `CannotDelete`."""
         target = self._inside(path)
         try:
             if not target.is_file():
@@ -49,25 +49,25 @@ class Scratch:
                 )
             target.unlink()
         except OSError as error:
-            # the system's own message would name the place
+            # the message of the system would name the folder
             raise CannotDelete(f"{path!r} cannot be deleted: {error.strerror}") from error
         return target.relative_to(self.folder).as_posix()
 
     def files(self) -> list[str]:
-        """The names of all files in it, sorted."""
+        """The names of all files, sorted."""
         found = (each for each in self.folder.rglob("*") if each.is_file() and not each.is_symlink())
         return sorted(each.relative_to(self.folder).as_posix() for each in found)
 
     def _inside(self, path: str) -> Path:
         if not path.strip() or "\0" in path:
-            raise CannotDelete("the path is empty, or no path at all")
-        # an absolute path replaces the folder here, and has to lead back into it like any other
+            raise CannotDelete("the path is empty or not a path")
+        # an absolute path replaces the folder here, and must lead into it like any other
         asked = Path(os.path.normpath(self.folder / path))
         if not asked.is_relative_to(self.folder):
             raise CannotDelete(f"{path!r} is outside the scratch folder; this tool deletes only inside it")
-        # a link may lead anywhere, wherever it lies itself
+        # a link may lead anywhere
         if Path(os.path.realpath(asked)) != asked:
-            raise CannotDelete(f"{path!r} goes through a link; this tool follows none")
+            raise CannotDelete(f"{path!r} is or contains a symbolic link, which this tool does not follow")
         return asked
 
     def _fill(self) -> None:
@@ -83,22 +83,22 @@ class Scratch:
 
 
 def scratch() -> Scratch:
-    """The demo's folder: the one the environment names, else a temporary one that goes with the process."""
-    # tools run in threads, and two first calls must not make two folders
+    """The demo's folder: from the environment, otherwise a temporary one that is removed at exit."""
+    # tools run in threads, and two first calls must not create two folders
     with _lock:
-        if not _made:
-            _made.append(Scratch(_folder()))
-        return _made[0]
+        if not _created:
+            _created.append(Scratch(_folder()))
+        return _created[0]
 
 
 _lock = threading.Lock()
-_made: list[Scratch] = []
+_created: list[Scratch] = []
 
 
 def _folder() -> Path:
-    given = os.environ.get(FOLDER_VARIABLE)
-    if given:
-        return Path(given)
+    configured = os.environ.get(FOLDER_VARIABLE)
+    if configured:
+        return Path(configured)
     folder = tempfile.mkdtemp(prefix="farhand-demo-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)

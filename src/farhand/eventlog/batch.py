@@ -6,110 +6,158 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-from farhand.core import state as fold
 from farhand.core.decide.decision import Decision
-from farhand.core.log import Event
+from farhand.core.event import CallOpened, Event
+from farhand.core.position import Entry
 from farhand.core.principal import Owner
+from farhand.core.run import Run
 from farhand.core.state import ThreadState
-from farhand.eventlog.codec import Body, encode_body, encode_snapshot
-from farhand.eventlog.lookups import changed_calls, is_in_feed, thread_row
-from farhand.store.log.base import Append
+from farhand.core.tool import Tool
+from farhand.eventlog.changes import Changes, thread_row
+from farhand.eventlog.codec import encode_body, encode_snapshot
+from farhand.store.base import Append
 
 T = TypeVar("T")
 Command = Callable[[ThreadState, float], Decision[T]]
+# what a command answers may be anything: `then` makes of it what the caller gets
+Then = Callable[[ThreadState, Any], T]
 Key = tuple[Owner, str]
 
-SNAPSHOT_AFTER = 200
-"""Rows after which a thread gets a new snapshot."""
+ROWS_KEPT = 64
+"""Rows of a run that are kept beside its thread's state, for readers that come a moment later."""
+SNAPSHOT_BYTES = 64 * 1024
+"""A thread gets a snapshot when its rows since the last one take this much, and as much as that one."""
 
 
-class Cached:
-    """A thread's state, with what it costs to keep and how many rows there are since its last snapshot."""
+class CachedThread:
+    """A thread's state, with what it costs to keep, what was added since its last snapshot, and the last
+    rows of its run."""
 
-    __slots__ = ("key", "rows", "size", "state")
+    __slots__ = ("key", "rows", "rows_after", "size", "snapshot_size", "state", "tail_size")
 
-    def __init__(self, key: Key, state: ThreadState, *, size: int, rows: int) -> None:
+    def __init__(self, key: Key, state: ThreadState, *, snapshot_size: int, tail_size: int) -> None:
         self.key = key
         self.state = state
-        self.size = size
-        self.rows = rows
+        self.snapshot_size = snapshot_size
+        self.tail_size = tail_size
+        self.size = snapshot_size + tail_size
+        self.rows: list[dict[str, list[Entry]]] = []
+        """The entries of those after the version `rows_after`, by run."""
+        self.rows_after = state.version
 
-    def grow(self, size: int, *, is_snapshot: bool = False) -> int:
-        self.rows = 0 if is_snapshot else self.rows + 1
-        self.size += size
-        return size
+    @property
+    def needs_snapshot(self) -> bool:
+        return self.tail_size >= SNAPSHOT_BYTES and self.tail_size >= self.snapshot_size
+
+    def grow(self, batch: ThreadBatch) -> int:
+        """How much more it costs after this append, which is stored."""
+        if batch.changes.is_claimed or len(self.rows) >= ROWS_KEPT:
+            # nobody reads an older run from here, nor all of a long one
+            self.forget_rows()
+        self.rows.append(batch.changes.entries)
+        return self.add(len(batch.encoded), snapshot=batch.snapshot)
+
+    def forget_rows(self) -> None:
+        self.rows_after += len(self.rows)
+        self.rows.clear()
+
+    def add(self, size: int, *, snapshot: bytes | None = None) -> int:
+        """How much more it costs after an append of this size."""
+        before = self.size
+        self.tail_size += size
+        if snapshot is not None:
+            self.snapshot_size, self.tail_size = len(snapshot), 0
+        self.size = self.snapshot_size + self.tail_size
+        return self.size - before
+
+    def entries_of(self, run: Run) -> list[Entry] | None:
+        """The events of this run; None if not all of its rows are here."""
+        if run.since < self.rows_after:
+            return None
+        found: list[Entry] = []
+        for entries in self.rows:
+            found += entries.get(run.run_id, ())
+        return found
 
 
-class Waiting(Generic[T]):
-    """A command, and whoever waits for its answer."""
+class PendingCommand(Generic[T]):
+    """A command, and who waits for its answer. `events` and `answer` are set once it is decided."""
 
-    __slots__ = ("_decided", "answer", "command", "key")
+    __slots__ = ("answer", "command", "events", "future", "key", "then")
 
-    def __init__(self, key: Key, command: Command[T]) -> None:
+    def __init__(self, key: Key, command: Command[Any], then: Then[T] | None) -> None:
         self.key = key
         self.command = command
-        self.answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._decided: Decision[T] | None = None
+        self.then = then
+        self.future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.events: tuple[Event, ...] = ()
+        self.answer: T
 
-    def decide(self, state: ThreadState, now: float) -> Decision[T]:
-        self._decided = self.command(state, now)
-        return self._decided
-
-    def conclude(self) -> None:
-        """What was decided is durable. Whoever asked may be gone."""
-        if self._decided is not None and not self.answer.done():
-            self.answer.set_result(self._decided.answer)
+    @property
+    def has_request(self) -> bool:
+        """Whether it opens a call under a request id, of which an owner has one alone."""
+        opened = [event for event in self.events if isinstance(event, CallOpened)]
+        return any(each.request is not None and each.request.request_id is not None for each in opened)
 
 
 class ThreadBatch:
-    def __init__(self, cached: Cached, commands: list[Waiting[Any]], now: float) -> None:
+    """What is decided in one thread until the store is free, and the append that stores it."""
+
+    __slots__ = (
+        "_not_after",
+        "_not_before",
+        "_tools",
+        "_version",
+        "cached",
+        "changes",
+        "commands",
+        "encoded",
+        "is_relied_on",
+        "is_stored",
+        "now",
+        "snapshot",
+    )
+
+    def __init__(self, cached: CachedThread, now: float) -> None:
         self.cached = cached
-        self.commands = commands
+        self.commands: list[PendingCommand[Any]] = []
         self.now = now
-        self.events: tuple[Event, ...] = ()
+        self.changes = Changes(cached.state)
         self.encoded = b""
         self.snapshot: bytes | None = None
+        self.is_relied_on = False
+        """Whether a worker went on with what is decided here, before it is durable."""
         self.is_stored = True
         """False once the store, or the fold, says that it is to be decided again."""
         self._version = cached.state.version
-        run = cached.state.run
-        self._before = (None, 0) if run is None else (run.run_id, run.seq)
-        self._outside: list[int] = []
+        self._tools: dict[str, Tool] = {}
         self._not_after: float | None = None
         self._not_before: float | None = None
 
-    def decide(self) -> None:
-        """Each command on the state as the one before leaves it."""
-        kept: list[Waiting[Any]] = []
-        for each in self.commands:
-            try:
-                decision = each.decide(self.cached.state, self.now)
-                self._apply(decision)
-            # a rule that broke is told to the one who asked, and to nobody else
-            except Exception as error:  # noqa: BLE001
-                fail([each], error)
-            else:
-                kept.append(each)
-        self.commands = kept
-        if self.events:
-            self.cached.state.version += 1
-
-    def is_due(self, *, is_shared: bool) -> bool:
-        """Whether the store has to be asked: to write, or whether an answer holds where others write, too."""
-        return self.is_stored and (bool(self.events) or (is_shared and bool(self.commands)))
-
-    @property
-    def body(self) -> Body:
-        run_id, seq = self._before
-        return Body(self.events, run_id, seq, tuple(self._outside))
-
-    def append(self) -> Append:
-        owner, thread_id = self.cached.key
-        if not self.events:
-            return Append(owner=owner, thread_id=thread_id, version=self._version, at=self.now)
+    def decide(self, pending: PendingCommand[Any]) -> bool:
+        """On the state as the command before leaves it. False if that broke the state."""
         state = self.cached.state
-        self.encoded = encode_body(self.body)
-        if self.cached.rows >= SNAPSHOT_AFTER:
+        try:
+            decision = pending.command(state, self.now)
+            if decision.events:
+                self._apply(decision)
+            then, answer = pending.then, decision.answer
+            pending.events, pending.answer = decision.events, answer if then is None else then(state, answer)
+        # the caller gets the error, and nobody else does
+        except Exception as error:  # noqa: BLE001
+            fail([pending], error)
+            return self.is_stored
+        self.commands.append(pending)
+        return True
+
+    def append(self, *, worker: str, lease_until: float, known_tools: set[str]) -> Append:
+        owner, thread_id = self.cached.key
+        changes, state = self.changes, self.cached.state
+        if not changes.events:
+            return Append(owner=owner, thread_id=thread_id, version=self._version, at=self.now)
+        self.encoded = encode_body(changes.body())
+        state.version += 1
+        if self.cached.needs_snapshot:
             self.snapshot = encode_snapshot(state)
         return Append(
             owner=owner,
@@ -117,32 +165,38 @@ class ThreadBatch:
             version=self._version,
             at=self.now,
             body=self.encoded,
-            thread=thread_row(state),
-            calls=changed_calls(state, self.events),
-            in_feed=is_in_feed(self.events),
+            thread=thread_row(state) if changes.is_listed else None,
+            calls=tuple(changes.calls.values()),
+            runs=tuple(changes.runs.values()),
+            tools=tuple([tool for version, tool in self._tools.items() if version not in known_tools]),
+            files=tuple(changes.files),
+            feed=changes.feed,
+            lease=changes.lease(worker, lease_until),
             snapshot=self.snapshot,
             not_after=self._not_after,
             not_before=self._not_before,
         )
 
     def _apply(self, decision: Decision[object]) -> None:
+        apply, now = self.changes.apply, self.now
         try:
-            for place, event in enumerate(decision.events, len(self.events)):
-                fold.apply(self.cached.state, event, self.now)
-                if not fold.belongs_to_run(self.cached.state, event):
-                    self._outside.append(place)
+            for event in decision.events:
+                apply(event, now)
         except Exception:
-            # the state is half changed: what the others decided on it does not count
+            # the state is half changed
             self.is_stored = False
             raise
-        self.events = (*self.events, *decision.events)
+        for tool in decision.tools:
+            self._tools[tool.version] = tool
         if decision.not_after is not None:
             self._not_after = min(decision.not_after, self._not_after or decision.not_after)
         if decision.not_before is not None:
             self._not_before = max(decision.not_before, self._not_before or decision.not_before)
 
 
-def fail(commands: Iterable[Waiting[Any]], error: Exception) -> None:
+def fail(commands: Iterable[PendingCommand[Any]], error: Exception) -> None:
     for each in commands:
-        if not each.answer.done():
-            each.answer.set_exception(error)
+        if not each.future.done():
+            each.future.set_exception(error)
+            # the caller may be gone
+            each.future.exception()

@@ -1,16 +1,17 @@
-"""Appends and snapshots as bytes: JSON, so that a log can be read without farhand."""
+"""Appends, snapshots and notices as bytes: JSON, so that a log can be read without farhand."""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import Struct
 
-from farhand.core import state as fold
-from farhand.core.log import Event
+from farhand.core.event import Event, Notice, RunStarted
+from farhand.core.position import Entry
 from farhand.core.principal import Owner
 from farhand.core.state import ThreadState
+from farhand.core.state import append as fold_append
 from farhand.errors import Unreadable
-from farhand.store.log.base import Loaded, Row
+from farhand.store.base import Loaded, Row
 
 
 class Body(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -22,10 +23,26 @@ class Body(Struct, frozen=True, gc=False, omit_defaults=True):
     seq: int = 0
     outside: tuple[int, ...] = ()
 
+    def entries(self, at: float) -> dict[str, list[Entry]]:
+        """Its events by run, numbered. One run may end in it and the next one begin."""
+        found: dict[str, list[Entry]] = {}
+        current, seq = self.run_id, self.seq
+        for place, event in enumerate(self.events):
+            if place in self.outside:
+                continue
+            if isinstance(event, RunStarted):
+                current, seq = event.run_id, 0
+            seq += 1
+            if current is not None:
+                found.setdefault(current, []).append(Entry(seq, event, at))
+        return found
+
 
 _encoder = msgspec.json.Encoder()
 _body = msgspec.json.Decoder(Body)
+_notice = msgspec.json.Decoder(Notice)
 _snapshot = msgspec.json.Decoder(ThreadState)
+_BAD = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 def encode_body(body: Body) -> bytes:
@@ -36,8 +53,20 @@ def decode_body(row: Row) -> Body:
     """`Unreadable` for a row that another version wrote or a disk damaged."""
     try:
         return _body.decode(row.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _BAD as error:
         raise Unreadable(f"Row {row.version} of a thread's log cannot be read: {error}") from None
+
+
+def encode_notice(notice: Notice) -> bytes:
+    return _encoder.encode(notice)
+
+
+def decode_notice(body: bytes) -> Notice:
+    try:
+        notice: Notice = _notice.decode(body)
+    except _BAD as error:
+        raise Unreadable(f"An entry of a feed cannot be read: {error}") from None
+    return notice
 
 
 def encode_snapshot(thread: ThreadState) -> bytes:
@@ -50,8 +79,13 @@ def fold_loaded(owner: Owner, thread_id: str, loaded: Loaded) -> ThreadState:
     if loaded.snapshot is not None:
         try:
             thread = _snapshot.decode(loaded.snapshot)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except _BAD as error:
             raise Unreadable(f"The snapshot of a thread cannot be read: {error}") from None
     for row in loaded.rows:
-        fold.append(thread, decode_body(row).events, row.at)
+        events = decode_body(row).events
+        try:
+            fold_append(thread, events, row.at)
+        # what does not follow on the rows before it: one of them was damaged, or another version wrote it
+        except (AssertionError, LookupError) as error:
+            raise Unreadable(f"Row {row.version} of a thread's log makes no sense: {error}") from error
     return thread

@@ -1,98 +1,221 @@
-"""Who is told when a thread has moved on: subscriptions with bounded queues. Hints; the log is the record.
+"""Publish and subscribe inside one process: something about this run, call or thread is new.
 
-A subscription that is full forgets what it has and says so: its owner reads the log again. Nobody who
-publishes ever waits for a subscriber.
+What this process writes is published here at once; a store that others share says what they wrote, too. A
+subscriber that cannot keep up loses items, never truth: it is told so (`lost`) and reads the log again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from msgspec import Struct
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, Self
 
 from farhand.core.principal import Owner
-from farhand.eventlog.codec import Body
+from farhand.eventlog.timer_wheel import SLOT_SEC, TimerWheel
 
-QUEUE = 256
+WAKE = "wake"
+"""Topic of parked runs with nothing left to wait for."""
 
-Topic = tuple[Owner, str]
-"""A thread."""
+CLIENT_CALLS = "client-calls"
+"""Topic of calls that were opened for registered clients, or moved, of all owners."""
+
+DIRECT_CALLS = "direct-calls"
+"""Topic of calls without a run whose server tool may start, since a commit of this process approved them."""
+
+STREAM_BEGUN = "stream-begun"
+"""Topic of streams of registered clients that began in another process."""
 
 
-class Published(Struct, frozen=True, gc=False):
-    """One append that is durable."""
+def freed_topic(run_id: str) -> str:
+    """Topic of one held run: published to when nothing is left to wait for."""
+    return f"freed:{run_id}"
 
-    version: int
-    at: float
-    body: Body
+
+def client_topic(owner: Owner, client_id: str) -> str:
+    """Topic of the calls of one registered client."""
+    return f"asked:{owner.tenant}\0{owner.subject}\0{client_id}"
+
+
+def thread_topic(owner: Owner, thread_id: str) -> str:
+    """Topic of one thread: nothing is published there, but its subscribers are invalidated when it may have
+    moved on without this process knowing."""
+    return f"thread:{owner.tenant}\0{owner.subject}\0{thread_id}"
+
+
+def feed_topic(owner: Owner) -> str:
+    """Topic of one owner's feed: there is more of it. The item is `FEED_GREW` if another process added to it,
+    else None."""
+    return f"feed:{owner.tenant}\0{owner.subject}"
+
+
+class Subscriber(Protocol):
+    """None of its methods may wait or raise."""
+
+    lost: bool
+    """Something is new that was not delivered: the log has it."""
+
+    def deliver(self, item: object) -> None: ...
+
+    def wake(self) -> None:
+        """There is something to look at, or the process is about to stop."""
+        ...
 
 
 class Subscription:
-    __slots__ = ("_arrived", "_limit", "items", "overflowed")
+    """The items of some topics, for one subscriber. Use it as a context manager."""
 
-    def __init__(self, limit: int) -> None:
-        self.items: list[Published] = []
-        self.overflowed = False
+    __slots__ = (
+        "_broker",
+        "_limit",
+        "_loop",
+        "_sleeper",
+        "_slot",
+        "_topics",
+        "_until",
+        "items",
+        "lost",
+    )
+
+    def __init__(self, broker: Broker, topics: tuple[str, ...], limit: int) -> None:
+        self.items: list[object] = []
+        self.lost = False
+        self._broker = broker
+        self._topics = topics
         self._limit = limit
-        self._arrived = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop
+        self._sleeper: asyncio.Future[bool] | None = None
+        self._until = 0.0
+        self._slot: int | None = None
+        """Where its timer is set, for this sleep or an earlier one."""
 
-    def put(self, item: Published) -> None:
-        if len(self.items) >= self._limit:
-            self.lose()
+    def __enter__(self) -> Self:
+        self._loop = self._broker.loop
+        for topic in self._topics:
+            self._broker.add(topic, self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for topic in self._topics:
+            self._broker.remove(topic, self)
+        if self._slot is not None:
+            self._broker.timers.drop(self, self._slot)
+            self._slot = None
+
+    def deliver(self, item: object) -> None:
+        items = self.items
+        if len(items) >= self._limit:
+            items.clear()
+            self.lost = True
+        items.append(item)
+        if self._sleeper is not None:
+            self.wake()
+
+    def wake(self) -> None:
+        sleeper, self._sleeper = self._sleeper, None
+        if sleeper is not None and not sleeper.done():
+            sleeper.set_result(bool(self.items))
+
+    def wait(self, seconds: float) -> asyncio.Future[bool]:
+        """True as soon as there are items; False when the time is up, which means: look at the log.
+
+        To be awaited at once; no coroutine, since a held stream would keep it for as long as it is open.
+        """
+        sleeper: asyncio.Future[bool] = self._loop.create_future()
+        if self.items:
+            sleeper.set_result(True)
+            return sleeper
+        self._sleeper = sleeper
+        self._until = until = self._loop.time() + seconds
+        # one timer for many sleeps: items mostly come first
+        if self._slot is None or self._slot * SLOT_SEC > until + SLOT_SEC:
+            self._set_timer()
+        return sleeper
+
+    def fire(self, now: float) -> None:
+        self._slot = None
+        if self._sleeper is None:
             return
-        self.items.append(item)
-        self._arrived.set()
+        if now < self._until:
+            # it was set for an earlier sleep
+            self._set_timer()
+        else:
+            self.wake()
 
-    def lose(self) -> None:
-        """Something was published that is not here."""
-        self.items.clear()
-        self.overflowed = True
-        self._arrived.set()
-
-    async def wait(self, seconds: float) -> bool:
-        """True as soon as something has arrived; False after this time: whoever waits looks at the log then,
-        since a notification may be lost."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._arrived.wait()
-        except TimeoutError:
-            return False
-        self._arrived.clear()
-        return True
-
-    def take(self) -> list[Published]:
-        items, self.items = self.items, []
-        self._arrived.clear()
-        return items
+    def _set_timer(self) -> None:
+        if self._slot is not None:
+            self._broker.timers.drop(self, self._slot)
+        self._slot = self._broker.timers.set(self, self._until)
 
 
 class Broker:
-    def __init__(self) -> None:
-        self._subscriptions: dict[Topic, list[Subscription]] = {}
+    """`recheck`: after how many seconds of silence a subscriber looks at the log again. Inside one process
+    nothing is lost, so that is long; a broker that is fed from outside invalidates its subscribers when it
+    may have missed something. `notify_others` reaches the other processes, where there are any."""
 
-    @contextmanager
-    def subscribe(self, owner: Owner, thread_id: str, *, limit: int = QUEUE) -> Iterator[Subscription]:
-        topic = (owner, thread_id)
-        subscription = Subscription(limit)
-        self._subscriptions.setdefault(topic, []).append(subscription)
-        try:
-            yield subscription
-        finally:
-            left = self._subscriptions[topic]
-            left.remove(subscription)
-            if not left:
-                del self._subscriptions[topic]
+    def __init__(self, *, recheck: float = 15.0, notify: Callable[[str, str], None] | None = None) -> None:
+        self.recheck = recheck
+        self.closed = False
+        self.notify_others = notify or (lambda topic, item: None)
+        self.timers = TimerWheel()
+        self.subscribers: dict[str, tuple[Subscriber, ...]] = {}
+        """By topic; a topic without any is not there."""
+        self.is_read_elsewhere: Callable[[str], bool] = lambda run_id: False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def publish(self, owner: Owner, thread_id: str, item: Published) -> None:
-        for subscription in self._subscriptions.get((owner, thread_id), ()):
-            subscription.put(item)
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The one that runs now: kept, since asking for it is a system call. A store may be used in one after
+        the other, never in two at once."""
+        if self._loop is None or not self._loop.is_running():
+            self._loop = asyncio.get_running_loop()
+        return self._loop
 
-    def lose(self, owner: Owner, thread_id: str) -> None:
-        """Something may have happened that was not published here."""
-        for subscription in self._subscriptions.get((owner, thread_id), ()):
-            subscription.lose()
+    def subscribe(self, *topics: str, limit: int = 256) -> Subscription:
+        return Subscription(self, topics, limit)
 
-    def has_readers(self, owner: Owner, thread_id: str) -> bool:
-        return (owner, thread_id) in self._subscriptions
+    def publish(self, topic: str, item: object) -> None:
+        for subscriber in self.subscribers.get(topic, ()):
+            subscriber.deliver(item)
+
+    def close(self) -> None:
+        """Wakes every subscriber, to go: the process is about to stop."""
+        self.closed = True
+        for subscribers in self.subscribers.values():
+            for subscriber in subscribers:
+                subscriber.wake()
+
+    def invalidate(self, topic: str) -> None:
+        """What is new is not at hand: subscribers have to look at the log."""
+        for subscriber in self.subscribers.get(topic, ()):
+            subscriber.lost = True
+            subscriber.wake()
+
+    def invalidate_all(self) -> None:
+        for topic in list(self.subscribers):
+            self.invalidate(topic)
+
+    def has(self, topic: str) -> bool:
+        """Whether it has subscribers in this process."""
+        return topic in self.subscribers
+
+    def count(self, topic: str) -> int:
+        """How many subscribe to it: a held run that nobody reads need not be held. All those in other
+        processes count as one."""
+        return len(self.subscribers.get(topic, ())) + self.is_read_elsewhere(topic)
+
+    def read_here(self) -> list[str]:
+        """The runs that somebody reads in this process."""
+        return [topic for topic in self.subscribers if topic.startswith("run_")]
+
+    def add(self, topic: str, subscriber: Subscriber) -> None:
+        self.subscribers[topic] = (*self.subscribers.get(topic, ()), subscriber)
+
+    def remove(self, topic: str, subscriber: Subscriber) -> None:
+        subscribers = self.subscribers[topic]
+        if subscribers == (subscriber,):
+            del self.subscribers[topic]
+        else:
+            self.subscribers[topic] = tuple([each for each in subscribers if each is not subscriber])

@@ -1,124 +1,174 @@
 """The events of one run, from any position: first what is stored, then what is published, without a gap.
 
 A reader subscribes before it reads, so nothing falls in between; it looks at the log when it was told nothing
-for a while, or when its queue overflowed, so a lost notification costs at most one look.
+for a while, or when something was lost on its way, so a lost notification costs at most one look. It never
+holds up the run or another reader.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Self
 
-from msgspec import Struct
+from msgspec.structs import replace
 
-from farhand.core.log import Event, RunStarted
-from farhand.core.principal import Owner
-from farhand.core.state import RunProgress, ThreadState
-from farhand.eventlog.pubsub import Published, Subscription
-from farhand.eventlog.threads import Threads
-
-RECHECK_SEC = 2.0
-
-
-class NumberedEvent(Struct, frozen=True, gc=False):
-    """An event of a run. The numbers have no gaps."""
-
-    seq: int
-    at: float
-    event: Event
-
-
-class RunView(Struct, frozen=True, gc=False):
-    """Where a run is in its thread: after which version its rows begin, and whether it goes on."""
-
-    since: int
-    last_seq: int
-    is_active: bool
+from farhand.core.event import DELTAS, RunFailed, RunFinished
+from farhand.core.position import START, Entry, Position
+from farhand.core.run import Run
+from farhand.eventlog.history import without_discarded
+from farhand.eventlog.log import EventLog
+from farhand.eventlog.pubsub import thread_topic
 
 
 class LogReader:
-    """Made by `reading`."""
+    """Use it as a context manager; `next()` gives what there is, in order."""
 
-    def __init__(
-        self, threads: Threads, key: tuple[Owner, str], run_id: str, after: int, news: Subscription
-    ) -> None:
-        self.seq = after
-        """The number of the last event that was given out."""
-        self._threads = threads
-        self._owner, self._thread_id = key
-        self._run_id = run_id
-        self._news = news
-        self._version = -1
-        """The last row that was looked at; none yet."""
+    __slots__ = (
+        "_is_behind",
+        "_is_exact",
+        "_is_left",
+        "_is_whole",
+        "_log",
+        "_run",
+        "_subscription",
+        "at",
+        "cut",
+    )
+
+    def __init__(self, eventlog: EventLog, run: Run, after: Position = START) -> None:
+        self.at = after
+        self.cut = False
+        """Whether it ended because this process is about to stop: the rest is to be had from another."""
+        self._log = eventlog
+        self._run = run
+        self._subscription = eventlog.broker.subscribe(run.run_id, thread_topic(run.owner, run.thread_id))
         self._is_behind = True
+        self._is_exact = False
+        """Whether the position is known to be behind a whole event: the first one may be in mid-word."""
+        self._is_left = False
+        self._is_whole = after == START
 
-    async def next(self, seconds: float = RECHECK_SEC) -> list[NumberedEvent] | None:
-        """The next events; none if nothing happened for so long; None when the run has ended and all of it
-        was given out."""
-        if not self._is_behind:
-            is_told = await self._news.wait(seconds)
-            self._is_behind = not is_told or self._news.overflowed
-            news = self._news.take()
-            if not self._is_behind:
-                return self._follow(news)
-        return await self._look()
+    def __enter__(self) -> Self:
+        self._subscription.__enter__()
+        return self
 
-    async def _look(self) -> list[NumberedEvent] | None:
-        self._news.overflowed = False
-        self._news.take()
-        run = await self._threads.read(self._owner, self._thread_id, self._view)
-        if run is None:
-            return None
-        start = run.since if self._version < 0 else self._version
-        rows = await self._threads.rows(self._owner, self._thread_id, after=start)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._subscription.__exit__(kind, error, trace)
+
+    def leave(self) -> None:
+        """Ends a `next()` that is under way; every later one ends at once."""
+        self._is_left = True
+        self._subscription.wake()
+
+    async def next(self, seconds: float) -> list[Entry] | None:
+        """What comes after `at`; an empty list when nothing came in time; None when nothing will come: the
+        run has ended and all of it was given out, or this process is about to stop (`cut`)."""
+        broker = self._log.broker
+        while not self._is_left:
+            if self._is_behind:
+                stored, is_over = await self._look()
+                if stored or is_over:
+                    return stored or None
+            if not self._subscription.items:
+                if broker.closed:
+                    self.cut = True
+                    break
+                if not await self._subscription.wait(min(seconds, broker.recheck)):
+                    # perhaps something was lost on its way here, so the log is asked
+                    self._is_behind = True
+                    return []
+            fresh = self._published()
+            if fresh:
+                return fresh
+        return None
+
+    async def _look(self) -> tuple[list[Entry], bool]:
+        """What the log has after the position; and whether there will never be more."""
+        self._subscription.lost = False
+        run = await self._log.get_run(self._run.owner, self._run.run_id)
         self._is_behind = False
-        events = self._follow(rows)
-        return events or (None if self._is_over(run) else [])
+        if run is None:
+            return [], True
+        if self.at.seq > run.last_seq or self._is_at_end(run):
+            return [], not run.active
+        # from one number before: of a text that was joined, the position may be in the middle
+        entries = await self._log.entries(run, after=max(0, self.at.seq - 1))
+        fresh = self._fresh(entries)
+        self._is_exact = True
+        # what was published meanwhile follows on it, or was in it; and after the end nobody is waited for
+        self._is_behind = (self._is_behind and bool(fresh)) or _has_end(fresh)
+        return (without_discarded(fresh) if self._is_whole else fresh), not fresh and not run.active
 
-    def _is_over(self, run: RunView) -> bool:
-        return not run.is_active and self.seq >= run.last_seq
+    def _is_at_end(self, run: Run) -> bool:
+        return self.at.seq == run.last_seq and (self._is_exact or self.at.seq == 1 or not run.active)
 
-    def _view(self, thread: ThreadState) -> RunView | None:
-        run: RunProgress | None = thread.run
-        if run is None or run.run_id != self._run_id:
-            return None
-        return RunView(run.since, run.seq, run.is_active)
-
-    def _follow(self, rows: list[Published]) -> list[NumberedEvent]:
-        """What of these rows is new to this reader; a hole among them is looked up in the log."""
-        fresh: list[NumberedEvent] = []
-        for row in rows:
-            if self._version >= 0 and row.version <= self._version:
-                continue
-            if self._version >= 0 and row.version != self._version + 1:
-                self._is_behind = True
-                break
-            self._version = row.version
-            fresh += [each for each in events_in(row, self._run_id) if each.seq > self.seq]
+    def _published(self) -> list[Entry]:
+        """What of the news was not read before."""
+        news, self._subscription.items = self._subscription.items, []
+        fresh: list[Entry] = []
+        for entries in news:
+            assert isinstance(entries, list), "the topic has lists of entries"
+            fresh += self._fresh(entries)
         if fresh:
-            self.seq = fresh[-1].seq
+            self._is_whole = False
+        if self._subscription.lost or _has_end(fresh):
+            self._is_behind = True
+        return fresh
+
+    def _fresh(self, entries: list[Entry]) -> list[Entry]:
+        """What of these follows on the position. A hole means that something was lost: the log has it."""
+        if entries and entries[0].seq <= self.at.seq:
+            entries = [rest for entry in entries if (rest := rest_of(entry, self.at)) is not None]
+        fresh = _until_hole(entries, self.at.seq)
+        if len(fresh) < len(entries):
+            self._is_behind = True
+        if fresh:
+            self.at = fresh[-1].end
         return fresh
 
 
-def events_in(row: Published, run_id: str) -> list[NumberedEvent]:
-    """The events of this run in one append, numbered. One run may end in it and the next one begin."""
-    found: list[NumberedEvent] = []
-    current, seq = row.body.run_id, row.body.seq
-    for place, event in enumerate(row.body.events):
-        if place in row.body.outside:
-            continue
-        if isinstance(event, RunStarted):
-            current, seq = event.run_id, 0
-        seq += 1
-        if current == run_id:
-            found.append(NumberedEvent(seq, row.at, event))
-    return found
+def _has_end(entries: list[Entry]) -> bool:
+    return bool(entries) and isinstance(entries[-1].event, RunFinished | RunFailed)
 
 
-@asynccontextmanager
-async def reading(
-    threads: Threads, owner: Owner, thread_id: str, run_id: str, *, after: int = 0
-) -> AsyncIterator[LogReader]:
-    """A reader of the thread's last run, after the event of this number."""
-    with threads.broker.subscribe(owner, thread_id) as news:
-        yield LogReader(threads, (owner, thread_id), run_id, after, news)
+def _until_hole(entries: list[Entry], seq: int) -> list[Entry]:
+    """Those that follow on the number without a gap: nearly always all. The first may be the rest of a text
+    that has this very number."""
+    if not entries or entries[0].seq > seq + 1:
+        return []
+    first = entries[0].seq
+    if entries[-1].seq - first == len(entries) - 1:
+        return entries
+    return [entry for place, entry in enumerate(entries) if entry.seq == first + place]
+
+
+def rest_of(entry: Entry, at: Position) -> Entry | None:
+    """What of this entry comes after the position; None if nothing does."""
+    if entry.seq != at.seq:
+        return entry if entry.seq > at.seq else None
+    if not isinstance(entry.event, DELTAS) or entry.offset + len(entry.event.text) <= at.offset:
+        return None
+    text = entry.event.text[at.offset - entry.offset :]
+    return replace(entry, offset=at.offset, event=replace(entry.event, text=text))
+
+
+def entries_until(entries: list[Entry], position: Position) -> list[Entry]:
+    """What a reader at this position has."""
+    until = [entry for entry in entries if entry.seq <= position.seq]
+    if until and until[-1].seq == position.seq and isinstance(until[-1].event, DELTAS):
+        text = until[-1].event.text[: position.offset]
+        until[-1] = replace(until[-1], event=replace(until[-1].event, text=text))
+    return until
+
+
+def has_position(entries: list[Entry], position: Position) -> bool:
+    """False for a position that no reader of these entries can have reached."""
+    if position == START:
+        return True
+    found = next((entry for entry in entries if entry.seq == position.seq), None)
+    if found is None:
+        return False
+    length = len(found.event.text) if isinstance(found.event, DELTAS) else 0
+    return position.offset <= length

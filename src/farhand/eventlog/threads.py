@@ -1,9 +1,15 @@
 """Decide, append, publish: the only way in which a thread changes.
 
-A command is a function from a state and the time to a decision. Commands that wait are decided together, each
-on the state as the one before leaves it, and stored by one append per thread, all in one transaction. A
-thread that another process has moved on meanwhile is read again, and its commands are decided again. Answers
-are given and events published when they are durable, never before.
+A command is a function from a state and the time to a decision. Commands are decided one after the other,
+each on the state as the one before leaves it; what they decide in one thread until the store is free is one
+append, and all appends that wait are one transaction. Where this process alone writes, a command is decided
+as soon as it comes; where others write, too, when the transaction begins. A thread that has moved on
+meanwhile is read again, and its commands are decided again. Answers are given and events published when they
+are durable.
+
+Where this process alone writes, its workers go on with what is decided before it is durable
+(`decide_uncommitted`, `read_uncommitted`), so that a step of a run costs no wait for the disk. They show
+nothing of it. If the store refuses it then, they are told (`on_rolled_back`) and begin again from the log.
 
 Owns the cache of states, which is bounded and may be thrown away at any time. Must not know what is decided.
 """
@@ -13,198 +19,414 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar, overload
 
-from farhand.core import state as fold
 from farhand.core.decide.decision import Decision
+from farhand.core.position import Entry
 from farhand.core.principal import Owner
+from farhand.core.run import Run
 from farhand.core.state import ThreadState
-from farhand.errors import ShuttingDown, StoreDown
-from farhand.eventlog.batch import Cached, Command, Key, ThreadBatch, Waiting, fail
+from farhand.errors import NameTaken, StoreDown
+from farhand.eventlog.batch import CachedThread, Command, Key, PendingCommand, Then, ThreadBatch, fail
+from farhand.eventlog.changes import Changes
 from farhand.eventlog.codec import decode_body, fold_loaded
-from farhand.eventlog.pubsub import Broker, Published
-from farhand.store.log.base import Appended, LogStore, OutOfTime
+from farhand.store.base import Append, Appended, AppendResult, OutOfTime, RequestTaken, Store
 
 log = logging.getLogger("farhand.eventlog")
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 CACHE_BYTES = 64 * 1024 * 1024
+TOOLS_REMEMBERED = 10_000
 
 
 class Threads:
-    def __init__(
-        self, store: LogStore, broker: Broker | None = None, *, cache_bytes: int = CACHE_BYTES
-    ) -> None:
-        self.broker = broker or Broker()
-        self._store = store
-        self._cache: OrderedDict[Key, Cached] = OrderedDict()
+    """The methods `on_…` are for who derives from it. None of them may wait or raise."""
+
+    def __init__(self, store: Store, *, cache_bytes: int = CACHE_BYTES) -> None:
+        self.store = store
+        self.is_shared = store.is_shared
+        """Whether other processes write, too."""
+        self.worker = ""
+        """The name under which this process holds leases."""
+        self.lease_sec = float("inf")
+        self._cache: OrderedDict[Key, CachedThread] = OrderedDict()
         self._cache_bytes = cache_bytes
         self._size = 0
+        self._known_tools: set[str] = set()
+        """Versions that the store has by now."""
         # the answers of one batch have any types; each goes to the one who asked with its command
-        self._waiting: list[Waiting[Any]] = []
+        self._waiting: list[PendingCommand[Any]] = []
+        self._loading: set[Key] = set()
+        """Threads that earlier commands wait for: later ones are decided after those."""
+        self._open: dict[Key, ThreadBatch] = {}
+        """Decided, and stored with the next transaction."""
+        self._storing: dict[Key, ThreadBatch] = {}
         self._stale: set[Key] = set()
-        self._wanted = asyncio.Event()
+        self._not_earlier = 0.0
+        """The store's time by which it refused an append: the next decisions are no earlier."""
+        self._flushing: asyncio.Task[None] | None = None
+
+    # ------------------------------------------------------------------------------ what becomes of threads
+
+    def on_decided(self, key: Key, changes: Changes) -> None:
+        """Decided here, and not durable yet. Only where this process alone writes."""
+
+    def on_committed(self, key: Key, changes: Changes, at: float, *, is_own: bool) -> None:
+        """Durable; `is_own` if it was appended here."""
+
+    def on_rolled_back(self, key: Key, changes: Changes) -> None:
+        """A run was claimed or moved on, or a worker went on with this, and the store did not keep it or did
+        not say so."""
+
+    def on_lost(self, key: Key) -> None:
+        """The thread may have moved on without being published."""
+
+    def on_loaded(self, thread: ThreadState) -> None:
+        """Read from the log; what others appended since it was cached before was never published here."""
+
+    # -------------------------------------------------------------------------------------- decide and read
 
     @property
     def cached_bytes(self) -> int:
         return self._size
 
-    async def decide(self, owner: Owner, thread_id: str, command: Command[T]) -> T:
-        """The command's answer, once all that it says is durable."""
-        waiting = Waiting((owner, thread_id), command)
-        self._waiting.append(waiting)
-        self._wanted.set()
-        return await waiting.answer
+    @overload
+    async def decide(self, owner: Owner, thread_id: str, command: Command[T]) -> T: ...
+
+    @overload
+    async def decide(
+        self, owner: Owner, thread_id: str, command: Command[A], then: Callable[[ThreadState, A], T]
+    ) -> T: ...
+
+    # Any: what the command answers is what `then` takes, as the overloads say
+    async def decide(
+        self, owner: Owner, thread_id: str, command: Command[Any], then: Then[Any] | None = None
+    ) -> Any:
+        """The command's answer, or what `then` makes of it and of the state after it, once all that it says
+        is durable."""
+        return await self._submit((owner, thread_id), command, then).future
+
+    def submit(self, owner: Owner, thread_id: str, command: Command[T]) -> asyncio.Future[T]:
+        """The same, for who has something else to do meanwhile."""
+        pending: PendingCommand[T] = self._submit((owner, thread_id), command, None)
+        return pending.future
+
+    async def decide_uncommitted(
+        self, owner: Owner, thread_id: str, command: Command[A], then: Callable[[ThreadState, A], T]
+    ) -> T:
+        """The same, but where this process alone writes, as soon as it is decided."""
+        pending: PendingCommand[T] = self._submit((owner, thread_id), command, then)
+        batch = None if self.is_shared else self._open.get(pending.key)
+        if batch is None or not batch.commands or batch.commands[-1] is not pending:
+            return await pending.future
+        batch.is_relied_on = True
+        return pending.answer
 
     async def read(self, owner: Owner, thread_id: str, view: Callable[[ThreadState], T]) -> T:
         """What `view` sees in the state, all of which is durable. The state itself must not be kept."""
+        key = (owner, thread_id)
+        if not self.is_shared and not self._is_changing(key):
+            cached = self._cache.get(key)
+            if cached is not None:
+                return view(cached.state)
         return await self.decide(owner, thread_id, lambda thread, now: Decision(view(thread)))
 
-    async def rows(self, owner: Owner, thread_id: str, *, after: int) -> list[Published]:
-        """What was appended after this version, from the store."""
-        loaded = await self._store.load(owner, thread_id, after=after)
-        return [Published(row.version, row.at, decode_body(row)) for row in loaded.rows]
+    async def read_uncommitted(self, owner: Owner, thread_id: str, view: Callable[[ThreadState], T]) -> T:
+        """The same, but where this process alone writes, with what is decided and not durable yet."""
+        key = (owner, thread_id)
+        cached = None if self.is_shared else self._cache.get(key)
+        if cached is None:
+            return await self.read(owner, thread_id, view)
+        for batches in (self._storing, self._open):
+            if key in batches:
+                batches[key].is_relied_on = True
+        return view(cached.state)
+
+    def recent_entries(self, run: Run) -> list[Entry] | None:
+        """The events of this run, if the cache has all of its rows and none is under way."""
+        key = (run.owner, run.thread_id)
+        cached = self._cache.get(key)
+        if cached is None or self.is_shared or self._is_changing(key):
+            return None
+        return cached.entries_of(run)
 
     def refresh(self, owner: Owner, thread_id: str) -> None:
-        """Another process has appended: the cached state moves on soon, and subscribers here are told."""
+        """Another process has appended: the cached state moves on soon, and it is published here."""
         self._stale.add((owner, thread_id))
-        self._wanted.set()
+        self._wake()
 
-    async def serve(self) -> None:
-        """For ever: decides and stores what waits. One batch at a time, so that commands gather meanwhile."""
-        try:
-            while True:
-                await self._wanted.wait()
-                self._wanted.clear()
-                await self._catch_up_all()
-                while self._waiting:
-                    batch, self._waiting = self._waiting, []
-                    await self._run(batch)
-        finally:
-            stopping = ShuttingDown("The server is about to stop.", hint="Ask again in a moment.")
-            fail(self._waiting, stopping)
+    def refresh_all(self) -> None:
+        """Hints were lost: every cached state may be old."""
+        for key in list(self._cache):
+            self.refresh(*key)
 
-    async def _run(self, batch: list[Waiting[Any]]) -> None:
-        """Until each command of the batch has its answer, or the store is down."""
-        now = self._store.now()
-        while batch:
-            try:
-                batch, store_time = await self._commit(await self._gather(batch, now))
-            except StoreDown as error:
-                log.warning("%d commands were not stored: %s", len(batch), error)
-                fail(batch, error)
-                return
-            except asyncio.CancelledError:
-                fail(batch, ShuttingDown("The server is about to stop.", hint="Ask again in a moment."))
-                raise
-            now = max(store_time, self._store.now())
-
-    async def _gather(self, batch: list[Waiting[Any]], now: float) -> list[ThreadBatch]:
-        """The commands by thread, decided."""
-        by_key: dict[Key, list[Waiting[Any]]] = {}
-        for each in batch:
-            by_key.setdefault(each.key, []).append(each)
-        batches: list[ThreadBatch] = []
-        for key, commands in by_key.items():
-            try:
-                cached = await self._cached(key)
-            except StoreDown:
-                raise
-            # a log that makes no sense is the fault of that thread alone
-            except Exception as error:  # noqa: BLE001
-                fail(commands, error)
-            else:
-                batches.append(ThreadBatch(cached, commands, now))
-        for thread in batches:
-            thread.decide()
-        return batches
-
-    async def _commit(self, batches: list[ThreadBatch]) -> tuple[list[Waiting[Any]], float]:
-        """One append per thread. Gives what has to be decided again, and the store's time if that was why."""
-        due = [each for each in batches if each.is_due(is_shared=self._store.is_shared)]
-        appends = [each.append() for each in due]
-        try:
-            results = await self._store.append(appends) if appends else []
-        except BaseException:
-            # whether it was written is unknown: the log is asked when the thread is needed again
-            for each in due:
-                self._forget(each.cached)
-            raise
-        store_time = 0.0
-        for each, result in zip(due, results, strict=True):
-            each.is_stored = isinstance(result, Appended)
-            if isinstance(result, OutOfTime):
-                store_time = max(store_time, result.now)
-        return self._conclude(batches), store_time
-
-    def _conclude(self, batches: list[ThreadBatch]) -> list[Waiting[Any]]:
-        """Publishes what is stored; gives the commands of what is not."""
-        again: list[Waiting[Any]] = []
-        for each in batches:
-            if each.is_stored:
-                self._publish(each)
-            else:
-                self._forget(each.cached)
-                again += each.commands
-        self._shrink()
-        return again
-
-    def _publish(self, batch: ThreadBatch) -> None:
-        if batch.events:
-            self._size += batch.cached.grow(len(batch.encoded), is_snapshot=batch.snapshot is not None)
-            owner, thread_id = batch.cached.key
-            version = batch.cached.state.version
-            self.broker.publish(owner, thread_id, Published(version, batch.now, batch.body))
-        for each in batch.commands:
-            each.conclude()
-
-    async def _cached(self, key: Key) -> Cached:
-        cached = self._cache.get(key)
+    def forget(self, owner: Owner, thread_id: str) -> None:
+        """The thread was deleted, or has moved on."""
+        cached = self._cache.get((owner, thread_id))
         if cached is not None:
+            self._waiting += self._roll_back(cached)
+
+    def forget_rows(self) -> None:
+        """The store has removed old ones: what is kept of them here goes, too."""
+        for cached in self._cache.values():
+            cached.forget_rows()
+
+    async def flush(self) -> None:
+        """Until nothing waits any more."""
+        while self._flushing is not None:
+            await asyncio.wait([self._flushing])
+
+    # --------------------------------------------------------------------------------------------- deciding
+
+    def _submit(self, key: Key, command: Command[Any], then: Then[Any] | None) -> PendingCommand[Any]:
+        pending: PendingCommand[Any] = PendingCommand(key, command, then)
+        cached = None if self.is_shared or key in self._loading else self._cache.get(key)
+        if cached is None:
+            self._loading.add(key)
+            self._waiting.append(pending)
+        else:
+            self._decide(cached, pending)
+        self._wake()
+        return pending
+
+    def _decide(self, cached: CachedThread, pending: PendingCommand[Any]) -> None:
+        key = cached.key
+        batch = self._open.get(key)
+        if batch is None:
+            now = max(self.store.now(), self._not_earlier)
+            batch = self._open[key] = ThreadBatch(cached, now)
             self._cache.move_to_end(key)
-            return cached
+        if not batch.decide(pending):
+            # a rule broke half-way: what the others decided on that state does not count
+            self._waiting += self._roll_back(cached)
+        elif pending.events and not self.is_shared:
+            self.on_decided(key, batch.changes)
+
+    def _is_changing(self, key: Key) -> bool:
+        """Whether the cached state may have something in it that is not durable yet."""
+        return key in self._open or key in self._storing
+
+    def _roll_back(self, cached: CachedThread) -> list[PendingCommand[Any]]:
+        """Throws the state away, and gives the commands that were decided on it and are not being stored."""
+        batch = self._open.get(cached.key)
+        self._forget(cached)
+        if batch is None or batch.cached is not cached:
+            return []
+        del self._open[cached.key]
+        if batch.is_relied_on or batch.changes.runs:
+            self.on_rolled_back(cached.key, batch.changes)
+        return batch.commands
+
+    async def _decide_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        # also what was rolled back: nobody overtakes it while others are loaded
+        self._loading.update([each.key for each in waiting])
+        missing = {each.key for each in waiting if each.key not in self._cache}
+        failed = await self._load_all(missing) if missing else {}
+        self._loading = {each.key for each in self._waiting}
+        for each in waiting:
+            cached = self._cache.get(each.key)
+            if each.key in failed:
+                fail([each], failed[each.key])
+            elif cached is None:
+                # loaded, and thrown away by a command before this one
+                self._waiting.append(each)
+            else:
+                self._decide(cached, each)
+
+    # ---------------------------------------------------------------------------------------------- storing
+
+    def _wake(self) -> None:
+        if self._flushing is None:
+            # the one writer of this log: it ends by itself when nothing waits
+            self._flushing = asyncio.get_running_loop().create_task(self._flush())
+
+    async def _flush(self) -> None:
+        """One transaction at a time, so that commands gather meanwhile."""
+        try:
+            while self._waiting or self._open or self._stale:
+                if self._stale:
+                    await self._catch_up_all()
+                if self._waiting:
+                    await self._decide_waiting()
+                if not self.is_shared:
+                    # what a decision sets going at once is stored with it: a run that a message begins, or
+                    # that goes on with a result
+                    await asyncio.sleep(0)
+                if self._open:
+                    await self._commit()
+        finally:
+            self._flushing = None
+            if self._waiting or self._open:
+                # this one was ended from outside, and others wait still
+                self._wake()
+
+    async def _commit(self) -> None:
+        batches, self._open = self._open, {}
+        self._storing = batches
+        try:
+            await self._append(batches.values())
+        except BaseException:
+            self._give_up(batches.values(), StoreDown("The log stopped.", hint="Ask again in a moment."))
+            raise
+        finally:
+            self._storing = {}
+        for each in batches.values():
+            self._conclude(each)
+        if self._size > self._cache_bytes:
+            self._shrink()
+
+    async def _append(self, batches: Iterable[ThreadBatch]) -> None:
+        until = self.store.now() + self.lease_sec
+        appends: list[tuple[ThreadBatch, Append]] = []
+        for each in batches:
+            # where others write, too, the store has to say whether an answer holds
+            if not each.changes.events and not self.is_shared:
+                continue
+            try:
+                append = each.append(worker=self.worker, lease_until=until, known_tools=self._known_tools)
+            # what no JSON can hold is the fault of its own thread alone
+            except Exception as error:  # noqa: BLE001
+                self._give_up([each], error)
+            else:
+                appends.append((each, append))
+        if appends:
+            await self._store_appends(appends)
+
+    async def _store_appends(self, appends: list[tuple[ThreadBatch, Append]]) -> None:
+        try:
+            results = await self.store.append([append for _, append in appends])
+        except ValueError as error:
+            # a text that the store cannot hold is the fault of its own thread alone
+            if len(appends) > 1:
+                for one in appends:
+                    await self._store_appends([one])
+                return
+            log.warning("an append was refused: %s", error)
+            self._give_up([appends[0][0]], error)
+        except StoreDown as error:
+            log.warning("%d appends were not stored: %s", len(appends), error)
+            self._give_up([each for each, _ in appends], error)
+        # the callers get it, and the next transaction may well be fine
+        except Exception as error:
+            log.exception("a transaction broke")
+            self._give_up([each for each, _ in appends], error)
+        else:
+            for (each, append), result in zip(appends, results, strict=True):
+                self._note_result(each, append, result)
+
+    def _note_result(self, batch: ThreadBatch, append: Append, result: AppendResult) -> None:
+        batch.is_stored = isinstance(result, Appended)
+        if batch.is_stored:
+            if append.tools:
+                if len(self._known_tools) > TOOLS_REMEMBERED:
+                    self._known_tools.clear()
+                self._known_tools.update([tool.version for tool in append.tools])
+        elif isinstance(result, RequestTaken):
+            taken = NameTaken("This request id was used for another call.", hint="Use a new one.")
+            fail([each for each in batch.commands if each.has_request], taken)
+            batch.commands = [each for each in batch.commands if not each.has_request]
+        elif isinstance(result, OutOfTime):
+            # the last answer counts: a clock may be set back
+            self._not_earlier = result.now
+
+    def _give_up(self, batches: Collection[ThreadBatch], error: Exception) -> None:
+        """Whether they were written is unknown: the log is asked when a thread is needed again."""
+        for each in batches:
+            each.is_stored = False
+            commands = [*each.commands, *self._roll_back(each.cached)]
+            # where nobody else writes, what only reads needs no append: it is answered by what the log says
+            # then. Elsewhere it would ask a store that fails again and again
+            again = [] if self.is_shared else [one for one in commands if not one.events]
+            fail([one for one in commands if one not in again], error)
+            each.commands = again
+            if each.is_relied_on or each.changes.runs:
+                each.is_relied_on = False
+                self.on_rolled_back(each.cached.key, each.changes)
+
+    def _conclude(self, batch: ThreadBatch) -> None:
+        """Publishes what is stored; what is not is decided again."""
+        key = batch.cached.key
+        if not batch.is_stored:
+            self._waiting = [*batch.commands, *self._roll_back(batch.cached), *self._waiting]
+            if batch.is_relied_on:
+                # it may be decided otherwise now
+                self.on_rolled_back(key, batch.changes)
+            return
+        if batch.changes.events:
+            self._count(batch.cached, batch.cached.grow(batch))
+            self.on_committed(key, batch.changes, batch.now, is_own=True)
+        for each in batch.commands:
+            # the caller may be gone
+            if not each.future.done():
+                each.future.set_result(each.answer)
+
+    # -------------------------------------------------------------------------------------------- the cache
+
+    async def _load_all(self, keys: Iterable[Key]) -> dict[Key, Exception]:
+        """What could not be read: a log that makes no sense is the fault of its thread alone."""
+        listed = list(keys)
+        loads = await asyncio.gather(*(self._load(key) for key in listed), return_exceptions=True)
+        errors = zip(listed, loads, strict=True)
+        return {key: error for key, error in errors if isinstance(error, Exception)}
+
+    async def _load(self, key: Key) -> None:
         owner, thread_id = key
-        loaded = await self._store.load(owner, thread_id)
-        size = len(loaded.snapshot or b"") + sum(len(row.body) for row in loaded.rows)
-        cached = Cached(key, fold_loaded(owner, thread_id, loaded), size=size, rows=len(loaded.rows))
+        loaded = await self.store.load(owner, thread_id)
+        state = fold_loaded(owner, thread_id, loaded)
+        tail = sum(len(row.body) for row in loaded.rows)
+        cached = CachedThread(key, state, snapshot_size=len(loaded.snapshot or b""), tail_size=tail)
         self._cache[key] = cached
-        self._size += size
-        return cached
+        self._size += cached.size
+        self.on_loaded(state)
 
     async def _catch_up_all(self) -> None:
-        while self._stale:
-            key = self._stale.pop()
-            cached = self._cache.get(key)
-            try:
-                await self._catch_up(cached) if cached is not None else self.broker.lose(*key)
-            # the state is read again when it is needed; subscribers look at the log
-            except Exception as error:  # noqa: BLE001
-                log.warning("a thread could not be refreshed: %s", error)
-                self.broker.lose(*key)
-                if cached is not None:
-                    self._forget(cached)
+        stale, self._stale = self._stale, set()
+        await asyncio.gather(*(self._catch_up_or_lose(key) for key in stale))
 
-    async def _catch_up(self, cached: Cached) -> None:
+    async def _catch_up_or_lose(self, key: Key) -> None:
+        cached = self._cache.get(key)
+        if cached is None:
+            self.on_lost(key)
+            return
+        try:
+            await self._catch_up(cached)
+        # the state is read again when it is needed; subscribers look at the log
+        except Exception as error:  # noqa: BLE001
+            log.warning("a thread could not be refreshed: %s", error)
+            self._forget(cached)
+
+    async def _catch_up(self, cached: CachedThread) -> None:
         owner, thread_id = cached.key
-        loaded = await self._store.load(owner, thread_id, after=cached.state.version)
+        loaded = await self.store.load(owner, thread_id, after=cached.state.version)
         for row in loaded.rows:
-            body = decode_body(row)
-            fold.append(cached.state, body.events, row.at)
-            self._size += cached.grow(len(row.body))
-            self.broker.publish(owner, thread_id, Published(row.version, row.at, body))
+            changes = Changes(cached.state)
+            for event in decode_body(row).events:
+                changes.apply(event, row.at)
+            cached.state.version = row.version
+            self._count(cached, cached.add(len(row.body)))
+            self.on_committed(cached.key, changes, row.at, is_own=False)
 
-    def _forget(self, cached: Cached) -> None:
+    def _count(self, cached: CachedThread, more: int) -> None:
+        """Unless the thread was deleted while this was stored or read."""
+        if self._cache.get(cached.key) is cached:
+            self._size += more
+
+    def _forget(self, cached: CachedThread) -> None:
         if self._cache.get(cached.key) is cached:
             del self._cache[cached.key]
             self._size -= cached.size
             # what was published may have a gap from here on
-            self.broker.lose(*cached.key)
+            self.on_lost(cached.key)
 
     def _shrink(self) -> None:
         """The least recently used states go first; one of them always stays."""
-        while self._size > self._cache_bytes and len(self._cache) > 1:
-            key, cached = next(iter(self._cache.items()))
-            del self._cache[key]
-            self._size -= cached.size
+        for key, cached in list(self._cache.items())[:-1]:
+            if self._size <= self._cache_bytes:
+                return
+            if key not in self._open:
+                del self._cache[key]
+                self._size -= cached.size

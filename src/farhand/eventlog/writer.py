@@ -1,16 +1,20 @@
 """What the models of this process write, on its way into the log: joined, and stored by one tick for all.
 
-The first words of a run are stored at once; those that follow within a tick are joined to one event. Readers
-are sent what is stored, so nobody ever sees words that a crash could take back.
+The first words after a silence are stored at once; those that follow within a tick are joined to one event.
+Readers are sent what is stored, so nobody ever sees words that a crash could take back.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Callable
 from typing import TypeAlias
 
-from farhand.core.log import (
+from msgspec.structs import replace
+
+from farhand.core.event import (
+    DELTAS,
     CallBegun,
     Event,
     InputAdded,
@@ -19,54 +23,113 @@ from farhand.core.log import (
     StepStarted,
     TextAdded,
 )
+from farhand.core.run import Run
+from farhand.errors import LostClaim, StoreDown
+
+log = logging.getLogger("farhand.eventlog")
 
 TICK_SEC = 0.05
 
 Written: TypeAlias = StepStarted | ModelDelayed | TextAdded | ReasoningAdded | CallBegun | InputAdded
-Store = Callable[[tuple[Event, ...]], Awaitable[bool]]
-"""Appends these events; False if another worker has the run."""
+Block: TypeAlias = tuple[type[Event], int | str]
+Append: TypeAlias = Callable[[Run, tuple[Event, ...], int], asyncio.Future[int | None]]
+"""Appends these events behind the run's event of this number; gives the number of the run's last event then,
+or None if another worker has the run. Events that are there already are not stored twice."""
 
 
 class RunWriter:
-    """For the worker that advances one run."""
+    """For the worker that advances one run. What was handed over to be stored is kept until that is known: it
+    may be handed over again, behind the same number."""
 
-    def __init__(self, tick: Tick, store: Store) -> None:
-        self.is_lost = False
-        """Whether another worker has the run: what is written from now on is for nobody."""
+    __slots__ = (
+        "_after",
+        "_append",
+        "_block",
+        "_events",
+        "_handed_over",
+        "_is_lost",
+        "_pieces",
+        "_run",
+        "_tick",
+    )
+
+    def __init__(self, tick: Tick, run: Run, append: Append) -> None:
+        self._run = run
         self._tick = tick
-        self._store = store
-        self._waiting: list[Event] = []
+        self._append = append
+        self._after = run.last_seq
+        """The number of the run's last event that is known to be stored."""
+        self._events: list[Event] = []
+        self._handed_over = 0
+        """How many of them are being stored."""
+        self._block: Block | None = None
+        """What the last event belongs to, if that is text that may go on; all of it is in `_pieces`."""
         self._pieces: list[str] = []
-        """Of the last event, which is a block of text that may go on."""
-        self._storing = asyncio.Lock()
+        self._is_lost = False
 
     def add(self, event: Written) -> None:
-        last = self._waiting[-1] if self._waiting else None
-        if last is not None and is_same_block(last, event):
-            self._pieces.append(_text(event))
-        else:
+        if self._is_lost:
+            raise LostClaim(f"Run {self._run.run_id} was taken over.")
+        if not isinstance(event, DELTAS):
             self._close_block()
-            self._waiting.append(event)
-            self._pieces = [_text(event)]
+        else:
+            block = block_of(event)
+            if block == self._block:
+                self._pieces.append(event.text)
+                return
+            self._close_block()
+            self._block, self._pieces = block, [event.text]
+        self._events.append(event)
         self._tick.want(self)
 
-    def take(self) -> tuple[Event, ...]:
-        """What is not stored yet, for whoever stores it with something else: the end of a step."""
-        self._close_block()
-        waiting, self._waiting = self._waiting, []
-        return tuple(waiting)
+    def follow(self, last_seq: int) -> None:
+        """Others have appended to the run while its model was silent."""
+        self._after = last_seq
 
-    async def flush(self) -> None:
-        """Stores what was written; in order, however often it is asked."""
-        async with self._storing:
-            events = self.take()
-            if events and not self.is_lost:
-                self.is_lost = not await self._store(events)
+    @property
+    def has_words(self) -> bool:
+        """Whether there is something to be stored that nobody stores yet."""
+        return len(self._events) > self._handed_over and not self._is_lost
+
+    def flush(self) -> asyncio.Future[int | None]:
+        """Stores what was written. If the store is down, the words stay for the next time."""
+        stored = self._append(self._run, *self.unstored())
+        stored.add_done_callback(self._note)
+        return stored
+
+    def unstored(self) -> tuple[tuple[Event, ...], int]:
+        """What was written and is not known to be stored, and the number of the event before it: to be stored
+        together with the end of a step. `note` what comes of it."""
+        self._close_block()
+        self._handed_over = len(self._events)
+        return tuple(self._events), self._after
+
+    def note(self, last_seq: int | None) -> None:
+        """All up to the event of this number is stored; `LostClaim` for None: another worker has the run."""
+        if last_seq is None:
+            self._is_lost = True
+            raise LostClaim(f"Run {self._run.run_id} was taken over.")
+        more = last_seq - self._after
+        if more > 0:
+            del self._events[:more]
+            self._handed_over = max(0, self._handed_over - more)
+            self._after = last_seq
+
+    def _note(self, stored: asyncio.Future[int | None]) -> None:
+        if stored.cancelled() or stored.exception() is not None:
+            self._handed_over = 0
+            return
+        try:
+            self.note(stored.result())
+        except LostClaim:
+            # the run's own next word says so
+            return
 
     def _close_block(self) -> None:
         if len(self._pieces) > 1:
-            self._waiting[-1] = with_text(self._waiting[-1], "".join(self._pieces))
-        self._pieces = []
+            self._events[-1] = replace(self._events[-1], text="".join(self._pieces))
+        if self._block is not None:
+            self._block, self._pieces = None, []
 
 
 class Tick:
@@ -75,46 +138,56 @@ class Tick:
     def __init__(self, seconds: float = TICK_SEC) -> None:
         self._seconds = seconds
         self._wanted: dict[RunWriter, None] = {}
-        self._arrived = asyncio.Event()
+        self._timer: asyncio.Handle | None = None
+        self._storing: asyncio.Future[list[int | BaseException | None]] | None = None
+        self._next_at = 0.0
 
     def want(self, writer: RunWriter) -> None:
         self._wanted[writer] = None
-        self._arrived.set()
+        if self._timer is None and self._storing is None:
+            self._set_timer()
 
-    async def serve(self) -> None:
-        """For ever. If the store is down, the worker of the run is told so by its own next write."""
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            writers, self._wanted = list(self._wanted), {}
-            await asyncio.gather(*(writer.flush() for writer in writers), return_exceptions=True)
-            await asyncio.sleep(self._seconds)
+    async def close(self) -> None:
+        """Until what was wanted is stored."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._flush()
+        if self._storing is not None:
+            await asyncio.wait([self._storing])
+
+    def _set_timer(self) -> None:
+        loop = asyncio.get_running_loop()
+        # no earlier than when what is said in this very turn of the loop has been said
+        self._timer = loop.call_at(max(self._next_at, loop.time()), self._flush)
+
+    def _flush(self) -> None:
+        self._timer = None
+        # mostly a step was stored as a whole before its first tick
+        writers = [writer for writer in self._wanted if writer.has_words]
+        self._wanted = {}
+        if not writers:
+            return
+        self._next_at = asyncio.get_running_loop().time() + self._seconds
+        stored = [writer.flush() for writer in writers]
+        self._storing = asyncio.gather(*stored, return_exceptions=True)
+        self._storing.add_done_callback(lambda _: self._end_flush(writers, stored))
+
+    def _end_flush(self, writers: list[RunWriter], stored: list[asyncio.Future[int | None]]) -> None:
+        self._storing = None
+        for writer, each in zip(writers, stored, strict=True):
+            error = None if each.cancelled() else each.exception()
+            if isinstance(error, StoreDown):
+                self._wanted[writer] = None
+            elif error is not None:
+                log.error("words of a run were not stored", exc_info=error)
+        if self._wanted:
+            self._set_timer()
+
+
+def block_of(event: TextAdded | ReasoningAdded | InputAdded) -> Block:
+    """Deltas of one block follow each other, and may be joined."""
+    return type(event), event.call_id if isinstance(event, InputAdded) else event.part
 
 
 def is_same_block(first: Event, second: Event) -> bool:
-    match first, second:
-        case (TextAdded(part=one), TextAdded(part=other)) | (
-            ReasoningAdded(part=one),
-            ReasoningAdded(part=other),
-        ):
-            return one == other
-        case InputAdded(call_id=one_id), InputAdded(call_id=other_id):
-            return one_id == other_id
-        case _:
-            return False
-
-
-def with_text(event: Event, text: str) -> Event:
-    match event:
-        case TextAdded(part=part):
-            return TextAdded(part, text)
-        case ReasoningAdded(part=part):
-            return ReasoningAdded(part, text)
-        case InputAdded(call_id=call_id):
-            return InputAdded(call_id, text)
-        case _:
-            raise AssertionError("only blocks of text are joined")
-
-
-def _text(event: Written) -> str:
-    return event.text if isinstance(event, TextAdded | ReasoningAdded | InputAdded) else ""
+    return isinstance(first, DELTAS) and isinstance(second, DELTAS) and block_of(first) == block_of(second)

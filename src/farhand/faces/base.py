@@ -1,7 +1,7 @@
 """A face: one wire protocol, as the server mounts it.
 
-A route says what it takes (method, scope, how much of a body) and how its dialect words an error. What is
-checked before an endpoint runs is checked in one place, for all of them.
+A route declares its method, scope and body limit; a face, how it encodes an error. What is checked before an
+endpoint runs is checked in one place, for all routes.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from starlette.types import Scope
 
-from farhand.agent.reader import Reader
-from farhand.calls.change import Reply
-from farhand.calls.desk import Brought
-from farhand.core.event import Entry
-from farhand.core.outcome import Failure
+from farhand.core.ids import is_chosen_id
+from farhand.core.position import Entry
 from farhand.core.principal import Owner, Principal
-from farhand.core.settings import Limits, Settings
-from farhand.errors import FarhandError, StoreDown, TooLarge, Unreadable
+from farhand.core.settings import Settings
+from farhand.errors import FarhandError, Malformed, StoreDown, Unreadable
+from farhand.eventlog.reader import LogReader
 from farhand.wire.http import Header, header, read_body, refuse_foreign, require_json, respond_json
-from farhand.wire.line import Line
-from farhand.wire.pull import End, Source, send_frames
+from farhand.wire.http_exchange import HttpExchange
+from farhand.wire.json_writer import encode
+from farhand.wire.streaming_response import FrameSource, StreamEnd, send_frames
 from farhand.wire.websocket import Socket
 
 log = logging.getLogger("farhand.faces")
@@ -34,10 +34,10 @@ T = TypeVar("T")
 
 
 class Request(Struct, eq=False):
-    """One HTTP request that passed the door."""
+    """One HTTP request that was authenticated."""
 
     scope: Scope
-    line: Line
+    exchange: HttpExchange
     principal: Principal
     owner: Owner
     _limit: int
@@ -55,33 +55,32 @@ class Request(Struct, eq=False):
         """The body: declared as JSON, within the route's limit, not yet read."""
         headers = self.scope["headers"]
         require_json(headers)
-        return read_body(self.line.receive, headers, self._limit, self._settings.limits.body_within_sec)
+        return read_body(self.exchange.receive, headers, self._limit, self._settings.limits.body_within_sec)
 
     async def unless_left(self, work: Coroutine[None, None, T]) -> T | None:
-        """What the work brings. When the peer closes the connection before that, the work is cancelled and
-        there is nobody to answer: None."""
+        """The result of the work; None if the peer closes the connection first, which cancels the work."""
         try:
             async with asyncio.TaskGroup() as group:
                 working = group.create_task(work)
-                listening = group.create_task(self.line.listen())
+                listening = group.create_task(self.exchange.listen())
                 await asyncio.wait([working, listening], return_when=asyncio.FIRST_COMPLETED)
                 working.cancel()
                 listening.cancel()
         except ExceptionGroup as faults:
-            # the caller knows nothing of two tasks
+            # the caller does not know that there are two tasks
             raise faults.exceptions[0] from None
         return None if working.cancelled() else working.result()
 
     def bodiless(self) -> None:
-        """Nothing is read: a body may be there all the same, but only what a form can't send."""
+        """Reads no body. One may be there, but only of a kind that an HTML form cannot send."""
         refuse_foreign(self.scope["headers"])
 
     def stream(
-        self, source: Source, *, headers: Sequence[Header], keep_alive: float | None = None
-    ) -> Coroutine[None, None, End]:
-        """Answers with what the source gives, until it ends or the reader does."""
+        self, source: FrameSource, *, headers: Sequence[Header], keep_alive: float | None = None
+    ) -> Coroutine[None, None, StreamEnd]:
+        """Streams what the source yields, until it ends or the reader leaves."""
         return send_frames(
-            self.line,
+            self.exchange,
             source,
             headers=headers,
             keep_alive=self._settings.patience.keep_alive if keep_alive is None else keep_alive,
@@ -91,11 +90,11 @@ class Request(Struct, eq=False):
     def reply(
         self, status: int, body: bytes, headers: tuple[Header, ...] = ()
     ) -> Coroutine[None, None, None]:
-        return respond_json(self.line.send, status, body, headers)
+        return respond_json(self.exchange.send, status, body, headers)
 
 
 class SocketRequest:
-    """One WebSocket that passed the door and was accepted."""
+    """One WebSocket that was authenticated and accepted."""
 
     __slots__ = ("principal", "scope", "socket")
 
@@ -111,11 +110,62 @@ class SocketRequest:
 
 SocketEndpoint = Callable[[SocketRequest], Awaitable[None]]
 Endpoint = Callable[[Request], Awaitable[None]]
-Explain = Callable[[FarhandError, int], bytes]
-"""An error in a face's dialect: its body, for the status the server chose."""
+ErrorEncoder = Callable[[FarhandError, int], bytes]
+"""Encodes an error for this face; the server has chosen the status."""
+RefusalHeaders = Callable[[FarhandError, Scope], Sequence[Header]]
+
+RateLimit: TypeAlias = Literal["results", "registrations"]
 
 
-Rate: TypeAlias = Literal["results", "registrations"]
+class ErrorBody(Struct):
+    code: str
+    message: str
+
+
+class ErrorReply(Struct):
+    """The error body of a face that has none of its own."""
+
+    error: ErrorBody
+
+
+def explain_error(error: FarhandError, status: int) -> bytes:
+    return encode(ErrorReply(ErrorBody(error.code, str(error))))
+
+
+class Ok(Struct, omit_defaults=True):
+    """`ignored`: there was nothing to do."""
+
+    ok: bool
+    ignored: bool = False
+
+
+class Media(NamedTuple):
+    """A body that is not JSON: its media type and its schema."""
+
+    type: str
+    schema: Mapping[str, object] = {}
+
+
+STREAM = Media("text/event-stream")
+
+
+class Parameter(NamedTuple):
+    """A parameter of the query, or a header, as the OpenAPI document describes it."""
+
+    name: str
+    schema: Mapping[str, object]
+    where: Literal["query", "header"] = "query"
+    required: bool = False
+
+
+_PATTERN = "^[A-Za-z0-9_.:-]{1,128}$"
+ChosenId: TypeAlias = Annotated[str, Meta(extra_json_schema={"pattern": _PATTERN})]
+"""An id that a client may choose, such as that of a thread."""
+CHOSEN_ID = {"type": "string", "pattern": _PATTERN}
+THREAD = Parameter("thread", CHOSEN_ID)
+PAGE_SIZE = Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100})
+# any text: an unknown position is answered with a gap, and with everything
+LAST_EVENT_ID = Parameter("Last-Event-ID", {"type": "string"}, "header")
 
 
 @dataclass(frozen=True)
@@ -124,13 +174,21 @@ class Route:
     path: str
     endpoint: Endpoint
     scope: str
-    """What the principal must be allowed to do; `a|b`: one of them, `a&b`: both."""
+    """The scope that the principal needs; `a|b`: one of them, `a&b`: both."""
     limit: int = 0
-    """Bytes of body it takes; 0 for none."""
-    rate: Rate | None = None
-    """How often one principal may ask; None for as often as it likes."""
+    """The largest body in bytes; 0 for none."""
+    rate: RateLimit | None = None
+    """Which rate limit counts for one principal; None for no limit."""
     streams: bool = False
-    """The answer may stay open: it takes one of the principal's places, and the sign-in is asked again."""
+    """The response may stay open: it counts as one of the principal's streams and is re-authenticated."""
+    takes: object = None
+    """The shape of its body; this and what follows is for the OpenAPI document alone."""
+    gives: object = None
+    """The shape of the answer, or a mapping from status to shape; not needed for one that only streams."""
+    parameters: tuple[Parameter, ...] = ()
+    name: str = ""
+    """The name of the operation; by default that of the endpoint."""
+    deprecated: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,30 +202,36 @@ class SocketRoute:
 class Face:
     name: str
     routes: tuple[Route, ...]
-    explain: Explain
+    explain: ErrorEncoder = explain_error
+    refusal: object = ErrorReply
+    """The shape of what `explain` writes, for the OpenAPI document."""
     sockets: tuple[SocketRoute, ...] = ()
+    refusal_headers: RefusalHeaders | None = None
+    """Headers of a refusal; they replace the server's headers of the same name."""
+    serving: Callable[[], AbstractAsyncContextManager[None]] | None = None
+    """A context that stays open while the app serves."""
 
 
-class Encoder(Protocol):
+class RunEncoder(Protocol):
     """Turns the entries of one run into the frames of one response."""
 
     @property
     def ended(self) -> bool:
-        """After the last frame."""
+        """True after the last frame."""
         ...
 
     def encode_events(self, entries: Sequence[Entry]) -> bytes: ...
 
     def close(self, *, cut: bool) -> bytes:
-        """The end of a response that no event ended. `cut`: the server stops, the rest can be resumed."""
+        """Ends a response that no event ended. `cut`: the server stops, and the rest can be resumed."""
         ...
 
 
 class _Following(Struct, eq=False):
     """A run's journal as the source of a response."""
 
-    _reader: Reader
-    _encoder: Encoder
+    _reader: LogReader
+    _encoder: RunEncoder
     _until: int | None
 
     @property
@@ -181,11 +245,11 @@ class _Following(Struct, eq=False):
                 if entries is None:
                     break
                 frames = self._encoder.encode_events(entries)
-                # entries that this wire does not show are no reason to wait for more
+                # the entries may have no frames on this wire: read on instead of waiting
                 if frames or not entries:
                     return frames
         except (StoreDown, Unreadable):
-            # also then a response has its own last word, and the rest can be resumed
+            # the response still ends properly, and the rest can be resumed
             return self._encoder.close(cut=True)
         return self._encoder.close(cut=self._reader.cut)
 
@@ -195,30 +259,17 @@ class _Following(Struct, eq=False):
 
 def follow(
     request: Request,
-    reader: Reader,
-    encoder: Encoder,
+    reader: LogReader,
+    encoder: RunEncoder,
     *,
     headers: Sequence[Header],
     until: int | None = None,
-) -> Coroutine[None, None, End]:
-    """Answers with the run's events as they come, until the encoder says that it was the last one.
+) -> Coroutine[None, None, StreamEnd]:
+    """Streams the run's events as they come, until the encoder has ended.
 
-    With `until`, what is stored up to there is all: the response ends without waiting for more.
+    With `until`, the response ends after that event, without waiting for more.
     """
     return request.stream(_Following(reader, encoder, until), headers=headers)
-
-
-def check_words(item: Brought, limits: Limits) -> None:
-    """`TooLarge` for a reason or an error with more to say than anybody reads."""
-    if isinstance(item, Reply):
-        name, said = "reason", item.answer.reason
-    elif isinstance(item.outcome, Failure):
-        name, said = "error", item.outcome.error
-    else:
-        return
-    # most are far shorter: a character has four bytes at the most
-    if 4 * len(said) > limits.error_text and len(said.encode()) > limits.error_text:
-        raise TooLarge(f"The {name} is larger than {limits.error_text} bytes.", hint="Nothing was applied.")
 
 
 STATUS: Mapping[str, int] = {
@@ -229,6 +280,7 @@ STATUS: Mapping[str, int] = {
     "wrong_method": 405,
     "too_slow": 408,
     "busy": 409,
+    "no_agent": 404,
     "conflict": 409,
     "mismatch": 409,
     "refused": 409,
@@ -241,17 +293,27 @@ STATUS: Mapping[str, int] = {
     "sign_in_down": 503,
     "store_down": 503,
 }
-"""The one table from a code to a status."""
+"""The HTTP status of each error code."""
+
+
+def decode_thread(query: Mapping[str, str]) -> str | None:
+    """The thread that `?thread=` names; None for all threads."""
+    thread_id = query.get("thread")
+    if thread_id is not None and not is_chosen_id(thread_id):
+        raise Malformed(
+            "`thread` is not the id of a thread.", hint="Use 1 to 128 letters, digits, `_`, `.`, `:` or `-`."
+        )
+    return thread_id
 
 
 def status_of(error: FarhandError) -> int:
     return STATUS.get(error.code, 500)
 
 
-async def if_readable(reading: Awaitable[T | None], thread_id: str) -> T | None:
-    """For one row of a list: what this version cannot read is missing in it, and the rest is told."""
+async def read_or_none(reading: Awaitable[T | None], thread_id: str) -> T | None:
+    """For one row of a list: None for a record that this version cannot read, so that others are shown."""
     try:
         return await reading
     except Unreadable:
-        log.error("a record of thread %s cannot be read by this version of farhand", thread_id)
+        log.error("this version of farhand cannot read a record of thread %s", thread_id)
         return None

@@ -1,6 +1,6 @@
-"""Images that providers take: which kinds, how large, how many. What a file is, its first bytes tell.
+"""Images that providers accept: their types, sizes and number. The first bytes of a file decide its type.
 
-Owns the limits, which are those of the strictest provider. It must not know where files are kept.
+Owns the limits, which are those of the strictest provider. It must not know where files are stored.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from farhand.core.thread import File
 from farhand.models.base import Image
 
 LARGEST_IMAGE = 5 * 1024 * 1024 * 3 // 4
-"""Bytes. In a request it is base64, which is a third longer, and there 5 MiB are the most."""
+"""Bytes. In a request it is base64, which is a third longer, and limited to 5 MiB."""
 MOST_IMAGES = 20
-"""In one request, the newest; with more, some providers take only small ones."""
+"""In one request, the newest ones; with more, some providers accept only small images."""
 ALL_IMAGES = 20 * 1024 * 1024
-"""Bytes of all images of a request."""
+"""Bytes of all images of a request together."""
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What every provider with eyes takes; anything else is told in words."""
+"""Types that every provider with images accepts; other files are described in text."""
 
 
-def may_be_shown(file: File) -> bool:
-    """Whether it is worth a look at its bytes."""
+def may_be_image(file: File) -> bool:
+    """True if its bytes are worth reading."""
     return file.media_type.startswith("image/") and 0 < file.size <= LARGEST_IMAGE
 
 
-def image_of(file: File, data: bytes) -> Image | None:
-    """None for what is no image, whatever it is called: a provider would refuse the whole request."""
+def read_image(file: File, data: bytes) -> Image | None:
+    """None if it is not an image, whatever its name: a provider would refuse the whole request."""
     kind = _kind(data)
     return None if kind is None else Image(kind, data, file.name)
 

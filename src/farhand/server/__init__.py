@@ -1,1 +1,1 @@
-"""Assembly: agent, store and faces become one ASGI app, behind one door."""
+"""Assembly: agent, store and faces become one ASGI app, behind one authenticator."""

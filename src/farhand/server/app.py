@@ -1,7 +1,7 @@
-"""The ASGI app: one door, one router, one guard around every endpoint.
+"""The ASGI app: one authenticator, one router, one error boundary around every endpoint.
 
-Serve it, or mount it in a host app. The host's `mount` does not run a sub-app's lifespan, so `.lifespan` is
-there to be entered; a request that comes first starts the app and says so.
+Serve it, or mount it in a host app. A host's `mount` does not run a sub-app's lifespan, so the host enters
+`.lifespan`; otherwise the first request starts the app and logs a warning.
 """
 
 from __future__ import annotations
@@ -9,83 +9,98 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib.metadata import version
+from types import TracebackType
+from typing import Self, overload
 
 from msgspec.structs import replace
-from starlette.routing import BaseRoute, Route, Router, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farhand.agent.agent import Agent
-from farhand.agent.farhand import Farhand, Spec
-from farhand.clients.attendance import Attendance
-from farhand.clients.keeper import Keeper
-from farhand.clients.roster import ClientTools, Roster
+from farhand.agent.keyed_calls import OnSettled, Waiting
+from farhand.agent.offered_tools import BroughtTools
+from farhand.agent.service import AgentService, Spec
+from farhand.clients.reaper import ClientReaper
+from farhand.clients.registry import ClientRegistry, ClientTools
+from farhand.clients.sessions import ClientSessions
+from farhand.core.outcome import Outcome
+from farhand.core.principal import LOCAL, Claims, Owner
 from farhand.core.settings import Settings
 from farhand.errors import BadSetting, FarhandError
+from farhand.eventlog.log import EventLog
+from farhand.faces.ack.routes import ack_face
+from farhand.faces.awaiting.routes import awaiting_face
 from farhand.faces.base import Face
-from farhand.faces.inspector.routes import Surroundings, inspector_face
-from farhand.models.named import model_named
+from farhand.faces.client_tools.routes import client_tools_face
+from farhand.faces.events.routes import events_face
+from farhand.faces.files.routes import files_face
+from farhand.faces.inspector.routes import ServerDetails, inspector_face
+from farhand.faces.threads.routes import threads_face
+from farhand.faces.ui_stream.routes import ui_stream_face
+from farhand.models.base import NoModel
+from farhand.models.registry import load_model
+from farhand.server.admin import admin_face
 from farhand.server.app_settings import AppSettings, Arguments, resolve
-from farhand.server.development import development_face
-from farhand.server.door import Authenticate, Door
-from farhand.server.faces import faces_of
-from farhand.server.guard import Guarded, GuardedSocket
+from farhand.server.app_state import AppState
+from farhand.server.auth.authenticator import Authenticate, Authenticator
+from farhand.server.face_lifespans import face_lifespans
 from farhand.server.host_signals import HostSignals
-from farhand.server.pages import not_found, pages, unknown_paths
-from farhand.server.paths import by_path
-from farhand.server.recheck import Recheck
+from farhand.server.inspector_encoders import wires
+from farhand.server.openapi import openapi_face
+from farhand.server.pages import pages
+from farhand.server.reauth import Reauthenticator
+from farhand.server.router import build_router
+from farhand.server.run_as_test import write_test
 from farhand.server.settings import ServerSettings, load_settings
-from farhand.server.traffic import Traffic
 from farhand.server.ui import built_ui
-from farhand.server.upkeep import upkeep_face
-from farhand.server.wires import wires
-from farhand.store.address import DEFAULT, check_address, open_store, shown
 from farhand.store.base import Store
-from farhand.wire.http import trimmed
+from farhand.store.open import DEFAULT, check_address, open_store, redact_password
+from farhand.tools.toolbox import Toolbox
 
 log = logging.getLogger("farhand.server")
 
 DRAIN_SEC = 6.0
-"""What is running may finish in this time after a signal; the rest of ten seconds is for handing it over."""
+"""Time for active runs to finish after a signal; the rest of ten seconds is for handing them over."""
 
 
 class App:
     """What `create_app` returns."""
 
-    def __init__(self, agent: Agent, door: Door, arguments: Arguments) -> None:
+    def __init__(self, agent: Agent, auth: Authenticator, arguments: Arguments) -> None:
         self.agent = agent
-        self.door = door
+        self.auth = auth
         self.inspector = arguments.inspector
-        """Whether the Inspector is there; None: on where this machine alone is let in, else off."""
+        """Whether the Inspector is served; None: on without an `authenticate` hook, off with one."""
         self.logs_access = False
         """Whether the server process writes its access log."""
         self._arguments = arguments
         self._values: AppSettings | None = None
         self._spec: Spec | None = None
-        self._traffic: Traffic | None = None
-        self._recheck: Recheck | None = None
-        self._farhand: Farhand | None = None
-        self._attendance: Attendance | None = None
-        self._keeper: Keeper | None = None
+        self._state: AppState | None = None
+        self._service: AgentService | None = None
+        self._sessions: ClientSessions | None = None
+        self._opened = AsyncExitStack()
+        """What `stop` closes, in reverse order."""
         self._router: ASGIApp | None = None
         self._starting = asyncio.Lock()
+        self._listeners: list[tuple[str, OnSettled]] = []
         self._host_signals = HostSignals(partial(self.drain, DRAIN_SEC))
 
     def configure(self, read: ServerSettings, *, default_store: str = DEFAULT) -> None:
-        """Decides which values hold, given what options, variables and a file say.
+        """Resolves the settings from options, variables and the file.
 
-        Only the first call counts: `start` makes one with variables and the file, `farhand run` one before.
+        Only the first call has an effect: `farhand run` calls it with its options, else `start` calls it.
         """
         if self._values is not None:
             return
-        # `app.door.token`, `app.door.open` and `app.inspector` may have been set from Python
+        # `app.auth.token`, `app.auth.open` and `app.inspector` may have been set from Python
         given = replace(
             self._arguments,
-            token=self.door.own_token,
-            open=True if self.door.open else None,
+            token=self.auth.own_token,
+            open=True if self.auth.open else None,
             inspector=self.inspector,
         )
         own_steps = self.agent.settings.limits.max_steps
@@ -93,29 +108,28 @@ class App:
         if isinstance(values.store, str):
             check_address(values.store)
         if values.model is not None:
-            self._spec = dataclasses.replace(self.agent.spec, model=model_named(values.model))
-        self._set_door(values)
+            self._spec = dataclasses.replace(self.agent.spec, model=load_model(values.model))
+        self._set_auth(values)
         self.inspector = values.inspector
-        self._traffic = Traffic(values.settings)
-        self._recheck = Recheck(self.door, self._traffic.streams, self._traffic.now)
+        self._state = AppState(values.settings)
         self._values = values
 
-    def _set_door(self, values: AppSettings) -> None:
-        door = self.door
-        if door.has_hook and values.open:
+    def _set_auth(self, values: AppSettings) -> None:
+        auth = self.auth
+        if auth.has_hook and values.open:
             raise BadSetting(
                 f"{values.origin('open')}: a server with an authenticate hook cannot be open.",
                 hint="Leave one of them out.",
             )
-        door.allow(origins=values.allow_origin, hosts=values.allow_host, headers=values.allow_header)
-        door.limit_failed_sign_ins(values.settings.limits.failed_sign_ins_per_min)
-        door.open = values.open
-        if values.token is not None and not door.has_hook:
-            door.token = values.token
+        auth.allow(origins=values.allow_origin, hosts=values.allow_host, headers=values.allow_header)
+        auth.limit_failed_sign_ins(values.settings.limits.failed_sign_ins_per_min)
+        auth.open = values.open
+        if values.token is not None and not auth.has_hook:
+            auth.token = values.token
 
     @property
     def values(self) -> AppSettings:
-        """The values that hold, with their origins; there once the app is configured."""
+        """The resolved settings, with the origin of each; available once the app is configured."""
         if self._values is None:
             raise _not_started()
         return self._values
@@ -125,85 +139,96 @@ class App:
         return self.values.settings
 
     @property
-    def traffic(self) -> Traffic:
-        if self._traffic is None:
+    def state(self) -> AppState:
+        if self._state is None:
             raise _not_started()
-        return self._traffic
+        return self._state
 
     @property
     def spec(self) -> Spec:
-        """The agent as it is served here: the settings may name another model."""
+        """The agent as it is served: the settings may select another model."""
         return self._spec or self.agent.spec
 
     @property
     def store_address(self) -> str:
-        """Where everything is kept; a store that was handed over has no address."""
+        """The address of the store; a store object that was passed in has none."""
         store = self.values.store
         return store if isinstance(store, str) else "a store of the program's own"
 
     @property
     def shows_tool_errors(self) -> bool:
-        """Whether people who chat are shown what a server tool raised: unless set, in development alone."""
+        """Whether people who chat see what a server tool raised; by default only without a hook."""
         chosen = self.values.show_tool_errors
-        return not self.door.has_hook if chosen is None else chosen
+        return not self.auth.has_hook if chosen is None else chosen
 
     @property
-    def farhand(self) -> Farhand:
-        """The agent at work; there once the app has started."""
-        if self._farhand is None:
+    def service(self) -> AgentService:
+        """The running agent service; available once the app has started."""
+        if self._service is None:
             raise _not_started()
-        return self._farhand
+        return self._service
 
     @property
     def faces(self) -> Sequence[Face]:
-        return self._faces(self.farhand, self._clients)
+        return self._faces(self.service, self._clients)
 
     @property
     def shows_inspector(self) -> bool:
-        """Never where nobody signs in."""
-        wanted = not self.door.has_hook if self.inspector is None else self.inspector
-        return wanted and not self.door.open
+        """Never with `--open`, where nobody signs in."""
+        wanted = not self.auth.has_hook if self.inspector is None else self.inspector
+        return wanted and not self.auth.open
 
     @property
-    def roster(self) -> Roster:
-        """The registered clients and their tools; there once the app has started."""
-        return self._clients.roster
+    def registry(self) -> ClientRegistry:
+        """The registered clients and their tools; available once the app has started."""
+        return self._clients.registry
 
     @property
-    def _clients(self) -> Attendance:
-        assert self.farhand is not None, "raises unless the app has started"
-        assert self._attendance is not None, "both are there, or none"
-        return self._attendance
+    def _clients(self) -> ClientSessions:
+        assert self.service is not None, "raises unless the app has started"
+        assert self._sessions is not None, "both are set together"
+        return self._sessions
 
     async def start(self) -> None:
-        """Opens the store and begins to work. Once; later calls do nothing."""
+        """Opens the store and starts the service. Only the first call has an effect."""
         async with self._starting:
-            if self._farhand is not None:
+            if self._service is not None:
                 return
-            store = await self._open_store()
-            roster = Roster(store, self.values.client_tools)
-            farhand = Farhand(
-                self.spec,
-                store,
-                settings=self.settings,
-                sources=(roster,),
-                shows_tool_errors=self.shows_tool_errors,
-            )
-            attendance = Attendance(roster, farhand.desk, store, self.spec.toolbox, self.settings)
-            self._keeper = Keeper(attendance, farhand.desk, store)
-            # first, since runs that go on are offered the tools of whoever was registered
-            await self._keeper.open()
-            await farhand.open()
-            self._attendance = attendance
-            faces = self._faces(farhand, attendance)
-            known = [*self._sockets(faces), *self._routes(faces), *self._pages(farhand)]
-            routes = [*known, *unknown_paths(self.door, faces)]
-            router = Router(routes, default=not_found(self.door), redirect_slashes=False)
-            self._router = _trimming(self.door.wrap(by_path(routes, router)))
-            self._farhand = farhand
-            self.door.reopen()
-            assert self._recheck is not None, "made when the app was configured"
-            self._recheck.open()
+            async with AsyncExitStack() as opened:
+                service, sessions = await self._open_service(opened)
+                faces = self._faces(service, sessions)
+                await opened.enter_async_context(face_lifespans(faces))
+                shown = pages(service, self.auth, built_ui(), shows_inspector=self.shows_inspector)
+                self._router = build_router(faces, shown, self.auth, self.state)
+                self._service, self._sessions = service, sessions
+                self.auth.reopen()
+                self._opened = opened.pop_all()
+
+    async def _open_service(self, opened: AsyncExitStack) -> tuple[AgentService, ClientSessions]:
+        eventlog = EventLog(await self._open_store())
+        registry = ClientRegistry(eventlog, self.values.client_tools)
+        service = AgentService(
+            self.spec,
+            eventlog,
+            settings=self.settings,
+            sources=(registry,),
+            shows_tool_errors=self.shows_tool_errors,
+            brought=self._arguments.brought,
+        )
+        opened.push_async_callback(service.close)
+        sessions = ClientSessions(registry, service.desk, eventlog, self.spec.toolbox, self.settings)
+        reaper = ClientReaper(sessions, service.desk, eventlog)
+        await eventlog.recover()
+        # before the service: runs that continue are offered the tools of registered clients
+        await reaper.open()
+        opened.push_async_callback(reaper.close)
+        for prefix, function in self._listeners:
+            service.on_settled(prefix, function)
+        await service.open()
+        reauth = Reauthenticator(self.auth, self.state.streams, self.state.now)
+        reauth.open()
+        opened.push_async_callback(reauth.close)
+        return service, sessions
 
     async def _open_store(self) -> Store:
         if self._values is None:
@@ -214,33 +239,117 @@ class App:
 
     def _log_start(self) -> None:
         log.info("settings: %s", "; ".join(f"{name} {value}" for name, value in self.describe()))
-        if self.door.open:
+        if self.auth.open:
             log.warning("open: every program on this machine may use this server without the token")
-        elif not self.door.has_hook:
-            log.info("no authenticate hook: only this machine is let in, with the token in `app.door.token`")
+        elif not self.auth.has_hook:
+            log.info("no authenticate hook: only this machine has access, with the token in `app.auth.token`")
 
     def describe(self) -> list[tuple[str, str]]:
-        """What a start says: model and store, then whatever is not a default, each with its origin."""
+        """What is printed at start: model, store and every setting that is not a default, with its origin."""
         model = (self.spec.model.name, self.values.origin("model", "Agent"))
-        store = (shown(self.store_address), self.values.origin("store"))
+        store = (redact_password(self.store_address), self.values.origin("store"))
         facts = [("model", model), ("store", store), *self.values.others()]
         return [(name, f"{value} ({origin})") for name, (value, origin) in facts]
 
+    @overload
+    async def call(
+        self,
+        tool: str,
+        input: Mapping[str, object],
+        *,
+        thread: str,
+        key: str | None = ...,
+        owner: Owner = ...,
+        timeout_sec: float | None = ...,
+        claims: Claims | None = ...,
+    ) -> Outcome: ...
+    @overload
+    async def call(
+        self,
+        tool: str,
+        input: Mapping[str, object],
+        *,
+        thread: str,
+        key: str | None = ...,
+        owner: Owner = ...,
+        timeout_sec: float | None = ...,
+        within: float | None,
+        claims: Claims | None = ...,
+    ) -> Outcome | Waiting: ...
+    # the options of a call, each of them a word that its caller writes
+    async def call(  # noqa: PLR0913
+        self,
+        tool: str,
+        input: Mapping[str, object],
+        *,
+        thread: str,
+        key: str | None = None,
+        owner: Owner = LOCAL,
+        timeout_sec: float | None = None,
+        within: float | None = None,
+        claims: Claims | None = None,
+    ) -> Outcome | Waiting:
+        """One call from a loop of your own: in a browser, in a program elsewhere, or on this server, with the
+        approval that the tool asks for. Returns the outcome when there is one.
+
+        `key` names the call in its owner's space, for as long as its thread is kept. The same key with the
+        same tool and input attaches: a settled call gives its stored outcome, an open one is waited for, by
+        any number of callers in any process. Another tool or input under the key raises `NameTaken`.
+
+        A caller that is cancelled takes a call without a key along; one with a key stays. After `within`
+        seconds a `Waiting` is returned, and the call stays open. `timeout_sec` is how long the tool may take,
+        from 1 to 86 400.
+
+        >>> outcome = await app.call("ask_text", {"question": "Which size?"}, thread="t1", key="order-7")
+        """
+        return await self.service.call(
+            tool,
+            input,
+            thread=thread,
+            key=key,
+            owner=owner,
+            timeout_sec=timeout_sec,
+            within=within,
+            claims=claims,
+        )
+
+    async def cancel(self, *, key: str, owner: Owner = LOCAL) -> bool:
+        """Settles the call with this key as cancelled; False if there is none that is open."""
+        return await self.service.cancel(key, owner=owner)
+
+    def on_settled(self, key_prefix: str, function: OnSettled) -> None:
+        """`function` is called once for each settled call whose key begins so, and again after a crash in the
+        middle: so that a program can go on with its own run. Register it before the calls are made, in every
+        process that makes them.
+
+        >>> app.on_settled("order-", resume_order)
+        """
+        self._listeners.append((key_prefix, function))
+        if self._service is not None:
+            self._service.on_settled(key_prefix, function)
+
+    async def __aenter__(self) -> Self:
+        """For a script: `async with create_app(toolbox) as hands:`."""
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.drain()
+        await self.stop()
+
     async def drain(self, seconds: float = 0.0) -> None:
-        """Ends open streams so that they can be resumed, and parks what is held: before a shutdown."""
-        self.door.close()
-        if self._farhand is not None:
-            await self._farhand.drain(seconds)
+        """Before a shutdown: ends open streams so that they can be resumed, and parks held runs."""
+        self.auth.close()
+        if self._service is not None:
+            await self._service.drain(seconds)
 
     async def stop(self) -> None:
         await self._host_signals.close()
-        if self._farhand is not None:
-            farhand, self._farhand, self._router = self._farhand, None, None
-            if self._recheck is not None:
-                await self._recheck.close()
-            if self._keeper is not None:
-                await self._keeper.close()
-            await farhand.close()
+        if self._service is not None:
+            self._service = self._sessions = self._router = None
+            await self._opened.aclose()
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
@@ -253,8 +362,8 @@ class App:
             await self.stop()
 
     def handle(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """What calling the app does, without a layer of its own: for servers that need not be told that an
-        app is a coroutine function."""
+        """The same as calling the app, with one coroutine less per request; for servers that accept a plain
+        function that returns an awaitable."""
         if self._router is None or scope["type"] == "lifespan":
             return self(scope, receive, send)
         return self._router(scope, receive, send)
@@ -264,51 +373,38 @@ class App:
             await self._serve_lifespan(receive, send)
             return
         if self._router is None:
-            self._say_unstarted()
+            self._warn_unstarted()
             await self._start_in_host()
         assert self._router is not None, "a started app has its routes"
         await self._router(scope, receive, send)
 
     async def _start_in_host(self) -> None:
-        """Served by a program that does not know when streams have to end: the app sees to it."""
-        self.door.hint_at_arguments()
+        """Started by a host that does not end our streams at a signal, so the app handles signals itself."""
+        self.auth.hint_at_arguments()
         await self.start()
         self._host_signals.open()
 
-    def _say_unstarted(self) -> None:
-        # requests that come while it starts are part of the same story
+    def _warn_unstarted(self) -> None:
+        # one warning is enough for requests that arrive while it starts
         if not self._starting.locked():
-            log.warning(
-                "farhand was not started by its host (enter app.lifespan); starting it with this request"
-            )
+            log.warning("farhand was not started by its host (enter app.lifespan); starting it now")
 
-    def _faces(self, farhand: Farhand, attendance: Attendance) -> tuple[Face, ...]:
-        faces = faces_of(farhand, attendance)
+    def _faces(self, service: AgentService, sessions: ClientSessions) -> tuple[Face, ...]:
+        faces: tuple[Face, ...] = (
+            ack_face(service),
+            awaiting_face(service),
+            ui_stream_face(service),
+            threads_face(service),
+            files_face(service),
+            client_tools_face(service, sessions),
+            events_face(service),
+        )
         if self.shows_inspector:
-            faces = (*faces, inspector_face(farhand, attendance, _surroundings(self.spec, farhand)))
-        if self.door.has_hook:
+            faces = (*faces, inspector_face(service, sessions, _server_details(self.spec, service)))
+        if self.auth.has_hook:
             return faces
-        whole = (*faces, upkeep_face(farhand))
-        return (*whole, development_face(whole))
-
-    def _pages(self, farhand: Farhand) -> list[BaseRoute]:
-        return pages(farhand, self.door, built_ui(), shows_inspector=self.shows_inspector)
-
-    def _sockets(self, faces: Sequence[Face]) -> list[WebSocketRoute]:
-        return [
-            WebSocketRoute(route.path, GuardedSocket(face, route, self.door, self.traffic))
-            for face in faces
-            for route in face.sockets
-        ]
-
-    def _routes(self, faces: Sequence[Face]) -> list[Route]:
-        """One route per path: a method that a path does not take is refused in its face's own words."""
-        paths: dict[str, Guarded] = {}
-        for face in faces:
-            for route in face.routes:
-                guarded = paths.setdefault(route.path, Guarded(face, self.door, self.traffic))
-                guarded.add(route)
-        return [Route(path, guarded) for path, guarded in paths.items()]
+        whole = (*faces, admin_face(service))
+        return (*whole, openapi_face(whole))
 
     async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -324,9 +420,9 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-# the options of an app, each of them a word that its user writes
+# all of them are keyword arguments of the public interface
 def create_app(  # noqa: PLR0913
-    agent: Agent,
+    agent: Agent | Toolbox,
     *,
     store: str | Store | None = None,
     authenticate: Authenticate | None = None,
@@ -335,10 +431,12 @@ def create_app(  # noqa: PLR0913
     allow_headers: Sequence[str] | None = None,
     settings: Settings | None = None,
     client_tools: ClientTools | None = None,
+    brought: BroughtTools | None = None,
     inspector: bool | None = None,
     show_tool_errors: bool | None = None,
 ) -> App:
-    """An app that serves this agent on every face.
+    """An app that serves this agent on every face; or, made of a `Toolbox`, calls alone: approvals, inbox,
+    results, programs elsewhere, and `App.call` for a loop of your own. Chats are answered `no_agent` then.
 
     `allow_origins` lists the pages of other origins that may use it, `allow_headers` the headers of their own
     that such a page may send.
@@ -350,7 +448,7 @@ def create_app(  # noqa: PLR0913
     An argument that is left out is looked up when the app starts: in the `FARHAND_*` variables, then in the
     settings file. In `settings`, a value that equals its default counts as left out.
     """
-    door = Door(
+    auth = Authenticator(
         authenticate=authenticate,
         allow_origins=allow_origins or (),
         allow_hosts=allow_hosts or (),
@@ -363,19 +461,12 @@ def create_app(  # noqa: PLR0913
         allow_header=None if allow_headers is None else tuple(allow_headers),
         settings=settings,
         client_tools=client_tools,
+        brought=brought,
         inspector=inspector,
         show_tool_errors=show_tool_errors,
     )
-    return App(agent, door, arguments)
-
-
-def _trimming(app: ASGIApp) -> ASGIApp:
-    """Outermost, so that nothing reads a header before."""
-
-    def call(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        return app({**scope, "headers": trimmed(scope["headers"])}, receive, send)
-
-    return call
+    served = Agent(NoModel(), tools=agent) if isinstance(agent, Toolbox) else agent
+    return App(served, auth, arguments)
 
 
 def _not_started() -> BadSetting:
@@ -384,6 +475,6 @@ def _not_started() -> BadSetting:
     )
 
 
-def _surroundings(spec: Spec, farhand: Farhand) -> Surroundings:
-    store = type(farhand.kit.store).__name__.removesuffix("Store").lower()
-    return Surroundings(wires(spec.model.name), store, version("farhand"))
+def _server_details(spec: Spec, service: AgentService) -> ServerDetails:
+    store = type(service.context.log.store).__name__.removesuffix("Store").lower()
+    return ServerDetails(wires(spec.model.name), store, version("farhand"), write_test)

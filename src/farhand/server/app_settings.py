@@ -1,7 +1,7 @@
-"""Which values hold for one app, and where each of them came from.
+"""The settings of one app, and the origin of each value.
 
-Owns the order: an option of the command line, then an argument of `create_app`, then a variable, then the
-settings file, then the default. Must not know how variables and files are read.
+Owns the precedence: command line option, `create_app` argument, environment variable, settings file, default.
+Must not know how variables and files are read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from farhand.clients.roster import ClientTools
+from farhand.agent.offered_tools import BroughtTools
+from farhand.clients.registry import ClientTools
 from farhand.core.settings import Limits, Settings
 from farhand.server.settings import ServerSettings
 from farhand.store.base import Store
@@ -25,11 +26,11 @@ _LISTS = frozenset({"allow_origin", "allow_host", "allow_header"})
 _OWN_LINES = frozenset(
     {"model", "store", "host", "port", "token", "hold_for"} | {"log_level", "log_format", "access_log"}
 )
-"""Told in lines of their own at a start, short for another, or of the process and not of the app."""
+"""Printed on lines of their own at start, aliases, or settings of the process rather than of the app."""
 
 
 class Arguments(Struct, frozen=True, kw_only=True):
-    """What `create_app` was given; None where an argument was left out."""
+    """The arguments of `create_app`; None for one that was left out."""
 
     store: str | Store | None = None
     token: str | None = None
@@ -39,12 +40,13 @@ class Arguments(Struct, frozen=True, kw_only=True):
     allow_header: tuple[str, ...] | None = None
     settings: Settings | None = None
     client_tools: ClientTools | None = None
+    brought: BroughtTools | None = None
     inspector: bool | None = None
     show_tool_errors: bool | None = None
 
 
 class AppSettings(Struct, frozen=True, kw_only=True):
-    """The values that hold, and the origin of each that is not a default."""
+    """The resolved values, and the origin of each that is not a default."""
 
     store: str | Store
     model: str | None
@@ -58,26 +60,26 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     inspector: bool | None
     show_tool_errors: bool | None
     origins: Mapping[str, str] = {}
-    """By the name of the setting, in words: `--store`, `FARHAND_STORE`, `create_app`, the path of a file."""
+    """By the name of the setting: `--store`, `FARHAND_STORE`, `create_app`, or the path of a file."""
 
     def origin(self, name: str, default: str = DEFAULT) -> str:
         return self.origins.get(name, default)
 
     def others(self) -> list[tuple[str, tuple[str, str]]]:
-        """What was set besides model and store, each with its value in words and its origin."""
+        """What was set besides model and store, each with its value as text and its origin."""
         names = [name for name in self.origins if name not in _OWN_LINES]
-        return [(name, (self._in_words(name), self.origins[name])) for name in names]
+        return [(name, (self._as_text(name), self.origins[name])) for name in names]
 
-    def _in_words(self, name: str) -> str:
+    def _as_text(self, name: str) -> str:
         section, _, inner = name.rpartition(".")
         if section == "client_tools":
             approval = self.client_tools.approval
             return approval if isinstance(approval, str) else "a function"
-        return _shown(getattr(getattr(self.settings, section) if section else self, inner))
+        return _format(getattr(getattr(self.settings, section) if section else self, inner))
 
 
 def resolve(read: ServerSettings, given: Arguments, *, max_steps: int, default_store: str) -> AppSettings:
-    """`max_steps` is the agent's own, which holds unless somebody set another."""
+    """`max_steps` is the agent's own, which applies unless it is set elsewhere."""
     origins = _origins(read, given)
     settings = _merged(read, given.settings or Settings())
     if "limits.max_steps" not in origins:
@@ -101,7 +103,7 @@ def resolve(read: ServerSettings, given: Arguments, *, max_steps: int, default_s
     )
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     match value:
         case bool():
             return "on" if value else "off"
@@ -120,7 +122,7 @@ def _first(read: ServerSettings, name: str, argument: T | None, below: T) -> T:
 def _joined(
     read: ServerSettings, name: str, argument: tuple[str, ...] | None, below: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """An option adds to the list that `create_app` was given; a variable or a file does not."""
+    """An option adds to the list of `create_app`; a variable or a file does not."""
     if argument is None:
         return below
     return (*argument, *below) if read.is_option(name) else argument
@@ -146,14 +148,14 @@ def _section(read: ServerSettings, section: str, below: Struct, given: Struct) -
 
 
 def _chosen(section: Struct) -> dict[str, object]:
-    """What differs from the default: a struct cannot tell a written default from one that was left out."""
+    """What differs from the default: a struct cannot tell an explicit default from one that was left out."""
     values = {field.name: (getattr(section, field.name), field.default) for field in fields(section)}
     return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def _origins(read: ServerSettings, given: Arguments) -> dict[str, str]:
     origins = {name: origin.place for name, origin in read.origins.items()}
-    for name in _given_names(given):
+    for name in _argument_names(given):
         if read.is_option(name):
             if name in _LISTS:
                 origins[name] = f"{CREATE_APP}, {origins[name]}"
@@ -163,7 +165,7 @@ def _origins(read: ServerSettings, given: Arguments) -> dict[str, str]:
     return origins
 
 
-def _given_names(given: Arguments) -> list[str]:
+def _argument_names(given: Arguments) -> list[str]:
     plain = {
         "store": given.store,
         "token": given.token,

@@ -1,8 +1,8 @@
-"""Ends the streams of an app when the program that hosts it is told to stop.
+"""Ends the streams of an app when its host process receives a signal to stop.
 
-Servers such as uvicorn tell an app about a shutdown only after all its streams have ended, and a held stream
-ends only when the app is told. So the app handles the signal first, and then calls the handler that was there
-before. Owns the handlers that it installed; must not know what draining is.
+Servers such as uvicorn shut an app down only after all its streams have ended, and a held stream ends only
+when the app drains. So the app handles the signal first, then calls the previous handler. Owns the handlers
+it installed; must not know what draining does.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ class HostSignals:
         self._asked = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
         self._installed: dict[signal.Signals, tuple[Handler, Handler]] = {}
-        """By signal: the handler of ours and the one before it."""
+        """By signal: our handler and the previous one."""
 
     def open(self) -> None:
-        """Only in the main thread can signals be handled, and only where a server handles them already.
+        """Only in the main thread, and only where the server has installed handlers of its own.
 
-        The default action leaves no time to end anything, and Python's own interrupt may stop nothing.
+        The default action leaves no time to drain, and Python's KeyboardInterrupt may not stop the process.
         """
         if self._watching is not None or threading.current_thread() is not threading.main_thread():
             return
-        # a fresh one: the app may be started again, in another event loop
+        # a new one, since the app may be restarted in another event loop
         self._asked = asyncio.Event()
         for number in SIGNALS:
             before = signal.getsignal(number)
             if callable(before) and before is not signal.default_int_handler:
                 self._install(number, before)
-        # the one task without a group: it lives as long as the app
+        # without a task group: it runs as long as the app
         self._watching = asyncio.create_task(self._watch())  # noqa: TID251
 
     async def close(self) -> None:
-        """Gives the signals back. A drain that has begun is waited for: it has its own time limit."""
+        """Restores the previous handlers. Waits for a drain in progress, which has its own time limit."""
         for number, (ours, before) in self._installed.items():
-            # whoever came after us keeps what it installed; ours only passes on from now on
+            # a handler that was installed later stays; ours only calls the previous one from now on
             if signal.getsignal(number) is ours:
                 signal.signal(number, before)
         self._installed = {}

@@ -1,6 +1,6 @@
 """The plain page at `/`: what this server is and how to try it with curl. Pure: facts in, HTML out.
 
-It runs no script and loads nothing. Must never be given the token: whoever sees the page may be a stranger.
+It runs no script and loads nothing. Must never receive the token, since strangers can open the page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from farhand.wire.http import Header
 
 
 class Facts(NamedTuple):
-    """What the page tells. `tools` is None for a visitor who has not signed in: not theirs to know."""
+    """What the page shows. `tools` is None for a visitor who is not signed in."""
 
     address: str
     notice: str
@@ -27,9 +27,9 @@ class Facts(NamedTuple):
     has_hook: bool
     tools: Sequence[Tool] | None
     example: tuple[str, dict[str, object]] = ("Hello", {"ok": True})
-    """Words that make the model need a hand elsewhere, and what that hand may answer."""
+    """A message that makes the model call a frontend tool, and an output for that call."""
     chat_id: str = "first-chat"
-    """Another one each time: a message that was sent before gets the answer it got before."""
+    """A new one each time: repeating a message returns its earlier answer."""
 
 
 def landing(facts: Facts) -> bytes:
@@ -56,7 +56,7 @@ _POLICY = (
 PAGE_HEADERS: tuple[Header, ...] = (
     (b"content-security-policy", _POLICY.encode()),
     (b"x-frame-options", b"DENY"),
-    # the address may carry the token
+    # the address may contain the token
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -68,13 +68,13 @@ _WHERE = {
     Executor.FRONTEND: "in the browser",
     Executor.CLIENT: "in a program",
 }
-_SIGN_IN = "export FARHAND_TOKEN='what stands behind ?token= in the address that the server printed'"
+_SIGN_IN = "export FARHAND_TOKEN='the value of ?token= in the address printed at start'"
 
 
 def _credential(facts: Facts) -> str:
     if facts.has_hook:
         return (
-            "This server has its own sign-in. Send the credential it asks for with every request; "
+            "This server uses its own sign-in. Send the credential it asks for with every request; "
             "the commands below leave it out."
         )
     if not facts.needs_token:
@@ -86,7 +86,7 @@ def _credential(facts: Facts) -> str:
 
 
 def example_for(tools: Sequence[Tool]) -> tuple[str, dict[str, object]]:
-    """Words that make the model need a hand elsewhere, if it has one, and what that hand may answer."""
+    """A message that makes the model call a frontend tool, if it has one, and an output for that call."""
     names = [tool.name for tool in tools if tool.executor is Executor.FRONTEND]
     if "open_url" in names:
         return "Open https://example.com", {"url": "https://example.com", "viewKey": "v1"}
@@ -128,7 +128,7 @@ def _tools(tools: Sequence[Tool] | None) -> str:
 
 
 def _row(tool: Tool) -> str:
-    where = f"{_WHERE[tool.executor]}, after a yes" if tool.may_ask else _WHERE[tool.executor]
+    where = f"{_WHERE[tool.executor]}, with approval" if tool.may_ask else _WHERE[tool.executor]
     does = tool.description.strip().partition("\n")[0]
     return (
         f"<tr><td><code>{escape(tool.name)}</code></td><td>{escape(where)}</td><td>{escape(does)}</td></tr>"

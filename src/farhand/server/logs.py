@@ -1,6 +1,6 @@
-"""How a server process logs: to standard error, as text or as one JSON object per line; and its access log.
+"""Logging of a server process: to standard error, as text or as one JSON object per line; and its access log.
 
-Owns the formats. Which part logs what is written down in docs/reference/logging.md.
+Owns the formats. docs/reference/logging.md lists the loggers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {
 
 
 def configure_logging(*, level: str, style: str, access_log: bool) -> None:
-    """For a server process. A program that has handlers already keeps them, and its format."""
+    """For a server process. A program that has configured handlers keeps them."""
     root = logging.getLogger()
     if not root.handlers:
         handler = logging.StreamHandler()
@@ -39,7 +39,7 @@ def configure_logging(*, level: str, style: str, access_log: bool) -> None:
 
 
 class JsonFormatter(logging.Formatter):
-    """One object per record, on one line, with the fields that the record brings and its exception."""
+    """One object per record, on one line, with the extra fields and the exception of the record."""
 
     def format(self, record: logging.LogRecord) -> str:
         written: dict[str, object] = {
@@ -55,7 +55,7 @@ class JsonFormatter(logging.Formatter):
             written["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
             written["stack"] = self.formatStack(record.stack_info)
-        # half a character has no place in UTF-8, and some readers refuse its escape
+        # UTF-8 has no lone surrogates, and some readers reject their escapes
         return json.dumps(written, ensure_ascii=False).encode(errors="replace").decode()
 
 
@@ -66,13 +66,13 @@ def _plain(value: object) -> object:
 
 
 def with_access_log(app: ASGIApp) -> ASGIApp:
-    """The app with one line for each request and each socket: never the query, which may hold a token."""
+    """Logs one line per request and per socket, without the query, which may contain a token."""
 
     async def logged(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await app(scope, receive, send)
             return
-        began, seen = monotonic(), _Seen()
+        began, seen = monotonic(), _ResponseStats()
         try:
             await app(scope, receive, seen.watch(send))
         finally:
@@ -81,8 +81,8 @@ def with_access_log(app: ASGIApp) -> ASGIApp:
     return logged
 
 
-class _Seen:
-    """What was answered: a status, or the code that closed a socket; and how many bytes."""
+class _ResponseStats:
+    """The status of the response, or the close code of a socket, and the number of bytes."""
 
     def __init__(self) -> None:
         self.status: int | None = None
@@ -102,7 +102,7 @@ class _Seen:
         return watched
 
 
-def _log(scope: Scope, seen: _Seen, seconds: float) -> None:
+def _log(scope: Scope, seen: _ResponseStats, seconds: float) -> None:
     client = scope.get("client")
     facts = {
         "method": scope.get("method", "WEBSOCKET"),
@@ -116,5 +116,5 @@ def _log(scope: Scope, seen: _Seen, seconds: float) -> None:
 
 
 def _printable(path: str) -> str:
-    """A path is decoded: a line break in it must not begin a line of the log."""
+    """A decoded path may contain line breaks, which must not start a new log line."""
     return "".join(letter if letter.isprintable() else "?" for letter in path)[:1024]

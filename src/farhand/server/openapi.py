@@ -1,32 +1,45 @@
-"""The OpenAPI document of an app's HTTP routes. Pure: faces in, one JSON value out.
+"""The OpenAPI document of an app's HTTP routes, and the route that serves it in development.
 
-What a route takes and gives is told in `routes_told.py`, in the shapes that its face reads and writes.
-WebSockets have no place in such a document.
+What a route takes and gives are the shapes on the route itself; its summary is the first line of its
+endpoint's docstring. OpenAPI has no place for WebSockets.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from inspect import getdoc
 from typing import TypeAlias
 
 import msgspec
 
-from farhand.faces.base import Face, Route
-from farhand.server.routes_told import EMPTY, STREAM, TOLD, Link, Parameter, Told, refusal_of
+from farhand.faces.base import STREAM, Face, Media, Parameter, Request, Route
+from farhand.wire.json_writer import encode
 
 Json: TypeAlias = dict[str, object]
 
+JSON = "application/json"
+
+
+def openapi_face(faces: Sequence[Face]) -> Face:
+    async def document(request: Request) -> None:
+        """This document."""
+        await request.reply(200, encode(openapi_of((*faces, face), version=version("farhand"))))
+
+    route = Route("GET", "/openapi.json", document, scope="inspect", gives=dict[str, object])
+    face = Face(name="development", routes=(route,))
+    return face
+
 
 def openapi_of(faces: Sequence[Face], *, version: str) -> Json:
-    """Every route of these faces. One that is not told is listed with what the server knows of it."""
+    """Every route of these faces that says what it gives."""
     components: dict[str, object] = {}
     paths: dict[str, dict[str, object]] = {}
     for face in faces:
         writer = _Writer(face, components)
         for route in face.routes:
-            # a path that ends where its parameter should stand is there to say so, and for nothing else
-            if not route.path.endswith("/pending") and not route.path.endswith("/"):
+            if route.gives is not None or route.streams:
                 paths.setdefault(route.path, {})[route.method.lower()] = writer.operation(route)
     return {
         "openapi": "3.1.0",
@@ -38,8 +51,8 @@ def openapi_of(faces: Sequence[Face], *, version: str) -> Json:
 
 
 _ABOUT = (
-    "All routes take and give JSON or server-sent events. Each needs a sign-in that has the scope named in "
-    "`x-scope`. What belongs to somebody else does not exist for you."
+    "All routes accept and return JSON or server-sent events. Each needs a credential with the scope in "
+    "`x-scope`. What belongs to another principal does not exist for you."
 )
 _LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 _SCHEMES = {"bearer": {"type": "http", "scheme": "bearer"}}
@@ -47,7 +60,7 @@ _NAMES = re.compile(r"\{(\w+)\}")
 
 
 class _Writer:
-    """One face; its shapes stand under its own name, since faces may call two things the same."""
+    """For one face, whose name prefixes its components: two faces may use one name for different shapes."""
 
     def __init__(self, face: Face, components: dict[str, object]) -> None:
         self._face = face
@@ -55,88 +68,87 @@ class _Writer:
         self._components = components
 
     def operation(self, route: Route) -> Json:
-        told = TOLD.get((route.method, route.path), _untold(route))
+        name = f"{self._face.name}.{route.name or route.endpoint.__name__}"
         written: Json = {
-            "operationId": f"{self._face.name}.{told.name or _name_of(route)}",
-            "summary": told.what,
+            "operationId": name,
+            "summary": (getdoc(route.endpoint) or "").partition("\n")[0],
             "tags": [self._face.name],
             "x-scope": route.scope,
             "parameters": [
-                *(_in_path(name) for name in _NAMES.findall(route.path)),
-                *map(_parameter, told.parameters),
+                *(_in_path(each) for each in _NAMES.findall(route.path)),
+                *map(_parameter, route.parameters),
             ],
-            "responses": self._responses(told),
+            "responses": self._responses(name, route),
         }
-        if told.takes is not None:
-            body = self._body(told.takes)
-            if told.example is not None:
-                body["examples"] = {"one": {"value": told.example}}
-            written["requestBody"] = {"required": True, "content": {told.takes_type: body}}
+        if route.deprecated:
+            written["deprecated"] = True
+        if route.takes is not None:
+            [(kind, body)] = self._content(route.takes).items()
+            if name in _EXAMPLES:
+                body["examples"] = {"one": {"value": _EXAMPLES[name]}}
+            written["requestBody"] = {"required": True, "content": {kind: body}}
             written["x-limit-bytes"] = route.limit
         return written
 
-    def _responses(self, told: Told) -> Json:
-        responses = {str(status): self._response(given) for status, given in told.gives.items()}
-        if told.links:
-            responses[next(iter(responses))]["links"] = {link.to: _link(link) for link in told.links}
+    def _responses(self, name: str, route: Route) -> Json:
+        gives = route.gives if isinstance(route.gives, Mapping) else {200: route.gives or STREAM}
+        responses = {str(status): self._response(shape) for status, shape in gives.items()}
+        if name in _LINKS:
+            links, parameters = _LINKS[name]
+            first = next(iter(responses.values()))
+            first["links"] = {link: {"operationId": link, "parameters": parameters} for link in links}
         refusal = {
-            "description": "Refused, and why.",
-            "content": {JSON: self._body(refusal_of(self._face.name))},
+            "description": "The request was refused; the body has the reason.",
+            "content": self._content(self._face.refusal),
         }
-        return {**responses, "4XX": refusal, "503": {**refusal, "description": "Come back in a moment."}}
+        return {
+            **responses,
+            "4XX": refusal,
+            "503": {**refusal, "description": "Unavailable; try again in a moment."},
+        }
 
-    def _response(self, given: object) -> Json:
-        if given is EMPTY:
-            return {"description": "Nothing to say."}
-        if given is STREAM:
-            return {"description": "A stream of events.", "content": {"text/event-stream": {}}}
-        if isinstance(given, Mapping):
-            return {"description": "Done.", "content": {str(kind): {"schema": {}} for kind in given}}
-        return {"description": "Done.", "content": {JSON: self._body(given)}}
+    def _response(self, shape: object) -> Json:
+        if shape is None:
+            return {"description": "No content."}
+        if shape is STREAM:
+            return {"description": "A stream of server-sent events.", "content": {STREAM.type: {}}}
+        return {"description": "Success.", "content": self._content(shape)}
 
-    def _body(self, shape: object) -> Json:
-        if isinstance(shape, Mapping):
-            return {"schema": dict(shape)}
+    def _content(self, shape: object) -> dict[str, Json]:
+        if isinstance(shape, Media):
+            return {shape.type: {"schema": dict(shape.schema)}}
         [schema], found = msgspec.json.schema_components(
-            [shape], schema_hook=_anything, ref_template=self._refs
+            [shape], schema_hook=_any_json, ref_template=self._refs
         )
-        for name, each in found.items():
-            self._components[f"{self._face.name}.{name}"] = _with_patterns(f"{self._face.name}.{name}", each)
-        return {"schema": schema}
+        self._components.update({f"{self._face.name}.{name}": each for name, each in found.items()})
+        return {JSON: {"schema": schema}}
 
 
-JSON = "application/json"
-
-
-def _untold(route: Route) -> Told:
-    takes: Json | None = {} if route.limit else None
-    return Told(f"{route.method} {route.path}", takes=takes, gives={"2XX": {"*/*": {}}})
-
-
-# what a shape can't say of an id, so that whoever makes one up makes one that can be
-_CHOSEN = "^[A-Za-z0-9_.:-]{1,128}$"
-_CLIENT = "^[A-Za-z0-9_-]{1,64}$"
-_PATTERNS = {
-    ("ui_stream.ChatRequest", "id"): _CHOSEN,
-    ("client_tools.Register", "clientID"): _CLIENT,
-    ("client_tools.Unregister", "clientID"): _CLIENT,
-    ("client_tools.OfferedTool", "id"): _CLIENT,
+_MESSAGE = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hello"}]}
+_TOOL = {"id": "lamp", "description": "Switch the lamp.", "parameters": {"type": "object"}}
+_EXAMPLES: Mapping[str, object] = {
+    "admin.purge": {"olderThanSec": 604_800, "dryRun": True},
+    "awaiting.run": {"user_prompt": "Hello"},
+    "client_tools.register": {"clientID": "desk", "tools": [_TOOL]},
+    "ui_stream.chat": {"id": "first-chat", "messages": [_MESSAGE]},
 }
+_LINKS: Mapping[str, tuple[Sequence[str], Mapping[str, str]]] = {
+    "awaiting.run": (["awaiting.stream"], {"agent_uuid": "$request.body#/agent_uuid"}),
+    "client_tools.register": (
+        ["client_tools.tools_of", "client_tools.pending"],
+        {"client_id": "$request.body#/clientID"},
+    ),
+    "files.upload": (["files.download", "files.describe"], {"ref": "$response.body#/ref"}),
+    "ui_stream.chat": (
+        ["ui_stream.resume", "ui_stream.stop", "threads.thread", "threads.rename", "threads.delete"],
+        {"thread_id": "$request.body#/id"},
+    ),
+}
+"""By operation: which operations can follow it, and the parameters they get from it."""
 
 
 def _in_path(name: str) -> Json:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-
-
-def _with_patterns(name: str, schema: Json) -> Json:
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return schema
-    narrowed = {
-        key: {**each, "pattern": _PATTERNS[name, key]} if (name, key) in _PATTERNS else each
-        for key, each in properties.items()
-    }
-    return {**schema, "properties": narrowed}
 
 
 def _parameter(parameter: Parameter) -> Json:
@@ -144,16 +156,8 @@ def _parameter(parameter: Parameter) -> Json:
     return {"name": name, "in": where, "required": required, "schema": dict(schema)}
 
 
-def _link(link: Link) -> Json:
-    return {"operationId": link.to, "parameters": dict(link.parameters)}
-
-
-def _name_of(route: Route) -> str:
-    return "_".join([route.method.lower(), *re.findall(r"\w+", route.path)])
-
-
-def _anything(kind: type) -> Json:
-    """`object` is any JSON at all; an empty schema would be taken for none."""
+def _any_json(kind: type) -> Json:
+    """`object` is any JSON value; an empty schema would read as if there were none."""
     if kind is object:
         return {"description": "any JSON"}
     raise NotImplementedError

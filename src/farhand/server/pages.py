@@ -1,8 +1,7 @@
-"""The paths around the faces: the pages, a browser's sign-in, the health checks, the unknown.
+"""The paths beside the faces: pages, browser sign-in, health checks, and unknown paths.
 
-None of them needs a credential; each answers only for a host of this server. The chat page and the Inspector
-are for browsers that are signed in; everybody else, and every program, gets the plain page that says how to
-begin.
+None of them needs a credential; all of them check the Host header. The chat page and the Inspector are shown
+to browsers that are signed in; everyone else, and every program, gets the plain page with instructions.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from farhand.agent.farhand import Farhand
+from farhand.agent.service import AgentService
 from farhand.errors import (
     Broken,
     FarhandError,
@@ -26,52 +25,52 @@ from farhand.errors import (
     TooMany,
     WrongMethod,
 )
-from farhand.faces.base import Explain, Face, status_of
-from farhand.server.door import Door
+from farhand.faces.base import ErrorEncoder, Face, explain_error, status_of
+from farhand.server.auth.authenticator import Authenticator
 from farhand.server.landing import PAGE_HEADERS, Facts, example_for, landing
 from farhand.server.ui import CHAT, INSPECTOR, Ui, wants_page
 from farhand.wire.address import query
-from farhand.wire.http import Header, header, respond, respond_json
-from farhand.wire.json_out import encode
+from farhand.wire.http import Header, header, respond_body, respond_json
+from farhand.wire.json_writer import encode
 
 log = logging.getLogger("farhand.server")
 
 PING_WITHIN_SEC = 2.0
 
 
-def pages(farhand: Farhand, door: Door, ui: Ui, *, shows_inspector: bool) -> list[BaseRoute]:
-    shown = _Pages(farhand, door, ui, shows_inspector=shows_inspector)
+def pages(service: AgentService, auth: Authenticator, ui: Ui, *, shows_inspector: bool) -> list[BaseRoute]:
+    handlers = _Pages(service, auth, ui, shows_inspector=shows_inspector)
     return [
-        Route("/", _Page(door, shown.front)),
-        Route("/_farhand", _Page(door, shown.inspector)),
-        Route("/assets/{name}", _Page(door, shown.asset)),
-        Route("/healthz", _Page(door, shown.health)),
-        Route("/readyz", _Page(door, shown.readiness)),
+        Route("/", _Page(auth, handlers.front)),
+        Route("/_farhand", _Page(auth, handlers.inspector)),
+        Route("/assets/{name}", _Page(auth, handlers.asset)),
+        Route("/healthz", _Page(auth, handlers.health)),
+        Route("/readyz", _Page(auth, handlers.readiness)),
     ]
 
 
-def unknown_paths(door: Door, faces: Sequence[Face]) -> list[BaseRoute]:
-    """Below a folder that one face has for itself, also what is not there is said in its words."""
-    owners: dict[str, dict[str, Explain]] = {}
+def unknown_paths(auth: Authenticator, faces: Sequence[Face]) -> list[BaseRoute]:
+    """Below a first path segment that only one face uses, a 404 is written in the format of that face."""
+    owners: dict[str, dict[str, ErrorEncoder]] = {}
     for face in faces:
         for route in face.routes:
             owners.setdefault(route.path.split("/")[1], {})[face.name] = face.explain
     return [
-        Route(path, not_found(door, *explains.values()))
+        Route(path, not_found(auth, *explains.values()))
         for folder, explains in owners.items()
         if len(explains) == 1
         for path in (f"/{folder}", f"/{folder}/{{rest:path}}")
     ]
 
 
-def not_found(door: Door, explain: Explain | None = None) -> ASGIApp:
-    """What a path is answered that nobody has."""
-    return _Nothing(door, explain or _explain)
+def not_found(auth: Authenticator, explain: ErrorEncoder | None = None) -> ASGIApp:
+    """Answers any path with a 404."""
+    return _NotFoundEndpoint(auth, explain or explain_error)
 
 
-class _Nothing:
-    def __init__(self, door: Door, explain: Explain) -> None:
-        self._door = door
+class _NotFoundEndpoint:
+    def __init__(self, auth: Authenticator, explain: ErrorEncoder) -> None:
+        self._auth = auth
         self._explain = explain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,8 +78,8 @@ class _Nothing:
             await send({"type": "websocket.close", "code": 1000, "reason": ""})
             return
         try:
-            # a host that is not this server's is told of no path, be it there or not
-            self._door.check_place(scope)
+            # for a foreign host, no path is revealed to exist or not
+            self._auth.check_host(scope)
         except FarhandError as error:
             await _refuse(send, error, self._explain)
             return
@@ -88,10 +87,10 @@ class _Nothing:
 
 
 class _Pages:
-    def __init__(self, farhand: Farhand, door: Door, ui: Ui, *, shows_inspector: bool) -> None:
+    def __init__(self, service: AgentService, auth: Authenticator, ui: Ui, *, shows_inspector: bool) -> None:
         self._shows_inspector = shows_inspector
-        self._farhand = farhand
-        self._door = door
+        self._service = service
+        self._auth = auth
         self._ui = ui
 
     async def front(self, scope: Scope, send: Send) -> None:
@@ -104,44 +103,44 @@ class _Pages:
     async def inspector(self, scope: Scope, send: Send) -> None:
         if not self._shows_inspector:
             raise NotFound(
-                "The Inspector is off here.",
-                hint="Switch it on with --inspector; where nobody signs in (--open) it stays off.",
+                "The Inspector is off.",
+                hint="Turn it on with --inspector; it stays off with --open.",
             )
         if not self._ui.is_built:
             raise _nothing()
         await self._show_page(scope, send, INSPECTOR)
 
     async def asset(self, scope: Scope, send: Send) -> None:
-        """Scripts and styles: the same for everybody, so nobody is asked who they are."""
+        """Scripts and styles are the same for everyone and need no credential."""
         if not await self._ui.asset(scope, send):
             raise _nothing()
 
     async def health(self, scope: Scope, send: Send) -> None:
-        """The process answers."""
+        """The process is alive."""
         await respond_json(send, 200, _OK)
 
     async def readiness(self, scope: Scope, send: Send) -> None:
-        """New work is welcome: the store answers and nobody is stopping the server."""
-        if self._door.closed:
-            raise ShuttingDown("The server is about to stop.")
+        """Ready for new work: the store responds and the server is not shutting down."""
+        if self._auth.closed:
+            raise ShuttingDown("The server is shutting down.")
         try:
             async with asyncio.timeout(PING_WITHIN_SEC):
-                await self._farhand.ping()
+                await self._service.ping()
         except TimeoutError:
-            raise StoreDown("The store does not answer.", hint="Try again in a moment.") from None
+            raise StoreDown("The store is not responding.", hint="Try again in a moment.") from None
         await respond_json(send, 200, _OK)
 
     async def _sign_in(self, scope: Scope, send: Send, token: str) -> None:
-        """The token leaves the address bar, and with it the history and every copied link."""
+        """Redirects, so that the token does not stay in the address bar, the history or copied links."""
         try:
-            cookies = self._door.sign_in(scope, token)
+            cookies = self._auth.sign_in(scope, token)
         except SignInNeeded as error:
             await self._show(scope, send, error)
             return
         home = scope.get("root_path", "").encode() + b"/"
         signed_in = tuple((b"set-cookie", cookie) for cookie in cookies)
         headers = ((b"location", home), *signed_in, *PAGE_HEADERS)
-        await respond(send, 303, b"text/plain", b"", headers)
+        await respond_body(send, 303, b"text/plain", b"", headers)
 
     async def _show_page(self, scope: Scope, send: Send, name: str) -> None:
         if self._ui.is_built and wants_page(scope) and await self._is_known(scope):
@@ -151,60 +150,56 @@ class _Pages:
 
     async def _show(self, scope: Scope, send: Send, problem: SignInNeeded | None = None) -> None:
         is_known = await self._is_known(scope)
-        tools = self._farhand.spec.toolbox.tools() if is_known else None
+        tools = self._service.spec.toolbox.tools() if is_known else None
         facts = Facts(
             address=_address(scope),
-            notice=str(problem) if problem else _notice(self._door, is_known=is_known),
-            needs_token=not self._door.has_hook and not self._door.open,
-            has_hook=self._door.has_hook,
+            notice=str(problem) if problem else _notice(self._auth, is_known=is_known),
+            needs_token=not self._auth.has_hook and not self._auth.open,
+            has_hook=self._auth.has_hook,
             tools=tools,
-            # it names one of them
+            # the example calls one of them
             example=example_for(tools or ()),
-            chat_id=f"chat-{self._farhand.clock.fresh('thr')[-8:]}",
+            chat_id=f"chat-{self._service.clock.fresh('thr')[-8:]}",
         )
         status = 200 if problem is None else 401
-        await respond(send, status, b"text/html; charset=utf-8", landing(facts), PAGE_HEADERS)
+        await respond_body(send, status, b"text/html; charset=utf-8", landing(facts), PAGE_HEADERS)
 
     async def _is_known(self, scope: Scope) -> bool:
         try:
-            await self._door.admit(scope, "chat")
+            await self._auth.admit(scope, "chat")
         except PeerFault:
             return False
         return True
 
 
 class _Page:
-    """One path; the outermost guard around it."""
+    """One path, with its error boundary."""
 
-    def __init__(self, door: Door, show: Callable[[Scope, Send], Awaitable[None]]) -> None:
-        self._door = door
+    def __init__(self, auth: Authenticator, show: Callable[[Scope, Send], Awaitable[None]]) -> None:
+        self._auth = auth
         self._show = show
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            self._door.check_place(scope)
+            self._auth.check_host(scope)
             if scope["method"] not in {"GET", "HEAD"}:
-                raise WrongMethod("This path takes GET.")
+                raise WrongMethod("This path accepts GET only.")
             await self._show(scope, send)
         except FarhandError as error:
             await _refuse(send, error)
         except Exception:
             log.exception("%s %s broke", scope["method"], scope["path"])
-            await _refuse(send, Broken("Something broke inside the server.", hint="Its log has the details."))
+            await _refuse(send, Broken("Internal server error.", hint="See the server's log."))
 
 
 _OK = encode({"ok": True})
 
 
 def _nothing() -> NotFound:
-    return NotFound("There is nothing at this path.", hint="GET / says what there is.")
+    return NotFound("Unknown path.", hint="GET / lists what is served.")
 
 
-def _explain(error: FarhandError, status: int) -> bytes:
-    return encode({"error": {"code": error.code, "message": str(error)}})
-
-
-async def _refuse(send: Send, error: FarhandError, explain: Explain = _explain) -> None:
+async def _refuse(send: Send, error: FarhandError, explain: ErrorEncoder = explain_error) -> None:
     status = status_of(error)
     await respond_json(send, status, explain(error, status), _refusal_headers(error, status))
 
@@ -218,14 +213,14 @@ def _refusal_headers(error: FarhandError, status: int) -> tuple[Header, ...]:
 
 
 def _address(scope: Scope) -> str:
-    """As the visitor reached it, so that the commands work from where they are."""
+    """The address that the visitor used, so that the commands work from there."""
     host = (header(scope, b"host") or b"").decode("latin-1")
     return f"{scope.get('scheme', 'http')}://{host}{scope.get('root_path', '')}"
 
 
-def _notice(door: Door, *, is_known: bool) -> str:
+def _notice(auth: Authenticator, *, is_known: bool) -> str:
     if is_known:
-        return "You are signed in." if not door.open else "Every program on this machine is let in."
-    if door.has_hook:
+        return "You are signed in." if not auth.open else "Every program on this machine has access."
+    if auth.has_hook:
         return "You are not signed in."
     return "You are not signed in. Open the address that the server printed at start; it ends in ?token=…"

@@ -1,6 +1,6 @@
-"""What a server is told from outside: arguments, then `FARHAND_*` variables, then a file. The first one wins.
+"""Reads settings from options, `FARHAND_*` variables and the settings file, in this order of precedence.
 
-Owns the order, and the sentence for a bad value: where it stands and what is expected.
+Owns the precedence, and the error for an invalid value: where it was found and what is expected.
 """
 
 from __future__ import annotations
@@ -8,32 +8,33 @@ from __future__ import annotations
 import json
 import os
 import re
+import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from farhand.clients.roster import ClientTools
+from farhand.clients.registry import ClientTools
 from farhand.core.file import FileRules
 from farhand.core.settings import ChatRules, Limits, Patience, Settings
 from farhand.errors import BadSetting
-from farhand.server.config_file import find_file, read_file
-from farhand.server.settings_shape import PREFIX, ROOMS, Shape, known_settings
+from farhand.server.settings_shape import PREFIX, SECTIONS, Shape, known_settings
 
 
 class Origin(NamedTuple):
-    """Where a value was found: an option of the command line, a variable, or a file."""
+    """Where a value was found: a command line option, a variable, or a file."""
 
     kind: Literal["option", "variable", "file"]
     place: str
-    """As a person finds it again: `--store`, `FARHAND_STORE`, the path of the file."""
+    """For people: `--store`, `FARHAND_STORE`, or the path of the file."""
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
-    """`store`, `model`, `token`, `inspector` and `show_tool_errors` are None where nobody chose one."""
+    """`store`, `model`, `token`, `inspector` and `show_tool_errors` are None if they are not set."""
 
     host: str
     port: int
@@ -60,22 +61,22 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
 
 
 def load_settings(arguments: Mapping[str, object], *, config: str | None = None) -> ServerSettings:
-    """The settings, given what was said on the command line (and nothing for what was not)."""
+    """The settings; `arguments` has the options that were given on the command line."""
     _refuse_unknown_variables()
-    path = find_file(config or os.environ.get(f"{PREFIX}CONFIG"))
+    path = _find_file(config or os.environ.get(f"{PREFIX}CONFIG"))
     sources = [
-        _Source("", _spelled(arguments, "the command line")),
-        _Source(PREFIX, _spelled(_read_variables(), "the environment")),
-        _Source(str(path), _spelled(read_file(path), str(path)) if path else {}),
+        _Source("", _expand_aliases(arguments, "the command line")),
+        _Source(PREFIX, _expand_aliases(_read_variables(), "the environment")),
+        _Source(str(path), _expand_aliases(_read_file(path), str(path)) if path else {}),
     ]
-    # may be anything until the shape has checked it
+    # unchecked until the shape validates it
     merged: dict[str, Any] = {}
     for source in reversed(sources):
         merged = _merge(merged, source.values)
     try:
         read = Shape(**merged)
     except ValidationError as error:
-        raise _complaint(error.errors()[0], sources) from None
+        raise _error_for(error.errors()[0], sources) from None
     return _settings_of(read.model_dump(), _origins(sources))
 
 
@@ -109,7 +110,7 @@ _EXPECTED = {
 
 
 def _settings_of(read: dict[str, object], origins: Mapping[str, Origin]) -> ServerSettings:
-    patience, limits, files, client_tools, chat, _ = (read.pop(name) for name in (*ROOMS, "hold_for"))
+    patience, limits, files, client_tools, chat, _ = (read.pop(name) for name in (*SECTIONS, "hold_for"))
     assert isinstance(patience, dict), "the shape has been checked"
     assert isinstance(limits, dict), "the shape has been checked"
     assert isinstance(files, dict), "the shape has been checked"
@@ -130,7 +131,7 @@ def _origins(sources: list[_Source]) -> dict[str, Origin]:
     """Of every setting that one of the sources names."""
     named: dict[str, Origin] = {}
     for setting in known_settings():
-        source = next((each for each in sources if _says(each.values, setting.name.split("."))), None)
+        source = next((each for each in sources if _has(each.values, setting.name.split("."))), None)
         if source is not None:
             named[setting.name] = _origin(source.place, setting.name)
     return named
@@ -138,16 +139,16 @@ def _origins(sources: list[_Source]) -> dict[str, Origin]:
 
 def _origin(place: str, name: str) -> Origin:
     if place == "":
-        return Origin("option", _spot(place, name))
-    return Origin("variable", _spot(place, name)) if place == PREFIX else Origin("file", place)
+        return Origin("option", _place_of(place, name))
+    return Origin("variable", _place_of(place, name)) if place == PREFIX else Origin("file", place)
 
 
 def _read_variables() -> dict[str, object]:
-    """In the words of a file; an empty one says nothing."""
+    """With the keys of a settings file; empty variables are ignored."""
     given = {name.upper(): value for name, value in os.environ.items() if value}
     if _SERVICE_ADDRESS.match(given.get(f"{PREFIX}PORT", "")):
         del given[f"{PREFIX}PORT"]
-    read: dict[str, Any] = {room: _whole_room(room, given) for room in ROOMS}
+    read: dict[str, Any] = {room: _whole_section(room, given) for room in SECTIONS}
     for setting in known_settings():
         room, _, name = setting.name.rpartition(".")
         holder = read[room] if room else read
@@ -156,27 +157,29 @@ def _read_variables() -> dict[str, object]:
     return {name: value for name, value in read.items() if value != {}}
 
 
-def _whole_room(room: str, given: Mapping[str, str]) -> object:
-    """What one variable says of all its settings, as JSON; none of them, if there is no such variable."""
+def _whole_section(room: str, given: Mapping[str, str]) -> object:
+    """A whole section as JSON in one variable; empty if there is no such variable."""
     variable = f"{PREFIX}{room.upper()}"
     try:
         read: object = json.loads(given.get(variable, "{}"))
     except (ValueError, RecursionError):
-        raise BadSetting(f"{variable}: expected JSON.", hint="Or set its parts one by one.") from None
+        raise BadSetting(
+            f"{variable}: expected JSON.", hint="Or set each value with a variable of its own."
+        ) from None
     return read
 
 
 def _refuse_unknown_variables() -> None:
-    """A variable that nobody reads is a typing error that nobody notices."""
-    rooms = {f"{PREFIX}{room.upper()}" for room in ROOMS}
+    """A variable that is not read is most likely a typo."""
+    rooms = {f"{PREFIX}{room.upper()}" for room in SECTIONS}
     known = {setting.variable for setting in known_settings()} | rooms
     for variable in sorted(name.upper() for name in os.environ if name.upper().startswith(PREFIX)):
         if variable not in known and not _NOT_OURS.fullmatch(variable.removeprefix(PREFIX)):
             raise BadSetting(f"{variable}: there is no such setting.", hint=_nearest(variable, known))
 
 
-def _spelled(values: Mapping[str, object], place: str) -> dict[str, object]:
-    """The short word `hold_for` in its room."""
+def _expand_aliases(values: Mapping[str, object], place: str) -> dict[str, object]:
+    """`hold_for` is an alias of `patience.hold_for`."""
     spelled = {key: value for key, value in values.items() if key != "hold_for"}
     short = values.get("hold_for")
     if short is None:
@@ -200,19 +203,21 @@ def _merge(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str
     return merged
 
 
-def _complaint(error: ErrorDetails, sources: list[_Source]) -> BadSetting:
+def _error_for(error: ErrorDetails, sources: list[_Source]) -> BadSetting:
     path = [str(part) for part in error["loc"]]
-    name = ".".join(path[:2] if path[0] in ROOMS else path[:1])
-    place = next((source.place for source in sources if _says(source.values, path)), "")
+    name = ".".join(path[:2] if path[0] in SECTIONS else path[:1])
+    place = next((source.place for source in sources if _has(source.values, path)), "")
     if error["type"] == "extra_forbidden":
         known = [setting.name for setting in known_settings()]
         return BadSetting(f"{place}: there is no setting '{name}'.", hint=_nearest(name, known))
-    # a token is never repeated, wherever the line may go
+    # never print a token
     given = "" if name == "token" else f" {error['input']!r}"
-    return BadSetting(f"{_spot(place, name)}: expected {_expected(error)}, got{given or ' something else'}.")
+    return BadSetting(
+        f"{_place_of(place, name)}: expected {_expected(error)}, got{given or ' another value'}."
+    )
 
 
-def _spot(place: str, name: str) -> str:
+def _place_of(place: str, name: str) -> str:
     if place == "":
         return "--" + name.removeprefix("patience.").replace("_", "-")
     if place != PREFIX:
@@ -224,7 +229,7 @@ def _spot(place: str, name: str) -> str:
     return next((each for each in (long, *others) if each in given), long)
 
 
-def _says(values: Mapping[str, object], path: list[str]) -> bool:
+def _has(values: Mapping[str, object], path: list[str]) -> bool:
     here: object = values
     for part in path:
         if not isinstance(here, Mapping):
@@ -243,7 +248,66 @@ def _expected(error: ErrorDetails) -> str:
 
 
 def _nearest(name: str, known: list[str] | set[str]) -> str:
-    # all variables begin alike, and so would seem near to each other
+    # without the prefix, which would make all variables look similar
     tails = {each.removeprefix(PREFIX): each for each in sorted(known)}
     near = get_close_matches(name.removeprefix(PREFIX), tails, n=1, cutoff=0.75)
     return f"Did you mean {tails[near[0]]}?" if near else "docs/reference/settings.md lists them all."
+
+
+def _find_file(named: str | None) -> Path | None:
+    """The given file, else the user's own if there is one."""
+    if named:
+        path = Path(named).expanduser()
+        if not path.is_file():
+            raise BadSetting(f"There is no settings file '{path}'.", hint="Check --config or FARHAND_CONFIG.")
+        return path
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "farhand"
+    found = [path for path in (home / "config.toml", home / "config.json") if path.is_file()]
+    if len(found) > 1:
+        raise BadSetting(
+            f"There are two settings files in '{home}'.", hint="Keep config.toml or config.json."
+        )
+    return found[0] if found else None
+
+
+def _read_file(path: Path) -> dict[str, object]:
+    """The contents of the file, with our names for settings."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        read: object = _READERS[path.suffix](text)
+    except KeyError:
+        raise BadSetting(
+            f"The settings file '{path}' has an unknown format.", hint="Use .toml or .json."
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        what = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadSetting(f"The settings file '{path}' cannot be read: {what}.") from None
+    if not isinstance(read, dict):
+        raise BadSetting(f"The settings file '{path}' must contain one object.", hint='Write {"port": 8787}.')
+    return _translate(read, path)
+
+
+_READERS = {".toml": tomllib.loads, ".json": json.loads}
+
+# milliseconds there, seconds here
+_CLIENT_TOOLS: Mapping[str, str] = {"defaultTimeout": "client_call", "keepaliveInterval": "client_ping"}
+
+
+def _translate(read: dict[str, object], path: Path) -> dict[str, object]:
+    """Accepts `clientTools` as other servers of client tools write it, in milliseconds."""
+    foreign = read.pop("clientTools", None)
+    if foreign is None:
+        return read
+    if not isinstance(foreign, dict):
+        raise BadSetting(f"{path}: clientTools must be an object.")
+    patience = read.setdefault("patience", {})
+    for key, value in foreign.items():
+        ours = _CLIENT_TOOLS.get(key)
+        if ours is None:
+            known = " and ".join(_CLIENT_TOOLS)
+            raise BadSetting(f"{path}: there is no setting 'clientTools.{key}'.", hint=f"There are {known}.")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise BadSetting(f"{path}: clientTools.{key} must be a number of milliseconds.")
+        if isinstance(patience, dict) and patience.setdefault(ours, value / 1000) != value / 1000:
+            raise BadSetting(f"{path}: clientTools.{key} and patience.{ours} have different values.")
+    return read

@@ -1,6 +1,6 @@
-"""Which settings there are and what each may be. Must not know where a value comes from.
+"""All settings and their types. Must not know where a value comes from.
 
-Every value of `core.settings` is a setting by itself: none can be forgotten.
+Every field of `core.settings` becomes a setting automatically, so none can be forgotten.
 """
 
 from collections.abc import Iterator
@@ -16,27 +16,27 @@ from farhand.core.settings import Limits, Patience, Wait
 PREFIX = "FARHAND_"
 
 
-class Known(NamedTuple):
-    """One setting: its name in a file, its variable, and what holds if nobody says anything."""
+class KnownSetting(NamedTuple):
+    """One setting: its name in a file, its variable and its default."""
 
     name: str
     variable: str
     default: object
 
 
-def known_settings() -> Iterator[Known]:
-    """All of them, as the reference lists them."""
+def known_settings() -> Iterator[KnownSetting]:
+    """All settings, in the order of the reference."""
     for name, field in Shape.model_fields.items():
-        room = ROOMS.get(name)
-        if room is None:
-            yield Known(name, f"{PREFIX}{name.upper()}", field.default)
+        section = SECTIONS.get(name)
+        if section is None:
+            yield KnownSetting(name, f"{PREFIX}{name.upper()}", field.default)
             continue
-        for inner, each in room.model_fields.items():
-            yield Known(f"{name}.{inner}", f"{PREFIX}{name.upper()}__{inner.upper()}", each.default)
+        for inner, each in section.model_fields.items():
+            yield KnownSetting(f"{name}.{inner}", f"{PREFIX}{name.upper()}__{inner.upper()}", each.default)
 
 
 _TEN_YEARS = 10 * 366 * 24 * 3600
-# 0 means at once; with any other duration of 0 a server could not work
+# 0 means at once; no other duration may be 0
 _MAY_BE_ZERO = frozenset({"hold_for", "unread_for", "client_grace"})
 
 
@@ -92,8 +92,8 @@ class _Plain(BaseModel):
     hold_for: _SecondsOrNone | None = None
 
 
-def _room(struct: type[Struct]) -> type[BaseModel]:
-    """The same fields as the struct, checked."""
+def _section(struct: type[Struct]) -> type[BaseModel]:
+    """A model with the fields of the struct, validated."""
     # pydantic takes the type of a field as a value here, which has no type of its own
     checked: dict[str, Any] = {}
     for field in fields(struct):
@@ -115,14 +115,16 @@ class _Chat(BaseModel):
     wait: Wait = "turn"
 
 
-ROOMS: dict[str, type[BaseModel]] = {
-    "patience": _room(Patience),
-    "limits": _room(Limits),
-    "files": _room(FileRules),
+SECTIONS: dict[str, type[BaseModel]] = {
+    "patience": _section(Patience),
+    "limits": _section(Limits),
+    "files": _section(FileRules),
     "client_tools": _ClientTools,
     "chat": _Chat,
 }
 
-# as in a room
-_fields: dict[str, Any] = {name: (room, Field(default_factory=room)) for name, room in ROOMS.items()}
+# see `_section`
+_fields: dict[str, Any] = {
+    name: (section, Field(default_factory=section)) for name, section in SECTIONS.items()
+}
 Shape: type[BaseModel] = create_model("Shape", __base__=_Plain, **_fields)

@@ -1,7 +1,7 @@
-"""What stays open: how many streams and sockets one principal may have, and whose sign-in is asked for again.
+"""Open streams and sockets: limits per principal and per process, and when each is re-authenticated.
 
-Owns the places and the order in which they are looked at again; time is handed in. Must not know what is sent
-on a stream, nor how a sign-in is judged.
+Owns the counts and the order of re-authentication; time is passed in. Must not know what is sent on a stream
+or how a credential is checked.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from farhand.errors import TooMany
 Cut = Callable[[], Awaitable[None]]
 
 
-class Open(Struct, eq=False):
-    """One open stream or socket. `cut` ends it at once."""
+class OpenStream(Struct, eq=False):
+    """One open stream or socket. `cut` aborts it."""
 
     scope: Scope
     needs: str
@@ -32,46 +32,44 @@ class Open(Struct, eq=False):
     is_over: bool = False
 
 
-class Streams:
+class StreamRegistry:
     def __init__(self, limits: Limits, *, again_after: float) -> None:
         self._limits = limits
         self.again_after = again_after
         self._of: dict[Owner, int] = {}
         self._count = 0
-        # all wait equally long, so who came first is due first
-        self._waiting: deque[Open] = deque()
+        # all have the same interval, so this is also the order in which they are due
+        self._waiting: deque[OpenStream] = deque()
 
     def __len__(self) -> int:
         return self._count
 
     @contextmanager
-    def place(self, opened: Open, now: float) -> Iterator[None]:
-        """Keeps a place while the stream is open; `TooMany` if there is none."""
+    def counted(self, opened: OpenStream, now: float) -> Iterator[None]:
+        """Counts the stream while it is open; `TooMany` if a limit is reached."""
         self.begin(opened, now)
         try:
             yield
         finally:
             self.end(opened)
 
-    def begin(self, opened: Open, now: float) -> Open:
-        """Takes a place, for whoever gives it back with `end`; `TooMany` if there is none."""
+    def begin(self, opened: OpenStream, now: float) -> OpenStream:
+        """Counts the stream until `end`; `TooMany` if a limit is reached."""
         owner = opened.owner
         here = self._of.get(owner, 0)
         if here >= self._limits.streams_per_principal:
-            raise _too_many(
-                f"One sign-in may have {self._limits.streams_per_principal} streams open at once."
-            )
+            raise _too_many(f"One sign-in may have {self._limits.streams_per_principal} open streams.")
         if self._count >= self._limits.streams_per_worker:
-            raise _too_many("The server has as many streams open as it can hold.")
+            raise _too_many("The server has reached its limit of open streams.")
         self._of[owner] = here + 1
         self._count += 1
         opened.due = now + self.again_after
         self._waiting.append(opened)
         return opened
 
-    def end(self, opened: Open) -> None:
+    def end(self, opened: OpenStream) -> None:
         opened.is_over = True
-        # it stays in line for a while, but nothing of its request does
+        # it stays in the queue for a while, but its request can be freed
         opened.scope, opened.cut = {}, _cut_already
         self._count -= 1
         here = self._of[opened.owner] - 1
@@ -80,9 +78,9 @@ class Streams:
         else:
             del self._of[opened.owner]
 
-    def due(self, now: float) -> list[Open]:
-        """Those to ask about again by now; each of them comes back in its turn."""
-        due: list[Open] = []
+    def due(self, now: float) -> list[OpenStream]:
+        """Those to re-authenticate now; each is queued again."""
+        due: list[OpenStream] = []
         while self._waiting and (self._waiting[0].is_over or self._waiting[0].due <= now):
             opened = self._waiting.popleft()
             if not opened.is_over:
@@ -92,15 +90,15 @@ class Streams:
         return due
 
     def next_due(self) -> float | None:
-        """When somebody has to be asked about again; None while nothing is open."""
+        """When the next one is due; None while nothing is open."""
         while self._waiting and self._waiting[0].is_over:
             self._waiting.popleft()
         return self._waiting[0].due if self._waiting else None
 
 
 async def _cut_already() -> None:
-    """For what is over."""
+    """For a stream that has ended."""
 
 
 def _too_many(message: str) -> TooMany:
-    return TooMany(message, hint="Close one that is not needed; nothing was applied.", retry_after=5)
+    return TooMany(message, hint="Close one you do not need; nothing was applied.", retry_after=5)

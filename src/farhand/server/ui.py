@@ -1,7 +1,7 @@
-"""The built pages: the chat page and the Inspector, as `make ui` or the wheel brought them.
+"""The built pages, from `make ui` or the wheel: the chat page and the Inspector.
 
-Owns which of their files are served and with which headers. Must not know who may see a page: `pages.py` asks
-the door. The files are read once, at start, so a path from outside is a look-up and never a file name.
+Owns which files are served and with which headers. Must not know who may see a page: `pages.py` decides. The
+files are read once, at start, so a requested name is a dictionary key and never a path.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib.resources.abc import Traversable
 
 from starlette.types import Scope, Send
 
-from farhand.wire.http import Header, header, respond
+from farhand.wire.http import Header, header, respond_body
 
 CHAT = "index.html"
 INSPECTOR = "inspector.html"
@@ -26,8 +26,8 @@ _TYPES = {
     ".svg": b"image/svg+xml",
 }
 
-# Scripts and styles come from this server alone and none stands in the page. The side panel frames what the
-# assistant opened, sandboxed; blob: is the preview of a photo that was just taken.
+# Scripts and styles only from this server, none inline. The side panel frames pages that the assistant
+# opened, sandboxed; blob: is for the preview of a photo.
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self' blob:; "
     b"connect-src 'self'; frame-src http: https:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -37,18 +37,18 @@ _PAGE: tuple[Header, ...] = (
     (b"content-security-policy", _POLICY),
     (b"permissions-policy", b"camera=(self), geolocation=(self), clipboard-write=(self), microphone=()"),
     (b"x-frame-options", b"DENY"),
-    # the address may carry the token
+    # the address may contain the token
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    # it names the assets of this build; after an upgrade it names others
+    # it refers to the assets of this build
     (b"cache-control", b"no-store"),
     (b"vary", b"accept, accept-encoding, cookie"),
 )
 
 _ASSET: tuple[Header, ...] = (
     (b"cross-origin-resource-policy", b"same-origin"),
-    # its name holds its hash
+    # its name contains its hash
     (b"cache-control", b"public, max-age=31536000, immutable"),
     (b"vary", b"accept-encoding"),
 )
@@ -63,13 +63,13 @@ class Built:
 
     @cached_property
     def packed(self) -> bytes:
-        """Made for the first browser that asks, and once: a server that starts is waited for."""
-        # without the time of day in it, every worker sends the same bytes
+        """Compressed on first use, to keep the start fast."""
+        # without a timestamp, every worker sends the same bytes
         return gzip.compress(self.plain, compresslevel=9, mtime=0)
 
 
 class Ui:
-    """The pages and their assets by name; empty where they were not built."""
+    """The pages and their assets by name; empty if they were not built."""
 
     def __init__(self, pages: Mapping[str, Built], assets: Mapping[str, Built]) -> None:
         self._pages = pages
@@ -83,7 +83,7 @@ class Ui:
         await _send(scope, send, self._pages[name], _PAGE)
 
     async def asset(self, scope: Scope, send: Send) -> bool:
-        """Whether there is one of this name; if so, it was sent."""
+        """Sends the asset; False if there is none of this name."""
         built = self._assets.get(scope["path_params"]["name"])
         if built is None:
             return False
@@ -92,13 +92,13 @@ class Ui:
 
 
 def built_ui(folder: Traversable | None = None) -> Ui:
-    """What the package holds, or what a folder does."""
+    """The pages in the package, or in a folder."""
     root = folder or files("farhand").joinpath("_ui")
     return Ui(_read(root), _read(root.joinpath("assets")))
 
 
 def wants_page(scope: Scope) -> bool:
-    """Browsers name HTML when they open an address; curl and programs take anything."""
+    """Browsers accept text/html when they open an address; curl and programs accept anything."""
     return b"text/html" in (header(scope, b"accept") or b"")
 
 
@@ -119,6 +119,6 @@ def _suffix(name: str) -> str:
 async def _send(scope: Scope, send: Send, built: Built, headers: tuple[Header, ...]) -> None:
     if b"gzip" in (header(scope, b"accept-encoding") or b""):
         headers = (*headers, (b"content-encoding", b"gzip"))
-        await respond(send, 200, built.content_type, built.packed, headers)
+        await respond_body(send, 200, built.content_type, built.packed, headers)
         return
-    await respond(send, 200, built.content_type, built.plain, headers)
+    await respond_body(send, 200, built.content_type, built.plain, headers)

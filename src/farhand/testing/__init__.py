@@ -1,6 +1,19 @@
-"""What tests need, ours and yours: a clock that stands still, a model with a script, a far hand that answers.
+"""What a test of an agent needs: a scripted model, a client that answers calls, a clock that stands still.
 
-Names load when they are first used: a test that only needs the clock loads no server.
+```python
+from farhand import Agent
+from farhand.testing import FarClient, ScriptedModel
+
+
+async def test_the_agent_greets() -> None:
+    async with FarClient(Agent(ScriptedModel(["Hello!"]))) as client:
+        await client.chat("Hi.")
+        assert await client.text() == "Hello!"
+```
+
+The pytest plugin provides the fixtures `far_client`, `farhand_app`, `fake_clock` and `memory_store`. A store
+of your own is tested by subclassing `StoreLaws`. Names are loaded on first use: a test that needs only the
+clock loads no server.
 """
 
 from __future__ import annotations
@@ -10,35 +23,36 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from farhand.models.scripted import ScriptedModel
+    from farhand.testing.acting import acting_for
+    from farhand.testing.answer_reader import ApprovalRequest, PendingCall
     from farhand.testing.clock import FakeClock
-    from farhand.testing.fake_anthropic import FakeAnthropic
-    from farhand.testing.fake_backboard import FakeBackboard
-    from farhand.testing.fake_openai import FakeOpenAI
-    from farhand.testing.far_client import FarClient
+    from farhand.testing.far_client import FarClient, RequestRejected, ServerReply
+    from farhand.testing.running_app import RunningApp, serve_app
     from farhand.testing.store_laws import DurableStoreLaws, StoreLaws
-    from farhand.testing.ui_stream import StreamChecker
 
 __all__ = [
+    "ApprovalRequest",
     "DurableStoreLaws",
-    "FakeAnthropic",
-    "FakeBackboard",
     "FakeClock",
-    "FakeOpenAI",
     "FarClient",
+    "PendingCall",
+    "RequestRejected",
+    "RunningApp",
     "ScriptedModel",
+    "ServerReply",
     "StoreLaws",
-    "StreamChecker",
+    "acting_for",
+    "serve_app",
 ]
 
 _HOMES = {
     "farhand.models.scripted": ("ScriptedModel",),
+    "farhand.testing.acting": ("acting_for",),
+    "farhand.testing.answer_reader": ("ApprovalRequest", "PendingCall"),
     "farhand.testing.clock": ("FakeClock",),
-    "farhand.testing.fake_anthropic": ("FakeAnthropic",),
-    "farhand.testing.fake_backboard": ("FakeBackboard",),
-    "farhand.testing.fake_openai": ("FakeOpenAI",),
-    "farhand.testing.far_client": ("FarClient",),
+    "farhand.testing.far_client": ("FarClient", "ServerReply", "RequestRejected"),
+    "farhand.testing.running_app": ("RunningApp", "serve_app"),
     "farhand.testing.store_laws": ("DurableStoreLaws", "StoreLaws"),
-    "farhand.testing.ui_stream": ("StreamChecker",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

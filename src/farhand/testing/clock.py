@@ -1,4 +1,4 @@
-"""A clock that a test owns: time moves when it is told to, and chance repeats itself."""
+"""A clock for tests: time moves only when the test says so, and ids are the same in every run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ import hashlib
 
 
 class FakeClock:
-    """Stands still until `advance`. Ids look like real ones and are the same in every run.
+    """A clock that stands still until `advance`. Its ids look like real ones and are the same in every run.
 
-    Two clocks that make ids for the same store need different seeds.
+    ```python
+    from farhand.testing import FakeClock
+
+    clock = FakeClock()
+    before = clock.now()
+    assert clock.advance(60) == before + 60
+    ```
+
+    Two clocks that create ids for the same store need different seeds.
     """
 
     def __init__(self, now: float = 1_800_000_000.0, *, seed: str = "") -> None:
@@ -20,7 +28,7 @@ class FakeClock:
         return self._now
 
     def advance(self, seconds: float) -> float:
-        """Moves on, and says what time it is then. Time never runs backwards."""
+        """Moves the time forward and returns it. Time never runs backwards."""
         if seconds < 0:
             raise ValueError(f"a clock cannot go back by {-seconds} seconds")
         self._now += seconds

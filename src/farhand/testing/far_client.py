@@ -1,7 +1,7 @@
-"""A scripted far hand: it chats with a running app over HTTP and answers the calls that come back.
+"""A test client: it chats with a running app over HTTP and answers calls and approvals.
 
-Speaks ui-stream and ack, as a page in a browser does. Every wait is bounded and says what it waited for. It
-knows the wire, not what is behind it: the app may be in this process or on another machine.
+It uses the ui-stream and ack protocols, as a page in a browser does. Every wait is bounded and says what it
+waited for. It knows the wire and nothing behind it: the app may be in this process or on another machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
 import httpx2
 import msgspec
 
-from farhand.testing.heard import Asked, Called, Heard
+from farhand.testing.answer_reader import AnswerReader, ApprovalRequest, PendingCall
 from farhand.wire.sse import Parser
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from farhand.server.app import App
 
 T = TypeVar("T")
-Handler: TypeAlias = Callable[[dict[str, object]], object | Awaitable[object]]
+CallHandler: TypeAlias = Callable[[dict[str, object]], object | Awaitable[object]]
 
 
-class TurnedAway(AssertionError):
-    """The server did not take a message."""
+class RequestRejected(AssertionError):
+    """The server refused a message; `status` and `body` say why: `pytest.raises(RequestRejected)`."""
 
     def __init__(self, status: int, body: str) -> None:
         super().__init__(f"The server answered {status}: {body}")
@@ -36,8 +36,8 @@ class TurnedAway(AssertionError):
         self.body = body
 
 
-class Reply(msgspec.Struct, frozen=True):
-    """What the server said to a result, a take or an answer."""
+class ServerReply(msgspec.Struct, frozen=True):
+    """The server's response to a result, a take or an approval: `(await client.ack(call_id)).accepted`."""
 
     status: int
     body: dict[str, object]
@@ -48,76 +48,90 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class FarClient:
-    """Use it as `async with FarClient(…) as far`.
+    """A client for tests that chats and answers calls, as a page in a browser does.
+
+    ```python
+    from farhand import Agent
+    from farhand.testing import FarClient
+
+
+    async def test_the_page_is_opened(agent: Agent) -> None:
+        async with FarClient(agent) as client:
+            await client.chat("Open example.com.")
+            call = await client.called("open_url")
+            assert call.input == {"url": "https://example.com"}
+            await client.ack(call.call_id, {"opened": True})
+            assert await client.text() == "It is open."
+    ```
 
     Args:
-        target: The address of a running app; or an app or an agent, which is then served for as long.
-        token: What the server asks of programs; an app that is served here tells its own.
-        thread: The chat to speak in, until `chat` names another.
+        target: The address of a running app; or an app or an agent, which is then served meanwhile.
+        token: The token that the server requires of programs; not needed for an app that is served here.
+        thread: The thread to use, until `chat` names another.
         patience: After how many seconds a wait fails.
     """
 
     def __init__(
         self, target: str | App | Agent, *, token: str = "", thread: str = "", patience: float = 10.0
     ) -> None:
-        self.thread = thread or f"thread-{_chance(8)}"
-        self.client_id = f"far-{_chance(4)}"
+        self.thread = thread or f"thread-{_random_hex(8)}"
+        self.client_id = f"far-{_random_hex(4)}"
         self._target = target
         self._token = token
         self._patience = patience
-        self._handlers: dict[str, Handler] = {}
-        self._heard = Heard()
+        self._handlers: dict[str, CallHandler] = {}
+        self._reader = AnswerReader()
         self._stack = AsyncExitStack()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def on(self, tool: str, handler: Handler) -> None:
-        """Answers every call of this tool: with what the handler returns, or with the failure it raises."""
+    def on(self, tool: str, handler: CallHandler) -> None:
+        """Answers every call of this tool with what the handler returns, or with a failure if it raises."""
         self._handlers[tool] = handler
 
     async def chat(self, text: str, *, thread: str = "", wait: Literal["hold", "turn"] = "hold") -> None:
-        """Says something. Returns when the server has taken it; the answer comes in meanwhile."""
+        """Sends a message. Returns when the server has accepted it; the answer arrives in the background."""
         self.thread = thread or self.thread
-        self._heard = Heard()
-        message = {"id": f"msg-{_chance(8)}", "role": "user"}
+        self._reader = AnswerReader()
+        message = {"id": f"msg-{_random_hex(8)}", "role": "user"}
         body: dict[str, object] = {
             "id": self.thread,
             "wait": wait,
             "messages": [{**message, "parts": [_text(text)]}],
         }
         response = await self._stream("POST", "/api/chat", body)
-        self._begin(self._follow(response, self._heard))
+        self._begin(self._follow(response, self._reader))
 
     async def join(self, thread: str = "") -> None:
-        """Listens to the answer that is coming in for somebody else, as a second tab or a reload does."""
+        """Reads the answer in progress, as a second tab or a reload does."""
         self.thread = thread or self.thread
-        self._heard = Heard()
+        self._reader = AnswerReader()
         response = await self._stream("GET", f"/api/chat/{self.thread}/stream")
-        self._begin(self._follow(response, self._heard))
+        self._begin(self._follow(response, self._reader))
 
-    async def called(self, tool: str) -> Called:
-        """The next call of this tool that was not asked for before."""
-        return await self._next(self._heard.next_call(tool), f"a call of '{tool}'")
+    async def called(self, tool: str) -> PendingCall:
+        """The next call of this tool that was not returned before."""
+        return await self._next(self._reader.next_call(tool), f"call of '{tool}'")
 
-    async def asked(self, tool: str) -> Asked:
-        """The next question whether a call of this tool may run."""
-        return await self._next(self._heard.next_question(tool), f"a question about '{tool}'")
+    async def asked(self, tool: str) -> ApprovalRequest:
+        """The next approval request for a call of this tool."""
+        return await self._next(self._reader.next_question(tool), f"approval request for '{tool}'")
 
     async def text(self) -> str:
-        """The whole answer, once it has come to its end."""
-        return await self._next(self._heard.whole_text(), "the end of the answer")
+        """The whole answer, once it is complete."""
+        return await self._next(self._reader.whole_text(), "end of the answer")
 
     @property
     def chunks(self) -> list[dict[str, object]]:
-        """What the server has streamed since the last message."""
-        return list(self._heard.chunks)
+        """The chunks that the server has streamed since the last message."""
+        return list(self._reader.chunks)
 
-    async def ack(self, call_id: str, output: object = None) -> Reply:
+    async def ack(self, call_id: str, output: object = None) -> ServerReply:
         return await self._answer("ack", {"toolCallId": call_id, "status": "success", "output": output})
 
-    async def fail(self, call_id: str, error: str) -> Reply:
+    async def fail(self, call_id: str, error: str) -> ServerReply:
         return await self._answer("ack", {"toolCallId": call_id, "status": "failed", "errorText": error})
 
-    async def take(self, call_id: str) -> Reply:
+    async def take(self, call_id: str) -> ServerReply:
         """Claims the call, so that no other tab executes it."""
         return await self._post("/api/tools/take", {"toolCallId": call_id, "clientId": self.client_id})
 
@@ -127,24 +141,24 @@ class FarClient:
         *,
         input: dict[str, object] | None = None,
         scope: Literal["once", "thread"] = "once",
-    ) -> Reply:
-        """Yes; with `input`, yes to that instead."""
+    ) -> ServerReply:
+        """Approves the call; with `input`, approves that input instead."""
         edit = {} if input is None else {"input": input}
         return await self._answer(
             "approve", {"approvalId": approval_id, "approved": True, "scope": scope, **edit}
         )
 
-    async def deny(self, approval_id: str, reason: str = "") -> Reply:
+    async def deny(self, approval_id: str, reason: str = "") -> ServerReply:
         return await self._answer("approve", {"approvalId": approval_id, "approved": False, "reason": reason})
 
-    async def stop(self) -> Reply:
-        """Stops the answer that is coming in."""
+    async def stop(self) -> ServerReply:
+        """Stops the answer in progress."""
         return await self._post(f"/api/chat/{self.thread}/stop", {})
 
     async def __aenter__(self) -> Self:
         url, token = await self._address()
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        # no limit of its own: a held stream may be silent for long, and every wait here is bounded
+        # no timeout: a held stream may be silent for long, and every wait here is bounded
         self._http = await self._stack.enter_async_context(
             httpx2.AsyncClient(base_url=url, headers=headers, timeout=None)
         )
@@ -156,74 +170,76 @@ class FarClient:
     ) -> None:
         for task in self._tasks:
             task.cancel()
-        # not handed on: what went wrong in the test is told as it is, not as one of a group
+        # the error is not passed on: it is raised as it is, not in an exception group
         await self._stack.aclose()
 
     async def _address(self) -> tuple[str, str]:
         if isinstance(self._target, str):
             return self._target, self._token
-        # a far hand for a server elsewhere loads no server
-        from farhand.testing.served_app import serve_app  # noqa: PLC0415
+        # a client for a server elsewhere needs no server
+        from farhand.testing.running_app import serve_app  # noqa: PLC0415
 
         served = await self._stack.enter_async_context(serve_app(self._target))
         return served.url, self._token or served.token or ""
 
-    async def _follow(self, response: httpx2.Response, heard: Heard) -> None:
-        """Reads until the answer has ended; one that pauses is taken up again when it was answered."""
+    async def _follow(self, response: httpx2.Response, reader: AnswerReader) -> None:
+        """Reads until the answer has ended; a paused answer is resumed when its calls were answered."""
         stream = f"/api/chat/{self.thread}/stream"
         try:
-            await self._read(response, heard)
-            while heard.paused:
-                await heard.moved_on()
-                await self._read(await self._stream("GET", stream), heard)
-        except (httpx2.HTTPError, TurnedAway) as error:
-            heard.end(f"the stream broke: {error!r}")
+            await self._read(response, reader)
+            while reader.paused:
+                await reader.wait_until_answered()
+                await self._read(await self._stream("GET", stream), reader)
+        except (httpx2.HTTPError, RequestRejected) as error:
+            reader.end(f"the stream failed: {error!r}")
         else:
-            heard.end()
+            reader.end()
 
-    async def _read(self, response: httpx2.Response, heard: Heard) -> None:
-        heard.begin()
+    async def _read(self, response: httpx2.Response, reader: AnswerReader) -> None:
+        reader.begin()
         parser = Parser()
         async for piece in response.aiter_bytes():
             for event in parser.feed(piece):
-                self._hear(event.data, heard)
+                self._read_chunk(event.data, reader)
         await response.aclose()
 
-    def _hear(self, data: str, heard: Heard) -> None:
+    def _read_chunk(self, data: str, reader: AnswerReader) -> None:
         if data == "[DONE]":
             return
-        call = heard.hear(msgspec.json.decode(data, type=dict[str, object]))
+        call = reader.read(msgspec.json.decode(data, type=dict[str, object]))
         if call is not None and call.tool in self._handlers:
             self._begin(self._handle(call))
 
-    async def _handle(self, call: Called) -> None:
+    async def _handle(self, call: PendingCall) -> None:
         if not (await self.take(call.call_id)).accepted:
             return
         try:
             output = self._handlers[call.tool](call.input)
             output = await output if isinstance(output, Awaitable) else output
-        # whatever a handler raises is what a far hand reports
+        # a handler may raise anything, which is reported as a failure
         except Exception as error:  # noqa: BLE001
             await self.fail(call.call_id, f"{type(error).__name__}: {error}")
             return
         await self.ack(call.call_id, output)
 
-    async def _answer(self, route: str, body: dict[str, object]) -> Reply:
+    async def _answer(self, route: str, body: dict[str, object]) -> ServerReply:
         reply = await self._post(f"/api/tools/{route}", body)
         if reply.accepted:
-            self._heard.answered()
+            self._reader.answered()
         return reply
 
-    async def _post(self, path: str, body: dict[str, object]) -> Reply:
+    async def _post(self, path: str, body: dict[str, object]) -> ServerReply:
         response = await self._http.post(path, json=body)
-        return Reply(response.status_code, msgspec.json.decode(response.content, type=dict[str, object]))
+        return ServerReply(
+            response.status_code, msgspec.json.decode(response.content, type=dict[str, object])
+        )
 
     async def _stream(self, method: str, path: str, body: dict[str, object] | None = None) -> httpx2.Response:
         request = self._http.build_request(method, path, json=body)
         response = await self._http.send(request, stream=True)
         if response.status_code >= 400:
             await response.aread()
-            raise TurnedAway(response.status_code, response.text)
+            raise RequestRejected(response.status_code, response.text)
         return response
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
@@ -236,12 +252,12 @@ class FarClient:
             async with asyncio.timeout(self._patience):
                 return await coming
         except TimeoutError:
-            heard = self._heard.story()
-            raise AssertionError(f"Waited {self._patience:g} s in vain for {what}. Heard: {heard}.") from None
+            reader = self._reader.summary()
+            raise AssertionError(f"No {what} within {self._patience:g} s. Received: {reader}.") from None
 
 
-def _chance(size: int) -> str:
-    # names that this client chooses itself, in its own space; the ids of the server are the server's
+def _random_hex(size: int) -> str:
+    # names that this client chooses itself; the server makes its own ids
     return os.urandom(size).hex()
 
 

@@ -1,7 +1,7 @@
-"""The pytest plugin: a clock that stands still, a store in memory, an app on loopback, a far hand.
+"""The pytest plugin: fixtures for a clock that stands still, a store in memory, a served app, a test client.
 
-Loaded with every run of pytest where farhand is installed, so it imports nothing before a test asks for it.
-The fixtures are plain functions, so that they serve under every plugin for async tests.
+pytest loads it wherever farhand is installed, so it imports nothing before a test uses a fixture. The
+fixtures are plain functions, so they work with every plugin for async tests.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from farhand.store.memory import MemoryStore
     from farhand.testing.clock import FakeClock
     from farhand.testing.far_client import FarClient
-    from farhand.testing.served_app import ServedApp
+    from farhand.testing.running_app import RunningApp
 
 
 @pytest.fixture
 def fake_clock() -> FakeClock:
-    """Time that moves when the test says so."""
-    # loaded only for a test that asks for it
+    """A clock that moves only when the test says so."""
+    # loaded only for a test that uses it
     from farhand.testing.clock import FakeClock  # noqa: PLC0415
 
     return FakeClock()
@@ -30,26 +30,26 @@ def fake_clock() -> FakeClock:
 
 @pytest.fixture
 def memory_store(fake_clock: FakeClock) -> MemoryStore:
-    """An empty store on the test's own clock."""
-    # loaded only for a test that asks for it
+    """An empty store that uses the clock of the test."""
+    # loaded only for a test that uses it
     from farhand.store.memory import MemoryStore  # noqa: PLC0415
 
     return MemoryStore(fake_clock)
 
 
 @pytest.fixture
-def farhand_app() -> Callable[..., AbstractAsyncContextManager[ServedApp]]:
-    """`async with farhand_app(agent) as served`: an agent or an app behind real HTTP, at `served.url`."""
-    # loaded only for a test that asks for it
-    from farhand.testing.served_app import serve_app  # noqa: PLC0415
+def farhand_app() -> Callable[..., AbstractAsyncContextManager[RunningApp]]:
+    """`async with farhand_app(agent) as app`: serves an agent or an app over real HTTP, at `app.url`."""
+    # loaded only for a test that uses it
+    from farhand.testing.running_app import serve_app  # noqa: PLC0415
 
     return serve_app
 
 
 @pytest.fixture
 def far_client() -> Callable[..., FarClient]:
-    """`async with far_client(agent) as far`: a scripted far hand; it takes an address or an app, too."""
-    # loaded only for a test that asks for it
+    """`async with far_client(agent) as client`: a test client for an agent, an app or an address."""
+    # loaded only for a test that uses it
     from farhand.testing.far_client import FarClient  # noqa: PLC0415
 
     return FarClient

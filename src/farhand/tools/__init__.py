@@ -1,1 +1,1 @@
-"""Declaring tools and looking them up."""
+"""Tools: how they are declared, looked up, checked and executed."""

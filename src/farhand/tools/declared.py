@@ -1,6 +1,6 @@
-"""A declared tool: its facts for the model, its function, and the way from JSON input to that function.
+"""A declared tool: its description for the model, its function, and how JSON input becomes its arguments.
 
-It must not know how a tool comes to be declared, or which others there are.
+It must not know how a tool is declared, or which other tools exist.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pydantic import ValidationError
 from farhand.core.outcome import Failure
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Misuse
-from farhand.tools.check import checker
-from farhand.tools.execute import Raised, attempt, failure_of
-from farhand.tools.plain import why_not_json
-from farhand.tools.schema import Arguments
-from farhand.tools.wording import refusal
+from farhand.tools.check import compile_schema, describe_refusal
+from farhand.tools.context import context_parameter
+from farhand.tools.execute import CaughtError, attempt, to_failure
+from farhand.tools.schema import ToolArguments
+from farhand.tools.to_json import why_not_json
 
 log = logging.getLogger("farhand.tools")
 
@@ -34,11 +34,11 @@ NeedsApproval: TypeAlias = bool | Callable[[dict[str, object]], bool]
 
 
 class DeclaredTool(Generic[P, R_co]):
-    """What `@tool` makes of a function. Calling it calls the function, if it is a server tool."""
+    """The result of `@tool`. Calling it calls the function, if it is a server tool."""
 
     tool: Tool
     function: Callable[P, R_co] | None
-    """None only for a frontend tool that was added without one."""
+    """None only for a frontend tool that was added without a function."""
 
     def __init__(
         self,
@@ -46,57 +46,59 @@ class DeclaredTool(Generic[P, R_co]):
         function: Callable[P, R_co] | None,
         *,
         needs_approval: NeedsApproval = False,
-        arguments: Arguments | None = None,
+        arguments: ToolArguments | None = None,
     ) -> None:
         if function is not None:
             # updated=(): an attribute of the function must not become one of the tool
             functools.update_wrapper(self, function, updated=())
         self.tool = tool
         self.function = function
+        self.context_parameter = None if function is None else context_parameter(function)
+        """The parameter that gets the `Context`, if the function has one."""
         self._needs_approval = needs_approval
         self._arguments = arguments
-        self._checker = checker(tool.input_schema)
+        self._checker = compile_schema(tool.input_schema)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         if self.function is None or self.tool.executor is not Executor.SERVER:
             raise Misuse(
-                f"`{self.tool.name}` runs in the {self.tool.executor}: its body is never executed here.",
-                hint="Give it to an agent, and answer its calls from there.",
+                f"`{self.tool.name}` runs in the {self.tool.executor}; its body is never executed here.",
+                hint="Pass it to an agent and answer its calls from the page.",
             )
         return self.function(*args, **kwargs)
 
     def asks(self, input: dict[str, object]) -> bool:
-        """True if this input needs a person's yes. In doubt (it raises, or gives no bool): yes."""
+        """True if this input needs a person's approval; also if the decision raises or is not a bool."""
         decide = self._needs_approval
         if isinstance(decide, bool):
             return decide
-        # a copy: what is decided on must be what runs
+        # a copy: the decision must be about the input that runs
         answer: object = attempt(lambda: decide(copy.deepcopy(input)))
         if isinstance(answer, bool):
             return answer
-        what = type(answer.error if isinstance(answer, Raised) else answer).__name__
-        log.warning("needs_approval of tool %s gave %s instead of a bool: asking", self.tool.name, what)
+        what = type(answer.error if isinstance(answer, CaughtError) else answer).__name__
+        log.warning("needs_approval of tool %s gave %s, no bool; asking for approval", self.tool.name, what)
         return True
 
     def bind(self, input: object) -> dict[str, object] | Failure:
-        """The keyword arguments this input stands for: fresh values, of the declared types."""
-        complaint = self._checker.complaint(input)
-        if complaint is not None:
-            return self._bad_input(complaint)
+        """The keyword arguments for this input: new values of the declared types."""
+        mismatch = self._checker.mismatch(input)
+        if mismatch is not None:
+            return self._bad_input(mismatch)
         try:
             text = _encode(input).encode()
         except (ValueError, TypeError, RecursionError):
             return self._bad_input(why_not_json(input))
         if self._arguments is None:
-            # Any: what json reads; the schema has said that it is an object
+            # Any: the result of json; the schema has ensured that it is an object
             read: Any = json.loads(text)
             return dict(read)
         bound = attempt(functools.partial(self._arguments.bind, text))
-        if not isinstance(bound, Raised):
+        if not isinstance(bound, CaughtError):
             return bound
         if isinstance(bound.error, ValidationError):
-            return self._bad_input(refusal(bound.error))
-        return failure_of(self.tool.name, bound.error)
+            return self._bad_input(describe_refusal(bound.error))
+        return to_failure(self.tool.name, bound.error)
 
-    def _bad_input(self, complaint: str) -> Failure:
-        return Failure(f"Bad input for `{self.tool.name}`: {complaint}.")
+    def _bad_input(self, mismatch: str) -> Failure:
+        return Failure(f"Invalid input for `{self.tool.name}`: {mismatch}.")

@@ -1,4 +1,4 @@
-"""What a function's Google docstring says about it, cleaned so that it can be shown to a model.
+"""Reads a function's Google-style docstring and removes what must not be shown to a model.
 
 It must not know types or schemas.
 """
@@ -16,8 +16,8 @@ from farhand.errors import BadTool
 
 LONGEST_DESCRIPTION = 4_096
 
-# Hidden from a reader, seen by a model: controls (but for tab and line feed), marks that turn the direction
-# of writing, and tags, which spell ASCII invisibly. Half a surrogate pair could not be encoded at all.
+# Invisible to a person but read by a model: control characters (except tab and line feed), bidirectional
+# marks, and tags, which spell ASCII invisibly. A lone surrogate cannot be encoded at all.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -26,32 +26,32 @@ _HIDDEN = re.compile(
 )
 
 
-class Doc(Struct, frozen=True):
-    """`parameters` are the entries under `Args:`; `returns` is None where the docstring has no `Returns:`."""
+class ParsedDocstring(Struct, frozen=True):
+    """`parameters` are the entries under `Args:`; `returns` is None if the docstring has no `Returns:`."""
 
     description: str
     parameters: dict[str, str]
     returns: str | None
 
 
-def doc_of(function: Callable[..., object], name: str) -> Doc:
+def parse_docstring(function: Callable[..., object], name: str) -> ParsedDocstring:
     parsed = _parsed((inspect.getdoc(function) or "").strip(), name)
     description = _description(parsed, name)
     if not description:
         raise BadTool(
             f"Tool `{name}` has no docstring.",
-            hint="Say what it does in its first line and describe each parameter under `Args:`.",
+            hint="Describe what it does in the first line, and each parameter under `Args:`.",
         )
-    return Doc(description, _parameters(parsed, name), _returns(parsed))
+    return ParsedDocstring(description, _parameters(parsed, name), _returns(parsed))
 
 
-def cleaned(text: str, what: str) -> str:
-    """The text without characters that hide something; too long a one is `BadTool`."""
+def clean_text(text: str, what: str) -> str:
+    """The text without invisible characters. Raises `BadTool` if it is too long."""
     clean = _HIDDEN.sub("", text.replace("\r\n", "\n")).strip()
     if len(clean) > LONGEST_DESCRIPTION:
         raise BadTool(
             f"The description of {what} has {len(clean)} characters.",
-            hint=f"Keep it to {LONGEST_DESCRIPTION}; the model reads it with every request.",
+            hint=f"Use at most {LONGEST_DESCRIPTION}; the model reads it with every request.",
         )
     return clean
 
@@ -68,10 +68,10 @@ def _parsed(text: str, name: str) -> Docstring:
 
 
 def _description(parsed: Docstring, name: str) -> str:
-    """Summary, then the rest, then what comes back: a model plans better when it knows what it will get."""
+    """Summary, details, then the return value: a model plans better if it knows what it will get."""
     returns = _returns(parsed)
     parts = (parsed.short_description, parsed.long_description, returns and f"Returns: {returns}")
-    return cleaned("\n\n".join(part.strip() for part in parts if part), f"tool `{name}`")
+    return clean_text("\n\n".join(part.strip() for part in parts if part), f"tool `{name}`")
 
 
 def _parameters(parsed: Docstring, name: str) -> dict[str, str]:
@@ -79,7 +79,7 @@ def _parameters(parsed: Docstring, name: str) -> dict[str, str]:
         entry for entry in parsed.meta if isinstance(entry, DocstringParam) and entry.args[0] == "param"
     ]
     return {
-        entry.arg_name: cleaned(entry.description or "", f"parameter `{entry.arg_name}` of tool `{name}`")
+        entry.arg_name: clean_text(entry.description or "", f"parameter `{entry.arg_name}` of tool `{name}`")
         for entry in entries
     }
 
@@ -87,6 +87,6 @@ def _parameters(parsed: Docstring, name: str) -> dict[str, str]:
 def _returns(parsed: Docstring) -> str | None:
     if parsed.returns is None:
         return None
-    # what stands before a colon is taken for a type, but may belong to the words: `JSON string: {"hex": …}`
+    # text before a colon is parsed as a type, but may belong to the sentence: `JSON string: {"hex": …}`
     parts = (parsed.returns.type_name, (parsed.returns.description or "").strip())
     return ": ".join(part for part in parts if part) or None

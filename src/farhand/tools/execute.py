@@ -1,8 +1,11 @@
-"""Runs a function that somebody else wrote, and turns whatever it does into an outcome.
+"""Runs the function of a tool and turns whatever it does into an outcome.
 
-Owns the deadline of one execution and the words for what went wrong. This is the one module of `tools` that
-catches everything: a tool may raise anything, and whatever it raises is an outcome. It must not know
+Owns the deadline of one execution, the worker threads and the wording of failures. This is the only module
+of `tools` that catches everything: a tool may raise anything, and that is an outcome. It must not know
 toolboxes, schemas or calls.
+
+Worker threads are daemons: a function that never returns blocks neither the others nor the end of the
+process. (anyio's own pool joins its threads at interpreter exit.)
 """
 
 from __future__ import annotations
@@ -10,48 +13,68 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
 from functools import partial
+from math import inf
+from threading import Thread
 from typing import TypeAlias, TypeVar
 
 import anyio
+from anyio import CapacityLimiter
+from anyio.lowlevel import RunVar
 from msgspec import Struct
 
 from farhand.core.outcome import Failure, Success
 from farhand.core.settings import Limits
 from farhand.core.size import size_in_words
-from farhand.tools.plain import NotJson, is_small, plain, size_of
-from farhand.tools.threads import in_thread
+from farhand.tools.to_json import NotJson, is_small, json_size, to_json
 
 log = logging.getLogger("farhand.tools")
 
 T = TypeVar("T")
 
+MOST_THREADS = 256
+
+_limiters: RunVar[CapacityLimiter] = RunVar("farhand.tools.execute")
+
 
 class ToolFailed(Exception):
-    """Raised by a tool to fail in its own words: model and people are told the message, without the name of a
-    class before it."""
+    """Raised by a tool to fail with a message of its own, which both the model and people are shown.
+
+    ```python
+    @tool
+    def cancel_order(order_id: str) -> str:
+        '''Cancel an order.
+
+        Args:
+            order_id: The number on the receipt.
+        '''
+        raise ToolFailed("This order has already been shipped.")
+    ```
+    """
 
 
-class Raised(Struct, frozen=True):
-    """What a foreign function raised, as a value."""
+class CaughtError(Struct, frozen=True):
+    """An exception that a tool's function raised, as a value."""
 
     error: BaseException
 
 
-def attempt(work: Callable[[], T]) -> T | Raised:
-    """What `work` returns, or what it raised."""
+def attempt(work: Callable[[], T]) -> T | CaughtError:
+    """What `work` returns, or the exception that it raised."""
     try:
         return work()
     # also SystemExit: a tool that calls sys.exit() must not end the server
     except BaseException as error:  # noqa: BLE001
-        return Raised(error)
+        return CaughtError(error)
 
 
-async def executed(
+async def run_tool_function(
     name: str, function: Callable[..., object], arguments: dict[str, object], *, within: float, at_most: int
 ) -> Success | Failure:
-    """The outcome of calling the function: on the loop if it is async, else in a thread.
+    """The outcome of calling the function: on the event loop if it is async, otherwise in a thread.
 
     An output of more than `at_most` bytes of JSON is a Failure.
     """
@@ -59,29 +82,64 @@ async def executed(
         return _too_late(name, within)
     outcome: Success | Failure | None = None
     with anyio.move_on_after(within) as deadline:
+        _deadline.set(_Deadline(deadline))
         outcome = await _run(partial(_outcome, name, at_most), function, arguments)
     if outcome is None or deadline.cancel_called:
-        # also when the function caught its cancellation and returned something: it is too late for that
+        # also if the function caught its cancellation and returned something: that is too late
         return _too_late(name, within)
     return outcome
 
 
+class _Deadline:
+    """Of the tool that is being executed."""
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self._scope = scope
+        self._waits = 0
+        self._left = 0.0
+
+    def stop(self) -> None:
+        if not self._waits:
+            self._left = self._scope.deadline - anyio.current_time()
+            self._scope.deadline = inf
+        self._waits += 1
+
+    def start(self) -> None:
+        self._waits -= 1
+        if not self._waits:
+            self._scope.deadline = anyio.current_time() + self._left
+
+
+_deadline: ContextVar[_Deadline] = ContextVar("farhand.deadline")
+
+
+@contextmanager
+def stopped_clock() -> Iterator[None]:
+    """Inside a tool: the time it waits for others does not count, however many it waits for at once."""
+    deadline = _deadline.get()
+    deadline.stop()
+    try:
+        yield
+    finally:
+        deadline.start()
+
+
 TOOL_FAILED = "The tool failed."
-"""What people who chat are shown of an exception: its words are for the model and for the log."""
+"""What people in the chat see of an exception; its message is for the model and the log."""
 
 
-def failure_of(name: str, error: BaseException) -> Failure:
-    """Class and message for the model; the traceback goes to the log and nowhere else."""
+def to_failure(name: str, error: BaseException) -> Failure:
+    """Class and message for the model; the traceback goes only to the log."""
     if isinstance(error, ToolFailed):
-        log.info("tool %s failed in its own words", name)
+        log.info("tool %s raised ToolFailed", name)
     else:
         log.warning("tool %s raised %s", name, type(error).__name__, exc_info=error)
     message = attempt(partial(str, error))
     kind = type(error).__name__
-    told = message if isinstance(message, str) else ""
-    if isinstance(error, ToolFailed) and told:
-        return Failure(_cut(told))
-    return Failure(_cut(f"{kind}: {told}" if told else kind), public=TOOL_FAILED)
+    text = message if isinstance(message, str) else ""
+    if isinstance(error, ToolFailed) and text:
+        return Failure(_cut(text))
+    return Failure(_cut(f"{kind}: {text}" if text else kind), public=TOOL_FAILED)
 
 
 def _cut(text: str) -> str:
@@ -91,33 +149,35 @@ def _cut(text: str) -> str:
 _ERROR_BYTES = Limits().error_text
 
 
-_Judge: TypeAlias = Callable[[object], Success | Failure]
-"""What a value that a function returned, or what it raised, is as an outcome."""
+_ToOutcome: TypeAlias = Callable[[object], Success | Failure]
+"""Turns what a function returned or raised into an outcome."""
 
 
 async def _run(
-    judge: _Judge, function: Callable[..., object], arguments: dict[str, object]
+    to_outcome: _ToOutcome, function: Callable[..., object], arguments: dict[str, object]
 ) -> Success | Failure:
     if inspect.iscoroutinefunction(function):
-        return await _judged(judge, await _on_loop(partial(function, **arguments)))
-    ended = await _on_loop(partial(in_thread, partial(_called, judge, partial(function, **arguments))))
+        return await _convert(to_outcome, await _on_loop(partial(function, **arguments)))
+    ended = await _on_loop(
+        partial(run_in_thread, partial(_called, to_outcome, partial(function, **arguments)))
+    )
     if isinstance(ended, Success | Failure):
         return ended
-    # an awaitable has to be awaited here; else there was no thread to be had
-    return await _judged(judge, await _on_loop(lambda: ended) if inspect.isawaitable(ended) else ended)
+    # an awaitable has to be awaited here; anything else means that no thread could be started
+    return await _convert(to_outcome, await _on_loop(lambda: ended) if inspect.isawaitable(ended) else ended)
 
 
-def _called(judge: _Judge, work: Callable[[], object]) -> object:
+def _called(to_outcome: _ToOutcome, work: Callable[[], object]) -> object:
     value = attempt(work)
-    # becomes JSON in the thread as well: a large result must not hold up the loop
-    return value if inspect.isawaitable(value) else judge(value)
+    # converted to JSON in the thread as well: a large result must not block the event loop
+    return value if inspect.isawaitable(value) else to_outcome(value)
 
 
-async def _judged(judge: _Judge, value: object) -> Success | Failure:
-    """On the loop only if that takes no time."""
-    if isinstance(value, Raised) or is_small(value):
-        return judge(value)
-    return await in_thread(partial(judge, value))
+async def _convert(to_outcome: _ToOutcome, value: object) -> Success | Failure:
+    """On the event loop only if the value is small."""
+    if isinstance(value, CaughtError) or is_small(value):
+        return to_outcome(value)
+    return await run_in_thread(partial(to_outcome, value))
 
 
 async def _on_loop(work: Callable[[], Awaitable[object]]) -> object:
@@ -127,15 +187,15 @@ async def _on_loop(work: Callable[[], Awaitable[object]]) -> object:
     except BaseException as error:
         if _is_meant_for(task, error):
             raise
-        return Raised(error)
+        return CaughtError(error)
 
 
 def _is_meant_for(task: asyncio.Task[object] | None, error: BaseException) -> bool:
-    """A cancellation that nobody asked for is the tool's own affair; it must not look like a stopped run."""
+    """A cancellation that nobody requested is the tool's own doing and must not look like a stopped run."""
     if isinstance(error, asyncio.CancelledError):
         return task is None or task.cancelling() > 0
     if isinstance(error, GeneratorExit):
-        # a coroutine is closed from outside of its task; from inside, it is the tool that raised this
+        # a coroutine is closed from outside its task; inside the task, the tool itself raised this
         return task is None or task is not _task_of_now()
     return isinstance(error, KeyboardInterrupt)
 
@@ -148,23 +208,57 @@ def _task_of_now() -> asyncio.Task[object] | None:
 
 
 def _outcome(name: str, at_most: int, value: object) -> Success | Failure:
-    if isinstance(value, Raised):
-        return failure_of(name, value.error)
-    output = attempt(partial(plain, value))
-    if isinstance(output, Raised):
-        # a model or a struct may write itself, and raise what it likes
-        told = f"`{name}` returned something that JSON cannot hold"
+    if isinstance(value, CaughtError):
+        return to_failure(name, value.error)
+    output = attempt(partial(to_json, value))
+    if isinstance(output, CaughtError):
+        # a model or a struct may serialize itself, and raise anything
+        message = f"`{name}` returned a value that JSON cannot represent"
         if isinstance(output.error, NotJson):
-            return Failure(f"{told}: {output.error}.")
-        return Failure(f"{told}: {failure_of(name, output.error).error}.", public=TOOL_FAILED)
-    size = size_of(output)
+            return Failure(f"{message}: {output.error}.")
+        return Failure(f"{message}: {to_failure(name, output.error).error}.", public=TOOL_FAILED)
+    size = json_size(output)
     return Success(output) if size <= at_most else _too_large(name, size, at_most)
 
 
 def _too_large(name: str, size: int, at_most: int) -> Failure:
-    told = f"The output of `{name}` is {size_in_words(size)}; at most {size_in_words(at_most)} is taken."
-    return Failure(f"{told} The tool did run: ask it for less, or for a part at a time.")
+    message = f"The output of `{name}` is {size_in_words(size)}; the limit is {size_in_words(at_most)}."
+    return Failure(f"{message} The tool did run: request less, or one part at a time.")
 
 
 def _too_late(name: str, within: float) -> Failure:
     return Failure(f"`{name}` did not finish within {max(within, 0):g} s; whether it took effect is unknown.")
+
+
+async def run_in_thread(work: Callable[[], T]) -> T:
+    """What `work` returns; it must not raise. If cancelled, the thread is abandoned and its slot freed."""
+    async with _limiter():
+        return await _started(work)
+
+
+def _limiter() -> CapacityLimiter:
+    # one per event loop: a limiter cannot wake tasks of another loop
+    limiter = _limiters.get(None)
+    if limiter is None:
+        limiter = CapacityLimiter(MOST_THREADS)
+        _limiters.set(limiter)
+    return limiter
+
+
+def _started(work: Callable[[], T]) -> asyncio.Future[T]:
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+    context = copy_context()
+
+    def report(value: T) -> None:
+        if not done.cancelled():
+            done.set_result(value)
+
+    def body() -> None:
+        value = context.run(work)
+        # once the loop is closed, nobody waits for the value
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(report, value)
+
+    Thread(target=body, name="farhand tool", daemon=True).start()
+    return done

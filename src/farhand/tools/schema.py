@@ -1,7 +1,7 @@
-"""From a Python signature to JSON Schema, and from JSON back to the arguments of that signature.
+"""Converts a Python signature to JSON Schema, and JSON back to the arguments of that signature.
 
-pydantic knows the types, the docstring knows the words. Whatever cannot be told to a model without guessing
-is `BadTool` here, at declaration. It must not know who runs a tool, or when.
+pydantic provides the types, the docstring the descriptions. A signature that cannot be described to a model
+without guessing raises `BadTool` when the tool is declared. It must not know who runs a tool, or when.
 """
 
 from __future__ import annotations
@@ -15,51 +15,52 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
-from pydantic_core import PydanticSerializationError, SchemaError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
+from pydantic_core import PydanticSerializationError, SchemaError, core_schema
 
 from farhand.core.tool import Schema
 from farhand.errors import BadTool
-from farhand.tools.check import checker, complaint
-from farhand.tools.docstring import Doc, doc_of
-from farhand.tools.plain import NotJson, plain, shortened
+from farhand.tools.check import compile_schema, mismatch
+from farhand.tools.context import context_parameter
+from farhand.tools.docstring import ParsedDocstring, parse_docstring
+from farhand.tools.to_json import NotJson, shorten, to_json
 
-# Any: a hint is whatever pydantic can make sense of, not always a type
+# Any: a hint is anything that pydantic understands, not always a type
 Hint = Any
 Hints = dict[str, Hint]
 
 
-class Shape(Struct, frozen=True, kw_only=True):
-    """What a signature and its docstring say."""
+class ToolSignature(Struct, frozen=True, kw_only=True):
+    """A function's signature and docstring, as a tool needs them."""
 
     description: str
-    arguments: Arguments
+    arguments: ToolArguments
     output_schema: Schema | None
     returns_text: bool
-    says_returns: bool
+    documents_return: bool
     """True if the docstring has a `Returns:` section."""
 
 
-def shape_of(function: Callable[..., object], name: str) -> Shape:
-    doc = doc_of(function, name)
+def read_signature(function: Callable[..., object], name: str) -> ToolSignature:
+    doc = parse_docstring(function, name)
     hints = _hints(function, name)
-    arguments = Arguments(_fields(function, name, hints, doc))
+    arguments = ToolArguments(_fields(function, name, hints, doc))
     _check_defaults(arguments.schema, name)
     output_schema = _output_schema(hints, name)
-    return Shape(
+    return ToolSignature(
         description=doc.description,
         arguments=arguments,
         output_schema=output_schema,
         returns_text=_is_text(output_schema),
-        says_returns=doc.returns is not None,
+        documents_return=doc.returns is not None,
     )
 
 
-class Arguments:
-    """The parameters of one function: their schema, and JSON turned into values of their types."""
+class ToolArguments:
+    """The parameters of one function: their schema, and the conversion of JSON to values of their types."""
 
     def __init__(self, fields: dict[str, tuple[Hint, FieldInfo]]) -> None:
-        # fields are numbered and carry the parameter's name as an alias: `_x`, `json` or `model_x` are good
+        # fields are numbered and have the parameter's name as an alias: `_x`, `json` or `model_x` are valid
         # names for parameters, but not for fields of a pydantic model
         self._names = {f"p{index}": name for index, name in enumerate(fields)}
         # Any: the overloads of create_model cannot describe fields that come from a dict
@@ -69,16 +70,16 @@ class Arguments:
         del self.schema["title"]
 
     def bind(self, input: bytes) -> dict[str, object]:
-        """Keyword arguments from JSON text; pydantic's `ValidationError` where a value does not become one.
+        """Keyword arguments from JSON text. Raises pydantic's `ValidationError` for a wrong type.
 
-        Only what the input has is set, so that defaults stay the function's own.
+        Only members of the input are set, so the function's own defaults apply.
         """
         made = self._model.model_validate_json(input)
         return {self._names[field]: getattr(made, field) for field in made.model_fields_set}
 
 
 _CONFIG = ConfigDict(extra="forbid", hide_input_in_errors=True)
-# LookupError: a type that writes its own schema refers to something that is not there
+# LookupError: a type with its own schema refers to something that does not exist
 _UNFIT = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, LookupError)
 _TYPES_THAT_FIT = (
     "Use str, int, float, bool, Literal, an Enum, a date, lists and dicts of those, a pydantic model, "
@@ -87,19 +88,26 @@ _TYPES_THAT_FIT = (
 
 
 class _Writer(GenerateJsonSchema):
-    """No titles (they repeat names), no default that JSON cannot hold, no union with a member left out."""
+    """No titles (they repeat names), no default that JSON cannot represent, no incomplete union."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         return False
 
     def encode_default(self, dft: object) -> object:
         try:
-            return plain(super().encode_default(dft))
+            return to_json(super().encode_default(dft))
         except NotJson as error:
             raise PydanticSerializationError(str(error)) from error
 
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        # some versions of pydantic describe a text of digits by a pattern that looks around, which we reject
+        described = super().decimal_schema(schema)
+        for choice in described.get("anyOf", ()):
+            choice.pop("pattern", None)
+        return described
+
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        # the other kind says that a default was left out, which is what we want
+        # the other kind says that a default was omitted, which is intended
         if kind == "skipped-choice":
             raise PydanticInvalidForJsonSchema(detail)
 
@@ -109,13 +117,13 @@ def _hints(function: Callable[..., object], name: str) -> Hints:
         return get_type_hints(function, include_extras=True)
     except (NameError, TypeError, SyntaxError, AttributeError) as error:
         raise BadTool(
-            f"A type hint of tool `{name}` cannot be resolved: {shortened(str(error))}.",
+            f"A type hint of tool `{name}` cannot be resolved: {shorten(str(error))}.",
             hint="Define or import the type at the top level of the module.",
         ) from error
 
 
 def _fields(
-    function: Callable[..., object], name: str, hints: Hints, doc: Doc
+    function: Callable[..., object], name: str, hints: Hints, doc: ParsedDocstring
 ) -> dict[str, tuple[Hint, FieldInfo]]:
     parameters = inspect.signature(function).parameters
     for documented in doc.parameters:
@@ -124,17 +132,19 @@ def _fields(
                 f"The docstring of tool `{name}` describes `{documented}`, which is not a parameter.",
                 hint="Remove it from `Args:` or add it to the signature.",
             )
+    taken = context_parameter(function)
     return {
         parameter.name: _field(parameter, f"Parameter `{parameter.name}` of tool `{name}`", hints, doc)
         for parameter in parameters.values()
+        if parameter.name != taken
     }
 
 
-def _field(parameter: Parameter, what: str, hints: Hints, doc: Doc) -> tuple[Hint, FieldInfo]:
+def _field(parameter: Parameter, what: str, hints: Hints, doc: ParsedDocstring) -> tuple[Hint, FieldInfo]:
     if parameter.kind not in {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}:
         raise BadTool(
             f"{what} is {parameter.kind.description}; a model passes arguments by name.",
-            hint="Give every argument a name of its own, without `*`, `**` or a `/` after it.",
+            hint="Name every parameter, without `*`, `**` or a `/` after it.",
         )
     if parameter.name not in hints:
         raise BadTool(f"{what} has no type hint.", hint=f"Write `{parameter.name}: <type>` in the signature.")
@@ -143,51 +153,51 @@ def _field(parameter: Parameter, what: str, hints: Hints, doc: Doc) -> tuple[Hin
     annotated = FieldInfo.from_annotation(hint)
     if not annotated.is_required() or isinstance(parameter.default, FieldInfo):
         raise BadTool(
-            f"{what} has its default inside `Field`, where Python does not see it.",
+            f"{what} has its default inside `Field`, where Python ignores it.",
             hint=f"Write `{parameter.name}: Annotated[<type>, Field(...)] = <default>`.",
         )
     described = doc.parameters.get(parameter.name) or annotated.description
     if not described:
-        raise BadTool(f"{what} is not described.", hint="Describe it under `Args:` in the docstring.")
+        raise BadTool(f"{what} has no description.", hint="Describe it under `Args:` in the docstring.")
     return hint, _field_info(parameter, described)
 
 
 def _field_info(parameter: Parameter, description: str) -> Any:
     name = parameter.name
     default = ... if parameter.default is Parameter.empty else parameter.default
-    # all three names: an alias inside the hint's own `Field` must not rename the parameter
+    # all three aliases: one inside the hint's own `Field` must not rename the parameter
     return Field(
         default, alias=name, validation_alias=name, serialization_alias=name, description=description
     )
 
 
 def _check_defaults(schema: Schema, name: str) -> None:
-    """A model that sends the default it was told of must not be refused for it."""
+    """A model that sends the documented default must not be refused."""
     members = schema.get("properties")
     alone = {key: rule for key, rule in schema.items() if key != "required"}
     for member, rule in (members if isinstance(members, dict) else {}).items():
         if "default" not in rule:
             continue
-        wrong = complaint(alone, {member: rule["default"]})
+        wrong = mismatch(alone, {member: rule["default"]})
         if wrong is not None:
-            shown = shortened(repr(rule["default"]))
+            default = shorten(repr(rule["default"]))
             raise BadTool(
-                f"Parameter `{member}` of tool `{name}` has the default {shown}, which its own type refuses: "
-                f"{wrong}.",
-                hint=f"Change one of them; `{member}: <type> | None = None` if it may be missing.",
+                f"Parameter `{member}` of tool `{name}` has the default {default}, which its type does not "
+                f"allow: {wrong}.",
+                hint=f"Change one of them; use `{member}: <type> | None = None` for an optional parameter.",
             )
 
 
 def _output_schema(hints: Hints, name: str) -> Schema | None:
-    """None where the return annotation says nothing that could be checked."""
+    """None if the return annotation has nothing that can be checked."""
     hint = hints.get("return", Any)
     if hint is type(None):
         return None
     schema = _schema_of(hint, f"The result of tool `{name}`")
-    return None if schema in _SAYS_NOTHING else schema
+    return None if schema in _UNCONSTRAINED else schema
 
 
-_SAYS_NOTHING: tuple[Schema, ...] = ({}, {"type": "object", "additionalProperties": True})
+_UNCONSTRAINED: tuple[Schema, ...] = ({}, {"type": "object", "additionalProperties": True})
 
 
 def _schema_of(hint: Hint, what: str) -> Schema:
@@ -195,20 +205,20 @@ def _schema_of(hint: Hint, what: str) -> Schema:
         schema: Schema = TypeAdapter(hint).json_schema(schema_generator=_Writer)
     except _UNFIT as error:
         raise BadTool(
-            f"{what} has the type {shortened(inspect.formatannotation(hint))}, which JSON cannot describe.",
+            f"{what} has a type that JSON Schema cannot describe: {shorten(inspect.formatannotation(hint))}.",
             hint=_TYPES_THAT_FIT,
         ) from error
     schema.pop("title", None)
     try:
-        checker(schema)
+        compile_schema(schema)
     except BadTool as error:
-        # a type may write its own schema, with a pattern or a reference that we do not take
+        # a type may have its own schema, with a pattern or a reference that we do not support
         raise BadTool(f"{what} cannot be checked. {error.message}", hint=error.hint) from error
     return schema
 
 
 def _is_text(schema: Schema | None) -> bool:
-    """True if whatever fits is a string, or null instead of one."""
+    """True if every value that fits is a string or null."""
     if schema is None:
         return False
     choices = schema.get("anyOf")

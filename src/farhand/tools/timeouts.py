@@ -1,4 +1,4 @@
-"""How long a tool may take: what may be declared, and what a model may choose."""
+"""How long a tool may run: what may be declared, and what a model may choose."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from farhand.errors import BadTool, Misuse
 SHORTEST_SEC = 1.0
 LONGEST_SEC = 86_400.0
 PARAMETERS = ("timeout_sec", "timeoutSec")
-"""A parameter of one of these names lets the model choose; the first one of them counts."""
+"""A parameter with one of these names lets the model choose; the first one found counts."""
 
 
-def declared_timeout(value: object, what: str) -> float | None:
-    """The value as seconds; anything but None or a number from 1 to 86 400 is `BadTool`."""
+def parse_tool_timeout(value: object, what: str) -> float | None:
+    """The value in seconds. Raises `BadTool` for anything but None or a number from 1 to 86,400."""
     return _within_bounds(value, what, BadTool)
 
 
-def asked_timeout(value: object) -> float | None:
-    """The same rule for a call that a program makes itself; anything else is `Misuse`."""
+def parse_call_timeout(value: object) -> float | None:
+    """The same rule for a call that a program makes itself. Raises `Misuse`."""
     return _within_bounds(value, "`timeout_sec`", Misuse)
 
 
-def chosen_timeout(tool: Tool, input: dict[str, object]) -> float | None:
-    """What the model chose, clamped to what may be declared; else what was declared.
+def effective_timeout(tool: Tool, input: dict[str, object]) -> float | None:
+    """The model's choice, clamped to the allowed range; otherwise the declared timeout.
 
-    A default in the signature counts as the model's choice, since the model was told of it.
+    A default in the signature counts as the model's choice, since the model reads it in the schema.
     """
     name = _parameter_of(tool)
     if name is None:
@@ -38,7 +38,7 @@ def chosen_timeout(tool: Tool, input: dict[str, object]) -> float | None:
 
 
 def _parameter_of(tool: Tool) -> str | None:
-    """The parameter that sets the time; a server tool may use the names for itself."""
+    """The parameter that sets the timeout; a server tool may use these names for other things."""
     if tool.executor is Executor.SERVER:
         return None
     properties = _properties_of(tool)
@@ -57,7 +57,7 @@ def _within_bounds(value: object, what: str, fault: type[Misuse]) -> float | Non
     if seconds is None or not SHORTEST_SEC <= seconds <= LONGEST_SEC:
         raise fault(
             f"{what} must be a number of seconds from 1 to 86400.",
-            hint="Leave it out to get the default.",
+            hint="Omit it to use the default.",
         )
     return float(seconds)
 
@@ -68,7 +68,7 @@ def _default_of(tool: Tool, name: str) -> object:
 
 
 def _number(value: object) -> int | float | None:
-    # True is an int to Python, and to nobody else
+    # to Python, and only to Python, True is an int
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if isinstance(value, int) or isfinite(value) else None

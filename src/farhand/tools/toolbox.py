@@ -1,7 +1,7 @@
-"""The tools of one program: by name, checked, executed.
+"""The tools of one program, by name.
 
-Owns the map from names to tools. There is no global one: make a `Toolbox` in a module, or let an agent make
-its own. It must not know calls, threads of conversation or models: who may run what, and when, is the desk's.
+Owns the map from names to tools. There is no global one: create a `Toolbox` in a module, or let an agent
+create its own. It must not know calls, threads or models: the desk decides who may run what, and when.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from farhand.core.principal import Owner
 from farhand.core.settings import Limits, Patience
 from farhand.core.tool import Executor, Tool
 from farhand.errors import BadTool, DuplicateTool
+from farhand.tools.context import current
 from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import declare, declare_explicitly
-from farhand.tools.execute import executed
-from farhand.tools.knobs import Knobs, NamedKnobs
-from farhand.tools.plain import shortened
+from farhand.tools.execute import run_tool_function
+from farhand.tools.options import NamedToolOptions, ToolOptions
+from farhand.tools.to_json import shorten
 
 log = logging.getLogger("farhand.tools")
 
@@ -33,40 +34,65 @@ R = TypeVar("R")
 AnyTool: TypeAlias = DeclaredTool[..., object]
 
 SHOWN = 20
-"""Names in a sentence that lists the tools."""
+"""The most names in a sentence that lists the tools."""
 
 
 class ToolSource(Protocol):
-    """Tools that come and go, and that belong to somebody: those of registered clients."""
+    """Tools that belong to an owner and may come and go: those of registered clients."""
 
     def tools(self, owner: Owner) -> Sequence[Tool]: ...
 
     def get(self, owner: Owner, name: str) -> Tool | None: ...
 
     def asks(self, tool: Tool, input: dict[str, object]) -> bool:
-        """Whether a person must say yes to this input of one of its tools."""
+        """True if this input of one of its tools needs a person's approval."""
         ...
 
 
 class Toolbox:
+    """A set of tools that an agent can use.
+
+    ```python
+    from farhand import Agent, Toolbox
+
+    toolbox = Toolbox()
+
+
+    @toolbox.tool
+    def add(a: int, b: int) -> int:
+        '''Add two numbers.
+
+        Args:
+            a: The first number.
+            b: The second number.
+        '''
+        return a + b
+
+
+    agent = Agent("anthropic:claude-sonnet-5", tools=toolbox)
+    ```
+    """
+
     def __init__(self) -> None:
         self._tools: dict[str, AnyTool] = {}
 
     @overload
     def tool(self, function: Callable[P, R], /) -> DeclaredTool[P, R]: ...
     @overload
-    def tool(self, /, **knobs: Unpack[NamedKnobs]) -> Callable[[Callable[P, R]], DeclaredTool[P, R]]: ...
     def tool(
-        self, function: Callable[P, R] | None = None, /, **knobs: Unpack[NamedKnobs]
+        self, /, **options: Unpack[NamedToolOptions]
+    ) -> Callable[[Callable[P, R]], DeclaredTool[P, R]]: ...
+    def tool(
+        self, function: Callable[P, R] | None = None, /, **options: Unpack[NamedToolOptions]
     ) -> DeclaredTool[P, R] | Callable[[Callable[P, R]], DeclaredTool[P, R]]:
-        """`@tool`, and the tool is in this box."""
+        """Like `@tool`, and adds the tool to this toolbox."""
 
-        def with_knobs(function: Callable[P, R]) -> DeclaredTool[P, R]:
-            declared = declare(function, knobs)
+        def with_options(function: Callable[P, R]) -> DeclaredTool[P, R]:
+            declared = declare(function, options)
             self.include(declared)
             return declared
 
-        return with_knobs if function is None else with_knobs(function)
+        return with_options if function is None else with_options(function)
 
     def add(
         self,
@@ -74,25 +100,23 @@ class Toolbox:
         description: str,
         parameters: Mapping[str, object],
         function: Callable[..., object] | None = None,
-        **knobs: Unpack[Knobs],
+        **options: Unpack[ToolOptions],
     ) -> AnyTool:
-        """A tool with a schema of its own; the function gets the members of the input as keyword arguments.
+        """Add a tool with an explicit schema; the function gets the members of the input by name.
 
         A frontend tool needs no function.
         """
-        declared = declare_explicitly(name, description, parameters, function, knobs)
+        declared = declare_explicitly(name, description, parameters, function, options)
         self.include(declared)
         return declared
 
     def include(self, *tools: object) -> None:
-        """Tools, toolboxes, plain functions (which become server tools): all of them, or none on an error."""
+        """Add tools, toolboxes and functions (which become server tools): all, or none on error."""
         fresh: dict[str, AnyTool] = {}
         for declared in (declared for given in tools for declared in _declared(given)):
             name = declared.tool.name
             if name in self._tools or name in fresh:
-                raise DuplicateTool(
-                    f"There is a tool `{name}` already; it stays.", hint="Give one of the two another name."
-                )
+                raise DuplicateTool(f"A tool `{name}` already exists.", hint="Rename one of the two.")
             fresh[name] = declared
         self._tools.update(fresh)
 
@@ -104,7 +128,7 @@ class Toolbox:
         return self._tools.get(name)
 
     def all_declared(self) -> list[AnyTool]:
-        """In the order in which they came."""
+        """In the order in which they were added."""
         return list(self._tools.values())
 
     def tools(self) -> list[Tool]:
@@ -120,7 +144,7 @@ class Toolbox:
         return name in self._tools
 
     def check(self, name: str, input: object) -> Failure | None:
-        """What the model is told instead of a call: there is no such tool, or its input is not right."""
+        """What the model reads instead of a result: there is no such tool, or the input is invalid."""
         declared = self._found(name)
         ready = declared if isinstance(declared, Failure) else declared.bind(input)
         return ready if isinstance(ready, Failure) else None
@@ -134,15 +158,15 @@ class Toolbox:
         call_id: str | None = None,
         at_most: int = Limits().tool_output,
     ) -> Success | Failure:
-        """Run a server tool. Whatever goes wrong is a Failure; only a cancellation from outside is raised.
+        """Run a server tool. Every error is a Failure; only a cancellation from outside is raised.
 
-        The deadline is `within` seconds, else the tool's `timeout_sec`, else 120 s. An output of more than
-        `at_most` bytes of JSON is a Failure. Nobody is asked for approval here: that is decided before.
+        The deadline is `within` seconds, otherwise the tool's `timeout_sec`, otherwise 120 s. An output of
+        more than `at_most` bytes of JSON is a Failure. Approval is not requested here: that comes before.
         """
         started = anyio.current_time()
         outcome = await self._execute(name, arguments, within, at_most)
         took = (anyio.current_time() - started) * 1000
-        log.info("tool %s call %s: %s in %.1f ms", shortened(name, 64), call_id, kind_of(outcome), took)
+        log.info("tool %s call %s: %s in %.1f ms", shorten(name, 64), call_id, kind_of(outcome), took)
         return outcome
 
     async def _execute(
@@ -156,22 +180,24 @@ class Toolbox:
         ready = declared.bind(arguments)
         if isinstance(ready, Failure):
             return ready
+        if declared.context_parameter is not None:
+            ready[declared.context_parameter] = current()
         limit = within if within is not None else declared.tool.timeout_sec or Patience().server_tool
-        return await executed(name, declared.function, ready, within=limit, at_most=at_most)
+        return await run_tool_function(name, declared.function, ready, within=limit, at_most=at_most)
 
     def _found(self, name: str) -> AnyTool | Failure:
         declared = self._tools.get(name)
         if declared is not None:
             return declared
-        asked = shortened(name, 64)
+        asked = shorten(name, 64)
         near = difflib.get_close_matches(asked, self._tools, n=3)
         if near:
             return Failure(f"There is no tool `{asked}`. Did you mean {_listed(near)}?")
-        return Failure(f"There is no tool `{asked}`. The tools are: {_listed(list(self._tools))}.")
+        return Failure(f"There is no tool `{asked}`. Available tools: {_listed(list(self._tools))}.")
 
 
-def toolbox_of(tools: Iterable[object] = (), frontend_tools: Iterable[object] = ()) -> Toolbox:
-    """One box of a toolbox, tools, plain functions, or any mix; `frontend_tools` must run in the frontend."""
+def make_toolbox(tools: Iterable[object] = (), frontend_tools: Iterable[object] = ()) -> Toolbox:
+    """A toolbox from a toolbox, tools, functions, or a mix; `frontend_tools` must run in the frontend."""
     box = Toolbox()
     box.include(*_items(tools), *(_frontend(given) for given in _items(frontend_tools)))
     return box
@@ -181,21 +207,21 @@ _facts: Callable[[AnyTool], Tool] = attrgetter("tool")
 
 
 def _items(given: Iterable[object]) -> Iterable[object]:
-    """`tools=toolbox` and `tools=function` mean the same as a list of one."""
+    """`tools=toolbox` and `tools=function` mean a list of one."""
     return [given] if isinstance(given, Toolbox) or callable(given) else given
 
 
 def _frontend(given: object) -> object:
     if callable(given) and not isinstance(given, DeclaredTool):
         raise BadTool(
-            f"{_called(given)} is in `frontend_tools`, but is not declared as a frontend tool.",
+            f"{_called(given)} is in `frontend_tools` but is not declared as a frontend tool.",
             hint='Decorate it with @tool(executor="frontend").',
         )
     for declared in _declared(given):
         if declared.tool.executor is not Executor.FRONTEND:
             raise BadTool(
-                f"`{declared.tool.name}` is in `frontend_tools`, but runs on the server.",
-                hint='Put it into `tools`, or declare it with @tool(executor="frontend").',
+                f"`{declared.tool.name}` is in `frontend_tools` but runs on the server.",
+                hint='Move it to `tools`, or declare it with @tool(executor="frontend").',
             )
     return given
 
@@ -208,13 +234,13 @@ def _declared(given: object) -> list[AnyTool]:
     if callable(given):
         return [declare(given, {})]
     raise BadTool(
-        f"{shortened(repr(given))} is not a tool.",
-        hint="Give functions, what @tool made of them, or a Toolbox.",
+        f"{shorten(repr(given))} is not a tool.",
+        hint="Pass functions, tools made with @tool, or a Toolbox.",
     )
 
 
 def _called(given: object) -> str:
-    return f"`{getattr(given, '__name__', shortened(repr(given)))}`"
+    return f"`{getattr(given, '__name__', shorten(repr(given)))}`"
 
 
 def _listed(names: list[str]) -> str:

@@ -1,7 +1,7 @@
-"""JSON Schemas as TypeScript types, written without Node.
+"""Writes JSON Schemas as TypeScript types, without Node.
 
-Owns how a type is spelled. A schema may come from anywhere: what TypeScript cannot say becomes `unknown`, and
-nothing in a schema can end a comment or a string of the file that is written.
+Owns how a type is spelled. A schema may come from anywhere: what TypeScript cannot express becomes `unknown`,
+and nothing in a schema can end a comment or a string of the generated file.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import TypeAlias
 from farhand.core.tool import Executor, Tool
 
 Names: TypeAlias = Mapping[str, str]
-"""References as they stand in the schema, and the names of their types."""
+"""References as written in the schema, and the names of their types."""
 
 HEAD = "// Written by `farhand types` from the Python tools. Do not edit: write it again.\n"
 
 
 def frontend_types(tools: Iterable[Tool]) -> str:
-    """A file with the input and output of every frontend tool, and the handlers a page owes them."""
+    """A file with the input and output types of every frontend tool, and the handlers a page must provide."""
     named = _Definitions()
     entries = [_entry(tool, named) for tool in tools if tool.executor is Executor.FRONTEND]
     listed = indent("\n".join(entries), "  ")
@@ -31,7 +31,7 @@ def frontend_types(tools: Iterable[Tool]) -> str:
 
 
 def declaration(name: str, schema: object, names: Names) -> str:
-    """One exported type, with what the schema says about it."""
+    """One exported type with its description."""
     return f"{_comment(schema)}export type {name} = {type_of(schema, names)};\n"
 
 
@@ -70,7 +70,7 @@ export type Handlers = {
 
 
 class _Definitions:
-    """Types that schemas define for themselves; the same name in two tools is two types."""
+    """Types defined inside schemas; the same name in two tools makes two types."""
 
     def __init__(self) -> None:
         self.written: list[str] = []
@@ -128,7 +128,7 @@ def _object(schema: dict[str, object], names: Names) -> str:
         _property(name, each, names, mark="" if name in needed else "?") for name, each in properties.items()
     ]
     listed = "{\n" + indent("\n".join(lines), "  ") + "\n}"
-    # an index of its own type would forbid every property of another one
+    # an index signature would forbid every property of another type
     return listed if more is None or more is False else f"{listed} & Readonly<Record<string, unknown>>"
 
 
@@ -159,7 +159,7 @@ def _intersection(schemas: object, names: Names) -> str:
 
 def _joined(schemas: object, names: Names, sign: str) -> str:
     types = [type_of(each, names) for each in schemas] if isinstance(schemas, list) else []
-    # each once, in the order in which they came
+    # each once, in order
     spelled = dict.fromkeys(f"({each})" if " | " in each or " & " in each else each for each in types)
     return sign.join(spelled)
 

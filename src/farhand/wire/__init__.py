@@ -1,1 +1,1 @@
-"""Framing and limits: how bytes come in and go out. Knows HTTP, SSE and JSON, never a call or a face."""
+"""Framing and limits of HTTP, SSE, WebSockets and JSON. Must not know calls or faces."""

@@ -1,6 +1,6 @@
-"""The address of a request: its host and its query. Owns how they are read, and what counts as local.
+"""The host and the query of a request. Owns how they are parsed, and what counts as local.
 
-Must not know routes, nor which hosts are allowed.
+Must not know routes or which hosts are allowed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from farhand.errors import Malformed
 
 
 class Host(NamedTuple):
-    """A name in lower case or an address without brackets, and the port if one was named."""
+    """A name in lower case or an address without brackets, and the port if there is one."""
 
     name: str
     port: int | None
 
 
 def host_of(scope: Scope) -> Host | None:
-    """Whom the request is addressed to; None when the Host header is missing, given twice or malformed."""
+    """The Host header; None if it is missing, duplicated or malformed."""
     headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
     values = [value for name, value in headers if name == b"host"]
     return _parse_host(values[0]) if len(values) == 1 else None
@@ -33,7 +33,7 @@ def host_of(scope: Scope) -> Host | None:
 
 @lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
-    """Whether only programs on this machine can be meant; brackets around an address do not matter."""
+    """Whether the host is this machine; an address may have brackets."""
     if host.lower() in {"localhost", "localhost."}:
         return True
     try:
@@ -46,7 +46,7 @@ def is_loopback(host: str) -> bool:
 
 
 def query(scope: Scope) -> dict[str, str]:
-    """The parameters behind the question mark. One given twice is refused: either may be meant."""
+    """The query parameters. A duplicate is refused, since either value may be meant."""
     text: bytes = scope["query_string"]
     if not text:
         return {}
@@ -55,10 +55,10 @@ def query(scope: Scope) -> dict[str, str]:
             text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS
         )
     except ValueError:
-        raise _bad_address("The query of the address can not be read.") from None
+        raise _bad_address("The query string cannot be parsed.") from None
     parameters = dict(pairs)
     if len(parameters) != len(pairs):
-        raise _bad_address("A parameter of the address is given twice.")
+        raise _bad_address("A query parameter is given twice.")
     return parameters
 
 
@@ -83,4 +83,4 @@ def _parse_host(value: bytes) -> Host | None:
 
 
 def _bad_address(reason: str) -> Malformed:
-    return Malformed(reason, hint="Check the address of the request.")
+    return Malformed(reason, hint="Check the URL of the request.")

@@ -1,13 +1,13 @@
-"""Plain ASGI requests and responses. Owns what every endpoint needs to read one and to answer it safely.
+"""Reading ASGI requests and sending responses, with limits and safe headers.
 
-Must not know routes, faces or what a body means. Hot endpoints are made of these pieces alone, so each of
-them costs about a microsecond in the ordinary case.
+Must not know routes, faces or what a body means. These functions run for every request, so each of them takes
+about a microsecond in the usual case.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -17,23 +17,23 @@ Header = tuple[bytes, bytes]
 
 SECURITY: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
-    # opened as a page, an answer may do nothing and stand in no frame
+    # a response that is opened as a page can do nothing and cannot be framed
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
 )
-"""On everything that is not a page."""
+"""For every response that is not a page."""
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
-    """The first header of this name; ASGI has names in lower case."""
+    """The first header of this name; names are in lower case in ASGI."""
     headers: Iterable[Header] = scope["headers"]
     return _find(headers, name)
 
 
 async def read_body(receive: Receive, headers: Iterable[Header], limit: int, within: float = 10.0) -> bytes:
-    """The whole body: at most `limit` bytes, arrived within so many seconds."""
+    """The whole body: at most `limit` bytes, received `within` so many seconds."""
     length = _find(headers, b"content-length")
-    # nineteen digits pass every limit, and a longer number would only cost time
+    # nineteen digits exceed every limit, and parsing more would only cost time
     if length is not None and not (length.isdigit() and int(length[:19]) <= limit):
         raise _too_large(limit) if length.isdigit() else Malformed("Content-Length is not a number.")
     try:
@@ -46,22 +46,22 @@ async def read_body(receive: Receive, headers: Iterable[Header], limit: int, wit
 
 
 def trimmed(headers: Iterable[Header]) -> list[Header]:
-    """The headers without the blanks around their values, which are not part of these (RFC 9110, 5.5).
+    """The headers without whitespace around their values (RFC 9110, 5.5).
 
-    A list of its own: what a server adds to its list later, such as trailers, is not in it.
+    A copy: what a server adds to its own list later, such as trailers, is not in it.
     """
     return [(name, value.strip(b" \t")) for name, value in headers]
 
 
 def require_unencoded(headers: Iterable[Header]) -> None:
-    """`WrongType` for a body that is compressed, or encoded in another way: nothing here decodes it."""
+    """`WrongType` for a body with a Content-Encoding, which is not supported."""
     for name, value in headers:
         if name == b"content-encoding" and value.lower() not in _NOT_ENCODED:
             raise WrongType("The body must not be compressed.", hint="Send it without Content-Encoding.")
 
 
 def require_json(headers: Iterable[Header]) -> None:
-    """`WrongType` unless the body says that it is JSON in UTF-8, and not encoded further."""
+    """`WrongType` unless the body is declared as JSON in UTF-8, without a Content-Encoding."""
     require_unencoded(headers)
     content_type = _find(headers, b"content-type")
     if content_type != b"application/json" and not _is_json(content_type or b""):
@@ -69,7 +69,8 @@ def require_json(headers: Iterable[Header]) -> None:
 
 
 def refuse_foreign(headers: Iterable[Header]) -> None:
-    """`WrongType` for a body that is no JSON, where none is needed: a form of another page can send that."""
+    """For endpoints that need no body: `WrongType` for one that is not JSON, since a form on another site
+    could send it."""
     listed = list(headers)
     has_body = (
         _find(listed, b"transfer-encoding") is not None or _find(listed, b"content-length") not in _NONE
@@ -79,7 +80,7 @@ def refuse_foreign(headers: Iterable[Header]) -> None:
 
 
 async def respond_json(send: Send, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:
-    """Answer with JSON that is encoded already, never to be kept by a cache."""
+    """Sends encoded JSON that must not be cached."""
     head = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
@@ -90,7 +91,7 @@ async def respond_json(send: Send, status: int, body: bytes, headers: Iterable[H
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-async def respond(
+async def respond_body(
     send: Send, status: int, content_type: bytes, body: bytes, headers: Iterable[Header] = ()
 ) -> None:
     head = [
@@ -104,7 +105,7 @@ async def respond(
 
 
 async def respond_empty(send: Send, status: int = 204, headers: Iterable[Header] = ()) -> None:
-    """An answer that has no body by its status: 204 or 304."""
+    """A response without a body: 204 or 304."""
     await send({"type": "http.response.start", "status": status, "headers": [*SECURITY, *headers]})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -123,7 +124,7 @@ def _find(headers: Iterable[Header], wanted: bytes) -> bytes | None:
 
 def _body_of(message: Message, limit: int) -> bytes:
     if message["type"] != "http.request":
-        raise Malformed("The connection was closed before the whole body had arrived.")
+        raise Malformed("The connection was closed before the whole body arrived.")
     body: bytes = message.get("body", b"")
     if len(body) > limit:
         raise _too_large(limit)
@@ -153,3 +154,64 @@ def _is_json(content_type: bytes) -> bool:
 
 def _too_large(limit: int) -> TooLarge:
     return TooLarge(f"The body is larger than {limit} bytes.", hint="Send less; nothing was applied.")
+
+
+def declared_length(headers: Iterable[Header]) -> int | None:
+    """The Content-Length; None for a chunked body."""
+    length = next((value for name, value in headers if name == b"content-length"), None)
+    if length is None:
+        return None
+    if not length.isdigit():
+        raise Malformed("Content-Length is not a number.")
+    # nineteen digits exceed every limit, and parsing more would only cost time
+    return int(length[:19])
+
+
+async def read_pieces(receive: Receive, *, piece: int, limit: int, within: float) -> AsyncIterator[bytes]:
+    """The body in pieces of one size but the last. `limit` applies to all of it, `within` to each piece: a
+    large body may take long on a slow connection, but must keep arriving."""
+    body = _PieceReader(receive)
+    size = 0
+    while not body.ended:
+        # one byte more than the limit shows that it is exceeded
+        read = await _next_piece(body, min(piece, limit - size + 1), within)
+        size += len(read)
+        if size > limit:
+            raise TooLarge(f"The body is larger than {limit} bytes.", hint="Send less; nothing was kept.")
+        if read:
+            yield read
+
+
+class _PieceReader:
+    """Buffers what was received and not yet read."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._rest = bytearray()
+        self._is_whole = False
+
+    @property
+    def ended(self) -> bool:
+        return self._is_whole and not self._rest
+
+    async def read(self, size: int) -> bytes:
+        while len(self._rest) < size and not self._is_whole:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                raise Malformed("The connection was closed before the whole body arrived.")
+            self._rest += message.get("body", b"")
+            self._is_whole = not message.get("more_body", False)
+        read = bytes(self._rest[:size])
+        del self._rest[:size]
+        return read
+
+
+async def _next_piece(body: _PieceReader, piece: int, within: float) -> bytes:
+    try:
+        async with asyncio.timeout(within):
+            return await body.read(piece)
+    except TimeoutError:
+        raise TooSlow(
+            f"The next {piece} bytes of the body did not arrive within {within:g} s.",
+            hint="Send it again over a faster connection; nothing was kept.",
+        ) from None

@@ -1,4 +1,4 @@
-"""Text and JSON inside tags. Owns the escapes; must not know which tags there are or what they mean.
+"""Escaping of text and JSON inside tags. Must not know which tags exist or what they mean.
 
 A stream of tags is read by XML parsers, by HTML parsers and by plain search. So what goes into an attribute
 is ASCII that all of them give back unchanged, and text of a model can never pass for one of our tags.
@@ -15,7 +15,7 @@ from farhand.errors import Misuse
 
 
 def attribute(value: object) -> str:
-    """A JSON value for an attribute between double quotes."""
+    """A JSON value for an attribute in double quotes."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return html.escape(text, quote=True)
 
@@ -26,13 +26,13 @@ def escape_stream_text(text: str) -> str:
 
 
 def cdata(text: str) -> str:
-    """A CDATA section; what XML has no character for becomes U+FFFD, or no parser would read the rest."""
+    """A CDATA section; characters that XML does not allow become U+FFFD."""
     inner = _NOT_XML.sub("\ufffd", text).replace("]]>", "]]]]><![CDATA[>")
     return f"<![CDATA[{inner}]]>"
 
 
 def escape_tags(text: str, names: Iterable[str]) -> str:
-    """A whole text in which nothing starts a tag of one of these names."""
+    """A text in which nothing starts a tag of one of these names."""
     escaper = TagEscaper(names)
     return escaper.feed(text) + escaper.flush()
 
@@ -50,18 +50,18 @@ class TagEscaper:
 
     @property
     def held(self) -> int:
-        """How many characters are held back."""
+        """How many characters are buffered."""
         return len(self._held)
 
     def feed(self, piece: str) -> str:
-        """What is safe to send now."""
+        """The text that can be sent now."""
         text = self._held + piece
         cut = self._safe_length(text)
         self._held = text[cut:]
         return self._tag.sub("&lt;", text[:cut])
 
     def flush(self) -> str:
-        """The rest, once nothing but a tag of ours can follow."""
+        """The rest, when no more text follows."""
         rest, self._held = self._held, ""
         return rest
 
@@ -77,13 +77,13 @@ class TagEscaper:
 
 _LINE_ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 _NAME = re.compile(r"[^</][^<]*")
-# listed by what is not in it: the few of them are compiled in a tenth of the time
+# a negated class compiles ten times as fast
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     if not names or not all(name.isascii() and _NAME.fullmatch(name) for name in names):
-        raise Misuse(f"These are no names of tags: {names!r}.", hint="Name at least one, without brackets.")
+        raise Misuse(f"These are not tag names: {names!r}.", hint="Give at least one, without brackets.")
     either = "|".join(map(re.escape, names))
-    # ASCII: a letter of another alphabet is not one of ours, whatever its lower case
+    # ASCII only: letters of other alphabets may have ASCII lower case
     return re.compile(f"<(?=/?(?:{either}))", re.IGNORECASE | re.ASCII)

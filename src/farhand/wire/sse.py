@@ -1,4 +1,4 @@
-"""Server-sent events as bytes. Owns the framing, both ways; must not know what an event says.
+"""Server-sent events as bytes. Owns framing and parsing; must not know what an event means.
 
 Written with LF only and read by the rules of the WHATWG standard: LF, CR and CRLF end a line, a byte order
 mark may lead, comments and unknown fields are skipped, an event that was cut off is never delivered.
@@ -16,9 +16,9 @@ DONE = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
 
 
-# a field of the frame is named id, on the wire and so here
+# named after the field on the wire
 def frame(data: bytes | str, event: str | None = None, id: str | None = None) -> bytes:  # noqa: A002
-    """One event. However many lines `data` has, a reader gets them back, each ended by LF."""
+    """One event. `data` may have several lines; a reader receives them with LF between them."""
     body = data if isinstance(data, bytes) else _encode(data)
     if b"\n" in body or b"\r" in body:
         body = b"\ndata: ".join(_LINE_END.split(body))
@@ -28,7 +28,7 @@ def frame(data: bytes | str, event: str | None = None, id: str | None = None) ->
 
 
 def frames(lines: Sequence[bytes], last_id: bytes | None = None) -> bytes:
-    """Several events of one line each, such as JSON, which is not looked at; the last one may have an id."""
+    """Several events of one line each, such as JSON, which is not checked; the last one may have an id."""
     if not lines:
         return b""
     if last_id is None:
@@ -37,12 +37,12 @@ def frames(lines: Sequence[bytes], last_id: bytes | None = None) -> bytes:
 
 
 def comment(text: str) -> bytes:
-    """Bytes that keep a connection busy and that no reader is told about."""
+    """A comment, which parsers skip; keeps a connection from being idle."""
     return b"".join(b": %b\n" % line for line in _LINE_END.split(_encode(text))) + b"\n"
 
 
 class Event(NamedTuple):
-    """What a reader is told: `id` is the last position the stream named, in this event or an earlier one."""
+    """One event; `id` is the last id in the stream, from this event or an earlier one."""
 
     event: str
     data: str
@@ -50,7 +50,7 @@ class Event(NamedTuple):
 
 
 class Parser:
-    """Reads a stream chunk by chunk, wherever the chunks were cut."""
+    """Parses a stream in chunks of any size."""
 
     def __init__(self, *, max_event: int = 16 * 1024 * 1024) -> None:
         self.last_id = ""
@@ -97,7 +97,7 @@ class Parser:
             return self._dispatch()
         name, _, value = raw.decode(errors="replace").partition(":")
         if name != "data":
-            # only data piles up: comments alone may go on for days
+            # only data counts: comments alone may go on for days
             self._size -= size
         self._take_field(name, value.removeprefix(" "))
         return None
@@ -121,7 +121,7 @@ class Parser:
 
 
 def parse(chunks: Iterable[bytes]) -> Iterator[Event]:
-    """The events of a whole stream."""
+    """The events of a complete stream."""
     parser = Parser()
     for chunk in chunks:
         yield from parser.feed(chunk)
@@ -135,7 +135,7 @@ _MOST_RETRY_DIGITS = 9
 def _field(name: bytes, value: str | None) -> bytes:
     if value is None:
         return b""
-    # a break would let the value write fields of its own; a reader ignores an id with NUL
+    # a line break would start another field; parsers ignore an id with NUL
     if "\n" in value or "\r" in value or "\0" in value:
         raise Misuse(f"The {name.decode()} of a frame holds a line break or NUL: {value[:100]!r}.")
     return b"%b: %b\n" % (name, _encode(value))
@@ -145,5 +145,5 @@ def _encode(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        # joins halves of a character that met in this text, and marks those that stayed alone
+        # joins surrogate pairs, and replaces lone surrogates
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()

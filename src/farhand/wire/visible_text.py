@@ -49,12 +49,12 @@ class Piece(NamedTuple):
     length: int
 
 
-class Run(NamedTuple):
+class TextRun(NamedTuple):
     sign: str
     chars: list[str]
 
 
-class Folded(NamedTuple):
+class FoldedText(NamedTuple):
     """The beginning of a text on one line. `hidden` is how many characters at its end are not shown."""
 
     text: str
@@ -71,7 +71,7 @@ def visible_text(text: str, *, at_most: int) -> str:
     return folded.text + folded.rest
 
 
-def fold(text: str, *, at_most: int) -> Folded:
+def fold(text: str, *, at_most: int) -> FoldedText:
     shown: list[str] = []
     hidden, left = 0, at_most
     for piece in pieces_of(text):
@@ -83,7 +83,7 @@ def fold(text: str, *, at_most: int) -> Folded:
         else:
             shown.append(f"⟦{piece.text}⟧")
         left -= len(piece.text)
-    return Folded("".join(shown), hidden)
+    return FoldedText("".join(shown), hidden)
 
 
 def pieces_of(text: str) -> list[Piece]:
@@ -96,7 +96,7 @@ def pieces_of(text: str) -> list[Piece]:
         for at, sign in enumerate(signs)
     ]
     runs = [
-        Run(sign, [char for _, char in group])
+        TextRun(sign, [char for _, char in group])
         for sign, group in groupby(zip(shown, chars, strict=True), key=lambda each: each[0])
     ]
     return list(_joined(runs))
@@ -146,7 +146,7 @@ def _is_in(ranges: Ranges, code: int) -> bool:
     return at >= 0 and code <= ranges[at][1]
 
 
-def _joined(runs: Iterable[Run]) -> Iterator[Piece]:
+def _joined(runs: Iterable[TextRun]) -> Iterator[Piece]:
     for is_text, group in groupby(runs, key=lambda run: run.sign == ""):
         if is_text:
             yield from (Piece("text", "".join(run.chars), len(run.chars)) for run in group)
@@ -154,7 +154,7 @@ def _joined(runs: Iterable[Run]) -> Iterator[Piece]:
             yield from _marks(list(group))
 
 
-def _marks(runs: Sequence[Run]) -> list[Piece]:
+def _marks(runs: Sequence[TextRun]) -> list[Piece]:
     if len(runs) <= MARKS_AT_MOST:
         return [_mark({run.sign: len(run.chars)}, run.chars) for run in runs]
     counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""A WebSocket with limits: how large, how many and how idle. Must not know what the frames say.
+"""A WebSocket with limits on frame size, rate and idle time. Must not know what the frames mean.
 
 Close codes: 1009 too large, 4401 no credential, 4403 not allowed, 4408 idle, 4429 too many frames.
 """
@@ -22,7 +22,7 @@ MOST_REASON = 123
 
 
 class Socket:
-    """One accepted connection. `read()` ends with None; why is in `closed_with`, if it was us."""
+    """One accepted connection. `read()` ends with None; `closed_with` is the code if we closed it."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Socket:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """While something is under way for the peer, its silence is patience."""
+        """While something is in progress for the peer, the idle limit does not apply."""
         self._uses += 1
         try:
             yield
@@ -63,7 +63,7 @@ class Socket:
         self._asked_at = asyncio.get_running_loop().time()
 
     async def read(self) -> bytes | None:
-        """The next frame of the peer, as bytes; None once the connection is over."""
+        """The next frame from the peer, as bytes; None once the connection has ended."""
         while self.is_open:
             message = await self._next_message()
             if message is None:
@@ -79,27 +79,27 @@ class Socket:
         return None
 
     async def write(self, text: bytes) -> None:
-        """One text frame; nothing happens once the connection is over, or takes nothing any more."""
+        """Sends one text frame; does nothing once the connection has ended or is stalled."""
         if not self.is_open:
             return
         try:
             async with asyncio.timeout(self._stall_after):
                 await self._send({"type": "websocket.send", "text": text.decode()})
         except (OSError, RuntimeError, TimeoutError):
-            # servers tell a writer in these ways that the reader is gone; it can resume
+            # the ways in which servers report that the reader is gone; it can resume
             self.is_open = False
 
     async def close(self, code: int, reason: str = "") -> None:
         if self.is_open:
             self.is_open = False
             self.closed_with = code
-            # whoever waits for a frame waits no longer: the peer may be in no hurry to go
+            # ends a pending read(): the peer may take long to close
             if self._reading is not None:
                 self._reading.reschedule(asyncio.get_running_loop().time())
             await self._send({"type": "websocket.close", "code": code, "reason": _cut(reason)})
 
     async def _next_message(self) -> Message | None:
-        """None if nothing came for too long, or the socket was closed meanwhile."""
+        """None if the peer was idle for too long, or the socket was closed meanwhile."""
         try:
             async with asyncio.timeout(self._idle_after) as self._reading:
                 return await self._receive()
@@ -110,7 +110,7 @@ class Socket:
 
     async def _is_within_limits(self, frame: bytes) -> bool:
         if len(frame) > self._max_bytes:
-            await self.close(TOO_LARGE, f"A message may have {self._max_bytes:,} bytes at most.")
+            await self.close(TOO_LARGE, f"A message may have at most {self._max_bytes:,} bytes.")
             return False
         now = asyncio.get_running_loop().time()
         self._allowance = min(self._per_second, self._allowance + (now - self._asked_at) * self._per_second)
@@ -123,8 +123,8 @@ class Socket:
 
 
 async def refuse(receive: Receive, send: Send, code: int, reason: str, *, is_page: bool) -> None:
-    """Turns a connection away. A program is answered with a 403 instead of the upgrade; a page could not see
-    that, so its connection is accepted first and then closed with the code and the reason."""
+    """Refuses a connection. A program gets a 403 instead of the upgrade. A page could not see that, so its
+    connection is accepted and then closed with the code and the reason."""
     await receive()
     if is_page:
         await send({"type": "websocket.accept"})
@@ -132,7 +132,7 @@ async def refuse(receive: Receive, send: Send, code: int, reason: str, *, is_pag
 
 
 def _cut(reason: str) -> str:
-    """The protocol has room for so many bytes."""
+    """Cut to the length that the protocol allows."""
     return reason.encode(errors="replace")[:MOST_REASON].decode(errors="ignore")
 
 

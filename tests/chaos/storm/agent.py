@@ -1,13 +1,15 @@
 """The agent of the fault runs: every chat has a number, every call its own name, and all is written down.
 
-Each chat opens nine calls in three steps: three server tools (one that may run again, two that may not), five
-pages and a question for a yes.
+Each chat opens ten calls in three steps: three server tools (one that may run again, two that may not), five
+pages, a question for a yes, and the tool of a registered client.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+import zlib
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -20,7 +22,7 @@ from farhand.models.scripted import Ask, Moment, Step
 from tests.chaos.recorded import note
 
 NOTES = "storm"
-CALLS_PER_CHAT = 9
+CALLS_PER_CHAT = 10
 # long enough for a fault to fall in between, short enough for thousands of them
 MOMENT_SEC = 0.005
 
@@ -108,13 +110,18 @@ async def script(moment: Moment) -> AsyncGenerator[Step, None]:
     elif moment.steps == 1:
         yield [Ask("charge", {"account": chat}), Ask("delete_file", {"path": chat}), *_pages(chat, "c")]
     elif moment.steps == 2:
-        yield _pages(chat, "de")
+        yield [*_pages(chat, "de"), Ask(_hand_of(chat), {"subject": chat})]
     else:
         yield f"It is done with {len(moment.results)} results."
 
 
 def _pages(chat: str, letters: str) -> list[Ask]:
     return [Ask("open_page", {"address": f"{chat}/{letter}"}) for letter in letters]
+
+
+def _hand_of(chat: str) -> str:
+    """Every chat has a registered client of its own choice."""
+    return f"client_hand{zlib.crc32(chat.encode()) % int(os.environ['TEST_HANDS'])}_work"
 
 
 def _began(name: str, subject: str, *, idempotent: bool = False) -> None:

@@ -14,10 +14,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from tests.chaos.fault_proxy import FaultProxy
-from tests.chaos.storm.person import Progress
+from tests.chaos.storm.sender import Progress
 
 TIMES = int(os.environ.get("TEST_STORM_FAULTS", "50"))
 CALLS = int(os.environ.get("TEST_STORM_CALLS", "2000"))
+LONGER = max(1.0, TIMES / 50)
+"""Times as long as usual."""
 AT_LEAST_SEC = float(os.environ.get("TEST_STORM_SECONDS", "0"))
 SEED = int(os.environ.get("TEST_STORM_SEED") or random.SystemRandom().randrange(10**9))
 

@@ -11,59 +11,97 @@ from typing import Any
 import msgspec
 
 from farhand.core.call import Call
+from farhand.core.decide.direct import is_unwanted
 from farhand.core.event import (
     ApprovalAnswered,
     CallBegun,
     CallOpened,
     CallSettled,
-    Entry,
     InputAdded,
     RunFinished,
     RunParked,
-    RunResumed,
     StepDiscarded,
     StepStarted,
     TextAdded,
 )
 from farhand.core.outcome import Outcome, Success, digest, kind_of
+from farhand.core.position import Entry
 from farhand.core.principal import LOCAL
 from farhand.core.tool import Executor
-from farhand.store.base import Store
-from tests.chaos.history import Execution, History, Kept, Line, Request, Talk
+from farhand.eventlog.codec import decode_body
+from farhand.eventlog.log import EventLog
+from tests.chaos.history import DirectCall, Execution, History, Kept, Line, Request, Talk
+from tests.chaos.storm.caller import Caller
 from tests.chaos.storm.person import Person
 
 
-async def history_of(store: Store, notes: Path, people: Iterable[Person]) -> History:
+async def history_of(
+    eventlog: EventLog, notes: Path, people: Iterable[Person], callers: Iterable[Caller] = ()
+) -> History:
     history = History()
     calls: dict[str, Call] = {}
-    # by the store's own clock: what a worker believes of it may lag
     settled_at: dict[str, float] = {}
     for person in people:
-        history.sendings += person.sendings
-        history.answers += person.answers
-        run = await store.last_run(LOCAL, person.chat)
+        history.sendings += person.sender.results
+        history.answers += person.sender.answers
+        run = await eventlog.last_run(LOCAL, person.chat)
         assert run is not None, f"{person.chat} has no run"
-        entries = await store.events(LOCAL, run.run_id, limit=100_000)
+        entries = await eventlog.entries(run)
         talk = Talk(
             person.chat, person.is_finished, journal_of(entries), person.heard, person.gaps, person.endings
         )
         history.talks.append(talk)
         settled_at |= {each.event.call_id: each.at for each in entries if isinstance(each.event, CallSettled)}
-        for call in await store.calls_of(LOCAL, run.run_id):
-            history.kept.append(_kept(call))
-            history.answered += _answered(call)
-            calls[f"{call.tool}:{next(iter(call.input.values()))}"] = call
+        for call in await eventlog.calls_of(LOCAL, run.run_id):
+            _add_call(history, call)
+            calls[_key(call)] = call
+    for caller in callers:
+        for call in await _add_direct(history, eventlog, caller):
+            settled_at |= {call.call_id: call.settled_at} if call.settled_at is not None else {}
+            calls[_key(call)] = call
     _read_notes(history, notes, calls, settled_at)
     return history
 
 
+async def _add_direct(history: History, eventlog: EventLog, caller: Caller) -> list[Call]:
+    """The calls of one program: one, or none if it was never opened."""
+    history.sendings += caller.sender.results
+    history.answers += caller.sender.answers
+    history.told += caller.answers
+    loaded = await eventlog.store.load(LOCAL, caller.direct.subject, after=0)
+    opened = [
+        event for row in loaded.rows for event in decode_body(row).events if isinstance(event, CallOpened)
+    ]
+    found = [await eventlog.get_call(LOCAL, event.call_id) for event in opened]
+    calls = [call for call in found if call is not None]
+    for call in calls:
+        _add_call(history, call)
+        output = call.outcome.output if isinstance(call.outcome, Success) else None
+        is_success = isinstance(call.outcome, Success)
+        is_settled = call.outcome is not None
+        history.direct.append(DirectCall(_key(call), caller.direct.is_keyed, is_settled, is_success, output))
+    return calls
+
+
+def _add_call(history: History, call: Call) -> None:
+    history.kept.append(_kept(call))
+    history.answered += _answered(call)
+
+
+def _key(call: Call) -> str:
+    return f"{call.tool}:{next(iter(call.input.values()))}"
+
+
 def _kept(call: Call) -> Kept:
-    is_far = call.executor is not Executor.SERVER
+    # what a registered client brings is its own affair: nobody here writes it down
+    # and what a program asked for without a request id ends with it, perhaps before anybody saw it
+    is_far = call.executor is Executor.FRONTEND and not (call.run_id is None and is_unwanted(call))
+    effect = None if call.executor is Executor.FRONTEND else _key(call)
     if call.outcome is None or call.settled_at is None:
-        return Kept(call.call_id, call.thread_id, "", None, is_far=is_far)
+        return Kept(call.call_id, call.thread_id, "", None, is_far=is_far, effect=effect)
     # what nobody sent, such as the end of a tool that a crash cut off, has no digest of its own
     mark = call.digest or digest(call.outcome)
-    return Kept(call.call_id, call.thread_id, kind_of(call.outcome), mark, call.settled_at, is_far)
+    return Kept(call.call_id, call.thread_id, kind_of(call.outcome), mark, call.settled_at, is_far, effect)
 
 
 def _answered(call: Call) -> list[Kept]:
@@ -71,7 +109,9 @@ def _answered(call: Call) -> list[Kept]:
         return []
     answer = call.approval.answer
     if answer is None:
-        return [Kept(call.call_id, call.thread_id, "", None)]
+        # whoever answers later is told how the call ended
+        ended = "" if call.outcome is None else kind_of(call.outcome)
+        return [Kept(call.call_id, call.thread_id, ended, None)]
     return [
         Kept(call.call_id, call.thread_id, "approved" if answer.approved else "denied", digest(answer)),
     ]
@@ -85,10 +125,7 @@ def journal_of(entries: Iterable[Entry]) -> list[Line]:
             step_began = len(lines)
         if isinstance(entry.event, StepDiscarded):
             lines[step_began:] = [_discarded(line) for line in lines[step_began:]]
-        is_takeover = isinstance(entry.event, StepDiscarded) or (
-            isinstance(entry.event, RunResumed) and entry.event.taken_over
-        )
-        lines.append(replace(_line(entry), is_takeover=is_takeover))
+        lines.append(_line(entry))
     return lines
 
 

@@ -10,42 +10,17 @@ import json
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
 
 import httpx2
 
-from farhand.core.approval import Answer
-from farhand.core.event import Position, parse_bookmark
-from farhand.core.outcome import Failure, Outcome, Success, digest
-from farhand.testing.ui_stream import DONE, read_sse
-from tests.chaos.history import Ending, Gap, Heard, Sending, Told
+from farhand.core.outcome import Failure, Outcome, Success
+from farhand.core.position import Position, parse_bookmark
+from tests.chaos.history import Ending, Gap, Heard
+from tests.chaos.storm.sender import SOON_SEC, Json, Progress, Sender
+from tests.stream_checker import DONE, read_sse
 
-# Any: what comes over the wire is looked at by its fields
-Json = Any
-SOON_SEC = 0.02
 FINISHED_WITHIN_SEC = 300.0
 """Faults do not wait for a busy machine: a chat that comes to its end may take minutes among them."""
-
-
-@dataclass
-class Progress:
-    """What everybody together has come to; faults wait for it."""
-
-    told: int = 0
-    finished: int = 0
-    begun: int = 0
-    _grown: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def add(self, *, told: int = 0, finished: int = 0) -> None:
-        self.told += told
-        self.finished += finished
-        self._grown.set()
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        while not holds():
-            self._grown.clear()
-            await self._grown.wait()
 
 
 class Person:
@@ -55,13 +30,11 @@ class Person:
         self, chat: str, client: Callable[[], httpx2.AsyncClient], dice: random.Random, progress: Progress
     ) -> None:
         self.chat = chat
+        self.sender = Sender(client, progress)
         self.heard: list[Heard] = []
-        self.sendings: list[Sending] = []
-        self.answers: list[Sending] = []
         self.gaps: list[Gap] = []
         self.endings: list[Ending] = []
         self.is_finished = False
-        self._client = client
         self._dice = dice
         self._progress = progress
         self._is_held = dice.random() < 0.7
@@ -88,7 +61,7 @@ class Person:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[httpx2.Response]:
-        client = self._client()
+        client = self.sender.client()
         if self._is_posted and self._position != "0.0":
             address = f"/api/chat/{self.chat}/stream?after={self._position}"
             async with client.stream("GET", address) as response:
@@ -126,7 +99,7 @@ class Person:
         if chunk["type"] == "data-gap":
             # our place is unknown there: all is told again from the start
             at = _place(self._position)
-            self.gaps.append(Gap(at.seq, at.offset, at.takeover))
+            self.gaps.append(Gap(at.seq, at.offset))
             self.heard.clear()
             self._pending.clear()
             return
@@ -150,7 +123,9 @@ class Person:
             return
         self._known.add(call_id)
         assert self._group is not None, "it listens while it talks"
-        answer = self._bring(call_id) if "toolName" in chunk else self._say_yes_or_no(chunk)
+        answer = (
+            self._bring(call_id) if "toolName" in chunk else self._say_yes_or_no(call_id, chunk["approvalId"])
+        )
         self._group.create_task(answer)
 
     async def _bring(self, call_id: str) -> None:
@@ -164,49 +139,15 @@ class Person:
         [outcomes] = self._dice.choices(ways, weights=(5, 1, 2, 2))
         async with asyncio.TaskGroup() as senders:
             for outcome in outcomes:
-                sending = Sending(call_id, digest(outcome), Told.NOTHING)
-                senders.create_task(self._send("ack", _ack(call_id, outcome), sending, self.sendings))
+                senders.create_task(self.sender.bring(call_id, outcome))
 
-    async def _say_yes_or_no(self, chunk: Json) -> None:
+    async def _say_yes_or_no(self, call_id: str, approval_id: str) -> None:
         """Mostly one answer; sometimes the same from two tabs, sometimes a yes and a no."""
         first = self._dice.random() < 0.7
         [answers] = self._dice.choices([[first], [first] * 2, [first, not first]], weights=(4, 2, 2))
         async with asyncio.TaskGroup() as senders:
             for approved in answers:
-                body = {"approvalId": chunk["approvalId"], "approved": approved}
-                sending = Sending(chunk["toolCallId"], digest(Answer(approved=approved)), Told.NOTHING)
-                senders.create_task(self._send("approve", body, sending, self.answers))
-
-    async def _send(self, door: str, body: Json, sending: Sending, book: list[Sending]) -> None:
-        """Until something definite is told; whatever the line did, the same again is safe."""
-        while True:
-            told, winner, kind = await self._try(f"/api/tools/{door}", body)
-            book.append(replace(sending, told=told, winner=winner, kind=kind))
-            if told is not Told.NOTHING:
-                break
-            await asyncio.sleep(SOON_SEC)
-        self._progress.add(told=1)
-
-    async def _try(self, path: str, body: Json) -> tuple[Told, str | None, str | None]:
-        """What was told, with the digest and the kind of the winner where they were."""
-        try:
-            response = await self._client().post(path, json=body)
-        except httpx2.HTTPError:
-            return Told.NOTHING, None, None
-        answer = response.json()
-        match response.status_code:
-            case 200:
-                return (Told.REPEATED if answer.get("ignored") else Told.ACCEPTED), None, None
-            case 409 if answer["reason"] == "conflict":
-                return Told.CONFLICT, answer["digest"], _kind(answer["status"])
-            case 410:
-                return Told.OVER, None, _kind(answer["status"])
-            case 404:
-                return Told.UNKNOWN, None, None
-            case 503 | 429:
-                return Told.NOTHING, None, None
-            case status:
-                raise AssertionError(f"{path}: {status} {answer}")
+                senders.create_task(self.sender.answer(call_id, approval_id, approved=approved))
 
 
 def described(chunk: Json) -> str:
@@ -235,15 +176,3 @@ def _place(position: str) -> Position:
     bookmark = parse_bookmark(position)
     assert bookmark is not None, position
     return bookmark.position
-
-
-def _ack(call_id: str, outcome: Outcome) -> Json:
-    if isinstance(outcome, Success):
-        return {"toolCallId": call_id, "status": "success", "output": outcome.output}
-    assert isinstance(outcome, Failure), "a page succeeds or fails"
-    return {"toolCallId": call_id, "status": "failed", "errorText": outcome.error}
-
-
-def _kind(status: str) -> str:
-    """The record's word for what the wire calls the outcome."""
-    return {"failed": "failure", "timeout": "timed_out"}.get(status, status)

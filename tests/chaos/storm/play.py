@@ -13,19 +13,25 @@ from typing import NamedTuple
 
 import pytest
 
-from farhand.store.address import open_store
+from farhand.eventlog.log import EventLog
+from farhand.store.open import open_store
 from tests.chaos.history import LATE_SEC, History, violations, wakes
 from tests.chaos.storm.agent import CALLS_PER_CHAT, NOTES
+from tests.chaos.storm.caller import Caller, any_direct
 from tests.chaos.storm.director import CALLS, SEED, TIMES, Director, Fault
 from tests.chaos.storm.gather import history_of
-from tests.chaos.storm.person import Person, Progress
+from tests.chaos.storm.hand import hands
+from tests.chaos.storm.person import Person
+from tests.chaos.storm.sender import Progress
 from tests.chaos.storm.servers import Servers
 
 PEOPLE = 24
+PROGRAMS = 6
 
 
 class Played(NamedTuple):
     people: list[Person]
+    callers: list[Caller]
     struck: Counter[str]
     seconds: float
 
@@ -36,42 +42,59 @@ async def play(there: Servers, lanes: Sequence[Sequence[Fault]], dice: random.Ra
     progress = Progress()
     director = Director(lanes, dice, progress)
     people: list[Person] = []
+    callers: list[Caller] = []
+
+    def goes_on() -> bool:
+        return not striking.done() or len(people) * CALLS_PER_CHAT + len(callers) < CALLS
 
     async def chat_on() -> None:
-        while not striking.done() or len(people) * CALLS_PER_CHAT < CALLS:
+        while goes_on():
             person = Person(f"chat-{len(people)}", lambda: dice.choice(there.clients), dice, progress)
             people.append(person)
             await person.talk()
 
-    async with asyncio.TaskGroup() as group:
+    async def call_on() -> None:
+        while goes_on():
+            direct = any_direct(len(callers), len(there.each), dice)
+            caller = Caller(direct, lambda: dice.choice(there.clients), progress)
+            callers.append(caller)
+            await caller.call()
+
+    ports = [line.port for line in there.lines]
+    async with hands(ports, there.folder), asyncio.TaskGroup() as group:
         striking = group.create_task(director.run())
         for _ in range(PEOPLE):
             group.create_task(chat_on())
-    return Played(people, director.struck, time.monotonic() - began)
+        for _ in range(PROGRAMS):
+            group.create_task(call_on())
+    return Played(people, callers, director.struck, time.monotonic() - began)
 
 
 async def judge(played: Played, store: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    opened = await open_store(store)
-    history = await history_of(opened, folder / f"{NOTES}.jsonl", played.people)
-    await opened.close()
+    eventlog = EventLog(await open_store(store))
+    await eventlog.recover()
+    history = await history_of(eventlog, folder / f"{NOTES}.jsonl", played.people, played.callers)
+    await eventlog.close()
     found = violations(history)
-    gaps = sum(len(talk.gaps) for talk in history.talks)
     with capsys.disabled():
         # what was tried is part of the proof, and the seed brings it back
-        counted = f"words lost with their worker, told as a gap: {gaps}; violations: {len(found)}"
-        print(f"\n{_summary(store, history, played)}; {counted}")  # noqa: T201
+        print(f"\n{_summary(store, history, played)}; violations: {len(found)}")  # noqa: T201
     assert found == [], "\n".join(found[:50])
     assert len(history.kept) >= CALLS
     assert min(played.struck.values()) >= TIMES, played.struck
 
 
 def _summary(store: str, history: History, played: Played) -> str:
+    kinds = Counter(each.tool for each in history.executions)
+    ran = ", ".join(f"{tool} {times}" for tool, times in sorted(kinds.items()))
     struck = ", ".join(f"{kind} {times}" for kind, times in sorted(played.struck.items()))
     told = Counter(each.told.value for each in history.sendings)
     answers = ", ".join(f"{kind} {times}" for kind, times in sorted(told.items()))
     took = sorted(each.took for each in wakes(history))
     return (
-        f"faults on {store.partition(':')[0]}: {len(history.kept)} calls in {len(history.talks)} chats; "
+        f"faults on {store.partition(':')[0]}: {len(history.kept)} calls in {len(history.talks)} chats "
+        f"and {len(history.direct)} programs; "
+        f"tools begun: {ran}; "
         f"faults: {struck}; "
         f"results told: {answers}; "
         f"from an outcome to its model, {len(took)} times: {median(took):.2f} s in the middle,"

@@ -26,6 +26,9 @@ SETTINGS = {
     # by these a reader can tell a dead line from a quiet one
     "FARHAND_PATIENCE__KEEP_ALIVE": "0.5",
     "FARHAND_PATIENCE__LEASE": "1",
+    # a registered client whose line is dead is given up soon
+    "FARHAND_PATIENCE__CLIENT_PING": "0.5",
+    "FARHAND_PATIENCE__CLIENT_CALL": "5",
     # everybody here is the same person
     "FARHAND_LIMITS__STREAMS_PER_PRINCIPAL": "20000",
     "FARHAND_LIMITS__RUNNING_PER_PRINCIPAL": "20000",
@@ -34,6 +37,7 @@ SETTINGS = {
     "FARHAND_LIMITS__RUNS_PER_MIN_OF_TENANT": "1000000",
     "FARHAND_LIMITS__RESULTS_PER_SEC": "100000",
     "FARHAND_LIMITS__RESULTS_BURST": "100000",
+    "FARHAND_LIMITS__REGISTRATIONS_PER_MIN": "100000",
 }
 SILENCE_SEC = 3.0
 STARTS = 100
@@ -44,14 +48,29 @@ GONE_WITHIN_SEC = 60.0
 class Server:
     """One of them: always there again, on the same port."""
 
-    def __init__(self, home: Nursery, store: str, folder: Path, number: int) -> None:
+    def __init__(
+        self,
+        home: Nursery,
+        store: str,
+        folder: Path,
+        number: int = 0,
+        *,
+        hands: int = 1,
+        agent: str = AGENT,
+    ) -> None:
         self.port = 0
         self._home = home
         self._out = folder / f"server-{number}.out"
-        self._arguments = ["run", f"{AGENT}:agent", "--store", store]
-        self._environment = environment(folder, {**SETTINGS, "TEST_ROOM": str(folder)})
+        self._arguments = ["run", f"{agent}:agent", "--store", store]
+        self._environment = environment(
+            folder, {**SETTINGS, "TEST_ROOM": str(folder), "TEST_HANDS": str(hands)}
+        )
         self._process: Nursed | None = None
         self._changing = asyncio.Lock()
+
+    @property
+    def pid(self) -> int:
+        return self._there().pid
 
     @property
     def errors(self) -> str:
@@ -74,6 +93,11 @@ class Server:
             await process.wait()
             await self.start()
         return 1
+
+    async def until_gone(self) -> int:
+        """Its exit code: it has ended by itself, or was killed."""
+        assert self._process is not None, "start() comes first"
+        return await self._process.wait()
 
     async def replace(self) -> int:
         """As a deployment does: asked to stop, with all that is under way, and started again."""
@@ -106,11 +130,12 @@ class Server:
 
 class Servers:
     def __init__(
-        self, each: list[Server], lines: list[FaultProxy], clients: list[httpx2.AsyncClient]
+        self, each: list[Server], lines: list[FaultProxy], clients: list[httpx2.AsyncClient], folder: Path
     ) -> None:
         self.each = each
         self.lines = lines
         self.clients = clients
+        self.folder = folder
 
     async def stop(self) -> list[int]:
         return list(await asyncio.gather(*(server.stop() for server in self.each)))
@@ -121,12 +146,13 @@ async def servers(stores: list[str], folder: Path) -> AsyncIterator[Servers]:
     """One for each address; the addresses are of one store, by different ways."""
     async with AsyncExitStack() as stack:
         home = await stack.enter_async_context(nursery(AGENT))
-        each = [Server(home, store, folder, number) for number, store in enumerate(stores)]
+        hands = len(stores)
+        each = [Server(home, store, folder, number, hands=hands) for number, store in enumerate(stores)]
         for server in each:
             await server.start()
         lines = [await stack.enter_async_context(FaultProxy(("127.0.0.1", server.port))) for server in each]
         clients = [await stack.enter_async_context(_client(line)) for line in lines]
-        yield Servers(each, lines, clients)
+        yield Servers(each, lines, clients, folder)
 
 
 def process_faults(each: list[Server], dice: random.Random, *, stopped_for: float) -> list[Fault]:

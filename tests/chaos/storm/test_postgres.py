@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.fault_proxy import FaultProxy
-from tests.chaos.storm.director import SEED, Fault, line_faults
+from tests.chaos.storm.director import LONGER, SEED, Fault, line_faults
 from tests.chaos.storm.play import judge, play
 from tests.chaos.storm.servers import deployments, process_faults, servers
 from tests.postgres import Cluster, running_cluster
@@ -23,9 +23,8 @@ WORKERS = 3
 
 
 @pytest.mark.storm
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(1800 * LONGER)
 @requirement("chaos:storm-postgres")
-@requirement("chaos:storm-asked-to-stop")
 async def test_nothing_is_lost_doubled_or_untrue_on_three_workers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

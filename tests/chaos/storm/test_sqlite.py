@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.storm.director import SEED, line_faults
+from tests.chaos.storm.director import LONGER, SEED, line_faults
 from tests.chaos.storm.play import judge, play
 from tests.chaos.storm.servers import deployments, process_faults, servers
 from tests.requirement import requirement
 
 
 @pytest.mark.storm
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(900 * LONGER)
 @requirement("chaos:storm-sqlite")
-@requirement("chaos:storm-asked-to-stop")
 async def test_nothing_is_lost_doubled_or_untrue_on_sqlite(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

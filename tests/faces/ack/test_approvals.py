@@ -6,7 +6,7 @@ import pytest
 
 from farhand.core.outcome import Denied
 from farhand.models.scripted import Ask
-from farhand.store.address import open_store
+from farhand.store.open import open_store
 from farhand.testing import FakeClock
 from tests.faces.ack.desk import DELETE, IGNORED, OK, PHOTO, UNKNOWN, Hand, asked, held, opened
 from tests.faces.conftest import Serve

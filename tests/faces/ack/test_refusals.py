@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from farhand.errors import StoreDown
-from farhand.store.base import Commit, Write
+from farhand.store.base import Append, AppendResult
 from farhand.store.memory import MemoryStore
 from tests.faces.ack.desk import OK, OPEN, PHOTO, UNKNOWN, Hand
 from tests.faces.conftest import Serve
@@ -164,7 +166,7 @@ class _Unreliable(MemoryStore):
 
     away = False
 
-    async def commit(self, *writes: Write) -> Commit:
+    async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
         if self.away:
             raise StoreDown("The store is away.")
-        return await super().commit(*writes)
+        return await super().append(appends)

@@ -10,7 +10,7 @@ from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL
 from farhand.core.settings import Patience, Settings
 from farhand.models.scripted import Ask
-from farhand.store.address import open_store
+from farhand.store.open import open_store
 from farhand.testing import FakeClock
 from tests.faces.ack.desk import IGNORED, OK, OPEN, PHOTO, UNKNOWN, Hand, held, opened
 from tests.faces.conftest import Serve
@@ -79,7 +79,7 @@ async def test_a_held_run_that_nobody_reads_parks_and_can_be_answered(serve: Ser
         call = await opened(live)
     async with asyncio.timeout(20):
         # to look at it through the stream would be to read it
-        while not (await served.farhand.last_run(LOCAL, page.id)).parked:  # noqa: ASYNC110
+        while not (await served.service.last_run(LOCAL, page.id)).parked:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert await Hand(served.http).ack(call, output={}) == OK
     assert (await page.resume()).finish == "stop"

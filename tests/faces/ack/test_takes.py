@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from farhand.models.scripted import Ask
-from farhand.store.address import open_store
+from farhand.store.open import open_store
 from farhand.testing import FakeClock
 from tests.faces.ack.desk import OK, OPEN, Hand
 from tests.faces.conftest import Serve

@@ -7,8 +7,7 @@ from typing import Literal
 
 from farhand.agent.agent import Agent
 from farhand.models.scripted import ScriptedModel
-from farhand.models.scripted.model import Script
-from farhand.models.scripted.step import Step
+from farhand.models.scripted.model import Script, Step
 from farhand.tools.decorate import tool
 
 weather_reports: list[str] = []

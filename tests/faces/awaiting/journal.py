@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from farhand.core.call import Phase
-from farhand.core.event import START, CallOpened, CallSettled, Entry, Event, Position
+from farhand.core.approval import Approval
+from farhand.core.event import CallOpened, CallSettled, Event
 from farhand.core.outcome import Outcome, Success
+from farhand.core.position import START, Entry, Position
 from farhand.core.tool import Executor
-from farhand.faces.awaiting.encode import Encoder, Opening
+from farhand.faces.awaiting.encode import AwaitingEncoder, StreamStart
 from farhand.faces.awaiting.shapes import Format, MetaInit
 from farhand.wire import sse
 
@@ -27,16 +28,18 @@ def encoder(
     past: int = 0,
     gap: str | None = None,
     ignored: Sequence[str] = (),
-) -> Encoder:
+) -> AwaitingEncoder:
     meta = MetaInit(style, "hi", "t1", "scripted")
-    return Encoder(Opening(run_id="run_1", meta=meta, after=after, past=past, gap=gap, ignored=ignored))
+    return AwaitingEncoder(
+        StreamStart(run_id="run_1", meta=meta, after=after, past=past, gap=gap, ignored=ignored)
+    )
 
 
-def frames_of(encoder: Encoder, entries: Iterable[Entry]) -> list[sse.Event]:
+def frames_of(encoder: AwaitingEncoder, entries: Iterable[Entry]) -> list[sse.Event]:
     return list(sse.parse(encoder.encode_events((entry,)) for entry in entries))
 
 
-def datas_of(encoder: Encoder, entries: Iterable[Entry]) -> list[str]:
+def datas_of(encoder: AwaitingEncoder, entries: Iterable[Entry]) -> list[str]:
     """Without the first frame, which every response has."""
     return [each.data for each in frames_of(encoder, entries)][1:]
 
@@ -52,10 +55,10 @@ def opened(
     return CallOpened(
         call_id=call_id,
         tool=tool,
+        tool_version="v1",
         executor=executor,
         input=input or {},
-        phase=Phase.ASKING if asking else Phase.READY,
-        approval_id="apr_1" if asking else None,
+        approval=Approval(approval_id="apr_1", digest="d") if asking else None,
     )
 
 

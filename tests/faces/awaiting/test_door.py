@@ -47,7 +47,6 @@ async def test_what_belongs_to_somebody_else_does_not_exist(serve: Serve, store:
     assert (await mine.answer(result(turn.pause[0], "yes"))).text == "Thanks."
 
 
-@requirement("awaiting:scopes")
 async def test_each_route_asks_for_its_scope(serve: Serve) -> None:
     server = await serve(agent_with(lambda moment: "Hi."), authenticate=by_header)
     page = Page(server.http, "t1")
@@ -59,7 +58,6 @@ async def test_each_route_asks_for_its_scope(serve: Serve) -> None:
         assert await _status(server, page, route) == 404
 
 
-@requirement("awaiting:scopes")
 async def test_who_may_only_bring_results_cannot_say_yes(serve: Serve, store: str) -> None:
     agent = agent_with([[Ask("take_photo", {"camera": "front"})], "Nice."])
     server = await serve(agent, store=store, authenticate=by_header)
@@ -73,7 +71,6 @@ async def test_who_may_only_bring_results_cannot_say_yes(serve: Serve, store: st
     assert (await page.answer(result(turn.pause[0], "blob_1", approved=True))).text == "Nice."
 
 
-@requirement("awaiting:hostile")
 async def test_hostile_bodies_are_refused_in_our_words_and_the_call_still_completes(
     serve: Serve, store: str
 ) -> None:

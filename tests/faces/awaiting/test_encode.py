@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farhand.core.approval import Answer, Approval
 from farhand.core.event import (
     ApprovalAnswered,
-    Bookmark,
     CallBegun,
     CallRejected,
-    Entry,
     Event,
     InputAdded,
-    Position,
     ReasoningAdded,
     RunFailed,
     RunFinished,
@@ -28,9 +26,9 @@ from farhand.core.event import (
     StepFinished,
     StepStarted,
     TextAdded,
-    parse_bookmark,
 )
 from farhand.core.outcome import Denied, Failure, Outcome, Success, TimedOut
+from farhand.core.position import Bookmark, Entry, Position, parse_bookmark
 from farhand.core.run import RunState
 from farhand.core.tool import Executor
 from farhand.faces.awaiting.shapes import Format
@@ -42,7 +40,7 @@ from tests.requirement import requirement
 DONE_EVENT = RunFinished(RunState.DONE, "end")
 
 TALK = journal(
-    RunStarted("t1"),
+    RunStarted("run_1"),
     StepStarted(1),
     ReasoningAdded(0, "Let me see."),
     TextAdded(1, "I will ask\nyou: <meta_init"),
@@ -158,7 +156,6 @@ def test_a_result_in_a_cdata_section_is_read_back_by_an_xml_parser(text: str) ->
     assert _plain(read) == _plain(nasty)
 
 
-@requirement("awaiting:raw")
 def test_raw_writes_a_step_as_the_events_of_one_message() -> None:
     datas = [json.loads(data) for data in datas_of(encoder("raw"), TALK[:-1])]
     assert [data["type"] for data in datas] == [
@@ -174,7 +171,6 @@ def test_raw_writes_a_step_as_the_events_of_one_message() -> None:
     assert datas[-2]["delta"] == {"stop_reason": "tool_use", "stop_sequence": None}
 
 
-@requirement("awaiting:raw")
 def test_raw_events_put_together_give_the_message() -> None:
     events = [json.loads(data) for data in datas_of(encoder("raw"), TALK[:-1])]
     blocks = [event["content_block"] for event in events if event["type"] == "content_block_start"]
@@ -188,7 +184,6 @@ def test_raw_events_put_together_give_the_message() -> None:
     assert json.loads(blocks[3]["partial_json"]) == {"message": "Sure?"}
 
 
-@requirement("awaiting:raw")
 def test_raw_inputs_that_a_model_writes_in_turns_keep_their_numbers() -> None:
     entries = journal(
         StepStarted(1),
@@ -204,7 +199,6 @@ def test_raw_inputs_that_a_model_writes_in_turns_keep_their_numbers() -> None:
     assert sum(data["type"] == "content_block_start" for data in datas) == 2
 
 
-@requirement("awaiting:raw")
 def test_raw_results_are_the_same_tags_as_in_xml() -> None:
     entries = journal(settled(), settled(OTHER, Failure("no")))
     results = datas_of(encoder("raw"), entries)
@@ -218,7 +212,6 @@ def test_raw_results_are_the_same_tags_as_in_xml() -> None:
     )
 
 
-@requirement("awaiting:raw")
 def test_raw_text_survives_a_client_that_takes_two_backslashes_for_one() -> None:
     # as the first client of this wire does with every event, since its server doubled them
     text = 'C:\\new \\\\server "\\d+" \n'
@@ -232,7 +225,6 @@ def test_raw_text_survives_a_client_that_takes_two_backslashes_for_one() -> None
     assert "\\\\" not in "".join(datas_of(encoder("raw"), entries))
 
 
-@requirement("awaiting:raw")
 def test_raw_shows_a_rejected_call_as_begun_and_failed() -> None:
     rejected = CallRejected(call_id=CALL, tool="nope", input="{", error="There is no such tool.")
     entries = journal(StepStarted(1), CallBegun(CALL, "nope"), InputAdded(CALL, "{"), rejected)
@@ -255,7 +247,6 @@ def test_an_error_is_one_tag_that_no_text_in_it_can_break(style: Format) -> None
     assert "<awaiting_frontend_tools" not in datas[-2]
 
 
-@requirement("awaiting:raw")
 def test_raw_control_tags_stay_xml_and_no_text_can_pass_for_one() -> None:
     fake = '<awaiting_frontend_tools data="[]"></awaiting_frontend_tools>'
     entries = journal(StepStarted(1), TextAdded(0, fake), opened(), StepFinished(1, "calls"), RunParked())
@@ -264,7 +255,6 @@ def test_raw_control_tags_stay_xml_and_no_text_can_pass_for_one() -> None:
     assert attributes_of(datas[-2])["data"][0]["tool_use_id"] == CALL
 
 
-@requirement("awaiting:raw")
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
@@ -317,8 +307,7 @@ def test_calls_behind_approval_say_so_and_others_do_not() -> None:
 def test_an_approved_frontend_call_keeps_its_place_and_no_longer_asks() -> None:
     yes = ApprovalAnswered(
         call_id=CALL,
-        approval_id="apr_1",
-        approved=True,
+        approval=Approval(approval_id="apr_1", digest="d", answer=Answer(approved=True)),
         tool="take_photo",
         executor=Executor.FRONTEND,
         input={"camera": "back"},
@@ -350,7 +339,6 @@ def test_a_run_that_waits_for_registered_clients_alone_does_not_pause() -> None:
     assert not writer.ended
 
 
-@requirement("awaiting:stream-replay")
 def test_a_replay_does_not_tell_a_pause_that_was_answered() -> None:
     entries = journal(opened(), RunParked(), settled(), RunResumed(), TextAdded(0, "Thanks."), DONE_EVENT)
     datas = datas_of(encoder(past=6), entries)
@@ -358,7 +346,6 @@ def test_a_replay_does_not_tell_a_pause_that_was_answered() -> None:
     assert datas[-1] == "[DONE]"
 
 
-@requirement("awaiting:stream-replay")
 def test_a_replay_of_a_paused_run_ends_with_what_is_still_open() -> None:
     entries = journal(opened(), opened(OTHER), RunParked(), settled())
     datas = datas_of(encoder(past=4), entries)
@@ -396,7 +383,6 @@ def test_a_response_that_is_cut_before_its_first_event_still_begins() -> None:
     assert datas[-1] == "[DONE]"
 
 
-@requirement("awaiting:meta")
 def test_the_first_frames_are_meta_then_gap_then_what_was_ignored() -> None:
     frames = _parse(encoder(gap="77.1", ignored=[CALL]).close(cut=False))
     assert [each.data.split(" ")[0] for each in frames] == [

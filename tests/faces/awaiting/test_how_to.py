@@ -12,12 +12,10 @@ import httpx2
 from farhand.agent.agent import Agent
 from tests.faces.awaiting.client import Turn, read_turn
 from tests.faces.conftest import Serve
-from tests.requirement import requirement
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "awaiting.md"
 
 
-@requirement("awaiting:how-to")
 async def test_the_quick_start_works_as_printed(serve: Serve) -> None:
     server = await serve(_agent())
     known = {"BASE": server.url, "TOKEN": server.token}

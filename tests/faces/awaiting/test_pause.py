@@ -27,7 +27,6 @@ NASTY = {
 }
 
 
-@requirement("awaiting:attributes")
 async def test_xml_and_html_parsers_give_back_the_same_nasty_input(serve: Serve, store: str) -> None:
     server = await serve(agent_with([[Ask("draw", {"drawing": NASTY})]]), store=store)
     turn = await Page(server.http).run("hi")
@@ -39,7 +38,6 @@ async def test_xml_and_html_parsers_give_back_the_same_nasty_input(serve: Serve,
     assert tag.isascii()
 
 
-@requirement("awaiting:attributes")
 async def test_a_nasty_question_of_the_user_survives_meta_init(serve: Serve) -> None:
     server = await serve(agent_with(lambda moment: "Hi."))
     said = f"{NASTY['markup']} {NASTY['unicode']} {NASTY['breaks']}"
@@ -67,14 +65,13 @@ async def test_the_pause_is_a_bare_array_in_one_frame_then_done(serve: Serve, st
 async def test_what_the_pause_names_is_stored_and_the_run_is_parked(serve: Serve, store: str) -> None:
     server = await serve(agent_with([[Ask("user_confirm", {"message": "Sure?"})]]), store=store)
     turn = await Page(server.http).run("hi")
-    [call] = await server.farhand.open_calls(LOCAL, turn.agent_uuid)
-    run = await server.farhand.last_run(LOCAL, turn.agent_uuid)
+    [call] = await server.service.open_calls(LOCAL, turn.agent_uuid)
+    run = await server.service.last_run(LOCAL, turn.agent_uuid)
     assert call.call_id == turn.pause[0]["tool_use_id"]
     assert run.parked
     assert run.state is RunState.WAITING
 
 
-@requirement("awaiting:stop-reason")
 async def test_a_paused_run_reports_why_it_stopped() -> None:
     agent = agent_with([[Ask("user_confirm", {"message": "Sure?"})], "Thanks."])
     async with agent:
@@ -84,7 +81,6 @@ async def test_a_paused_run_reports_why_it_stopped() -> None:
         assert answered.stop_reason == "end"
 
 
-@requirement("awaiting:server-first")
 async def test_server_tools_of_the_step_run_before_the_pause_and_once(serve: Serve, store: str) -> None:
     asks = [Ask("user_confirm", {"message": "Sure?"}), Ask("get_weather", {"city": "Oslo"})]
     model = ScriptedModel([asks, "Done."])
@@ -105,7 +101,6 @@ async def test_server_tools_of_the_step_run_before_the_pause_and_once(serve: Ser
     assert agents.weather_reports == ["Oslo"]
 
 
-@requirement("awaiting:order")
 async def test_the_model_gets_all_results_of_the_step_in_the_order_of_its_calls(
     serve: Serve, store: str
 ) -> None:
@@ -136,7 +131,6 @@ async def test_the_model_gets_all_results_of_the_step_in_the_order_of_its_calls(
     ]
 
 
-@requirement("awaiting:several-pauses")
 async def test_several_pauses_may_follow_in_one_conversation(serve: Serve, store: str) -> None:
     def script(moment: Moment) -> Step:
         if moment.steps < 3:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from farhand.calls.wait import settled
+from farhand.calls.wait import wait_until_settled
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL
 from farhand.core.thread import ResultsMessage
@@ -48,7 +48,6 @@ async def test_an_error_is_a_failure_for_the_model(serve: Serve, store: str) -> 
     assert outcomes(model) == [Failure("skipped")]
 
 
-@requirement("awaiting:content-json")
 @pytest.mark.parametrize(
     ("content", "seen"),
     [
@@ -64,7 +63,6 @@ async def test_content_is_read_as_json_for_a_tool_that_returns_no_text(
     assert outcomes(model) == [seen]
 
 
-@requirement("awaiting:content-json")
 @pytest.mark.parametrize("content", ["{not json", "[" * 2000, '{"a":1,"a":2}', "NaN", ""])
 async def test_what_is_not_json_stays_a_string(serve: Serve, content: str) -> None:
     _, page, turn, model = await paused(serve, "memory:", [COLOR], "Hm.")
@@ -72,7 +70,6 @@ async def test_what_is_not_json_stays_a_string(serve: Serve, content: str) -> No
     assert outcomes(model) == [Success(content)]
 
 
-@requirement("awaiting:content-json")
 @pytest.mark.parametrize("content", ['{"a": 1}', "123", "true", '"quoted"'])
 async def test_content_of_a_tool_that_returns_text_is_never_read_as_json(serve: Serve, content: str) -> None:
     _, page, turn, model = await paused(serve, "memory:", [CONFIRM], "Ok.")
@@ -231,8 +228,8 @@ async def test_a_call_that_ran_on_the_server_takes_no_result_from_elsewhere(serv
     server, page, turn, _ = await paused(
         serve, store, [CONFIRM, Ask("get_weather", {"city": "Oslo"})], "Thanks."
     )
-    run = await server.farhand.last_run(LOCAL, turn.agent_uuid)
-    [weather] = [call for call in await server.farhand.calls(run) if call.tool == "get_weather"]
+    run = await server.service.last_run(LOCAL, turn.agent_uuid)
+    [weather] = [call for call in await server.service.calls(run) if call.tool == "get_weather"]
     forged: dict[str, object] = {"tool_use_id": weather.call_id, "content": '{"sky": "green"}'}
     assert (await page.answer(result(turn.pause[0], "yes"), forged)).status == 409
     assert (await page.answer(result(turn.pause[0], "yes"))).text == "Thanks."
@@ -264,6 +261,6 @@ def outcomes(model: ScriptedModel) -> list[object]:
 
 
 async def has_timed_out(server: Served, call_id: str) -> None:
-    call = await settled(server.farhand.kit.store, LOCAL, call_id)
+    call = await wait_until_settled(server.service.context.log, LOCAL, call_id)
     assert call is not None
     assert call.outcome is not None

@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from farhand.core.event import parse_bookmark
+from farhand.core.position import parse_bookmark
 from farhand.core.thread import UserMessage, text_of
 from farhand.models.scripted import Ask, Fail, Moment, Say, ScriptedModel, Step, Think
 from tests.faces.awaiting.agents import agent_with
@@ -31,7 +31,6 @@ async def test_a_run_answers_and_the_thread_remembers(serve: Serve, store: str) 
     assert second.agent_uuid == first.agent_uuid
 
 
-@requirement("awaiting:uuid")
 async def test_without_an_id_a_uuid_is_made(serve: Serve) -> None:
     server = await serve(agent_with(lambda moment: "Hi."))
     turns = [await Page(server.http).run("hi") for _ in range(2)]
@@ -40,7 +39,6 @@ async def test_without_an_id_a_uuid_is_made(serve: Serve) -> None:
     assert all(each.version == 4 for each in made)
 
 
-@requirement("awaiting:uuid")
 async def test_an_id_that_nobody_made_is_unknown(serve: Serve) -> None:
     server = await serve(agent_with(lambda moment: "Hi."))
     turn = await Page(server.http, "never-made").run("hi")
@@ -51,7 +49,6 @@ async def test_an_id_that_nobody_made_is_unknown(serve: Serve) -> None:
     assert (await server.http.post("/agent/never-made/abort")).status_code == 404
 
 
-@requirement("awaiting:uuid")
 async def test_an_id_of_a_wrong_form_is_refused(serve: Serve) -> None:
     server = await serve(agent_with(lambda moment: "Hi."))
     for bad in ("", "a b", "x" * 129, "ü"):
@@ -60,7 +57,6 @@ async def test_an_id_of_a_wrong_form_is_refused(serve: Serve) -> None:
         assert "agent_uuid" in turn.body["error"]["message"]
 
 
-@requirement("awaiting:prompts")
 @pytest.mark.parametrize(
     "prompt",
     [
@@ -77,7 +73,6 @@ async def test_a_prompt_is_a_text_or_blocks_or_a_message(serve: Serve, prompt: o
     assert turn.meta["user_query"] == "plain words"
 
 
-@requirement("awaiting:prompts")
 async def test_any_other_prompt_is_refused_and_starts_nothing(serve: Serve) -> None:
     model = ScriptedModel(["never"])
     server = await serve(agent_with(model))
@@ -95,7 +90,6 @@ async def test_any_other_prompt_is_refused_and_starts_nothing(serve: Serve) -> N
     assert model.prompts == []
 
 
-@requirement("awaiting:meta")
 async def test_the_first_frame_of_every_response_names_format_query_thread_and_model(serve: Serve) -> None:
     server = await serve(agent_with([[Ask("user_confirm", {"message": "Sure?"})], "Thanks."]))
     page = Page(server.http)
@@ -161,7 +155,6 @@ async def test_an_unknown_format_is_refused_on_every_route(serve: Serve, query: 
     ] * 3
 
 
-@requirement("awaiting:raw")
 async def test_raw_is_json_events_between_tags(serve: Serve) -> None:
     asks: Step = [Think("hm"), Say(["Let ", "me"]), Ask("user_confirm", {"message": "Sure?"})]
     server = await serve(agent_with([asks, "Thanks."], formatter="raw"))
@@ -210,7 +203,6 @@ async def test_a_run_without_end_is_ended_with_an_error_frame(serve: Serve) -> N
     assert turn.datas[-1] == "[DONE]"
 
 
-@requirement("awaiting:busy")
 async def test_a_message_while_the_run_works_is_refused(serve: Serve) -> None:
     go_on = asyncio.Event()
 

@@ -80,7 +80,6 @@ async def test_a_run_whose_reader_left_pauses_and_can_be_answered(serve: Serve, 
     assert (await page.answer(result(replay.pause[0], "yes"))).text == "Thanks."
 
 
-@requirement("awaiting:stream-replay")
 async def test_without_a_position_the_current_run_is_replayed_from_its_start_and_followed(
     serve: Serve, store: str
 ) -> None:
@@ -108,7 +107,6 @@ async def test_without_a_position_the_current_run_is_replayed_from_its_start_and
     assert replayed.meta["user_query"] == "second"
 
 
-@requirement("awaiting:stream-replay")
 async def test_a_replay_shows_every_response_of_the_run_and_only_the_open_pause(
     serve: Serve, store: str
 ) -> None:
@@ -143,7 +141,6 @@ async def test_a_reader_that_has_everything_of_an_ended_run_gets_the_end(serve: 
     assert [data.split(" ")[0] for data in rest.datas] == ["<meta_init", "[DONE]"]
 
 
-@requirement("awaiting:gap")
 @pytest.mark.parametrize("position", ["9999.0", "4.9999", "2.1", "abc", "-1", "1.2.3", "", "x" * 500])
 async def test_a_position_that_is_not_known_is_said_and_answered_with_a_replay(
     serve: Serve, position: str
@@ -158,7 +155,6 @@ async def test_a_position_that_is_not_known_is_said_and_answered_with_a_replay(
     assert "".join(again.datas[2:]) == "".join(turn.datas[1:])
 
 
-@requirement("awaiting:gap")
 async def test_a_position_in_an_older_run_is_not_known_in_the_current_one(serve: Serve) -> None:
     page = Page((await serve(agent_with(["Hi there.", "Hi again."]))).http)
     older = await page.run("hi")
@@ -169,7 +165,6 @@ async def test_a_position_in_an_older_run_is_not_known_in_the_current_one(serve:
         assert again.text == current.text
 
 
-@requirement("awaiting:gap")
 async def test_an_unknown_position_of_a_working_run_is_said_too(serve: Serve) -> None:
     go_on = asyncio.Event()
 

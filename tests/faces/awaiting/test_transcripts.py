@@ -15,14 +15,13 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from farhand.agent.agent import Agent
-from farhand.core.event import parse_bookmark
+from farhand.core.position import parse_bookmark
 from farhand.faces.awaiting.decode import decode_message, decode_results
 from farhand.models.scripted import Ask, Fail, Say, Step, Think
 from tests.faces.awaiting.agents import agent_with
 from tests.faces.awaiting.client import attributes_of, result
 from tests.faces.awaiting.recorder import Line, Recorder, as_text, essence
 from tests.faces.conftest import Serve
-from tests.requirement import requirement
 
 FOLDER = Path(__file__).parents[3] / "schema" / "transcripts" / "awaiting"
 
@@ -128,7 +127,6 @@ SCENES = {
 }
 
 
-@requirement("awaiting:transcripts")
 @pytest.mark.parametrize("name", SCENES)
 async def test_the_wire_is_as_it_was_written_down(serve: Serve, name: str) -> None:
     scene = SCENES[name]
@@ -140,12 +138,10 @@ async def test_the_wire_is_as_it_was_written_down(serve: Serve, name: str) -> No
     assert essence(recorder.lines) == essence(_read(path))
 
 
-@requirement("awaiting:transcripts")
 def test_every_transcript_has_its_scene() -> None:
     assert {path.stem for path in FOLDER.glob("*.jsonl")} == set(SCENES)
 
 
-@requirement("awaiting:transcripts")
 @pytest.mark.parametrize("name", SCENES)
 def test_what_was_written_down_keeps_the_rules_of_the_wire(name: str) -> None:
     for exchange in _exchanges(_read(FOLDER / f"{name}.jsonl")):
@@ -160,7 +156,7 @@ def test_what_was_written_down_keeps_the_rules_of_the_wire(name: str) -> None:
 def _check_request(sent: Line, status: int) -> None:
     body = json.dumps(sent.get("body")).encode()
     if sent["path"] == "/agent/run" and status == 200:
-        assert decode_message(body).said
+        assert decode_message(body).parts
     if sent["path"] == "/agent/tool_results" and status == 200:
         assert decode_results(body, most=32).results
 

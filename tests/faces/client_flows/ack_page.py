@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 
-from farhand.testing.ui_stream import read_sse
+from tests.stream_checker import read_sse
 
 # Any: bodies of a wire
 Json = Any

@@ -19,9 +19,6 @@ from farhand.models.scripted import Ask
 from tests.faces.client_tools.program import Json, Program, Stream, asks, chat, eventually, said
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
-from tests.requirement import requirement
-
-pytestmark = requirement("client-tools:suites")
 
 OBJECT = {"type": "object"}
 WITHIN_SEC = 20.0
@@ -192,8 +189,8 @@ async def test_go_a_client_that_leaves_its_stream_leaves_the_server_running(
 
 async def test_go_the_client_of_a_tool_is_found_by_its_full_id(server: Served, client_id: str) -> None:
     await register(server.http, client_id, a_tool("findme", "Find me tool"))
-    assert server.app.roster.client_of(LOCAL, f"client_{client_id}_findme") == client_id
-    assert server.app.roster.client_of(LOCAL, "non-existent") is None
+    assert server.app.registry.client_of(LOCAL, f"client_{client_id}_findme") == client_id
+    assert server.app.registry.client_of(LOCAL, "non-existent") is None
 
 
 async def test_go_a_client_that_leaves_loses_its_tools_after_a_grace_and_not_at_once(

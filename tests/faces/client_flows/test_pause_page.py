@@ -179,7 +179,6 @@ async def conversations(served: Served, agent_uuid: str | None, query: str = "")
     return (await served.http.get(f"/agent/{agent_uuid}/conversations{query}")).json()
 
 
-@requirement("awaiting:history")
 @BOTH
 async def test_a_reloaded_page_finds_its_session_and_shows_what_it_showed(
     serve: Serve, store: str, query: str
@@ -217,7 +216,6 @@ async def test_a_reloaded_page_finds_its_session_and_shows_what_it_showed(
     assert second["final_response"] == "Again."
 
 
-@requirement("awaiting:history")
 async def test_a_page_reloaded_at_a_pause_finds_what_is_pending_and_answers_it(
     serve: Serve, file_store: str
 ) -> None:
@@ -246,7 +244,6 @@ async def test_a_page_reloaded_at_a_pause_finds_what_is_pending_and_answers_it(
     assert (done["stop_reason"], done["pending_frontend_tools"]) == ("end_turn", [])
 
 
-@requirement("awaiting:history")
 async def test_long_histories_come_in_pages_from_the_newest_on(serve: Serve) -> None:
     agent, _ = agent_of(lambda moment: f"Heard {moment.text}.")
     served = await serve(agent)
@@ -267,7 +264,6 @@ async def test_long_histories_come_in_pages_from_the_newest_on(serve: Serve) -> 
     assert pages[1]["sessions"][0]["agent_uuid"] == page.agent_uuid
 
 
-@requirement("awaiting:history")
 async def test_a_failed_and_a_stopped_run_are_told_apart(serve: Serve) -> None:
     agent, _ = agent_of([Fail("down"), [Ask("user_confirm", {"message": "?"})]])
     served = await serve(agent)
@@ -282,7 +278,6 @@ async def test_a_failed_and_a_stopped_run_are_told_apart(serve: Serve) -> None:
     assert (result["type"], result["is_error"]) == ("tool_result", True)
 
 
-@requirement("awaiting:history")
 async def test_nobody_else_sees_a_session_or_its_conversations(serve: Serve) -> None:
     agent, _ = agent_of(lambda moment: "Hello.")
     served = await serve(agent, authenticate=check)
@@ -296,7 +291,6 @@ async def test_nobody_else_sees_a_session_or_its_conversations(serve: Serve) -> 
         assert (await served.stranger.get("/agent/sessions")).status_code == 401
 
 
-@requirement("awaiting:history")
 @pytest.mark.parametrize(
     "path",
     [

@@ -16,7 +16,6 @@ from tests.faces.client_flows.pause_page import PausePage
 from tests.faces.conftest import Serve
 from tests.faces.files.shelf import NOTHING, PNG, kept, uploaded
 from tests.faces.ui_stream.people import check, person
-from tests.requirement import requirement
 
 # Any: bodies of a wire
 Json = Any
@@ -47,7 +46,6 @@ def heard(model: ScriptedModel) -> UserMessage:
     return message
 
 
-@requirement("awaiting:blocks")
 @pytest.mark.parametrize("as_message", [False, True])
 async def test_images_and_documents_of_a_prompt_reach_the_model_as_files(
     serve: Serve, store: str, *, as_message: bool
@@ -83,7 +81,6 @@ async def test_images_and_documents_of_a_prompt_reach_the_model_as_files(
     ]
 
 
-@requirement("awaiting:blocks")
 async def test_a_block_may_refer_to_an_uploaded_file_and_needs_no_text_beside(serve: Serve) -> None:
     agent, model = agent_of()
     served = await serve(agent)
@@ -94,7 +91,6 @@ async def test_a_block_may_refer_to_an_uploaded_file_and_needs_no_text_beside(se
     assert heard(model).parts == (File(ref, "map.png", "image/png", len(PNG)),)
 
 
-@requirement("awaiting:blocks")
 @pytest.mark.parametrize(
     ("block", "status", "words"),
     [
@@ -128,7 +124,6 @@ async def test_a_block_that_cannot_be_taken_is_refused_and_nothing_is_started_or
     assert (await served.http.get("/agent/sessions")).json()["total"] == 0
 
 
-@requirement("awaiting:blocks")
 async def test_another_persons_file_is_not_there(serve: Serve) -> None:
     agent, model = agent_of()
     served = await serve(agent, authenticate=check)
@@ -140,7 +135,6 @@ async def test_another_persons_file_is_not_there(serve: Serve) -> None:
         assert "is not there" in response.json()["error"]["message"]
 
 
-@requirement("awaiting:blocks")
 async def test_a_body_that_is_too_large_is_told_to_upload_and_too_many_files_are_refused(
     serve: Serve,
 ) -> None:

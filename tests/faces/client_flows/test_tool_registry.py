@@ -13,12 +13,11 @@ from farhand.agent.agent import Agent
 from farhand.models.backboard import Backboard
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.models.scripted.model import Script
-from farhand.testing.fake_backboard import FakeBackboard
 from farhand.tools.decorate import tool
 from tests.faces.client_flows.tool_registry import ChatRoute, Refused, Registered, ToolRegistry
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.page import Page
-from tests.requirement import requirement
+from tests.fakes.backboard import FakeBackboard
 
 # Any: bodies of a wire
 Json = Any
@@ -59,7 +58,6 @@ def one_round(*asked: Ask) -> Script:
     return script
 
 
-@requirement("fakes:backboard-javascript")
 async def test_a_tool_call_is_executed_submitted_and_the_stream_goes_on() -> None:
     async with application(one_round(OSLO)) as (route, fake):
         text = await route.chat("What is the weather in Oslo?")
@@ -74,7 +72,6 @@ async def test_a_tool_call_is_executed_submitted_and_the_stream_goes_on() -> Non
     assert fake.refused == []
 
 
-@requirement("fakes:backboard-javascript")
 async def test_several_calls_go_back_in_one_submit_and_rounds_may_follow_each_other() -> None:
     def script(moment: Moment) -> Step:
         if len(moment.results) == 0:
@@ -88,7 +85,6 @@ async def test_several_calls_go_back_in_one_submit_and_rounds_may_follow_each_ot
     assert [[each["tool_call_id"] for each in outputs] for outputs in route.rounds] == [["c1", "c2"], ["c3"]]
 
 
-@requirement("fakes:backboard-javascript")
 @pytest.mark.parametrize(
     ("asked", "error"),
     [
@@ -104,7 +100,6 @@ async def test_an_error_is_the_output_of_its_call_and_the_stream_goes_on(asked: 
     assert '"error"' in route.rounds[0][0]["output"]
 
 
-@requirement("fakes:backboard-javascript")
 async def test_outputs_for_a_run_that_asked_for_no_call_are_refused() -> None:
     async with application(lambda moment: "Hello.") as (route, _):
         events = [event async for event in route.add_message("Hi")]
@@ -120,7 +115,6 @@ async def test_outputs_for_a_run_that_asked_for_no_call_are_refused() -> None:
             [event async for event in route.submit(events[-1]["run_id"], [])]
 
 
-@requirement("fakes:backboard-javascript")
 async def test_without_a_stream_the_same_round_comes_as_one_answer() -> None:
     async with application(one_round(OSLO)) as (route, _):
         form = [("stream", (None, b"false")), ("content", (None, "Wétter?".encode()))]
@@ -135,7 +129,6 @@ async def test_without_a_stream_the_same_round_comes_as_one_answer() -> None:
         assert thread["messages"][0]["content"] == "Wétter?"
 
 
-@requirement("backboard:rounds")
 async def test_the_same_conversation_through_farhand_needs_no_registry_and_no_loop(serve: Serve) -> None:
     @tool
     def get_current_weather(location: str) -> dict[str, object]:
@@ -164,7 +157,6 @@ async def test_the_same_conversation_through_farhand_needs_no_registry_and_no_lo
         assert kinds == ["text", "text", "tool_use", "tool_result", "text"]
 
 
-@requirement("backboard:no-calls")
 async def test_a_round_that_names_no_call_fails_the_run_and_the_chat_goes_on(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -16,7 +16,6 @@ from farhand.core.principal import LOCAL
 from tests.faces.client_tools.program import Json, Program, eventually, ready
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
-from tests.requirement import requirement
 
 QUIET = ScriptedModel(lambda moment: "hm")
 
@@ -55,7 +54,7 @@ async def erase(server: Served, text: str = "it", **more: Json) -> httpx2.Respon
 
 
 async def asked(server: Served) -> Call:
-    [call] = await eventually(lambda: server.farhand.open_calls(LOCAL))
+    [call] = await eventually(lambda: server.service.open_calls(LOCAL))
     return call
 
 
@@ -79,12 +78,11 @@ async def leaving(server: Served, **more: Json) -> AsyncIterator[asyncio.Task[ht
 
 async def nothing_open(server: Served) -> None:
     async def is_empty() -> bool:
-        return not await server.farhand.open_calls(LOCAL)
+        return not await server.service.open_calls(LOCAL)
 
     await eventually(is_empty)
 
 
-@requirement("client-tools:caller-timeout")
 async def test_the_callers_time_is_over_also_while_a_person_is_asked_and_the_call_is_cancelled(
     serve: Serve, store: str
 ) -> None:
@@ -103,7 +101,6 @@ async def test_the_callers_time_is_over_also_while_a_person_is_asked_and_the_cal
     assert scene.times == 0
 
 
-@requirement("client-tools:caller-timeout")
 async def test_a_call_that_is_kept_outlives_its_callers_time_and_is_named(serve: Serve, store: str) -> None:
     scene = Erasing()
     scene.may_end.set()
@@ -118,7 +115,6 @@ async def test_a_call_that_is_kept_outlives_its_callers_time_and_is_named(serve:
     assert scene.times == 1
 
 
-@requirement("client-tools:caller-timeout")
 async def test_a_kept_call_without_request_id_runs_after_its_yes_too(serve: Serve) -> None:
     scene = Erasing()
     server = await serve(scene.agent)
@@ -130,7 +126,6 @@ async def test_a_kept_call_without_request_id_runs_after_its_yes_too(serve: Serv
     await nothing_open(server)
 
 
-@requirement("client-tools:caller-timeout")
 async def test_a_tool_that_runs_is_cancelled_when_its_callers_time_is_over(serve: Serve) -> None:
     scene = Erasing()
     server = await serve(scene.agent)
@@ -138,14 +133,12 @@ async def test_a_tool_that_runs_is_cancelled_when_its_callers_time_is_over(serve
     await asyncio.wait_for(scene.was_cancelled.wait(), 20)
 
 
-@requirement("client-tools:errors")
 @pytest.mark.parametrize("keep", ["yes", 1, None])
 async def test_keep_is_true_or_false(serve: Serve, keep: Json) -> None:
     answer = await erase(await serve(Erasing().agent), keep=keep)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
 
 
-@requirement("client-tools:caller-leaves")
 @pytest.mark.parametrize("mounted", [False, True])
 async def test_a_caller_that_leaves_while_a_person_is_asked_cancels_its_call(
     serve: Serve, store: str, mounted: bool
@@ -159,7 +152,6 @@ async def test_a_caller_that_leaves_while_a_person_is_asked_cancels_its_call(
     assert scene.times == 0
 
 
-@requirement("client-tools:caller-leaves")
 async def test_a_caller_that_leaves_while_the_tool_runs_cancels_the_tool(serve: Serve) -> None:
     scene = Erasing()
     server = await serve(scene.agent)
@@ -170,7 +162,6 @@ async def test_a_caller_that_leaves_while_the_tool_runs_cancels_the_tool(serve: 
     await nothing_open(server)
 
 
-@requirement("client-tools:caller-leaves")
 async def test_a_client_is_told_that_the_caller_left(serve: Serve) -> None:
     server = await serve(Agent(QUIET))
     async with ready(Program(server.http), "read") as notes:
@@ -182,7 +173,6 @@ async def test_a_client_is_told_that_the_caller_left(serve: Serve) -> None:
         assert (event.event, '"outcome":"cancelled"' in event.data) == ("tool-settled", True)
 
 
-@requirement("client-tools:caller-leaves")
 @pytest.mark.parametrize("text", ["it", "something"], ids=["asking", "in flight"])
 async def test_a_call_with_a_request_id_stays_when_its_caller_leaves_and_can_be_asked_for_again(
     serve: Serve, store: str, text: str
@@ -202,7 +192,6 @@ async def test_a_call_with_a_request_id_stays_when_its_caller_leaves_and_can_be_
     assert scene.times == 1
 
 
-@requirement("direct:without-request-id")
 async def test_a_server_that_stops_cancels_what_only_its_callers_could_ask_for(
     serve: Serve, file_store: str
 ) -> None:
@@ -222,5 +211,5 @@ async def test_a_server_that_stops_cancels_what_only_its_callers_could_ask_for(
 
 
 async def _two(server: Served) -> list[Call]:
-    calls = await server.farhand.open_calls(LOCAL)
+    calls = await server.service.open_calls(LOCAL)
     return calls if len(calls) == 2 else []

@@ -87,7 +87,6 @@ async def test_a_disconnect_is_a_200_with_an_error(serve: Serve, store: str) -> 
     assert executed.result().json() == {"status": "error", "error": "client disconnected"}
 
 
-@requirement("client-tools:errors")
 async def test_an_unknown_tool_is_not_found(server: Served) -> None:
     answer = await Program(server.http).execute("read", {"text": "a"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
@@ -118,14 +117,12 @@ BAD: dict[str, Json] = {
 }
 
 
-@requirement("client-tools:errors")
 @pytest.mark.parametrize("name", BAD)
 async def test_a_bad_call_is_an_invalid_request(server: Served, name: str) -> None:
     answer = await server.http.post("/client-tools/execute", json=BAD[name])
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
 
 
-@requirement("client-tools:limits")
 async def test_an_input_that_is_too_large_is_refused(server: Served) -> None:
     notes = Program(server.http)
     await notes.register("read")
@@ -230,7 +227,7 @@ async def test_a_call_that_needs_a_yes_waits_for_it(serve: Serve, yes: bool) -> 
     body = {"toolID": "erase", "input": {"text": "it"}}
     async with asyncio.TaskGroup() as group:
         executed = group.create_task(server.http.post("/client-tools/execute", json=body))
-        [asked] = await eventually(lambda: server.farhand.open_calls(LOCAL))
+        [asked] = await eventually(lambda: server.service.open_calls(LOCAL))
         assert asked.approval is not None
         answer = {"approvalId": asked.approval.approval_id, "approved": yes, "reason": "just so"}
         assert (await server.http.post("/api/tools/approve", json=answer)).status_code == 200
@@ -247,7 +244,7 @@ async def test_policy_may_ask_before_every_call_of_a_client(serve: Serve, store:
     server = await serve(Agent(QUIET), store=store, client_tools=ClientTools(approval="always"))
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         executed = group.create_task(notes.program.execute("read", {"text": "a"}))
-        [asked] = await eventually(lambda: server.farhand.open_calls(LOCAL))
+        [asked] = await eventually(lambda: server.service.open_calls(LOCAL))
         early = await notes.program.result(asked.call_id, status="success", output="too early")
         assert (early.status_code, early.json()["error"]["code"]) == (409, "CONFLICT")
         assert asked.approval is not None
@@ -263,7 +260,7 @@ async def test_a_yes_for_the_thread_holds_for_this_version_of_the_tool_alone(ser
     server = await serve(Agent(QUIET), client_tools=ClientTools(approval="always"))
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         group.create_task(notes.program.execute("read", {"text": "a"}, sessionID="s1"))
-        [asked] = await eventually(lambda: server.farhand.open_calls(LOCAL))
+        [asked] = await eventually(lambda: server.service.open_calls(LOCAL))
         assert asked.approval is not None
         yes = {"approvalId": asked.approval.approval_id, "approved": True, "scope": "thread"}
         await server.http.post("/api/tools/approve", json=yes)
@@ -272,7 +269,7 @@ async def test_a_yes_for_the_thread_holds_for_this_version_of_the_tool_alone(ser
         await notes.answer(status="success", output=2)
         await notes.program.register({"id": "read", "description": "Reads and deletes.", "parameters": {}})
         changed = group.create_task(notes.program.execute("read", {"text": "c"}, sessionID="s1"))
-        [asked] = await eventually(lambda: server.farhand.open_calls(LOCAL))
+        [asked] = await eventually(lambda: server.service.open_calls(LOCAL))
         assert asked.approval is not None
         no = {"approvalId": asked.approval.approval_id, "approved": False}
         await server.http.post("/api/tools/approve", json=no)
@@ -289,7 +286,7 @@ async def test_a_function_decides_for_which_tool_and_input_to_ask(serve: Serve) 
         group.create_task(notes.program.execute("read", {"text": "plain"}))
         await notes.answer(status="success", output=1)
         executed = group.create_task(notes.program.execute("read", {"text": "secret"}))
-        [asked] = await eventually(lambda: server.farhand.open_calls(LOCAL))
+        [asked] = await eventually(lambda: server.service.open_calls(LOCAL))
         assert asked.approval is not None
         no = {"approvalId": asked.approval.approval_id, "approved": False}
         await server.http.post("/api/tools/approve", json=no)
@@ -298,5 +295,5 @@ async def test_a_function_decides_for_which_tool_and_input_to_ask(serve: Serve) 
 
 async def _calls(server: Served) -> list[object]:
     """Every call that was ever opened, by the feed."""
-    feed = await server.farhand.kit.store.feed(LOCAL)
+    feed = await server.service.context.log.feed(LOCAL)
     return [news.event for news in feed if type(news.event).__name__ == "CallOpened"]

@@ -14,7 +14,6 @@ import pytest
 from farhand import Agent, ScriptedModel
 from tests.faces.client_tools.program import Json, Program, a_tool
 from tests.faces.conftest import Serve
-from tests.requirement import requirement
 
 QUIET = ScriptedModel(lambda moment: "hm")
 
@@ -23,7 +22,6 @@ LONG = "".join(random.Random(1).choice("ab") for _ in range(200_000)) + "!"
 PATTERNS = ["^(a+)+$", "(x+x+)+y", "^([ab]+)*$", "[ab]*a[ab]{100}c", "^(([ab])+.)+([ab])+$", "^(?=a)(a+)+$"]
 
 
-@requirement("client-tools:hostile-schema")
 @pytest.mark.parametrize("pattern", PATTERNS)
 async def test_a_catastrophic_pattern_is_refused_or_harmless(serve: Serve, pattern: str) -> None:
     server = await serve(Agent(QUIET))
@@ -40,7 +38,6 @@ async def test_a_catastrophic_pattern_is_refused_or_harmless(serve: Serve, patte
     heart.assert_never_held_up()
 
 
-@requirement("client-tools:hostile-schema")
 @pytest.mark.parametrize(
     "schema",
     [
@@ -64,7 +61,6 @@ async def test_a_remote_reference_is_refused_and_nobody_is_asked_for_it(serve: S
             listener.accept()
 
 
-@requirement("client-tools:hostile-schema")
 async def test_thirty_levels_of_doubled_definitions_are_refused_at_once(serve: Serve) -> None:
     server = await serve(Agent(QUIET))
     definitions: Json = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(30)}

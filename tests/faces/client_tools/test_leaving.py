@@ -7,9 +7,11 @@ import asyncio
 import pytest
 
 from farhand import Agent, ClientTools, Patience, ScriptedModel
+from farhand.agent import direct_calls
 from farhand.core.outcome import Cancelled, Failure, Outcome, Success
 from farhand.core.principal import LOCAL
-from farhand.store.address import open_store
+from farhand.store.base import CallFilter
+from farhand.store.open import open_store
 from tests.faces.client_tools.program import Json, Program, eventually, ready, soon
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
@@ -110,8 +112,8 @@ async def test_open_calls_of_a_lost_client_fail_and_say_so(serve: Serve, store: 
     server = await serve(Agent(QUIET), store=store, settings=soon(client_grace=0.1))
     async with ready(Program(server.http), "read", "search") as notes, asyncio.TaskGroup() as group:
         calls = [
-            group.create_task(server.farhand.call("client_notes_read", {"text": "a"}, thread="t1")),
-            group.create_task(server.farhand.call("client_notes_search", {"text": "b"}, thread="t1")),
+            group.create_task(server.service.call("client_notes_read", {"text": "a"}, thread="t1")),
+            group.create_task(server.service.call("client_notes_search", {"text": "b"}, thread="t1")),
         ]
         for _ in calls:
             await notes.stream.request()
@@ -131,9 +133,9 @@ async def test_unregistering_a_tool_fails_its_open_calls_at_once_and_no_others(
 ) -> None:
     server = await serve(Agent(QUIET), store=store)
     async with ready(Program(server.http), "read", "search") as notes, asyncio.TaskGroup() as group:
-        lost = group.create_task(server.farhand.call("client_notes_read", {"text": "a"}, thread="t1"))
+        lost = group.create_task(server.service.call("client_notes_read", {"text": "a"}, thread="t1"))
         await notes.stream.request()
-        kept = group.create_task(server.farhand.call("client_notes_search", {"text": "b"}, thread="t1"))
+        kept = group.create_task(server.service.call("client_notes_search", {"text": "b"}, thread="t1"))
         request = await notes.stream.request()
         await notes.program.unregister(toolIDs=["read"])
         assert await lost == Failure("the client unregistered this tool")
@@ -147,20 +149,19 @@ async def test_what_waits_for_a_yes_is_cancelled_with_its_client(serve: Serve, s
     notes = Program(server.http)
     await notes.register("read")
     async with asyncio.TaskGroup() as group:
-        call = group.create_task(server.farhand.call("client_notes_read", {"text": "a"}, thread="t1"))
-        await eventually(lambda: server.farhand.open_calls(LOCAL))
+        call = group.create_task(server.service.call("client_notes_read", {"text": "a"}, thread="t1"))
+        await eventually(lambda: server.service.open_calls(LOCAL))
         await notes.unregister()
     assert call.result() == Cancelled("the client unregistered this tool")
 
 
-@requirement("client-tools:one-outcome")
 async def test_a_result_that_races_the_end_of_its_client_has_one_outcome(serve: Serve, store: str) -> None:
     server = await serve(Agent(QUIET), store=store)
     for number in range(10):
         notes = Program(server.http, f"c{number}")
         async with ready(notes, "read") as here, asyncio.TaskGroup() as group:
             call = group.create_task(
-                server.farhand.call(f"client_c{number}_read", {"text": "a"}, thread="t1")
+                server.service.call(f"client_c{number}_read", {"text": "a"}, thread="t1")
             )
             request = await here.stream.request()
             racing = [
@@ -175,28 +176,26 @@ async def test_a_result_that_races_the_end_of_its_client_has_one_outcome(serve: 
         else:
             assert outcome == Failure("the client unregistered this tool")
             assert result.status_code == 409
-        stored = await server.farhand.call_of(LOCAL, request["requestID"])
+        stored = await server.service.call_of(LOCAL, request["requestID"])
         assert stored is not None
         assert stored.outcome == outcome
 
 
-@requirement("client-tools:race")
 async def test_a_call_opened_while_its_tool_leaves_does_not_wait_for_its_deadline(
     serve: Serve, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = await serve(Agent(QUIET), store=store)
     notes = Program(server.http)
     await notes.register("read")
-    desk = server.farhand.desk
-    opened = desk.open
+    decide = direct_calls._decide
 
-    async def leaving_first(*arguments: Json) -> Json:
+    async def leaving_first(*arguments: Json, **options: Json) -> Json:
         await notes.unregister()
-        return await opened(*arguments)
+        return await decide(*arguments, **options)
 
-    monkeypatch.setattr(desk, "open", leaving_first)
+    monkeypatch.setattr(direct_calls, "_decide", leaving_first)
     async with asyncio.timeout(10):
-        outcome = await server.farhand.call("client_notes_read", {"text": "a"}, thread="t1")
+        outcome = await server.service.call("client_notes_read", {"text": "a"}, thread="t1")
     assert outcome == Failure("client disconnected")
 
 
@@ -211,8 +210,9 @@ async def test_a_shutdown_is_nobodys_disconnect(serve: Serve, file_store: str) -
             await server.stop()
         assert await cut == 503
     left = await open_store(file_store)
-    assert [client.client_id for client in await left.clients()] == ["notes"]
-    assert [call.call_id for call in await left.client_calls(LOCAL, "notes")] == [request["requestID"]]
+    assert [client.client_id for client in await left.clients.all()] == ["notes"]
+    open_calls = await left.open_calls(CallFilter(owner=LOCAL, client_id="notes"))
+    assert [each.call.call_id for each in open_calls] == [request["requestID"]]
     await left.close()
 
 
@@ -237,7 +237,8 @@ async def test_after_a_restart_the_grace_counts_from_readiness(
     assert [tool["id"] for tool in await again.tools()] == ["client_notes_read"]
     if not comes_back:
         await _without_tools(again)
-        outcome = await _outcome_of(second, request["requestID"])
+        # the second step of a withdrawal
+        outcome = await eventually(lambda: _outcome_of(second, request["requestID"]))
         assert outcome == Failure("client disconnected")
         return
     async with again.listen() as stream:
@@ -248,5 +249,5 @@ async def test_after_a_restart_the_grace_counts_from_readiness(
 
 
 async def _outcome_of(server: Served, call_id: str) -> Outcome | None:
-    call = await server.farhand.call_of(LOCAL, call_id)
+    call = await server.service.call_of(LOCAL, call_id)
     return None if call is None else call.outcome

@@ -19,7 +19,6 @@ from tests.requirement import requirement
 READ = Ask("client_notes_read", {"text": "a"})
 
 
-@requirement("client-tools:offered")
 async def test_a_tool_is_offered_from_the_next_step_on_and_no_longer_when_it_left(serve: Serve) -> None:
     seen: list[tuple[str, ...]] = []
 
@@ -47,7 +46,6 @@ async def test_a_tool_is_offered_from_the_next_step_on_and_no_longer_when_it_lef
     assert seen[3] == ("client_notes_search",)
 
 
-@requirement("client-tools:offered")
 async def test_a_tool_that_left_is_an_unknown_one_to_the_model(serve: Serve) -> None:
     server = await serve(asks(READ))
     assert "There is no tool 'client_notes_read'" in said(await chat(server.http))
@@ -67,7 +65,6 @@ async def test_a_bad_input_of_the_model_goes_back_to_it_and_the_client_is_not_as
     assert "`text` must be a string" in said(answer.result())
 
 
-@requirement("client-tools:waits")
 @pytest.mark.parametrize("wait", ["turn", "hold"])
 async def test_a_response_waits_for_a_client_in_both_waits(serve: Serve, store: str, wait: str) -> None:
     server = await serve(asks(READ, Ask("client_notes_search", {"text": "b"})), store=store)
@@ -84,7 +81,6 @@ async def test_a_response_waits_for_a_client_in_both_waits(serve: Serve, store: 
     assert kinds[-1] == "finish"
 
 
-@requirement("client-tools:waits")
 async def test_a_page_is_asked_after_the_client_has_answered(serve: Serve) -> None:
     server = await serve(paging(READ))
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
@@ -96,8 +92,8 @@ async def test_a_page_is_asked_after_the_client_has_answered(serve: Serve) -> No
     # the turn ends with the page's call alone open
     assert [chunk["type"] for chunk in chunks][-1] == "finish"
     assert chunks[-1]["finishReason"] == "tool-calls"
-    run = await server.farhand.last_run(LOCAL, "t1")
-    page, client = await server.farhand.calls(run)
+    run = await server.service.last_run(LOCAL, "t1")
+    page, client = await server.service.calls(run)
     assert (page.outcome, client.outcome) == (None, Success("the note"))
     assert run.parked
     body = {"toolCallId": page.call_id, "status": "success", "output": {"viewKey": "v1"}}
@@ -105,7 +101,6 @@ async def test_a_page_is_asked_after_the_client_has_answered(serve: Serve) -> No
     await _done(server)
 
 
-@requirement("client-tools:waits")
 async def test_after_hold_for_the_response_ends_and_the_result_resumes_the_run(
     serve: Serve, store: str
 ) -> None:
@@ -121,7 +116,6 @@ async def test_after_hold_for_the_response_ends_and_the_result_resumes_the_run(
     await _done(server)
 
 
-@requirement("client-tools:waits")
 async def test_the_awaiting_face_waits_for_a_client_like_for_a_server_tool(serve: Serve) -> None:
     server = await serve(asks(READ))
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
@@ -169,7 +163,6 @@ async def test_the_model_goes_on_when_a_client_is_lost(serve: Serve, store: str)
     assert heard.endswith("| sent")
 
 
-@requirement("client-tools:stop")
 async def test_a_new_message_cancels_what_a_client_was_asked_for(serve: Serve) -> None:
     server = await serve(asks(READ))
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
@@ -182,7 +175,7 @@ async def test_a_new_message_cancels_what_a_client_was_asked_for(serve: Serve) -
         again = await notes.stream.request()
         assert again["requestID"] != request["requestID"]
         await notes.program.result(again["requestID"], status="success", output=1)
-    call = await server.farhand.call_of(LOCAL, request["requestID"])
+    call = await server.service.call_of(LOCAL, request["requestID"])
     assert call is not None
     assert "the user moved on" in str(call.outcome)
 
@@ -194,12 +187,12 @@ async def test_a_call_in_flight_keeps_the_schema_it_was_made_with(serve: Serve) 
     async with ready(notes, "read") as here, asyncio.TaskGroup() as group:
         answer = group.create_task(chat(server.http))
         request = await here.stream.request()
-        call = await server.farhand.call_of(LOCAL, request["requestID"])
+        call = await server.service.call_of(LOCAL, request["requestID"])
         await notes.register({"id": "read", "description": "Another one.", "parameters": {}})
         await notes.result(request["requestID"], status="success", output="old schema")
         await answer
     assert call is not None
-    kept = await server.farhand.kit.store.get_tool(call.tool_version)
+    kept = await server.service.context.log.get_tool(call.tool_version)
     assert kept is not None
     assert kept.description == "Can read."
     assert said(answer.result()) == "old schema"
@@ -235,22 +228,21 @@ async def test_a_client_that_does_not_answer_is_a_timeout_for_the_model(serve: S
     assert said(answer.result()) == '{"status":"timeout"}'
 
 
-@requirement("client-tools:lookups")
-async def test_the_roster_answers_the_questions_of_a_registry(serve: Serve) -> None:
+async def test_the_registry_answers_every_look_up(serve: Serve) -> None:
     server = await serve(asks(READ))
     await Program(server.http).register("read")
-    roster = server.app.roster
-    assert [tool.name for tool in roster.tools_of(LOCAL, "notes")] == ["client_notes_read"]
-    assert [tool.name for tool in roster.tools(LOCAL)] == ["client_notes_read"]
-    assert roster.client_of(LOCAL, "client_notes_read") == "notes"
-    assert roster.client_of(LOCAL, "get_time") is None
-    assert roster.is_client_tool(LOCAL, "client_notes_read")
-    assert not roster.is_client_tool(LOCAL, "client_notes_other")
+    registry = server.app.registry
+    assert [tool.name for tool in registry.tools_of(LOCAL, "notes")] == ["client_notes_read"]
+    assert [tool.name for tool in registry.tools(LOCAL)] == ["client_notes_read"]
+    assert registry.client_of(LOCAL, "client_notes_read") == "notes"
+    assert registry.client_of(LOCAL, "get_time") is None
+    assert registry.is_client_tool(LOCAL, "client_notes_read")
+    assert not registry.is_client_tool(LOCAL, "client_notes_other")
 
 
 async def _done(server: Served) -> None:
     async def look() -> bool:
-        return not (await server.farhand.last_run(LOCAL, "t1")).active
+        return not (await server.service.last_run(LOCAL, "t1")).active
 
     await eventually(look)
 

@@ -25,14 +25,12 @@ async def server(serve: Serve, store: str) -> Served:
     return await serve(Agent(QUIET), store=store)
 
 
-@requirement("client-tools:stream-head")
 async def test_the_head_comes_at_once_and_says_what_the_wire_says(server: Served) -> None:
     async with Program(server.http).listen() as stream:
         assert stream.headers["content-type"] == "text/event-stream"
         assert stream.headers["cache-control"] == "no-cache"
 
 
-@requirement("client-tools:ping")
 async def test_a_ping_without_data_comes_again_and_again(serve: Serve) -> None:
     server = await serve(Agent(QUIET), settings=Settings(patience=Patience(client_ping=0.05)))
     async with Program(server.http).listen() as stream:
@@ -41,12 +39,10 @@ async def test_a_ping_without_data_comes_again_and_again(serve: Serve) -> None:
             assert (event.event, event.data) == ("ping", "")
 
 
-@requirement("client-tools:ping")
 def test_a_ping_comes_every_30_seconds_unless_it_is_set_otherwise() -> None:
     assert Patience().client_ping == 30.0
 
 
-@requirement("client-tools:errors")
 @pytest.mark.parametrize(
     "path", ["/client-tools/pending", "/client-tools/pending/", "/client-tools/pending/a.b"]
 )
@@ -55,7 +51,6 @@ async def test_a_stream_for_nobody_is_an_invalid_request(server: Served, path: s
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
 
 
-@requirement("client-tools:errors")
 @pytest.mark.parametrize("path", ["/client-tools", "/client-tools/", "/client-tools/nothing/here"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 async def test_a_path_that_is_not_there_is_not_found_in_the_words_of_this_wire(
@@ -65,7 +60,6 @@ async def test_a_path_that_is_not_there_is_not_found_in_the_words_of_this_wire(
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
 
 
-@requirement("client-tools:errors")
 @pytest.mark.parametrize("holder", ["other", "notesx", "notes.", "notes.a b", "mail.1"])
 async def test_nobody_listens_under_a_name_that_is_not_its_own(server: Served, holder: str) -> None:
     answer = await server.http.get("/client-tools/pending/notes", params={"holder": holder})
@@ -78,8 +72,8 @@ async def test_a_request_of_the_model_has_the_words_of_the_wire(serve: Serve, st
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         answer = group.create_task(chat(server.http))
         request = await notes.answer(status="success", output="the note")
-        run = await server.farhand.last_run(LOCAL, "t1")
-        [call] = await server.farhand.calls(run)
+        run = await server.service.last_run(LOCAL, "t1")
+        [call] = await server.service.calls(run)
         assert request == {
             "type": "client-tool-request",
             "requestID": call.call_id,
@@ -97,7 +91,7 @@ async def test_writing_a_request_takes_it_for_the_client(server: Served) -> None
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         group.create_task(notes.program.execute("read", {"text": "a"}))
         request = await notes.stream.request()
-        call = await server.farhand.call_of(LOCAL, request["requestID"])
+        call = await server.service.call_of(LOCAL, request["requestID"])
         assert call is not None
         assert call.phase is Phase.TAKEN
         assert call.take is not None
@@ -105,7 +99,6 @@ async def test_writing_a_request_takes_it_for_the_client(server: Served) -> None
         await notes.program.result(request["requestID"], status="success", output=1)
 
 
-@requirement("client-tools:delivery")
 async def test_a_request_made_while_nobody_listens_is_delivered_on_connect(server: Served) -> None:
     notes = Program(server.http)
     await notes.register("read")
@@ -118,7 +111,6 @@ async def test_a_request_made_while_nobody_listens_is_delivered_on_connect(serve
     assert executed.result().json()["output"] == "in time"
 
 
-@requirement("client-tools:delivery")
 @pytest.mark.parametrize("with_position", [True, False])
 async def test_what_is_not_answered_is_offered_again_on_reconnect(
     server: Served, with_position: bool
@@ -140,13 +132,12 @@ async def test_what_is_not_answered_is_offered_again_on_reconnect(
     assert {answer.result().status_code for answer in executed} == {200}
 
 
-@requirement("client-tools:delivery")
 async def test_hundreds_of_requests_that_waited_all_come(server: Served) -> None:
     notes = Program(server.http)
     await notes.register("read")
     async with asyncio.TaskGroup() as group:
         calls = [
-            group.create_task(server.farhand.call("client_notes_read", {"text": str(n)}, thread=f"t{n}"))
+            group.create_task(server.service.call("client_notes_read", {"text": str(n)}, thread=f"t{n}"))
             for n in range(150)
         ]
         await _open(server, 150)
@@ -185,7 +176,6 @@ async def test_a_superseded_stream_takes_no_tools_with_it(serve: Serve) -> None:
         assert len(await notes.program.tools()) == 1
 
 
-@requirement("client-tools:again")
 async def test_another_program_of_the_same_client_is_told_that_a_request_was_given_out_before(
     server: Served,
 ) -> None:
@@ -203,7 +193,6 @@ async def test_another_program_of_the_same_client_is_told_that_a_request_was_giv
             await notes.result(request["requestID"], status="error", error="interrupted")
 
 
-@requirement("client-tools:settled")
 async def test_the_client_is_told_when_a_request_it_has_is_over(server: Served) -> None:
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         executed = group.create_task(notes.program.execute("read", {"text": "a"}, timeout=300))
@@ -219,7 +208,6 @@ async def test_the_client_is_told_when_a_request_it_has_is_over(server: Served) 
         assert (await executed).status_code == 504
 
 
-@requirement("client-tools:told-of-withdrawal")
 async def test_a_client_is_told_on_its_stream_when_somebody_unregisters_its_tools(server: Served) -> None:
     async with ready(Program(server.http), "read", "write") as notes, asyncio.TaskGroup() as group:
         executed = group.create_task(notes.program.execute("read", {"text": "a"}))
@@ -239,7 +227,6 @@ async def test_a_client_is_told_on_its_stream_when_somebody_unregisters_its_tool
         assert json.loads(last.data)["toolIDs"] == ["client_notes_write"]
 
 
-@requirement("client-tools:told-of-withdrawal")
 async def test_a_client_hears_nothing_of_what_others_withdraw(server: Served) -> None:
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         other = Program(server.http, "mail")
@@ -254,7 +241,6 @@ async def test_a_client_hears_nothing_of_what_others_withdraw(server: Served) ->
         await notes.program.result(json.loads(event.data)["requestID"], status="success", output=1)
 
 
-@requirement("client-tools:run-here")
 async def test_a_person_may_answer_elsewhere_what_a_client_was_asked_for(server: Served) -> None:
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         executed = group.create_task(notes.program.execute("read", {"text": "a"}))
@@ -266,7 +252,6 @@ async def test_a_person_may_answer_elsewhere_what_a_client_was_asked_for(server:
         assert (late.status_code, late.json()["error"]["code"]) == (409, "CONFLICT")
 
 
-@requirement("client-tools:run-here")
 async def test_what_a_person_took_is_not_given_to_the_client(server: Served) -> None:
     notes = Program(server.http)
     await notes.register("read", "search")
@@ -287,7 +272,7 @@ async def _open(server: Served, count: int) -> list[str]:
     """The calls that wait, once there are so many."""
 
     async def look() -> list[str]:
-        calls = await server.farhand.open_calls(LOCAL)
+        calls = await server.service.open_calls(LOCAL)
         return [call.call_id for call in calls] if len(calls) >= count else []
 
     return await eventually(look)

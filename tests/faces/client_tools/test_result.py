@@ -99,7 +99,6 @@ async def test_a_flat_result_may_leave_out_what_it_does_not_have(server: Served)
         assert (await has.executed).json() == {"status": "error", "error": "failed"}
 
 
-@requirement("client-tools:output-check")
 async def test_an_output_that_breaks_the_schema_it_was_promised_is_a_failure_that_says_so(
     server: Served,
 ) -> None:
@@ -150,7 +149,7 @@ async def test_a_result_for_a_stopped_run_is_gone_or_unknown_by_dialect(serve: S
         assert (flat.status_code, flat.json()["error"]["code"]) == (410, "GONE")
         nested = await notes.program.nested(request["requestID"], status="success", output=1)
         assert (nested.status_code, nested.json()) == (404, NESTED_UNKNOWN)
-        call = await server.farhand.call_of(LOCAL, request["requestID"])
+        call = await server.service.call_of(LOCAL, request["requestID"])
         assert call is not None
         assert "stopped by the user" in str(call.outcome)
 
@@ -181,14 +180,12 @@ BAD: dict[str, Json] = {
 }
 
 
-@requirement("client-tools:errors")
 @pytest.mark.parametrize("name", BAD)
 async def test_a_bad_result_is_an_invalid_request(server: Served, name: str) -> None:
     answer = await server.http.post("/client-tools/result", json=BAD[name])
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
 
 
-@requirement("client-tools:limits")
 @pytest.mark.parametrize(
     "more",
     [
@@ -206,7 +203,6 @@ async def test_what_is_too_large_is_refused_and_nothing_is_lost(server: Served, 
         assert (await has.executed).json()["output"] == "small"
 
 
-@requirement("client-tools:shown")
 async def test_title_and_metadata_are_kept_and_the_model_gets_the_output_alone(serve: Serve) -> None:
     server = await serve(asks(Ask("client_notes_read", {"text": "a"})))
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
@@ -215,7 +211,7 @@ async def test_title_and_metadata_are_kept_and_the_model_gets_the_output_alone(s
             status="success", title="Read a note", output="the note", metadata={"size": 8}
         )
     assert said(answer.result()) == "the note"
-    call = await server.farhand.call_of(LOCAL, request["requestID"])
+    call = await server.service.call_of(LOCAL, request["requestID"])
     assert call is not None
     assert (call.title, call.metadata) == ("Read a note", {"size": 8})
 
@@ -248,7 +244,7 @@ async def test_who_may_only_be_a_client_answers_for_no_page(serve: Serve) -> Non
     server = await serve(paging(), authenticate=someone)
     may = {"authorization": "Bearer ann:chat"}
     await chat_as(server, may)
-    [call] = await server.farhand.open_calls(Principal("acme", "ann").owner)
+    [call] = await server.service.open_calls(Principal("acme", "ann").owner)
     body = {"requestID": call.call_id, "status": "success", "output": {"viewKey": "forged"}}
     refused = await server.http.post(
         "/client-tools/result", json=body, headers={"authorization": "Bearer ann:client"}

@@ -20,7 +20,6 @@ from farhand.wire.sse import Event
 from tests.faces.client_tools.program import Json, Program, Stream, a_tool
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
-from tests.requirement import requirement
 
 FOLDER = Path(__file__).parents[3] / "schema" / "transcripts" / "client_tools"
 CALL_ID = re.compile(r"call_[0-9a-f]{32}")
@@ -136,7 +135,6 @@ SCENES = {
 }
 
 
-@requirement("client-tools:transcripts")
 @pytest.mark.parametrize("name", SCENES)
 async def test_a_scene_is_played_as_it_is_written_down(serve: Serve, name: str) -> None:
     server = await serve(Agent(ScriptedModel(lambda moment: "hm")))
@@ -149,6 +147,5 @@ async def test_a_scene_is_played_as_it_is_written_down(serve: Serve, name: str) 
     assert recorder.text() == path.read_text()
 
 
-@requirement("client-tools:transcripts")
 def test_every_transcript_is_of_a_scene() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.jsonl")) == sorted(SCENES)

@@ -49,17 +49,20 @@ class Feed:
             found.append(event)
         return found
 
-    async def position(self) -> str:
-        """Where it stands at its start, told before any event."""
+    async def position(self, wanted: str = "") -> str:
+        """Where it stands at its start, told before any event; or this position, once it stands there."""
         async with asyncio.timeout(WITHIN_SEC):
-            while not self.parser.last_id:
+            while not self.parser.last_id or self.parser.last_id != (wanted or self.parser.last_id):
                 self._waiting += self.parser.feed(await anext(self._chunks))
         return self.parser.last_id
 
 
 @asynccontextmanager
-async def following(server: Served, after: str | None = None, **headers: str) -> AsyncIterator[Feed]:
-    params = {} if after is None else {"after": after}
+async def following(
+    server: Served, after: str | None = None, thread: str | None = None, **headers: str
+) -> AsyncIterator[Feed]:
+    wanted = {"after": after, "thread": thread}
+    params = {name: value for name, value in wanted.items() if value is not None}
     async with server.http.stream("GET", "/api/events", params=params, headers=headers) as response:
         assert response.status_code == 200
         yield Feed(response)
@@ -101,15 +104,14 @@ async def test_a_call_of_a_client_is_told_from_its_registration_to_its_end(serve
     assert feed.headers["cache-control"] == "no-cache"
 
 
-@requirement("events:client-tools")
 async def test_the_six_events_of_clients_have_their_fields(serve: Serve) -> None:
     server = await serve(asks(READ))
     async with following(server) as feed:
         await feed.position()
         await _one_call(server)
         told = {event.event: read(event) for event in await feed.until("client-tool.unregistered")}
-    run = await server.farhand.last_run(LOCAL, "t1")
-    [call] = await server.farhand.calls(run)
+    run = await server.service.last_run(LOCAL, "t1")
+    [call] = await server.service.calls(run)
     names = {"clientID": "notes", "toolIDs": ["client_notes_read"]}
     assert told["client-tool.registered"] == {"type": "client-tool.registered", **names}
     assert told["client-tool.unregistered"] == {"type": "client-tool.unregistered", **names}
@@ -130,7 +132,6 @@ async def test_the_six_events_of_clients_have_their_fields(serve: Serve) -> None
     assert told["client-tool.completed"] == {"type": "client-tool.completed", **status, "success": True}
 
 
-@requirement("events:client-tools")
 async def test_a_failure_is_told_with_its_words(serve: Serve) -> None:
     server = await serve(asks(READ))
     async with following(server) as feed, asyncio.TaskGroup() as group:
@@ -255,6 +256,7 @@ async def test_nobody_hears_of_anothers(serve: Serve, store: str) -> None:
     ("own", "query"),
     [(0.05, ""), (0.05, "?keepAlive=never"), (0.05, "?keepAlive=60"), (600.0, "?keepAlive=0")],
 )
+@pytest.mark.slow
 async def test_a_silent_feed_is_kept_alive_and_sooner_for_who_wishes_so(
     serve: Serve, own: float, query: str
 ) -> None:
@@ -266,3 +268,60 @@ async def test_a_silent_feed_is_kept_alive_and_sooner_for_who_wishes_so(
             while text.count(": keep-alive") < 2:
                 text += await anext(chunks)
     assert text.startswith("id: 0.0\n\n")
+
+
+async def _call_in(server: Served, thread: str) -> None:
+    """A call without a run, made and answered in this thread."""
+    async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
+        group.create_task(notes.program.execute("read", {"text": thread}, sessionID=thread))
+        await notes.answer(status="success", output=thread)
+
+
+async def test_a_reader_of_one_thread_hears_of_that_thread_alone(serve: Serve, store: str) -> None:
+    server = await serve(asks(READ), store=store)
+    async with following(server, thread="mine") as feed:
+        await feed.position()
+        for thread in ("other", "mine", "other"):
+            await _call_in(server, thread)
+        told = await feed.until("client-tool.completed")
+    assert [event.event for event in told] == [
+        "call-opened",
+        "client-tool.request",
+        "call-taken",
+        "client-tool.executing",
+        "call-settled",
+        "client-tool.completed",
+    ]
+    assert {read(event).get("threadId", "mine") for event in told} == {"mine"}
+
+
+async def test_a_reader_of_one_thread_resumes_at_positions_that_all_readers_share(serve: Serve) -> None:
+    server = await serve(asks(READ))
+    for thread in ("other", "mine", "other"):
+        await _call_in(server, thread)
+    async with following(server, "0", "mine") as feed:
+        uncut = await feed.until("client-tool.completed")
+    async with following(server, "0") as feed:
+        everything = await feed.until("client-tool.unregistered")
+    assert [event for event in everything if event in uncut] == uncut
+    for heard, event in enumerate(uncut[:-1], 1):
+        async with following(server, event.id, "mine") as feed:
+            assert await feed.until("client-tool.completed") == uncut[heard:]
+
+
+async def test_the_position_of_a_silent_thread_moves_on_with_the_others(serve: Serve) -> None:
+    server = await serve(asks(READ))
+    async with following(server, thread="mine") as feed:
+        start = await feed.position()
+        await _call_in(server, "other")
+        async with following(server, "0") as all_threads:
+            last = (await all_threads.until("client-tool.completed"))[-1].id
+        assert start != await feed.position(last)
+
+
+@pytest.mark.parametrize("thread", ["", "a b", "x" * 129, "a/b"])
+async def test_a_thread_that_cannot_be_is_refused_with_the_reason(serve: Serve, thread: str) -> None:
+    server = await serve(asks(READ))
+    answer = await server.http.get("/api/events", params={"thread": thread})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid")
+    assert "`thread` is not the id of a thread" in answer.json()["error"]["message"]

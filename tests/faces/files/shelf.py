@@ -49,11 +49,11 @@ async def uploaded(
 
 async def kept(served: Served, owner: Owner = LOCAL) -> Kept:
     """What there is of the owner's files, whole or not."""
-    return await served.farhand.kit.store.files.kept(owner.tenant, owner.subject)
+    return await served.service.context.log.files.kept(owner.tenant, owner.subject)
 
 
 async def stored(served: Served, ref: str, owner: Owner = LOCAL) -> StoredFile:
-    return await served.farhand.files.find(owner, ref)
+    return await served.service.files.find(owner, ref)
 
 
 async def until_kept(served: Served, wanted: Kept) -> None:

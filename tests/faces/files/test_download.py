@@ -59,7 +59,7 @@ async def test_what_could_run_is_only_bytes_to_a_browser(serve: Serve, media_typ
     assert response.headers["content-type"] == "application/octet-stream"
     assert response.headers["content-disposition"].startswith("attachment;")
     # what it is stays known
-    assert (await server.farhand.files.find(LOCAL, ref)).media_type == media_type
+    assert (await server.service.files.find(LOCAL, ref)).media_type == media_type
 
 
 @requirement("files:safe")
@@ -127,7 +127,7 @@ async def test_a_file_that_goes_before_its_first_piece_is_read_is_not_there(
 ) -> None:
     server = await serve(Scene(["x"]).agent)
     ref = await uploaded(server.http)
-    files = server.farhand.kit.store.files
+    files = server.service.context.log.files
 
     async def gone(*asked: object) -> None:
         return None

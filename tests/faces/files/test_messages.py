@@ -131,7 +131,6 @@ async def test_a_file_of_somebody_else_cannot_be_said(serve: Serve, store: str) 
     assert scene.model.prompts == []
 
 
-@requirement("files:never-fetched")
 @pytest.mark.parametrize(
     "url",
     [

@@ -25,8 +25,8 @@ NO_REF = "blob_" + "0" * 32
 
 async def purge(served: Served) -> None:
     """As if everything had been kept for long enough."""
-    store = served.farhand.kit.store
-    await store.purge(settled_before=store.now() + 1)
+    log = served.service.context.log
+    await log.purge(before=log.now() + 1)
 
 
 async def answered(page: Page, output: object) -> None:
@@ -85,7 +85,6 @@ async def test_a_file_in_a_message_goes_with_its_thread(serve: Serve, store: str
     assert await kept(server) == NOTHING
 
 
-@requirement("files:bad-ref")
 @pytest.mark.parametrize("whose", ["nobody", "bob"])
 async def test_a_result_with_a_ref_that_is_not_there_stands_and_binds_nothing(
     serve: Serve, store: str, whose: str
@@ -114,11 +113,11 @@ async def test_a_file_that_no_thread_refers_to_goes_after_a_week(serve: Serve) -
     store = MemoryStore(clock)
     server = await serve(scene().agent, store=store)
     ref = await uploaded(server.http)
-    keep = server.farhand.settings.patience.keep_settled
+    keep = server.service.settings.patience.keep_settled
     assert keep == WEEK_SEC
     clock.advance(WEEK_SEC - 1)
-    await store.purge(settled_before=store.now() - keep)
+    await server.service.context.log.purge(before=store.now() - keep)
     assert await store.files.get(LOCAL, ref) is not None
     clock.advance(2)
-    await store.purge(settled_before=store.now() - keep)
+    await server.service.context.log.purge(before=store.now() - keep)
     assert await store.files.get(LOCAL, ref) is None

@@ -70,7 +70,6 @@ async def test_a_file_without_a_name_and_an_empty_one_are_files_too(serve: Serve
     assert (await server.http.get(f"/api/files/{answer['ref']}")).content == b""
 
 
-@requirement("files:pieces")
 @searching(max_examples=12)
 @given(
     size=some.one_of(
@@ -82,6 +81,7 @@ async def test_a_file_without_a_name_and_an_empty_one_are_files_too(serve: Serve
 @example(size=PIECE_BYTES, chunk=PIECE_BYTES)
 @example(size=PIECE_BYTES + 1, chunk=PIECE_BYTES)
 @example(size=2 * PIECE_BYTES - 1, chunk=999)
+@pytest.mark.slow
 def test_whatever_its_size_and_its_chunks_a_file_comes_back_the_same(size: int, chunk: int) -> None:
     body = (b"0123456789abcde" * (size // 15 + 1))[:size]
 
@@ -136,7 +136,6 @@ async def test_a_cut_upload_leaves_nothing(serve: Serve, store: str) -> None:
     await until_kept(server, NOTHING)
 
 
-@requirement("files:slow")
 async def test_an_upload_that_drips_is_cut_and_leaves_nothing(serve: Serve, store: str) -> None:
     settings = Settings(limits=Limits(body_within_sec=0.3))
     server = await serve(Scene(["x"]).agent, store=store, settings=settings)
@@ -159,7 +158,6 @@ async def test_an_upload_that_drips_is_cut_and_leaves_nothing(serve: Serve, stor
     assert await kept(server) == NOTHING
 
 
-@requirement("files:header")
 @pytest.mark.parametrize("value", [None, ""])
 async def test_an_upload_without_its_header_is_refused(serve: Serve, value: str | None) -> None:
     server = await serve(Scene(["x"]).agent)
@@ -221,7 +219,6 @@ async def test_a_name_that_is_no_percent_encoded_text_is_refused(serve: Serve, h
     assert await kept(server) == NOTHING
 
 
-@requirement("files:room")
 async def test_an_owner_keeps_so_many_files_and_so_many_bytes(serve: Serve, store: str) -> None:
     settings = rules(per_principal=3, bytes_per_principal=2 * PIECE_BYTES)
     server = await serve(Scene(["x"]).agent, store=store, settings=settings)
@@ -237,7 +234,6 @@ async def test_an_owner_keeps_so_many_files_and_so_many_bytes(serve: Serve, stor
     assert await kept(server) == Kept(3, PIECE_BYTES + 2 * len(PNG))
 
 
-@requirement("files:room")
 async def test_the_room_of_a_tenant_is_shared_and_the_room_of_an_owner_is_not(
     serve: Serve, store: str
 ) -> None:
@@ -253,7 +249,6 @@ async def test_the_room_of_a_tenant_is_shared_and_the_room_of_an_owner_is_not(
     assert await kept(server, Owner("house", "eve")) == NOTHING
 
 
-@requirement("files:room")
 async def test_so_many_files_of_an_owner_arrive_at_once(serve: Serve) -> None:
     server = await serve(Scene(["x"]).agent, settings=rules(uploads_per_principal=1))
     gate = asyncio.Event()
@@ -272,7 +267,6 @@ async def test_so_many_files_of_an_owner_arrive_at_once(serve: Serve) -> None:
     assert (await upload(server.http)).status_code == 201
 
 
-@requirement("files:scopes")
 @pytest.mark.parametrize(
     ("may", "status"),
     [("chat", 201), ("answer", 201), ("client", 201), ("approve inspect execute", 403), ("", 403)],
@@ -288,7 +282,6 @@ async def test_who_may_chat_answer_or_be_a_client_may_bring_files(
     assert answer.status_code == (200 if status == 201 else 403)
 
 
-@requirement("files:scopes")
 async def test_nobody_uploads_without_a_sign_in(serve: Serve) -> None:
     server = await serve(Scene(["x"]).agent)
     assert told(await upload(server.stranger)) == (401, "unauthenticated")

@@ -37,7 +37,6 @@ def answers(moment: Moment) -> Step:
 # ------------------------------------------------------------------------------------------------------- runs
 
 
-@requirement("inspector:runs")
 async def test_runs_are_listed_the_last_begun_first_with_what_came_of_them(serve: Serve, store: str) -> None:
     http = (await serve(Scene(answers).agent, store=store)).http
     for number, text in enumerate(("hi", "open a page", "break", "weather")):
@@ -57,7 +56,6 @@ async def test_runs_are_listed_the_last_begun_first_with_what_came_of_them(serve
     assert all(each["seconds"] >= 0 for each in listed)
 
 
-@requirement("inspector:runs")
 async def test_two_runs_of_one_chat_have_each_their_own_title(serve: Serve, store: str) -> None:
     page = Page((await serve(Scene(lambda moment: "Hello.").agent, store=store)).http)
     await page.say("first words")
@@ -67,7 +65,6 @@ async def test_two_runs_of_one_chat_have_each_their_own_title(serve: Serve, stor
     assert listed[0]["threadId"] == listed[1]["threadId"]
 
 
-@requirement("inspector:runs")
 async def test_runs_are_found_by_state_and_by_words(serve: Serve, store: str) -> None:
     http = (await serve(Scene(answers).agent, store=store)).http
     for number, text in enumerate(("hi", "open a page", "weather", "hi there")):
@@ -85,7 +82,6 @@ async def test_runs_are_found_by_state_and_by_words(serve: Serve, store: str) ->
     assert await found(f"search={run['runId'][4:20]}") == ["weather"]
 
 
-@requirement("inspector:runs")
 async def test_pages_of_a_search_follow_on_each_other(serve: Serve, store: str) -> None:
     http = (await serve(Scene(answers).agent, store=store)).http
     for number in range(7):
@@ -100,7 +96,6 @@ async def test_pages_of_a_search_follow_on_each_other(serve: Serve, store: str) 
     assert all(len(page) <= 2 for page in seen)
 
 
-@requirement("inspector:runs")
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=101", "limit=x", "state=odd", "after=a b", f"search={'x' * 201}"]
 )
@@ -110,7 +105,6 @@ async def test_a_search_that_cannot_be_is_refused(serve: Serve, query: str) -> N
     assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid")
 
 
-@requirement("inspector:runs")
 async def test_a_run_is_shown_with_rows_figures_and_events(serve: Serve, store: str) -> None:
     scene = Scene([["Let me see. ", WEATHER, OPEN], "Done."])
     page = Page((await serve(scene.agent, store=store)).http)
@@ -140,7 +134,6 @@ async def test_a_run_is_shown_with_rows_figures_and_events(serve: Serve, store: 
     assert [event["seq"] for event in last["events"]] == [event["seq"] for event in events["events"][-2:]]
 
 
-@requirement("inspector:runs")
 async def test_a_run_at_work_is_shown_as_far_as_it_is(serve: Serve) -> None:
     scene = Scene(once(Ask("slow", {"subject": "tea"})))
     page = Page((await serve(scene.agent)).http)
@@ -157,7 +150,6 @@ async def test_a_run_at_work_is_shown_as_far_as_it_is(serve: Serve) -> None:
 # ------------------------------------------------------------------------------------------------------ calls
 
 
-@requirement("inspector:call")
 async def test_the_life_of_a_call_is_told_in_sentences(serve: Serve, store: str) -> None:
     page = Page((await serve(Scene([[PHOTO], "Done."]).agent, store=store)).http)
     [call_id] = (await page.say("photo")).calls
@@ -187,7 +179,6 @@ async def test_the_life_of_a_call_is_told_in_sentences(serve: Serve, store: str)
     assert (shown["input"], shown["phase"]) == ({"camera": "front"}, "settled")
 
 
-@requirement("inspector:call")
 @pytest.mark.parametrize(
     ("ask", "last", "tone"),
     [
@@ -204,7 +195,6 @@ async def test_every_end_has_its_own_words(serve: Serve, ask: Ask, last: str, to
     assert [(each["title"], each["tone"]) for each in told][-2:] == [(last, tone), ("Model went on", "good")]
 
 
-@requirement("inspector:call")
 async def test_a_no_and_a_stop_are_told(serve: Serve) -> None:
     page = Page((await serve(Scene([[DELETE, OPEN], "Done."]).agent)).http)
     [delete, opened] = (await page.say("go")).calls
@@ -217,7 +207,6 @@ async def test_a_no_and_a_stop_are_told(serve: Serve) -> None:
     assert (stopped["title"], stopped["detail"]) == ("Cancelled", "Stopped by the user.")
 
 
-@requirement("inspector:call")
 async def test_each_face_tells_the_call_in_its_own_frames(serve: Serve, store: str) -> None:
     page = Page((await serve(Scene([[OPEN], "Done."]).agent, store=store)).http, wait="hold")
     async with page.saying("open") as live:
@@ -236,7 +225,6 @@ async def test_each_face_tells_the_call_in_its_own_frames(serve: Serve, store: s
     assert wires["client-tools"]["frames"] == [], "no registered client was asked"
 
 
-@requirement("inspector:call")
 async def test_the_frames_of_a_registered_client_are_shown_to_the_run_and_without_one(serve: Serve) -> None:
     http = (await serve(asks(Ask("client_notes_read", {"text": "a"})))).http
     async with ready(Program(http), "read") as notes:
@@ -286,8 +274,8 @@ async def test_no_path_of_the_inspector_shows_a_secret(serve: Serve, store: str)
     assert {"/inbox", "/runs", f"{run}/events", f"{run}/test", "/events", *paths[-2:]} <= set(masked)
 
 
-@requirement("inspector:long-texts")
 @pytest.mark.parametrize("path", ["/test", "", "/events"])
+@pytest.mark.slow
 async def test_long_texts_are_masked_beside_the_event_loop(serve: Serve, path: str) -> None:
     hostile = "eyJ-password " * 80_000
     page = Page((await serve(Scene([hostile, "Hello."]).agent)).http)
@@ -304,7 +292,6 @@ async def test_long_texts_are_masked_beside_the_event_loop(serve: Serve, path: s
 # ------------------------------------------------------------------------------------------- again and curl
 
 
-@requirement("inspector:again")
 async def test_an_answer_that_is_sent_again_is_repeated(serve: Serve, store: str) -> None:
     page = Page((await serve(Scene([[OPEN, DELETE, WEATHER], "Done."]).agent, store=store)).http)
     calls = (await page.say("all")).calls
@@ -324,7 +311,6 @@ async def test_an_answer_that_is_sent_again_is_repeated(serve: Serve, store: str
     assert (await page.http.post(f"{ROOT}/calls/{calls[0]}/again", content=b"{}")).status_code == 415
 
 
-@requirement("inspector:curl")
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
 async def test_the_copied_command_brings_the_answer_when_a_shell_runs_it(serve: Serve) -> None:
     served = await serve(Scene([[Ask("open_url", {"url": "it's $HOME"})], "Done."]).agent)
@@ -350,7 +336,6 @@ async def shell(command: str, token: str) -> bytes:
 # ----------------------------------------------------------------------------------------------------- around
 
 
-@requirement("inspector:around")
 async def test_what_waits_who_is_here_and_what_there_is_are_listed(serve: Serve) -> None:
     http = (await serve(Scene([[OPEN, DELETE], "Done."]).agent)).http
     await Page(http, "mine").say("go")

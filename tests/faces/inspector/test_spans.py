@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farhand.core.call import Phase
+from farhand.core.approval import Answer, Approval
 from farhand.core.event import (
     ApprovalAnswered,
     CallOpened,
@@ -14,7 +14,6 @@ from farhand.core.event import (
     CallReleased,
     CallSettled,
     CallTaken,
-    Entry,
     Event,
     RunFinished,
     RunStarted,
@@ -23,10 +22,10 @@ from farhand.core.event import (
     StepStarted,
 )
 from farhand.core.outcome import Success, TimedOut
+from farhand.core.position import Entry
 from farhand.core.run import RunState
 from farhand.core.tool import Executor
-from farhand.faces.inspector.spans import Kind, Row, Segment, figures_of, rows_of
-from tests.requirement import requirement
+from farhand.faces.inspector.spans import Segment, SpanKind, SpanRow, span_rows, split_time
 
 BEGAN = 1000.0
 
@@ -39,10 +38,10 @@ def opened(executor: Executor, *, card: str | None = None, asks: bool = False) -
     return CallOpened(
         call_id="call_1",
         tool="hand",
+        tool_version="v1",
         executor=executor,
         input={},
-        phase=Phase.ASKING if asks else Phase.READY,
-        approval_id="apr_1" if asks else None,
+        approval=Approval(approval_id="apr_1", digest="d") if asks else None,
         card=card,
     )
 
@@ -52,28 +51,28 @@ def settled(executor: Executor) -> CallSettled:
 
 
 def allowed(executor: Executor) -> ApprovalAnswered:
-    return ApprovalAnswered(call_id="call_1", approval_id="apr_1", approved=True, executor=executor, input={})
+    approval = Approval(approval_id="apr_1", digest="d", answer=Answer(approved=True))
+    return ApprovalAnswered(call_id="call_1", tool="hand", executor=executor, approval=approval, input={})
 
 
 def of_call(*told: tuple[float, Event]) -> list[tuple[str, float, float | None]]:
-    [row] = rows_of(journal(*told), BEGAN)
+    [row] = span_rows(journal(*told), BEGAN)
     return [(each.kind.value, each.start, each.end) for each in row.segments]
 
 
-@requirement("inspector:waterfall")
 def test_a_model_step_lasts_from_its_start_to_its_end() -> None:
-    rows = rows_of(journal((0, RunStarted("t")), (0.5, StepStarted(1)), (2, StepFinished(1, "end"))), BEGAN)
+    rows = span_rows(
+        journal((0, RunStarted("run_1")), (0.5, StepStarted(1)), (2, StepFinished(1, "end"))), BEGAN
+    )
     assert [(row.step, row.start, row.end, row.outcome) for row in rows] == [(1, 0.5, 2, "success")]
-    assert rows[0].segments == (Segment(Kind.MODEL, 0.5, 2),)
+    assert rows[0].segments == (Segment(SpanKind.MODEL, 0.5, 2),)
 
 
-@requirement("inspector:waterfall")
 def test_a_step_that_a_crash_cut_is_shown_and_says_so() -> None:
-    rows = rows_of(journal((0, StepStarted(1)), (1, StepDiscarded(1)), (2, StepStarted(1))), BEGAN)
+    rows = span_rows(journal((0, StepStarted(1)), (1, StepDiscarded(1)), (2, StepStarted(1))), BEGAN)
     assert [(row.outcome, row.end) for row in rows] == [("discarded", 1), (None, None)]
 
 
-@requirement("inspector:waterfall")
 @pytest.mark.parametrize(
     ("executor", "card", "segments"),
     [
@@ -93,17 +92,15 @@ def test_who_has_a_call_depends_on_who_runs_it(
     assert joined == [(whole, 1, 5)], "a wire without a take"
 
 
-@requirement("inspector:waterfall")
 def test_a_yes_is_a_persons_time_and_what_follows_is_not() -> None:
     server = Executor.SERVER
     told = ((1, opened(server, asks=True)), (4, allowed(server)), (6, settled(server)))
     assert of_call(*told) == [("person", 1, 4), ("server", 4, 6)]
 
 
-@requirement("inspector:waterfall")
 def test_a_call_that_is_given_back_is_on_its_way_again() -> None:
     client = Executor.CLIENT
-    [row] = rows_of(
+    [row] = span_rows(
         journal(
             (0, opened(client)),
             (1, CallTaken("call_1", "a")),
@@ -113,14 +110,13 @@ def test_a_call_that_is_given_back_is_on_its_way_again() -> None:
         BEGAN,
     )
     assert row.segments == (
-        Segment(Kind.WAY, 0, 1),
-        Segment(Kind.CLIENT, 1, 2),
-        Segment(Kind.WAY, 2, 4, lost=True),
-        Segment(Kind.CLIENT, 4, None),
+        Segment(SpanKind.WAY, 0, 1),
+        Segment(SpanKind.CLIENT, 1, 2),
+        Segment(SpanKind.WAY, 2, 4, lost=True),
+        Segment(SpanKind.CLIENT, 4, None),
     )
 
 
-@requirement("inspector:waterfall")
 def test_what_nobody_answered_was_not_run_by_anybody() -> None:
     late = CallSettled(
         call_id="call_1", tool="hand", executor=Executor.FRONTEND, outcome=TimedOut(1), digest=""
@@ -128,28 +124,25 @@ def test_what_nobody_answered_was_not_run_by_anybody() -> None:
     assert of_call((0, opened(Executor.FRONTEND)), (1, late)) == [("way", 0, 1)]
 
 
-@requirement("inspector:waterfall")
 def test_a_rejected_call_takes_no_time() -> None:
     rejected = CallRejected(call_id="call_1", tool="nothing", input={}, error="no such tool")
-    [row] = rows_of(journal((1, rejected)), BEGAN)
+    [row] = span_rows(journal((1, rejected)), BEGAN)
     assert (row.start, row.end, row.outcome) == (1, 1, "failure")
 
 
-@requirement("inspector:waterfall")
 def test_a_run_that_is_stopped_ends_its_step() -> None:
-    [row] = rows_of(journal((0, StepStarted(1)), (3, RunFinished(RunState.STOPPED))), BEGAN)
+    [row] = span_rows(journal((0, StepStarted(1)), (3, RunFinished(RunState.STOPPED))), BEGAN)
     assert (row.end, row.outcome) == (3, "stopped")
 
 
-@requirement("inspector:figures")
 def test_a_moment_that_several_share_counts_once_and_one_of_nobody_is_the_servers() -> None:
     rows = [
-        Row(step=1, start=0, segments=(Segment(Kind.MODEL, 0, 2),)),
-        Row(step=1, start=2, segments=(Segment(Kind.PERSON, 2, 8), Segment(Kind.CLIENT, 8, 9))),
-        Row(step=1, start=2, segments=(Segment(Kind.CLIENT, 3, 4),)),
-        Row(step=2, start=9.5, segments=(Segment(Kind.WAY, 9.5),)),
+        SpanRow(step=1, start=0, segments=(Segment(SpanKind.MODEL, 0, 2),)),
+        SpanRow(step=1, start=2, segments=(Segment(SpanKind.PERSON, 2, 8), Segment(SpanKind.CLIENT, 8, 9))),
+        SpanRow(step=1, start=2, segments=(Segment(SpanKind.CLIENT, 3, 4),)),
+        SpanRow(step=2, start=9.5, segments=(Segment(SpanKind.WAY, 9.5),)),
     ]
-    figures = figures_of(rows, 12.0)
+    figures = split_time(rows, 12.0)
     assert (figures.model, figures.person, figures.client, figures.way, figures.server) == (
         2000,
         5000,
@@ -161,17 +154,16 @@ def test_a_moment_that_several_share_counts_once_and_one_of_nobody_is_the_server
 
 segments = st.builds(
     lambda kind, start, length: Segment(kind, start, None if length is None else start + length),
-    st.sampled_from(Kind),
+    st.sampled_from(SpanKind),
     st.floats(0, 100),
     st.none() | st.floats(0, 100),
 )
 
 
-@requirement("inspector:figures")
 @given(st.lists(segments, max_size=12), st.floats(0, 150))
 def test_the_figures_add_up_to_the_whole(drawn: list[Segment], seconds: float) -> None:
-    rows = [Row(step=1, start=each.start, segments=(each,)) for each in drawn]
-    figures = figures_of(rows, seconds)
+    rows = [SpanRow(step=1, start=each.start, segments=(each,)) for each in drawn]
+    figures = split_time(rows, seconds)
     parts = (figures.model, figures.person, figures.client, figures.way, figures.server)
     assert sum(parts) == figures.whole == round(seconds * 1000)
     assert all(part >= 0 for part in parts)

@@ -12,7 +12,6 @@ from farhand.models.scripted import Ask, Moment, Say, Step, Think
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene, once
 from tests.faces.ui_stream.page import Page
-from tests.requirement import requirement
 
 # Any: what comes over the wire is looked at by its fields, and a wrong one fails the test
 Json = Any
@@ -52,7 +51,6 @@ def story() -> Scene:
     return scene
 
 
-@requirement("threads:record-of-what-is-written")
 async def test_the_record_has_what_is_being_written_once_and_marked_as_unfinished(
     serve: Serve, store: str
 ) -> None:
@@ -81,7 +79,6 @@ async def test_the_record_has_what_is_being_written_once_and_marked_as_unfinishe
     ]
 
 
-@requirement("threads:record-before-the-stream")
 async def test_a_page_that_resumes_gets_the_messages_before_the_answer_and_the_stream_tells_all_of_it(
     serve: Serve, store: str
 ) -> None:
@@ -101,7 +98,6 @@ async def test_a_page_that_resumes_gets_the_messages_before_the_answer_and_the_s
     assert (chat["resume"], roles(chat)) == (False, ["user", "assistant"])
 
 
-@requirement("threads:record-before-the-stream")
 @pytest.mark.parametrize("ask", [Ask("open_url", {"url": "u"}), Ask("delete_file", {"path": "a"})])
 async def test_at_a_pause_the_record_and_the_stream_tell_the_answer_once_between_them(
     serve: Serve, store: str, ask: Ask
@@ -116,7 +112,6 @@ async def test_at_a_pause_the_record_and_the_stream_tell_the_answer_once_between
     assert (whole["resume"], roles(whole)) == (True, ["user", "assistant"])
 
 
-@requirement("threads:record-before-the-stream")
 async def test_what_is_neither_true_nor_false_is_refused(serve: Serve) -> None:
     page = Page((await serve(Scene(["x"]).agent)).http)
     await page.say("hi")

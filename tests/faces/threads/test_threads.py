@@ -9,7 +9,7 @@ import pytest
 from farhand.core.file import FileRules
 from farhand.core.settings import Settings
 from farhand.models.scripted import Ask, Fail, Moment, Step, Think
-from farhand.store.address import open_store
+from farhand.store.open import open_store
 from farhand.testing import FakeClock
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene, once
@@ -398,6 +398,18 @@ async def test_the_inbox_has_every_open_question_the_oldest_first(serve: Serve) 
 
 
 @requirement("threads:inbox")
+async def test_the_inbox_of_one_thread_has_the_questions_of_that_thread(serve: Serve) -> None:
+    served = await serve(Scene(once(OPEN)).agent)
+    for name in ("chat-one", "chat-two"):
+        await Page(served.http, name).say("open")
+    calls = (await get(Page(served.http), "/api/inbox?thread=chat-two"))["calls"]
+    assert [call["threadId"] for call in calls] == ["chat-two"]
+    assert await get(Page(served.http), "/api/inbox?thread=chat-nine") == {"calls": []}
+    refused = await served.http.get("/api/inbox", params={"thread": "a b"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid")
+
+
+@requirement("threads:inbox")
 async def test_what_is_answered_leaves_the_inbox(serve: Serve, store: str) -> None:
     scene = Scene(once(OPEN))
     page = Page((await serve(scene.agent, store=store)).http)
@@ -416,7 +428,6 @@ async def test_the_inbox_is_for_those_who_may_answer(serve: Serve) -> None:
         assert (response.status_code, response.json()["error"]["code"]) == (403, "forbidden")
 
 
-@requirement("threads:tools")
 async def test_the_tools_are_those_a_run_would_see(serve: Serve) -> None:
     scene = Scene(["Hello."])
     page = Page((await serve(scene.agent)).http)
@@ -431,7 +442,6 @@ async def test_the_tools_are_those_a_run_would_see(serve: Serve) -> None:
     assert tools["ask_text"]["outputSchema"] == {"type": "string"}
 
 
-@requirement("threads:about")
 async def test_a_page_can_say_which_model_it_talks_to_and_how_large_a_file_may_be(serve: Serve) -> None:
     scene = Scene(["Hello."])
     settings = Settings(files=FileRules(size=5_000))
@@ -439,7 +449,6 @@ async def test_a_page_can_say_which_model_it_talks_to_and_how_large_a_file_may_b
     assert answer.json() == {"model": scene.agent.spec.model.name, "largestFile": 5_000}
 
 
-@requirement("threads:outcome")
 async def test_a_call_says_which_outcome_it_came_to_and_how_long_it_took(serve: Serve, store: str) -> None:
     scene = Scene(once(OPEN, DELETE))
     page = Page((await serve(scene.agent, store=store)).http)
@@ -450,7 +459,6 @@ async def test_a_call_says_which_outcome_it_came_to_and_how_long_it_took(serve: 
     assert all(part["tookMs"] >= 0 for part in parts)
 
 
-@requirement("threads:health")
 async def test_health_and_readiness_need_no_credential(serve: Serve) -> None:
     served = await serve(Scene(["x"]).agent)
     for path in ("/healthz", "/readyz"):
@@ -471,7 +479,6 @@ async def test_without_a_credential_nothing_is_shown(serve: Serve, path: str) ->
     assert (response.status_code, response.json()["error"]["code"]) == (401, "unauthenticated")
 
 
-@requirement("threads:failure")
 async def test_a_failed_chat_says_its_run_its_cause_and_its_code_after_a_reload_too(
     serve: Serve, store: str
 ) -> None:

@@ -9,21 +9,23 @@ from farhand.models.scripted import Ask
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene
 from tests.faces.ui_stream.page import Page
-from tests.requirement import requirement
 
-SPOIL = (
-    "UPDATE threads SET body = CAST('no JSON' AS BLOB) WHERE thread_id = 'chat-1'",
-    "UPDATE runs SET state = 'dancing' WHERE run_no = (SELECT run_no FROM runs LIMIT 1 OFFSET 2)",
-    "UPDATE calls SET body = CAST('no JSON' AS BLOB) WHERE thread_id = 'chat-3'",
+SPOIL = tuple(
+    f"UPDATE {what} = x'00' WHERE {whose} = (SELECT no FROM threads WHERE thread_id = '{chat}')"
+    for what, whose, chat in (
+        ("threads SET record", "no", "chat-1"),
+        ("runs SET record", "thread_no", "chat-2"),
+        ("calls SET record", "thread_no", "chat-3"),
+        ("log SET body", "version = 1 AND thread_no", "chat-4"),
+    )
 )
 
 
-@requirement("store:unreadable-rows")
 async def test_every_list_is_answered_without_what_cannot_be_read(serve: Serve, tmp_path: Path) -> None:
     path = tmp_path / "spoiled.db"
     agent = Scene(lambda moment: [Ask("open_url", {"url": "u"})]).agent
     first = await serve(agent, store=f"sqlite:///{path}")
-    for number in range(5):
+    for number in range(6):
         await Page(first.http, f"chat-{number}").say("open")
     await first.stop()
     with sqlite3.connect(path) as db:
@@ -40,8 +42,8 @@ async def test_every_list_is_answered_without_what_cannot_be_read(serve: Serve, 
     }  # fmt: skip
     assert {where: answer.status_code for where, answer in answers.items()} == dict.fromkeys(answers, 200)
     shown = {each["id"] for each in answers["/api/chat"].json()["threads"]}
-    assert shown == {"chat-0", "chat-2", "chat-3", "chat-4"}
+    assert shown == {"chat-0", "chat-2", "chat-3", "chat-4", "chat-5"}
     waiting = answers["/api/inbox"].text
-    assert [f"chat-{number}" in waiting for number in range(5)] == [True, True, True, False, True]
+    assert [f"chat-{number}" in waiting for number in range(6)] == [True, True, True, False, True, True]
     runs = {each["threadId"] for each in answers["/api/inspect/runs"].json()["runs"]}
-    assert {"chat-0", "chat-1", "chat-4"} <= runs
+    assert runs == {"chat-0", "chat-1", "chat-3", "chat-5"}

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from farhand.agent.agent import Agent
-from farhand.models.scripted import Ask, Moment, Returned, ScriptedModel, Step
+from farhand.models.scripted import Ask, Moment, ScriptedModel, Step, ToolResult
 from farhand.models.scripted.model import Script
 from farhand.tools.decorate import tool
 
@@ -30,11 +30,11 @@ class Scene:
         return self._gates[name]
 
     @property
-    def seen(self) -> list[Returned]:
+    def seen(self) -> list[ToolResult]:
         """The results the model was given last, as it was given them."""
         results = self.model.prompts[-1].messages[-1]
         return [
-            Returned(each.call_id, each.tool, each.input, each.outcome)
+            ToolResult(each.call_id, each.tool, each.input, each.outcome)
             for each in getattr(results, "results", ())
         ]
 
@@ -100,7 +100,7 @@ def once(*step: str | Ask) -> Script:
     return script
 
 
-def told(results: Sequence[Returned]) -> str:
+def told(results: Sequence[ToolResult]) -> str:
     return " ".join(f"{each.tool}: {each.kind} {each.output or each.error}." for each in results)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2
 
-from farhand.testing.ui_stream import Chunk, StreamChecker, read_sse
+from tests.stream_checker import Chunk, StreamChecker, read_sse
 
 # Any: what comes over the wire is looked at by its fields, and a wrong one fails the test
 Json = Any

@@ -6,11 +6,7 @@ import json
 
 import pytest
 
-from farhand.testing import StreamChecker
-from farhand.testing.ui_stream import Chunk, checked, read_sse
-from tests.requirement import requirement
-
-pytestmark = requirement("ui-stream:checker")
+from tests.stream_checker import Chunk, StreamChecker, checked, read_sse
 
 START: Chunk = {"type": "start", "messageId": "run_1"}
 STEP: Chunk = {"type": "start-step"}

@@ -14,7 +14,6 @@ from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene
 from tests.faces.ui_stream.page import WITHIN_SEC, Page, user_message
 from tests.faces.ui_stream.wires import wire
-from tests.requirement import requirement
 
 HOW_MANY = 12
 
@@ -29,12 +28,11 @@ async def ended(served: Served, thread_id: str) -> None:
     """Until the run of this thread is done: its events are stored, whoever reads them."""
     async with asyncio.timeout(WITHIN_SEC):
         # looked at again and again: who left is told of nothing
-        while (run := await served.farhand.find_run(LOCAL, thread_id)) is None or run.active:  # noqa: ASYNC110
+        while (run := await served.service.find_run(LOCAL, thread_id)) is None or run.active:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
     assert run.state is RunState.DONE
 
 
-@requirement("socket:abort")
 @pytest.mark.parametrize("leaves", ["abort", "close"])
 async def test_a_message_is_answered_though_its_sender_leaves_at_once(
     serve: Serve, store: str, leaves: str
@@ -55,7 +53,6 @@ async def test_a_message_is_answered_though_its_sender_leaves_at_once(
     assert (await Page(served.http).http.get("/api/chat?limit=50")).json()["threads"]
 
 
-@requirement("socket:frames")
 async def test_a_request_id_that_is_under_way_is_not_taken_twice(serve: Serve) -> None:
     scene = Scene(["Hello."])
     served = await serve(scene.agent)

@@ -34,7 +34,6 @@ async def live(served: Served) -> AsyncIterator[Held]:
         yield Held(socket, Page(served.http))
 
 
-@requirement("live:frames")
 async def test_a_message_is_answered_in_whole_events_and_done(serve: Serve, store: str) -> None:
     served = await serve(Scene(["Hello.", "Bye."]).agent, store=store)
     async with live(served) as held:
@@ -98,7 +97,6 @@ async def test_after_the_yes_to_a_frontend_tool_nothing_is_sent_until_its_output
     assert scene.seen[0].outcome == (Failure("no camera") if failed else Success({"name": "p"}))
 
 
-@requirement("live:sequence")
 async def test_two_approvals_in_sequence_take_an_exchange_each(serve: Serve) -> None:
     def script(moment: Moment) -> Step:
         if moment.steps == 2:
@@ -206,7 +204,7 @@ async def test_an_interrupt_stops_the_run_and_ends_the_exchange(serve: Serve) ->
         await held.tell(type="interrupt", reason="enough")
         assert (await held.until("finish"))["finishReason"] == "other"
         assert await read(held.socket) == "data: [DONE]\n\n"
-        run = await served.farhand.last_run(LOCAL, held.page.id)
+        run = await served.service.last_run(LOCAL, held.page.id)
         assert run.state == "stopped"
 
 
@@ -223,7 +221,6 @@ async def test_an_interrupt_of_a_waiting_run_cancels_its_open_calls(serve: Serve
     assert ack.status_code == 410
 
 
-@requirement("live:ping")
 async def test_a_ping_is_answered_with_its_timestamp_also_in_an_exchange(serve: Serve) -> None:
     scene = slow_scene()
     async with live(await serve(scene.agent)) as held:
@@ -237,7 +234,6 @@ async def test_a_ping_is_answered_with_its_timestamp_also_in_an_exchange(serve: 
         await held.until("finish")
 
 
-@requirement("live:malformed")
 @pytest.mark.parametrize(
     "frame",
     [
@@ -262,7 +258,6 @@ async def test_a_malformed_frame_gets_an_error_and_the_socket_stays(serve: Serve
         assert (await held.turn()).text == "Hello."
 
 
-@requirement("live:malformed")
 @pytest.mark.parametrize(
     "wrong",
     [{"id": "a b"}, {"messages": []}, {"messages": [{"id": "m", "role": "user", "parts": []}]}],
@@ -279,7 +274,6 @@ async def test_a_message_that_cannot_be_is_an_error_and_the_exchange_is_over(
         assert (await held.turn()).text == "Hello."
 
 
-@requirement("live:frames")
 async def test_a_fault_of_the_model_is_an_error_and_done(serve: Serve) -> None:
     async with live(await serve(Scene([Fail("Gone."), "Back."]).agent)) as held:
         await held.message("hi")
@@ -297,8 +291,8 @@ async def test_a_dropped_socket_does_not_stop_the_run_and_its_answer_can_be_resu
         await held.until("text-delta")
         held.socket.transport.abort()
         page = held.page
-    run = await served.farhand.last_run(LOCAL, page.id)
-    await until(lambda: served.farhand.kit.store.hub.watched(run.run_id) == 0)
+    run = await served.service.last_run(LOCAL, page.id)
+    await until(lambda: served.service.context.log.broker.count(run.run_id) == 0)
     scene.gate("go").set()
     assert (await page.resume()).text == "Once upon a time."
     assert len(scene.model.prompts) == 1
@@ -320,7 +314,6 @@ async def test_what_waits_is_answered_on_another_socket_or_by_http(serve: Serve)
     assert (await page.resume()).finish == "stop"
 
 
-@requirement("live:limits")
 async def test_a_frame_too_large_and_too_many_frames_close_the_socket(serve: Serve) -> None:
     served = await serve(Scene(["Hello."]).agent)
     async with live(served) as held:
@@ -351,12 +344,12 @@ async def test_a_message_right_behind_done_is_answered_whatever_is_still_noted_d
     served = await serve(Scene(["Hello.", "Bye."]).agent)
     noting = asyncio.Event()
 
-    async def heard(run: Run) -> None:
+    async def mark_delivered(run: Run) -> None:
         await noting.wait()
 
     # as when an answer has ended before its reader came: that it was told after all is noted down
-    monkeypatch.setattr(served.farhand.kit.store.hub, "watched", lambda topic: 0)
-    monkeypatch.setattr(served.farhand, "heard", heard)
+    monkeypatch.setattr(served.service.context.log.broker, "count", lambda topic: 0)
+    monkeypatch.setattr(served.service, "mark_delivered", mark_delivered)
     async with live(served) as held:
         await held.message("hi")
         await held.turn()

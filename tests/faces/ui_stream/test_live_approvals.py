@@ -11,8 +11,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from farhand.core.call import Phase
 from farhand.core.outcome import Success
-from farhand.faces.ui_stream.exchange import SPLIT_HOLD_SEC
+from farhand.core.principal import LOCAL
+from farhand.faces.ui_stream.sockets import OUTPUT_GRACE_SEC
 from farhand.models.scripted import Ask
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
@@ -51,7 +53,7 @@ async def test_a_client_that_sends_nothing_before_done_gets_the_call_again_and_b
         since = time.monotonic()
         call = await approved(held)
         assert (await held.turn()).kinds == ["start", "finish"]
-        assert time.monotonic() - since >= SPLIT_HOLD_SEC
+        assert time.monotonic() - since >= OUTPUT_GRACE_SEC
         await held.message()
         again = await held.turn()
         assert again.kinds == ["start", "tool-input-available", "finish"]
@@ -116,6 +118,16 @@ async def test_an_output_that_comes_around_the_end_of_the_moment_is_answered(
     assert scene.seen[0].outcome == Success({"name": "p"})
 
 
+async def _has_its_yes(served: Served, call_id: str) -> None:
+    """What was sent on the socket has arrived, whatever comes by another connection."""
+    async with asyncio.timeout(20):
+        while True:
+            call = await served.service.call_of(LOCAL, call_id)
+            if call is not None and call.phase is Phase.READY:
+                return
+            await asyncio.sleep(0.005)
+
+
 @requirement("live:frontend-approval")
 async def test_an_output_that_came_another_way_in_that_moment_is_shown_in_the_open_exchange(
     serve: Serve,
@@ -123,6 +135,7 @@ async def test_an_output_that_came_another_way_in_that_moment_is_shown_in_the_op
     served = await serve(Scene(once(PHOTO)).agent)
     async with live(served) as held:
         call = await approved(held)
+        await _has_its_yes(served, call)
         body = {"toolCallId": call, "status": "success", "output": {"name": "p"}}
         assert (await served.http.post("/api/tools/ack", json=body)).json()["ok"] is True
         turn = await held.turn()

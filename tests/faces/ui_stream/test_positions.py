@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -12,14 +13,14 @@ import pytest
 from farhand.core.event import StepStarted
 from farhand.core.principal import LOCAL
 from farhand.models.scripted import Ask, Moment, Step, Think
-from farhand.store.address import open_store
+from farhand.store.open import open_store
 from farhand.testing import FakeClock
-from farhand.testing.ui_stream import Chunk, SseFrame, StreamChecker, read_sse
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene, told
 from tests.faces.ui_stream.page import Page
 from tests.requirement import requirement
+from tests.stream_checker import Chunk, SseFrame, StreamChecker, read_sse
 
 
 async def frames_after(http: httpx2.AsyncClient, chat: str, position: str) -> list[SseFrame]:
@@ -77,7 +78,6 @@ async def answered(page: Page) -> None:
     page.approve(delete, approved=False, reason="no")
 
 
-@requirement("ui-stream:positions")
 async def test_a_stored_answer_cut_at_every_position_is_completed_exactly(serve: Serve, store: str) -> None:
     scene = rich()
     page = Page((await serve(scene.agent, store=store)).http)
@@ -94,7 +94,6 @@ async def test_a_stored_answer_cut_at_every_position_is_completed_exactly(serve:
         assert joined([*uncut[: index + 1], *rest]) == whole, f"cut at {position}"
 
 
-@requirement("ui-stream:positions")
 async def test_a_parked_answer_cut_at_every_position_is_completed_exactly(serve: Serve) -> None:
     scene = rich()
     page = Page((await serve(scene.agent)).http)
@@ -107,7 +106,6 @@ async def test_a_parked_answer_cut_at_every_position_is_completed_exactly(serve:
             assert joined([*uncut[: index + 1], *rest]) == whole, f"cut at {frame.id}"
 
 
-@requirement("ui-stream:positions")
 async def test_words_heard_live_and_cut_at_every_delta_are_completed_from_the_store(
     serve: Serve, store: str
 ) -> None:
@@ -128,15 +126,31 @@ async def test_words_heard_live_and_cut_at_every_delta_are_completed_from_the_st
             uncut = read_sse(received + b"".join([piece async for piece in pieces]))
         await live.rest()
     whole = joined(uncut)
-    words = [frame.id for frame in uncut if "text-delta" in frame.data and frame.id is not None]
-    assert len({position.partition(".")[0] for position in words}) < len(words), "several deltas of one event"
     for index, frame in enumerate(uncut[:-1]):
         if frame.id is not None:
             rest = await frames_after(page.http, page.id, frame.id)
             assert joined([*uncut[: index + 1], *rest]) == whole, f"cut at {frame.id}"
 
 
-@requirement("ui-stream:positions")
+async def test_a_position_may_lie_in_the_middle_of_a_text(serve: Serve, store: str) -> None:
+    scene = Scene(["Hello there, what a fine day."])
+    page = Page((await serve(scene.agent, store=store)).http)
+    await page.say("hi")
+    uncut = await frames_after(page.http, page.id, "0.0")
+    whole = joined(uncut)
+    for index, frame in enumerate(uncut):
+        if frame.id is None or "text-delta" not in frame.data:
+            continue
+        seq, rest_of_id = frame.id.split(".")
+        length, mark = rest_of_id.split("~")
+        chunk = json.loads(frame.data)
+        assert len(chunk["delta"]) == int(length)
+        for cut in range(1, int(length)):
+            half = SseFrame(json.dumps({**chunk, "delta": chunk["delta"][:cut]}))
+            rest = await frames_after(page.http, page.id, f"{seq}.{cut}~{mark}")
+            assert joined([*uncut[:index], half, *rest]) == whole, f"cut after {cut} characters"
+
+
 async def test_a_reader_that_is_cut_again_and_again_misses_nothing_and_hears_nothing_twice(
     serve: Serve,
 ) -> None:
@@ -163,7 +177,6 @@ async def test_a_reader_that_is_cut_again_and_again_misses_nothing_and_hears_not
     assert text == "".join(f"word {number} and " for number in range(12)) + "the end."
 
 
-@requirement("ui-stream:positions")
 async def test_a_position_holds_over_a_restart(serve: Serve, tmp_path: Path) -> None:
     scene = rich()
     address = f"sqlite:///{tmp_path}/f.db"
@@ -215,14 +228,12 @@ async def test_what_is_no_position_is_refused(serve: Serve, position: str) -> No
     assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid")
 
 
-@requirement("ui-stream:positions")
 async def test_a_reader_without_a_position_gets_no_ids(serve: Serve) -> None:
     page = Page((await serve(Scene(["Hello."]).agent)).http)
     assert set((await page.say("hi")).ids) == {None}
     assert set((await page.resume()).ids) == {None}
 
 
-@requirement("ui-stream:late-rest")
 @pytest.mark.parametrize("address", ["memory:", "sqlite"])
 async def test_who_was_cut_gets_the_rest_however_late_and_who_was_not_gets_nothing(
     serve: Serve, tmp_path: Path, address: str
@@ -245,7 +256,6 @@ async def test_who_was_cut_gets_the_rest_however_late_and_who_was_not_gets_nothi
         assert (response.status_code, response.content) == (204, b""), query
 
 
-@requirement("ui-stream:late-rest")
 async def test_who_had_the_end_is_told_at_once_that_there_is_no_more(serve: Serve) -> None:
     page = Page((await serve(Scene(["Hello."]).agent)).http)
     await page.say("hi")
@@ -254,35 +264,34 @@ async def test_who_had_the_end_is_told_at_once_that_there_is_no_more(serve: Serv
     assert (response.status_code, response.content) == (204, b"")
 
 
-@requirement("ui-stream:late-rest")
 @pytest.mark.parametrize("position", ["3.0", "999.0"])
 async def test_of_an_answer_that_was_removed_there_is_no_rest(serve: Serve, position: str) -> None:
     clock = FakeClock()
     kept = await open_store("memory:", clock)
-    page = Page((await serve(Scene(["Hello."]).agent, store=kept)).http)
+    served = await serve(Scene(["Hello."]).agent, store=kept)
+    page = Page(served.http)
     await page.say("hi")
     clock.advance(3_600)
-    await kept.purge(settled_before=clock.now())
+    await served.service.context.log.purge(before=clock.now())
     response = await page.http.get(f"/api/chat/{page.id}/stream?after={position}")
     assert (response.status_code, response.content) == (204, b"")
 
 
-@requirement("ui-stream:late-rest")
 @pytest.mark.parametrize("query", ["", "?after=0.0", "?after=3.0"])
 async def test_an_answer_that_was_removed_as_soon_as_it_ended_is_not_told_as_one_that_waits(
     serve: Serve, query: str
 ) -> None:
     clock = FakeClock()
     kept = await open_store("memory:", clock)
-    page = Page((await serve(Scene(["Hello."]).agent, store=kept)).http)
+    served = await serve(Scene(["Hello."]).agent, store=kept)
+    page = Page(served.http)
     await page.say("hi")
     clock.advance(1)
-    await kept.purge(settled_before=clock.now())
+    await served.service.context.log.purge(before=clock.now())
     response = await page.http.get(f"/api/chat/{page.id}/stream{query}")
     assert (response.status_code, response.content) == (204, b"")
 
 
-@requirement("ui-stream:marks")
 async def test_a_position_in_an_older_answer_is_none_in_the_current_one(serve: Serve) -> None:
     page = Page((await serve(Scene(["Hello there.", "Hello again."]).agent)).http)
     await page.say("hi")
@@ -313,10 +322,10 @@ async def _until_words(response: httpx2.Response) -> list[SseFrame]:
 
 
 async def _last_step_begun(served: Served, page: Page) -> None:
-    run = await served.farhand.last_run(LOCAL, page.id)
+    run = await served.service.last_run(LOCAL, page.id)
     async with asyncio.timeout(20):
         while True:
-            events = await served.farhand.kit.store.events(LOCAL, run.run_id)
+            events = await served.service.journal(run)
             if events[-1].event == StepStarted(4):
                 return
             await asyncio.sleep(0.01)

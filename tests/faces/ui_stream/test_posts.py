@@ -99,7 +99,6 @@ async def test_answers_posted_twice_settle_once_and_both_hear_the_rest(serve: Se
     assert len(scene.model.prompts) == 2
 
 
-@requirement("ui-stream:partial-answers")
 async def test_two_tabs_that_answer_a_call_each_at_once_both_hear_the_rest(serve: Serve, store: str) -> None:
     scene = Scene(once(OPEN, Ask("ask_text", {"question": "?"})))
     page = Page((await serve(scene.agent, store=store)).http)
@@ -114,7 +113,6 @@ async def test_two_tabs_that_answer_a_call_each_at_once_both_hear_the_rest(serve
     assert len(scene.model.prompts) == 2
 
 
-@requirement("ui-stream:limits")
 async def test_more_calls_than_a_step_may_ask_for_are_input_errors_and_the_others_run(serve: Serve) -> None:
     asks = [Ask("weather", {"city": str(number)}) for number in range(40)]
     scene = Scene(once(*asks))
@@ -158,7 +156,6 @@ async def test_a_client_that_missed_a_step_is_told_of_it_before_it_is_asked_abou
 # ------------------------------------------------------------------------------------- while a run is active
 
 
-@requirement("ui-stream:busy")
 async def test_a_new_message_while_the_model_works_is_refused_and_changes_nothing(serve: Serve) -> None:
     scene = slow_scene()
     page = Page((await serve(scene.agent)).http)
@@ -176,7 +173,6 @@ async def test_a_new_message_while_the_model_works_is_refused_and_changes_nothin
     assert says(scene) == ["a"]
 
 
-@requirement("ui-stream:moved-on")
 async def test_a_new_message_while_parked_cancels_the_open_call_and_is_answered(
     serve: Serve, store: str
 ) -> None:
@@ -193,7 +189,6 @@ async def test_a_new_message_while_parked_cancels_the_open_call_and_is_answered(
     assert (late.status_code, late.json()["reason"]) == (410, "cancelled")
 
 
-@requirement("ui-stream:moved-on")
 async def test_a_new_message_while_held_ends_the_held_response_properly(serve: Serve, store: str) -> None:
     def script(moment: Moment) -> Step:
         return OPEN if moment.text == "open" else "Never mind."
@@ -212,7 +207,6 @@ async def test_a_new_message_while_held_ends_the_held_response_properly(serve: S
     )
 
 
-@requirement("ui-stream:moved-on")
 async def test_answers_of_a_tab_that_missed_the_new_message_are_refused(serve: Serve) -> None:
     def script(moment: Moment) -> Step:
         return OPEN if moment.text == "open" else "Never mind."
@@ -418,7 +412,6 @@ async def test_answers_for_a_chat_that_is_not_there_are_refused(serve: Serve) ->
     assert (refused.status, refused.body["error"]["code"]) == (404, "unknown")
 
 
-@requirement("ui-stream:limits")
 async def test_a_body_that_is_too_large_is_told_how_to_send_less(serve: Serve) -> None:
     page = Page((await serve(Scene(["One."]).agent)).http)
     page.messages = [user_message("a" * (4 * 1024 * 1024))]

@@ -18,7 +18,6 @@ from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene, once
 from tests.faces.ui_stream.page import Page, user_message
-from tests.requirement import requirement
 
 PIECE = "x" * 50_000
 PIECES = 120
@@ -31,7 +30,6 @@ def serve_both(serve: Serve, request: pytest.FixtureRequest) -> Serve:
     return partial(serve, mounted=request.param == "mounted")
 
 
-@requirement("ui-stream:keep-alive")
 async def test_a_stream_that_waits_is_kept_alive_with_comments(serve_both: Serve) -> None:
     settings = Settings(patience=Patience(keep_alive=0.05))
     served = await serve_both(Scene(once(Ask("open_url", {"url": "u"}))).agent, settings=settings)
@@ -47,7 +45,6 @@ async def test_a_stream_that_waits_is_kept_alive_with_comments(serve_both: Serve
     assert b"[DONE]" not in received
 
 
-@requirement("ui-stream:slow-reader")
 async def test_a_reader_that_takes_nothing_holds_up_neither_the_run_nor_another_reader(
     serve_both: Serve,
 ) -> None:
@@ -66,12 +63,11 @@ async def test_a_reader_that_takes_nothing_holds_up_neither_the_run_nor_another_
             scene.gate("go").set()
             turn = await live.rest()
         assert len(turn.text) == PIECES * len(PIECE)
-        assert not (await served.farhand.last_run(LOCAL, page.id)).active
+        assert not (await served.service.last_run(LOCAL, page.id)).active
     finally:
         stalled.transport.abort()
 
 
-@requirement("ui-stream:slow-reader")
 async def test_a_reader_that_was_stuck_gets_all_of_it_once_it_reads_again(serve_both: Serve) -> None:
     async def script(moment: Moment) -> AsyncGenerator[Step, None]:
         for number in range(PIECES):
@@ -83,7 +79,7 @@ async def test_a_reader_that_was_stuck_gets_all_of_it_once_it_reads_again(serve_
     reader, writer = await _post_and_stop_reading(served, page)
     async with asyncio.timeout(40):
         # the run has come to its end while nothing was read
-        while (await served.farhand.last_run(LOCAL, page.id)).active:  # noqa: ASYNC110
+        while (await served.service.last_run(LOCAL, page.id)).active:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         body = await reader.read()
     writer.close()

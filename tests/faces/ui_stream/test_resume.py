@@ -11,7 +11,7 @@ from starlette.types import Message
 
 from farhand.core.principal import LOCAL
 from farhand.models.scripted import Ask, Moment, Step
-from farhand.store.address import open_store
+from farhand.store.open import open_store
 from farhand.testing import FakeClock
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
@@ -194,14 +194,12 @@ async def test_a_reload_after_edited_approval_shows_what_will_run(serve: Serve) 
 # -------------------------------------------------------------------------------------------- after its end
 
 
-@requirement("ui-stream:no-active")
 async def test_there_is_nothing_to_resume_in_an_unknown_chat(serve: Serve) -> None:
     page = Page((await serve(Scene(["x"]).agent)).http, "never-seen")
     response = await page.http.get(f"/api/chat/{page.id}/stream")
     assert (response.status_code, response.content) == (204, b"")
 
 
-@requirement("ui-stream:unheard")
 @pytest.mark.parametrize("address", ["memory:", "sqlite"])
 async def test_an_answer_stays_replayable_for_a_minute_and_no_longer(
     serve: Serve, tmp_path: Path, address: str
@@ -217,7 +215,6 @@ async def test_an_answer_stays_replayable_for_a_minute_and_no_longer(
     assert await page.resume_status() == 204
 
 
-@requirement("ui-stream:unheard")
 @pytest.mark.parametrize("address", ["memory:", "sqlite"])
 async def test_an_answer_that_ended_unheard_waits_for_its_reader_and_is_delivered_once(
     serve: Serve, tmp_path: Path, address: str
@@ -240,7 +237,6 @@ async def test_an_answer_that_ended_unheard_waits_for_its_reader_and_is_delivere
             await asyncio.sleep(0.01)
 
 
-@requirement("ui-stream:unheard")
 async def test_an_answer_whose_reader_was_gone_at_its_last_word_is_still_unheard(serve: Serve) -> None:
     clock = FakeClock()
     scene = slow_scene()
@@ -284,7 +280,6 @@ async def test_a_deadline_resumes_the_run_though_nobody_reads(serve: Serve) -> N
 # ------------------------------------------------------------------------------------------ over a restart
 
 
-@requirement("ui-stream:restart")
 async def test_a_parked_run_is_answered_and_resumed_after_a_restart(serve: Serve, tmp_path: Path) -> None:
     scene = Scene(once("I will open it.", OPEN))
     address = f"sqlite:///{tmp_path}/f.db"
@@ -300,7 +295,6 @@ async def test_a_parked_run_is_answered_and_resumed_after_a_restart(serve: Serve
     assert len(scene.model.prompts) == 2
 
 
-@requirement("ui-stream:restart")
 async def test_a_held_response_ends_resumably_when_the_server_drains(serve: Serve, tmp_path: Path) -> None:
     scene = Scene(once(OPEN))
     address = f"sqlite:///{tmp_path}/f.db"
@@ -318,7 +312,6 @@ async def test_a_held_response_ends_resumably_when_the_server_drains(serve: Serv
     assert (await page.resume()).text == "open_url: success {'n': 1}."
 
 
-@requirement("ui-stream:restart")
 async def test_a_step_that_a_restart_cut_is_asked_again_and_a_replay_omits_it(
     serve: Serve, tmp_path: Path
 ) -> None:
@@ -351,14 +344,14 @@ async def test_a_step_that_a_restart_cut_is_asked_again_and_a_replay_omits_it(
 
 async def _nobody_reads(served: Served, page: Page) -> None:
     """The server has noticed that the connection is gone."""
-    run = await served.farhand.last_run(LOCAL, page.id)
-    await until(lambda: served.farhand.kit.store.hub.watched(run.run_id) == 0)
+    run = await served.service.last_run(LOCAL, page.id)
+    await until(lambda: served.service.context.log.broker.count(run.run_id) == 0)
 
 
 async def _ended(served: Served, page: Page) -> None:
     async with asyncio.timeout(20):
         # looked at again and again: the end of a run that nobody reads has no event to wait for
-        while (await served.farhand.last_run(LOCAL, page.id)).active:  # noqa: ASYNC110
+        while (await served.service.last_run(LOCAL, page.id)).active:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

@@ -13,7 +13,7 @@ from websockets.exceptions import InvalidStatus
 from farhand.core.principal import LOCAL
 from farhand.core.settings import Limits, Settings
 from farhand.models.scripted import Ask, Fail, Moment, Step
-from farhand.store.address import open_store
+from farhand.store.open import open_store
 from farhand.testing import FakeClock
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
@@ -44,7 +44,6 @@ def said(served: Served, text: str) -> Page:
     return page
 
 
-@requirement("socket:frames")
 async def test_a_message_is_answered_in_numbered_chunks_and_an_end(serve: Serve, store: str) -> None:
     served = await serve(Scene(["Hello."]).agent, store=store)
     page = said(served, "hi")
@@ -54,7 +53,6 @@ async def test_a_message_is_answered_in_numbered_chunks_and_an_end(serve: Serve,
     assert turn.kinds == ["start", *TEXT, "finish"]
 
 
-@requirement("socket:frames")
 async def test_a_frontend_tool_and_an_approval_are_answered_on_the_same_socket(serve: Serve) -> None:
     scene = Scene(once(OPEN, DELETE))
     served = await serve(scene.agent)
@@ -72,7 +70,6 @@ async def test_a_frontend_tool_and_an_approval_are_answered_on_the_same_socket(s
     assert scene.ran == [("delete_file", "a")]
 
 
-@requirement("socket:frames")
 async def test_a_held_request_goes_on_when_the_ack_is_accepted(serve: Serve) -> None:
     served = await serve(Scene(once(OPEN)).agent)
     page = said(served, "open")
@@ -130,7 +127,6 @@ async def test_where_nothing_is_active_a_resume_is_told_so(serve: Serve) -> None
         assert await shared.frame(ended) == {"type": "no-active", "requestId": ended}
 
 
-@requirement("socket:abort")
 async def test_an_abort_closes_the_request_and_not_the_run(serve: Serve) -> None:
     scene = slow_scene()
     served = await serve(scene.agent)
@@ -152,7 +148,6 @@ async def test_an_abort_closes_the_request_and_not_the_run(serve: Serve) -> None
         assert (await shared.turn(again, page)).text == "Once upon a time."
 
 
-@requirement("socket:abort")
 async def test_an_abort_of_nothing_is_passed_over(serve: Serve) -> None:
     served = await serve(Scene(["Hello."]).agent)
     page = said(served, "hi")
@@ -177,7 +172,6 @@ async def test_a_dropped_socket_does_not_stop_the_run(serve: Serve, store: str) 
     assert len(scene.model.prompts) == 1
 
 
-@requirement("client:silent-line")
 async def test_a_ping_is_answered_also_while_a_request_is_under_way(serve: Serve) -> None:
     scene = slow_scene()
     served = await serve(scene.agent)
@@ -192,7 +186,6 @@ async def test_a_ping_is_answered_also_while_a_request_is_under_way(serve: Serve
         assert frame == {"type": "pong", "timestamp": 7}
 
 
-@requirement("socket:malformed")
 @pytest.mark.parametrize(
     ("frame", "request_id"),
     [
@@ -230,7 +223,6 @@ async def test_a_malformed_frame_gets_an_error_and_the_socket_stays(
         assert (await shared.turn(await shared.send(page), page)).text == "Hello."
 
 
-@requirement("socket:malformed")
 async def test_bytes_that_are_no_text_get_an_error_and_the_socket_stays(serve: Serve) -> None:
     served = await serve(Scene(["Hello."]).agent)
     page = said(served, "hi")
@@ -241,7 +233,6 @@ async def test_bytes_that_are_no_text_get_an_error_and_the_socket_stays(serve: S
         assert (await shared.turn(await shared.send(page), page)).text == "Hello."
 
 
-@requirement("socket:errors")
 async def test_a_refused_request_gets_an_error_of_its_own_and_the_others_go_on(serve: Serve) -> None:
     scene = slow_scene()
     served = await serve(scene.agent)
@@ -260,7 +251,6 @@ async def test_a_refused_request_gets_an_error_of_its_own_and_the_others_go_on(s
         assert (await shared.until(request, "finish"))["finishReason"] == "stop"
 
 
-@requirement("socket:errors")
 async def test_a_fault_of_the_model_is_an_error_chunk_and_an_end(serve: Serve) -> None:
     served = await serve(Scene([Fail("Gone.")]).agent)
     page = said(served, "hi")
@@ -270,7 +260,6 @@ async def test_a_fault_of_the_model_is_an_error_chunk_and_an_end(serve: Serve) -
     assert turn.kinds == ["start", "error"]
 
 
-@requirement("socket:errors")
 async def test_a_drain_ends_every_request_resumably(serve: Serve) -> None:
     scene = slow_scene()
     served = await serve(scene.agent)
@@ -284,7 +273,6 @@ async def test_a_drain_ends_every_request_resumably(serve: Serve) -> None:
         assert await shared.frame(request) == {"type": "end", "requestId": request}
 
 
-@requirement("socket:as-large-as-a-post")
 async def test_a_history_that_a_post_may_have_comes_through_the_socket_too(serve: Serve) -> None:
     served = await serve(Scene(["Hello."]).agent)
     page = said(served, "hi")
@@ -297,7 +285,6 @@ async def test_a_history_that_a_post_may_have_comes_through_the_socket_too(serve
     assert Limits().socket_frame == Limits().chat_body
 
 
-@requirement("socket:limits")
 async def test_a_frame_that_is_too_large_closes_the_socket(serve: Serve) -> None:
     served = await serve(Scene(["Hello."]).agent)
     async with wire(served, PATH) as socket:
@@ -305,7 +292,6 @@ async def test_a_frame_that_is_too_large_closes_the_socket(serve: Serve) -> None
         assert await closed_with(socket) == 1009
 
 
-@requirement("socket:limits")
 async def test_too_many_frames_close_the_socket(serve: Serve) -> None:
     served = await serve(Scene(["Hello."]).agent)
     async with wire(served, PATH) as socket:
@@ -314,7 +300,6 @@ async def test_too_many_frames_close_the_socket(serve: Serve) -> None:
         assert await closed_with(socket) == 4429
 
 
-@requirement("socket:limits")
 async def test_a_silent_socket_is_closed_but_not_while_a_request_is_under_way(
     serve: Serve,
 ) -> None:
@@ -331,7 +316,6 @@ async def test_a_silent_socket_is_closed_but_not_while_a_request_is_under_way(
         assert await closed_with(busy) == 4408
 
 
-@requirement("socket:door")
 @pytest.mark.parametrize("path", ["/api/chat/ws", "/api/chat/live"])
 async def test_without_a_credential_or_from_a_foreign_page_nobody_connects(serve: Serve, path: str) -> None:
     served = await serve(Scene(["Hello."]).agent)
@@ -347,7 +331,6 @@ async def test_without_a_credential_or_from_a_foreign_page_nobody_connects(serve
         assert await closed_with(socket) == 4403
 
 
-@requirement("socket:page-told")
 @pytest.mark.parametrize("path", ["/api/chat/ws", "/api/chat/live"])
 async def test_a_page_is_told_why_its_socket_is_closed(serve: Serve, path: str) -> None:
     limits = Limits(streams_per_principal=1, failed_sign_ins_per_min=2)
@@ -373,16 +356,16 @@ async def test_a_page_is_told_why_its_socket_is_closed(serve: Serve, path: str) 
     await told(**own, authorization="Bearer wrong")
     code, reason = await told(**own, authorization="Bearer wrong")
     assert code == 4429
-    assert "sign-ins failed" in reason
+    assert "failed sign-ins" in reason
 
 
 async def _nobody_reads(served: Served, page: Page) -> None:
-    run = await served.farhand.last_run(LOCAL, page.id)
-    await until(lambda: served.farhand.kit.store.hub.watched(run.run_id) == 0)
+    run = await served.service.last_run(LOCAL, page.id)
+    await until(lambda: served.service.context.log.broker.count(run.run_id) == 0)
 
 
 async def _ended(served: Served, page: Page) -> None:
     async with asyncio.timeout(20):
         # looked at again and again: the end of a run that nobody reads has no event to wait for
-        while (await served.farhand.last_run(LOCAL, page.id)).active:  # noqa: ASYNC110
+        while (await served.service.last_run(LOCAL, page.id)).active:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

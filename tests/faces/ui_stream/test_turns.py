@@ -13,7 +13,6 @@ TEXT = ["start-step", "text-start", "text-delta", "text-end", "finish-step"]
 CALL = ["tool-input-start", "tool-input-delta", "tool-input-available"]
 
 
-@requirement("ui-stream:order")
 async def test_text_is_one_step_with_one_block_and_a_reason_to_stop(serve: Serve) -> None:
     scene = Scene([["Hello ", "there."]])
     turn = await Page((await serve(scene.agent)).http).say("hi")
@@ -43,7 +42,6 @@ async def test_a_response_is_bare_events_under_the_headers_that_the_client_wants
     assert b"\r" not in response.content
 
 
-@requirement("ui-stream:order")
 async def test_reasoning_and_text_are_blocks_of_their_own(serve: Serve) -> None:
     scene = Scene([[Think("Let me see."), "It is so.", Think("Or not?"), "Yes."]])
     turn = await Page((await serve(scene.agent)).http).say("hi")
@@ -120,7 +118,6 @@ async def test_server_and_frontend_calls_of_one_step_come_back_together_in_the_m
     assert scene.ran == [("weather", "Oslo")]
 
 
-@requirement("ui-stream:partial-answers")
 async def test_answers_may_come_one_by_one_and_the_run_goes_on_with_the_last(
     serve: Serve, store: str
 ) -> None:
@@ -139,7 +136,6 @@ async def test_answers_may_come_one_by_one_and_the_run_goes_on_with_the_last(
     assert [each.output for each in scene.seen] == [{"n": 1}, {"n": 2}]
 
 
-@requirement("ui-stream:partial-answers")
 async def test_answers_of_one_post_may_be_a_success_and_an_error(serve: Serve) -> None:
     scene = Scene(once(Ask("open_url", {"url": "1"}), Ask("ask_text", {"question": "?"})))
     page = Page((await serve(scene.agent)).http)
@@ -215,7 +211,6 @@ async def test_a_fault_in_a_later_step_keeps_what_was_shown(serve: Serve) -> Non
     assert turn.kinds == ["start", "start-step", *CALL, "finish-step", "tool-output-available", "error"]
 
 
-@requirement("ui-stream:order")
 async def test_the_next_message_starts_a_message_of_its_own(serve: Serve) -> None:
     scene = Scene(["One.", "Two."])
     page = Page((await serve(scene.agent)).http)
@@ -225,7 +220,6 @@ async def test_the_next_message_starts_a_message_of_its_own(serve: Serve) -> Non
     assert len(scene.model.prompts[-1].messages) == 3
 
 
-@requirement("ui-stream:order")
 async def test_every_step_of_a_long_run_is_opened_and_closed(serve: Serve) -> None:
     def script(moment: Moment) -> Step:
         if moment.steps == 3:

@@ -18,7 +18,6 @@ from farhand.models.scripted import Ask, Moment, Step
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene
 from tests.faces.ui_stream.page import Json, Page, user_message
-from tests.requirement import requirement
 
 WALKS = 40
 ACTIONS = 14
@@ -26,7 +25,6 @@ POSTS_AT_MOST = 6
 FRONTEND = ("tool-open_url", "tool-take_photo")
 
 
-@requirement("ui-stream:walks")
 @pytest.mark.parametrize("seed", range(WALKS))
 async def test_a_walk_of_a_stock_client_ends_quietly_with_everything_done_once(
     serve: Serve, seed: int

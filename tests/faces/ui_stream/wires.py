@@ -12,9 +12,9 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from farhand.testing.ui_stream import Chunk, StreamChecker, read_sse
 from tests.faces.served import Served
 from tests.faces.ui_stream.page import Page, Turn, user_message
+from tests.stream_checker import Chunk, StreamChecker, read_sse
 
 # Any: what comes over the wire is looked at by its fields, and a wrong one fails the test
 Json = Any

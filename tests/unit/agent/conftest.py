@@ -8,8 +8,7 @@ from typing import TypeAlias
 import pytest
 
 from farhand.core.settings import Settings
-from farhand.models.scripted.model import Script
-from farhand.models.scripted.step import Step
+from farhand.models.scripted.model import Script, Step
 from farhand.store.base import Store
 from farhand.testing import FakeClock
 from tests.unit.agent.stage import Stage
@@ -26,7 +25,7 @@ async def stage(store: Store, clock: FakeClock) -> AsyncIterator[MakeStage]:
         script: Script | Sequence[Step | Script], *tools: object, settings: Settings | None = None
     ) -> Stage:
         made = Stage(store, clock, script, *tools, settings=settings)
-        await made.farhand.open()
+        await made.service.open()
         opened.append(made)
         return made
 
@@ -34,4 +33,4 @@ async def stage(store: Store, clock: FakeClock) -> AsyncIterator[MakeStage]:
     for made in opened:
         await made.check()
     for made in opened:
-        await made.farhand.close()
+        await made.service.close()

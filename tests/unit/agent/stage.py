@@ -6,23 +6,23 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from farhand.agent.farhand import Farhand, Spec
+from farhand.agent.service import AgentService, Spec
 from farhand.clock import Clock
 from farhand.core.approval import Answer
 from farhand.core.call import Call
-from farhand.core.event import START, Entry, Event, Position, RunFailed, RunFinished, RunParked, TextAdded
+from farhand.core.event import Event, RunFailed, RunFinished, RunParked, TextAdded
 from farhand.core.outcome import Outcome
+from farhand.core.position import START, Entry, Position
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted, Receipt, Result
 from farhand.core.run import Run
 from farhand.core.settings import Settings
 from farhand.core.thread import Message, Text, UserMessage
+from farhand.eventlog.log import EventLog
 from farhand.models.scripted import ScriptedModel
-from farhand.models.scripted.model import Script
-from farhand.models.scripted.moment import check_history
-from farhand.models.scripted.step import Step
+from farhand.models.scripted.model import Script, Step, check_history
 from farhand.store.base import Store
-from farhand.tools.toolbox import toolbox_of
+from farhand.tools.toolbox import make_toolbox
 
 PATIENCE_SEC = 20.0
 """Bounds every wait of a test; what is waited for comes at once."""
@@ -43,13 +43,16 @@ class Stage:
         settings: Settings | None = None,
     ) -> None:
         self.store = store
+        self.log = EventLog(store)
         self.clock = clock
         self.model = ScriptedModel(script)
-        self.farhand = Farhand(Spec(self.model, toolbox_of(tools)), store, settings=settings, clock=clock)
+        self.service = AgentService(
+            Spec(self.model, make_toolbox(tools)), self.log, settings=settings, clock=clock
+        )
 
     async def say(self, text: str, *, hold_for: float = 0.0, message_id: str | None = None) -> Run:
         message = UserMessage(message_id or self.clock.fresh("msg"), (Text(text),))
-        return (await self.farhand.start(LOCAL, THREAD, message, hold_for=hold_for)).run
+        return (await self.service.start(LOCAL, THREAD, message, hold_for=hold_for)).run
 
     async def told(self, run: Run, *until: type[Event], after: Position = START) -> list[Event]:
         """What a reader hears, up to the first event of these kinds, or to a pause or the end."""
@@ -58,7 +61,7 @@ class Stage:
     async def heard(self, run: Run, *until: type[Event], after: Position = START) -> list[Entry]:
         last = until or (RunParked, RunFinished, RunFailed)
         found: list[Entry] = []
-        with self.farhand.read(run, after) as reader:
+        with self.service.read(run, after) as reader:
             async with asyncio.timeout(PATIENCE_SEC):
                 while not found or not isinstance(found[-1].event, last):
                     entries = await reader.next(PATIENCE_SEC)
@@ -67,32 +70,32 @@ class Stage:
         return found
 
     async def stored(self, run: Run) -> Run:
-        now = await self.store.get_run(run.owner, run.run_id)
+        now = await self.log.get_run(run.owner, run.run_id)
         assert now is not None
         return now
 
     async def journal(self, run: Run) -> list[Event]:
-        return [entry.event for entry in await self.store.events(run.owner, run.run_id, limit=10_000)]
+        return [entry.event for entry in await self.log.entries(run)]
 
     async def messages(self) -> list[Message]:
-        return await self.store.messages(LOCAL, THREAD)
+        return await self.log.messages(LOCAL, THREAD)
 
     async def calls(self, run: Run) -> list[Call]:
-        return await self.store.calls_of(run.owner, run.run_id)
+        return await self.log.calls_of(run.owner, run.run_id)
 
     async def open_call(self, tool: str = "") -> Call:
         """The open call of this tool, or the only one there is."""
-        calls = [call for call in await self.store.open_calls(LOCAL, THREAD) if tool in ("", call.tool)]
+        calls = [call for call in await self.log.open_calls(LOCAL, THREAD) if tool in ("", call.tool)]
         assert len(calls) == 1, calls
         return calls[0]
 
     async def answer(self, call: Call, outcome: Outcome) -> None:
         result = Result(call_id=call.call_id, outcome=outcome)
-        assert await self.farhand.desk.settle(LOCAL, result) == Accepted()
+        assert await self.service.desk.settle(LOCAL, result) == Accepted()
 
     async def decide(self, call: Call, answer: Answer) -> Receipt:
         assert call.approval is not None
-        return await self.farhand.desk.approve(LOCAL, call.approval.approval_id, answer)
+        return await self.service.desk.approve(LOCAL, call.approval.approval_id, answer)
 
     async def outcomes(self, run: Run) -> list[Outcome | None]:
         return [call.outcome for call in await self.calls(run)]
@@ -104,16 +107,16 @@ class Stage:
         """Until no run is worked on or held here."""
 
         async def nothing_runs() -> bool:
-            return not self.farhand.worker._works
+            return not self.service.worker._active
 
         await comes_true(nothing_runs)
 
     async def check(self) -> None:
         """What holds after every test: journals without gaps, a history that a provider would take."""
-        run = await self.store.last_run(LOCAL, THREAD)
+        run = await self.log.last_run(LOCAL, THREAD)
         if run is None:
             return
-        entries = await self.store.events(run.owner, run.run_id, limit=100_000)
+        entries = await self.log.entries(run)
         assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
         if not run.active:
             check_history(await self.messages())

@@ -48,14 +48,12 @@ def delete_file(path: str) -> str:
     return f"deleted {path}"
 
 
-@requirement("api:run")
 async def test_a_run_returns_the_text_and_why_it_ended() -> None:
     async with _agent(["Hello ", "you."]) as agent:
         result = await agent.run("hi", thread="t1")
     assert result == RunResult(thread="t1", run_id=result.run_id, text="Hello you.", stop_reason="end")
 
 
-@requirement("api:run")
 async def test_an_agent_needs_no_opening_and_makes_a_thread_when_none_is_named() -> None:
     agent = _agent("Hello.", "Again.")
     first, second = await agent.run("hi"), await agent.run("hi")
@@ -65,21 +63,18 @@ async def test_an_agent_needs_no_opening_and_makes_a_thread_when_none_is_named()
     await agent.close()
 
 
-@requirement("api:run")
 async def test_a_thread_remembers_what_was_said() -> None:
     async with _agent("Hello.", lambda moment: str(len(moment.messages))) as agent:
         await agent.run("hi", thread="t1")
         assert (await agent.run("how many?", thread="t1")).text == "3"
 
 
-@requirement("api:run")
 async def test_a_failed_run_says_why() -> None:
     async with _agent(Fail("Overloaded.", "Try again.")) as agent:
         result = await agent.run("hi")
     assert (result.stop_reason, result.error) == ("failed", "Overloaded. Try again.")
 
 
-@requirement("api:answer")
 async def test_a_pause_names_its_calls_and_an_answer_goes_on() -> None:
     async with _agent(["I open it. ", OPEN]) as agent:
         paused = await agent.run("open it", thread="t1")
@@ -91,7 +86,6 @@ async def test_a_pause_names_its_calls_and_an_answer_goes_on() -> None:
     assert (result.pending, result.run_id) == ((), paused.run_id)
 
 
-@requirement("api:answer")
 async def test_the_pause_after_an_answer_comes_back_as_well() -> None:
     async with _agent(OPEN, [OPEN, ASK]) as agent:
         first = await agent.run("open it", thread="t1")
@@ -102,7 +96,6 @@ async def test_the_pause_after_an_answer_comes_back_as_well() -> None:
         assert (await agent.answer("t1", answers)).text == "no no"
 
 
-@requirement("api:answer")
 async def test_a_yes_lets_a_server_tool_run() -> None:
     async with _agent(Ask("delete_file", {"path": "a.txt"})) as agent:
         paused = await agent.run("delete it", thread="t1")
@@ -111,14 +104,12 @@ async def test_a_yes_lets_a_server_tool_run() -> None:
         assert (await agent.answer("t1", [(pending.call_id, YES)])).text == "deleted a.txt"
 
 
-@requirement("api:answer")
 async def test_a_no_is_an_answer() -> None:
     async with _agent(Ask("delete_file", {"path": "a.txt"})) as agent:
         paused = await agent.run("delete it", thread="t1")
         assert (await agent.answer("t1", [(paused.pending[0].call_id, NO)])).text == "denied: too dear"
 
 
-@requirement("api:answer")
 async def test_an_approved_far_tool_comes_back_as_pending_without_its_question() -> None:
     async with _agent(PHOTO) as agent:
         asked = await agent.run("photo", thread="t1")
@@ -128,7 +119,6 @@ async def test_an_approved_far_tool_comes_back_as_pending_without_its_question()
         assert (await agent.answer("t1", [(waits.pending[0].call_id, Success("a photo"))])).text == "a photo"
 
 
-@requirement("api:answer")
 async def test_an_edited_yes_runs_what_the_person_wrote() -> None:
     async with _agent(Ask("delete_file", {"path": "a.txt"})) as agent:
         paused = await agent.run("delete it", thread="t1")
@@ -136,7 +126,6 @@ async def test_an_edited_yes_runs_what_the_person_wrote() -> None:
         assert (await agent.answer("t1", [(paused.pending[0].call_id, edited)])).text == "deleted b.txt"
 
 
-@requirement("api:answer")
 async def test_an_outcome_for_a_call_that_was_not_approved_is_refused_and_the_others_count() -> None:
     async with _agent([PHOTO, OPEN]) as agent:
         paused = await agent.run("both", thread="t1")
@@ -146,7 +135,6 @@ async def test_an_outcome_for_a_call_that_was_not_approved_is_refused_and_the_ot
         assert waits.pending == (photo,)
 
 
-@requirement("api:answer")
 @pytest.mark.parametrize("wrong", ["missing", "unknown", "doubled", "none"])
 async def test_answers_that_do_not_fit_the_pause_are_a_value_error_and_nothing_is_applied(wrong: str) -> None:
     async with _agent([OPEN, ASK]) as agent:
@@ -164,7 +152,6 @@ async def test_answers_that_do_not_fit_the_pause_are_a_value_error_and_nothing_i
         assert (await agent.answer("t1", [(page, VIEW), (text, Success("y"))])).text.endswith(" y")
 
 
-@requirement("api:answer")
 async def test_a_yes_to_a_call_that_asked_nothing_is_a_value_error_and_nothing_is_applied() -> None:
     async with _agent([OPEN, ASK]) as agent:
         paused = await agent.run("both", thread="t1")
@@ -174,7 +161,6 @@ async def test_a_yes_to_a_call_that_asked_nothing_is_a_value_error_and_nothing_i
         assert (await agent.answer("t1", [(page, VIEW), (text, Success("y"))])).text.endswith(" y")
 
 
-@requirement("api:answer")
 async def test_an_answer_when_nothing_waits_is_a_value_error() -> None:
     async with _agent(OPEN, "Hello.") as agent:
         paused = await agent.run("open it", thread="t1")
@@ -201,7 +187,6 @@ async def test_of_many_answers_at_once_one_goes_on_and_the_model_is_asked_once()
         assert len(model.prompts) == 2
 
 
-@requirement("api:stream")
 async def test_a_stream_tells_event_by_event_until_the_end_or_a_pause() -> None:
     async with _agent(["One ", "two. ", OPEN], "Hello.") as agent:
         events = [event async for event in agent.stream("open it", thread="t1")]
@@ -211,16 +196,15 @@ async def test_a_stream_tells_event_by_event_until_the_end_or_a_pause() -> None:
         assert isinstance(events[-1], RunFinished)
 
 
-@requirement("api:stream")
 async def test_a_stream_that_is_left_does_not_stop_the_run() -> None:
     async with _agent(Say(["One ", "two."])) as agent:
         async for event in agent.stream("speak", thread="t1"):
             if isinstance(event, TextAdded):
                 break
-        farhand = agent._farhand
-        assert farhand is not None
-        run = await farhand.last_run(Owner("local", "me"), "t1")
-        with farhand.read(run) as reader:
+        service = agent._service
+        assert service is not None
+        run = await service.last_run(Owner("local", "me"), "t1")
+        with service.read(run) as reader:
             events: list[Event] = []
             while not events or not isinstance(events[-1], RunFinished):
                 events += [entry.event for entry in await reader.next(5) or []]
@@ -237,7 +221,6 @@ async def test_a_second_message_while_the_first_is_answered_is_busy() -> None:
             await agent.run("hurry", thread="t1")
 
 
-@requirement("api:store")
 async def test_a_pause_kept_in_a_file_is_answered_by_the_next_agent(tmp_path: Path) -> None:
     address = f"sqlite:///{tmp_path}/agent.db"
     async with _agent(OPEN, store=address) as before:
@@ -255,7 +238,6 @@ async def test_another_owner_finds_nothing_to_answer() -> None:
             await agent.answer("t1", [(paused.pending[0].call_id, VIEW)], owner=Owner("acme", "bob"))
 
 
-@requirement("api:run")
 async def test_a_run_that_is_under_way_when_the_agent_closes_says_so() -> None:
     agent = Agent(ScriptedModel(lambda moment: [Say(["One "]), Say(["two."], delay=60)]))
     async with asyncio.TaskGroup() as group:
@@ -274,7 +256,6 @@ async def _ends(agent: Agent) -> object:
         return error
 
 
-@requirement("api:settings")
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
@@ -288,13 +269,11 @@ def test_a_setting_that_cannot_be_is_said_at_once(setting: dict[str, object], wo
         Agent(ScriptedModel([]), **setting)  # type: ignore[arg-type]
 
 
-@requirement("api:settings")
 def test_a_server_tool_among_the_frontend_tools_is_said_at_once() -> None:
     with pytest.raises(BadTool, match="add"):
         Agent(ScriptedModel([]), frontend_tools=[add])
 
 
-@requirement("api:settings")
 async def test_a_store_address_that_cannot_be_is_said_when_it_is_needed() -> None:
     agent = _agent("Hello.", store="redis://nowhere")
     with pytest.raises(BadSetting, match="redis"):

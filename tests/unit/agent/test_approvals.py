@@ -61,10 +61,9 @@ async def _asked(stage: MakeStage, disk: Disk, *steps: Step) -> Stage:
     return on
 
 
-@requirement("runs:approval")
 async def test_a_tool_that_needs_a_yes_runs_once_after_it(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk)
-    run = await on.farhand.last_run(LOCAL, THREAD)
+    run = await on.service.last_run(LOCAL, THREAD)
     assert disk.deleted == []
     call = await on.open_call()
     assert await on.decide(call, YES) == Accepted()
@@ -76,22 +75,20 @@ async def test_a_tool_that_needs_a_yes_runs_once_after_it(stage: MakeStage, disk
     assert kinds(told) == ["ApprovalAnswered", "CallTaken", "CallSettled"]
 
 
-@requirement("runs:approval")
 async def test_a_tool_that_was_denied_does_not_run_and_the_model_hears_why(
     stage: MakeStage, disk: Disk
 ) -> None:
     on = await _asked(stage, disk)
-    run = await on.farhand.last_run(LOCAL, THREAD)
+    run = await on.service.last_run(LOCAL, THREAD)
     await on.decide(await on.open_call(), NO)
     assert text_in(await on.told(run, RunFinished)) == "denied: too dear"
     assert disk.deleted == []
     assert await on.outcomes(run) == [Denied("too dear")]
 
 
-@requirement("runs:approval")
 async def test_what_the_person_edited_is_what_runs(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk)
-    run = await on.farhand.last_run(LOCAL, THREAD)
+    run = await on.service.last_run(LOCAL, THREAD)
     await on.decide(await on.open_call(), Answer(approved=True, input={"path": "b.txt"}))
     assert text_in(await on.told(run, RunFinished)) == "deleted b.txt"
     assert disk.deleted == ["b.txt"]
@@ -104,7 +101,7 @@ async def test_what_the_person_edited_is_what_runs(stage: MakeStage, disk: Disk)
 @requirement("calls:always-in-thread")
 async def test_a_yes_for_the_thread_is_not_asked_again_in_it(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk, DELETE)
-    run = await on.farhand.last_run(LOCAL, THREAD)
+    run = await on.service.last_run(LOCAL, THREAD)
     await on.decide(await on.open_call(), ALWAYS)
     events = await on.told(run, RunFinished)
     assert disk.deleted == ["a.txt", "a.txt"]
@@ -114,7 +111,7 @@ async def test_a_yes_for_the_thread_is_not_asked_again_in_it(stage: MakeStage, d
 @requirement("calls:always-in-thread")
 async def test_a_yes_for_once_is_asked_again(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk, DELETE)
-    run = await on.farhand.last_run(LOCAL, THREAD)
+    run = await on.service.last_run(LOCAL, THREAD)
     at = await on.position(run)
     await on.decide(await on.open_call(), YES)
     await on.told(run, RunParked, after=at)
@@ -122,26 +119,24 @@ async def test_a_yes_for_once_is_asked_again(stage: MakeStage, disk: Disk) -> No
     assert disk.deleted == ["a.txt"]
 
 
-@requirement("runs:approval")
 async def test_a_question_that_times_out_is_told_to_the_model(
     stage: MakeStage, disk: Disk, clock: FakeClock
 ) -> None:
     on = await _asked(stage, disk)
-    run = await on.farhand.last_run(LOCAL, THREAD)
+    run = await on.service.last_run(LOCAL, THREAD)
     clock.advance(3 * 24 * 3600)
-    await on.farhand.deadlines.sweep(on.farhand.desk)
+    await on.service.deadlines.sweep(on.service.desk)
     assert "timed out" in text_in(await on.told(run, RunFinished))
     assert isinstance((await on.outcomes(run))[0], TimedOut)
     assert disk.deleted == []
 
 
-@requirement("runs:approval")
 async def test_an_approved_frontend_tool_then_waits_for_its_far_hand(stage: MakeStage) -> None:
     on = await stage([Ask("take_photo", {"camera": "front"}), _tell], take_photo, settings=TURNS)
     run = await on.say("photo")
     await on.told(run)
     call = await on.open_call()
-    early = await on.farhand.desk.settle(LOCAL, Result(call_id=call.call_id, outcome=Success("x")))
+    early = await on.service.desk.settle(LOCAL, Result(call_id=call.call_id, outcome=Success("x")))
     assert early == Refused("not_approved")
     await on.decide(call, YES)
     assert (await on.stored(run)).parked
@@ -149,7 +144,6 @@ async def test_an_approved_frontend_tool_then_waits_for_its_far_hand(stage: Make
     assert text_in(await on.told(run, RunFinished)) == "a photo"
 
 
-@requirement("runs:approval")
 async def test_two_questions_of_one_step_are_answered_one_by_one(stage: MakeStage, disk: Disk) -> None:
     asks = [Ask("delete_file", {"path": path}) for path in ("a.txt", "b.txt")]
     on = await stage([asks, _tell], disk.delete_file, settings=TURNS)
@@ -162,7 +156,6 @@ async def test_two_questions_of_one_step_are_answered_one_by_one(stage: MakeStag
     assert disk.deleted == ["a.txt"]
 
 
-@requirement("runs:approval")
 async def test_a_step_with_an_approved_tool_and_another_far_hand_waits_for_both(
     stage: MakeStage, disk: Disk
 ) -> None:
@@ -181,7 +174,7 @@ async def test_a_step_with_an_approved_tool_and_another_far_hand_waits_for_both(
 @requirement("calls:always-in-thread")
 async def test_a_yes_for_the_thread_allows_no_other_tool(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk, Ask("take_photo", {"camera": "front"}))
-    run = await on.farhand.last_run(LOCAL, THREAD)
+    run = await on.service.last_run(LOCAL, THREAD)
     at = await on.position(run)
     await on.decide(await on.open_call(), ALWAYS)
     await on.told(run, RunParked, after=at)
@@ -191,7 +184,7 @@ async def test_a_yes_for_the_thread_allows_no_other_tool(stage: MakeStage, disk:
 @requirement("calls:what-was-approved")
 async def test_a_tool_that_changed_since_the_yes_is_not_run(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk)
-    run = await on.farhand.last_run(LOCAL, THREAD)
+    run = await on.service.last_run(LOCAL, THREAD)
 
     @tool(needs_approval=True)
     def delete_file(path: str) -> str:
@@ -202,7 +195,7 @@ async def test_a_tool_that_changed_since_the_yes_is_not_run(stage: MakeStage, di
         """
         raise AssertionError("nobody approved this")
 
-    on.farhand.kit.toolbox._tools["delete_file"] = delete_file
+    on.service.context.toolbox._tools["delete_file"] = delete_file
     await on.decide(await on.open_call(), YES)
     assert "changed" in text_in(await on.told(run, RunFinished))
     assert isinstance((await on.outcomes(run))[0], Failure)
@@ -211,13 +204,12 @@ async def test_a_tool_that_changed_since_the_yes_is_not_run(stage: MakeStage, di
 @requirement("calls:what-was-approved")
 async def test_a_tool_that_is_gone_since_the_yes_is_not_run(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk)
-    run = await on.farhand.last_run(LOCAL, THREAD)
-    del on.farhand.kit.toolbox._tools["delete_file"]
+    run = await on.service.last_run(LOCAL, THREAD)
+    del on.service.context.toolbox._tools["delete_file"]
     await on.decide(await on.open_call(), YES)
     assert "changed" in text_in(await on.told(run, RunFinished))
 
 
-@requirement("runs:approval")
 async def test_a_yes_that_comes_while_another_tool_runs_is_not_forgotten(
     stage: MakeStage, disk: Disk
 ) -> None:
@@ -240,7 +232,6 @@ async def test_a_yes_that_comes_while_another_tool_runs_is_not_forgotten(
     assert disk.deleted == ["a.txt"]
 
 
-@requirement("runs:approval")
 async def test_only_inputs_that_need_a_yes_are_asked_for(stage: MakeStage) -> None:
     @tool(needs_approval=lambda input: input["path"] != "scratch")
     def wipe(path: str) -> str:

@@ -27,7 +27,6 @@ class Gone(BaseException):
     """What no guard expects."""
 
 
-@requirement("runs:chores")
 @pytest.mark.parametrize("kind", [GeneratorExit, SystemExit])
 async def test_a_tool_that_raises_to_end_everything_ends_only_itself(
     stage: MakeStage, kind: type[BaseException]
@@ -43,10 +42,9 @@ async def test_a_tool_that_raises_to_end_everything_ends_only_itself(
     on = await stage(script, odd)
     assert text_in(await on.told(await on.say("go"))) == kind.__name__
     assert text_in(await on.told(await on.say("go on"))) == kind.__name__
-    await on.farhand.ping()
+    await on.service.ping()
 
 
-@requirement("runs:chores")
 async def test_a_watch_that_breaks_begins_again(stage: MakeStage, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = 0
 
@@ -64,10 +62,9 @@ async def test_a_watch_that_breaks_begins_again(stage: MakeStage, monkeypatch: p
 
     await comes_true(twice)
     assert text_in(await on.told(await on.say("hi"))) == "Hello."
-    await on.farhand.ping()
+    await on.service.ping()
 
 
-@requirement("runs:chores")
 async def test_an_agent_that_stopped_by_itself_is_not_ready_and_says_so_once(
     stage: MakeStage, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -75,17 +72,17 @@ async def test_an_agent_that_stopped_by_itself_is_not_ready_and_says_so_once(
         raise Gone
 
     on = await stage(["Hello."])
-    group = on.farhand.worker._group
+    group = on.service.worker._group
     assert group is not None
     group.create_task(go())
 
     async def has_ended() -> bool:
-        return on.farhand._serving is not None and on.farhand._serving.done()
+        return on.service._serving is not None and on.service._serving.done()
 
     await comes_true(has_ended)
     for _ in range(2):
         with pytest.raises(ShuttingDown, match="no longer works"):
-            await on.farhand.ping()
+            await on.service.ping()
     assert [record.levelno for record in caplog.records].count(logging.CRITICAL) == 1
 
 
@@ -98,24 +95,24 @@ async def test_what_settled_long_ago_is_removed_and_the_rest_is_kept(
     week = Settings(patience=Patience(keep_settled=7 * 24 * 3600.0))
     on = await stage([], add, settings=week)
     for thread, days in (("old", 6), ("new", 2)):
-        await on.farhand.call("add", {"a": 1, "b": 2}, thread=thread)
+        await on.service.call("add", {"a": 1, "b": 2}, thread=thread)
         clock.advance(days * 24 * 3600)
 
     async def feed() -> set[str | None]:
-        return {news.thread_id for news in await on.store.feed(LOCAL)}
+        return {news.thread_id for news in await on.log.feed(LOCAL)}
 
     async def old_is_gone() -> bool:
         return await feed() == {"new"}
 
     await comes_true(old_is_gone)
-    assert (await on.store.purge(settled_before=clock.now())).calls == 1
+    assert (await on.store.purge(before=clock.now())).calls == 1
 
 
 async def test_an_agent_that_was_stopped_says_nothing(
     stage: MakeStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     on = await stage(["Hello."])
-    assert on.farhand._serving is not None
-    on.farhand.worker.stop()
-    await on.farhand._serving
+    assert on.service._serving is not None
+    on.service.worker.stop()
+    await on.service._serving
     assert [record for record in caplog.records if record.levelno == logging.CRITICAL] == []

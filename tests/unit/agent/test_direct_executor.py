@@ -6,20 +6,25 @@ What a kill leaves behind is shown with real processes in `tests/chaos/test_dire
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
-from farhand.agent.direct import Direct
+from farhand.agent.direct_calls import DirectCall
 from farhand.agent.direct_executor import NOBODY_ASKS
-from farhand.agent.endings import STOPPED_BY_USER
-from farhand.agent.execute import CHANGED
+from farhand.agent.start_run import STOPPED_BY_USER
 from farhand.calls.desk import BACKSTOP_SEC
-from farhand.core.call import Call, Phase, Request
+from farhand.core.call import Call, Phase, ProgramRequest
+from farhand.core.decide.calls import CHANGED, UNKNOWN_END
+from farhand.core.decide.direct import open_direct
+from farhand.core.decide.opening import Opening
 from farhand.core.outcome import Cancelled, Outcome, Success, TimedOut
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted
+from farhand.core.settings import Settings
 from farhand.errors import NotFound, StoreDown
-from farhand.store.base import Commit, Write
+from farhand.store.base import Append, AppendResult
 from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
 from farhand.tools.decorate import tool
@@ -52,14 +57,14 @@ class Tools:
 
 async def open_call(on: Stage, request_id: str | None = "job-1") -> Call:
     """Asked for by a caller that has left since."""
-    wish = Direct(
-        owner=LOCAL, thread_id=THREAD, tool="delete", input={"path": "a"}, request=Request(request_id)
+    direct = DirectCall(
+        owner=LOCAL, thread_id=THREAD, tool="delete", input={"path": "a"}, request=ProgramRequest(request_id)
     )
     async with asyncio.TaskGroup() as group:
-        waiting = group.create_task(on.farhand.execute(wish))
+        waiting = group.create_task(on.service.execute(direct))
 
         async def is_there() -> bool:
-            return bool(await on.store.open_calls(LOCAL, THREAD))
+            return bool(await on.log.open_calls(LOCAL, THREAD))
 
         await comes_true(is_there)
         call = await on.open_call()
@@ -67,15 +72,39 @@ async def open_call(on: Stage, request_id: str | None = "job-1") -> Call:
     return call
 
 
+async def open_call_of_caller_that_is_killed(on: Stage) -> Call:
+    """Asked for without a request id, in a process that then stops without a word."""
+    opening = Opening(
+        call_id=on.clock.fresh("call"),
+        tool=on.service.context.toolbox.tools()[0],
+        input={"path": "a"},
+        is_direct=True,
+        timeout_sec=30.0,
+        approval_id=on.clock.fresh("apr"),
+        request=ProgramRequest(worker="wrk_killed"),
+        worker="wrk_killed",
+    )
+    await on.log.decide(
+        LOCAL,
+        THREAD,
+        lambda thread, now: open_direct(thread, opening, title="", now=now, settings=Settings(), room=1),
+    )
+    return await on.open_call()
+
+
+async def ran_twice(tools: Tools) -> bool:
+    return tools.times == 2
+
+
 async def let_die(on: Stage) -> None:
     """Its worker works no more; the store stays open for the next one."""
-    on.farhand.worker.stop()
-    assert on.farhand._serving is not None
-    await asyncio.wait([on.farhand._serving])
+    on.service.worker.stop()
+    assert on.service._serving is not None
+    await asyncio.wait([on.service._serving])
 
 
 async def stored(on: Stage, call: Call) -> Call:
-    found = await on.store.get_call(LOCAL, call.call_id)
+    found = await on.log.get_call(LOCAL, call.call_id)
     assert found is not None
     return found
 
@@ -123,7 +152,7 @@ async def test_a_call_that_nobody_started_in_time_is_not_run(stage: MakeStage, c
     assert (ready.phase, ready.deadline) == (Phase.READY, clock.now() + 30 + BACKSTOP_SEC)
     clock.advance(32)
     later = Stage(on.store, clock, [], tools.delete)
-    await later.farhand.open()
+    await later.service.open()
     try:
         assert await outcome(later, call) == TimedOut(30.0)
     finally:
@@ -141,7 +170,7 @@ async def test_a_tool_for_which_no_time_is_left_is_not_called(stage: MakeStage, 
     # only what is kept for a tool that does not return is left
     clock.advance(30.5)
     later = Stage(on.store, clock, [], tools.delete)
-    await later.farhand.open()
+    await later.service.open()
     try:
         assert await outcome(later, call) == TimedOut(30.0)
     finally:
@@ -157,11 +186,11 @@ async def test_what_was_approved_is_started_by_the_sweep_if_the_news_of_it_were_
     tools.may_end.set()
     on = await stage([], tools.delete)
     call = await open_call(on)
-    monkeypatch.setattr(on.store.hub, "watches", {})
+    monkeypatch.setattr(on.log.broker, "subscribers", {})
     assert await on.decide(call, YES) == Accepted()
     monkeypatch.undo()
     assert (await stored(on, call)).phase is Phase.READY
-    await on.farhand.worker.direct.sweep()
+    await on.service.worker.direct.sweep()
     assert await outcome(on, call) == Success("deleted a")
     assert tools.times == 1
 
@@ -175,7 +204,7 @@ async def test_a_tool_that_changed_since_it_was_approved_is_not_run(
     call = await open_call(on)
     await let_die(on)
     later = Stage(on.store, clock, [], open_url)
-    await later.farhand.open()
+    await later.service.open()
     try:
         assert await later.decide(call, YES) == Accepted()
         assert await outcome(later, call) == CHANGED
@@ -183,44 +212,85 @@ async def test_a_tool_that_changed_since_it_was_approved_is_not_run(
         await let_die(later)
 
 
-@requirement("direct:without-request-id")
 async def test_a_call_without_request_id_is_left_alone_while_its_worker_is_alive(stage: MakeStage) -> None:
     tools = Tools()
     on = await stage([], tools.delete)
     async with asyncio.TaskGroup() as group:
-        waiting = group.create_task(on.farhand.call("delete", {"path": "a"}, thread=THREAD))
+        waiting = group.create_task(on.service.call("delete", {"path": "a"}, thread=THREAD))
 
         async def is_there() -> bool:
-            return bool(await on.store.open_calls(LOCAL, THREAD))
+            return bool(await on.log.open_calls(LOCAL, THREAD))
 
         await comes_true(is_there)
         call = await on.open_call()
-        await on.farhand.worker.direct.sweep()
+        await on.service.worker.direct.sweep()
         assert (await stored(on, call)).phase is Phase.ASKING
         waiting.cancel()
 
 
-@requirement("direct:without-request-id")
 async def test_a_call_without_request_id_of_a_former_worker_is_cancelled(
     stage: MakeStage, clock: FakeClock
 ) -> None:
     tools = Tools()
     on = await stage([], tools.delete)
-    opened = on.farhand.call("delete", {"path": "a"}, thread=THREAD)
-    waiting = asyncio.ensure_future(opened)
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(on.service.call("delete", {"path": "a"}, thread=THREAD))
 
-    async def is_there() -> bool:
-        return bool(await on.store.open_calls(LOCAL, THREAD))
+        async def is_there() -> bool:
+            return bool(await on.log.open_calls(LOCAL, THREAD))
 
-    await comes_true(is_there)
-    call = await on.open_call()
+        await comes_true(is_there)
+        call = await on.open_call()
+        later = Stage(on.store, clock, [], tools.delete)
+        await later.service.open()
+        try:
+            assert await outcome(later, call) == Cancelled(NOBODY_ASKS)
+        finally:
+            await let_die(later)
+            # the caller of the former process: its own cancellation finds the call settled
+            waiting.cancel()
+    assert (await stored(later, call)).outcome == Cancelled(NOBODY_ASKS)
+
+
+async def test_a_yes_in_the_moment_in_which_its_caller_is_found_gone_is_acted_on(
+    stage: MakeStage, clock: FakeClock
+) -> None:
+    tools = Tools()
+    tools.may_end.set()
+    on = await stage([], tools.delete)
+    call = await open_call_of_caller_that_is_killed(on)
     later = Stage(on.store, clock, [], tools.delete)
-    await later.farhand.open()
+    # the sweep has seen the call before the yes
+    seen = await later.log.direct_calls()
+    assert await later.decide(call, YES) == Accepted()
+    assert await later.service.desk.cancel_unwanted(seen, NOBODY_ASKS) == 0
+    await later.service.open()
     try:
-        assert await outcome(later, call) == Cancelled(NOBODY_ASKS)
-        assert await waiting == Cancelled(NOBODY_ASKS)
+        assert await outcome(later, call) == Success("deleted a")
     finally:
         await let_die(later)
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+async def test_what_a_former_worker_was_running_is_run_again_only_if_it_may_be(
+    stage: MakeStage, clock: FakeClock, is_idempotent: bool
+) -> None:
+    tools = Tools()
+    tools.delete.tool = replace(tools.delete.tool, idempotent=is_idempotent)
+    on = await stage([], tools.delete)
+    call = await open_call(on)
+    assert await on.decide(call, YES) == Accepted()
+    await until_taken(on, call)
+    later = Stage(on.store, clock, [], tools.delete)
+    await later.service.open()
+    try:
+        if is_idempotent:
+            await comes_true(lambda: ran_twice(tools))
+            tools.may_end.set()
+        assert await outcome(later, call) == (Success("deleted a") if is_idempotent else UNKNOWN_END)
+    finally:
+        await let_die(later)
+    assert tools.times == (2 if is_idempotent else 1)
 
 
 @requirement("direct:stop")
@@ -228,16 +298,16 @@ async def test_stopping_a_thread_cancels_its_calls_without_a_run_and_their_tools
     tools = Tools()
     on = await stage([], tools.delete)
     with pytest.raises(NotFound):
-        await on.farhand.stop(LOCAL, THREAD, STOPPED_BY_USER)
+        await on.service.stop(LOCAL, THREAD, STOPPED_BY_USER)
     call = await open_call(on)
     assert await on.decide(call, YES) == Accepted()
     await until_taken(on, call)
-    assert await on.farhand.stop(LOCAL, THREAD, STOPPED_BY_USER) is True
+    assert await on.service.stop(LOCAL, THREAD, STOPPED_BY_USER) is True
     assert await outcome(on, call) == Cancelled(STOPPED_BY_USER)
-    assert await on.farhand.stop(LOCAL, THREAD, STOPPED_BY_USER) is False
+    assert await on.service.stop(LOCAL, THREAD, STOPPED_BY_USER) is False
 
     async def nothing_runs() -> bool:
-        return not on.farhand.worker.direct._tasks
+        return not on.service.worker.direct._tasks
 
     await comes_true(nothing_runs)
     assert tools.times == 1
@@ -248,10 +318,10 @@ class MoodyStore(MemoryStore):
 
     is_away = False
 
-    async def commit(self, *writes: Write) -> Commit:
+    async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
         if self.is_away:
             raise StoreDown("The store is away.")
-        return await super().commit(*writes)
+        return await super().append(appends)
 
 
 @requirement("direct:yes-after-restart")
@@ -261,7 +331,7 @@ async def test_what_a_tool_brought_while_the_store_was_away_is_kept_until_it_is_
     monkeypatch.setattr("farhand.agent.direct_executor.AGAIN_SEC", 0.01)
     tools, store = Tools(), MoodyStore(clock)
     on = Stage(store, clock, [], tools.delete)
-    await on.farhand.open()
+    await on.service.open()
     try:
         call = await open_call(on)
         assert await on.decide(call, YES) == Accepted()
@@ -273,7 +343,75 @@ async def test_what_a_tool_brought_while_the_store_was_away_is_kept_until_it_is_
         store.is_away = False
         assert await outcome(on, call) == Success("deleted a")
     finally:
-        await on.farhand.close()
+        await on.service.close()
+    assert tools.times == 1
+
+
+class SilentStore(MemoryStore):
+    """Keeps what it is asked to keep, and then does not say so."""
+
+    is_silent = False
+
+    async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
+        results = await super().append(appends)
+        if self.is_silent and any(each.body for each in appends):
+            self.is_silent = False
+            raise StoreDown("The store was lost before it answered.")
+        return results
+
+
+@pytest.mark.parametrize("request_id", ["job-1", None])
+async def test_a_call_that_was_opened_though_nobody_said_so_is_run_once_if_it_can_be_asked_for(
+    clock: FakeClock, request_id: str | None
+) -> None:
+    times: list[str] = []
+
+    @tool
+    def count(name: str) -> str:
+        """Count something.
+
+        Args:
+            name: What.
+        """
+        times.append(name)
+        return f"counted {name}"
+
+    store = SilentStore(clock)
+    on = Stage(store, clock, [], count)
+    await on.service.open()
+    direct = DirectCall(
+        owner=LOCAL, thread_id=THREAD, tool="count", input={"name": "a"}, request=ProgramRequest(request_id)
+    )
+    try:
+        store.is_silent = True
+        with pytest.raises(StoreDown):
+            await on.service.execute(direct)
+        [found] = await on.log.direct_calls()
+        ended = await outcome(on, found)
+    finally:
+        await on.service.close()
+    assert ended == (Success("counted a") if request_id is not None else Cancelled(NOBODY_ASKS))
+    assert times == (["a"] if request_id is not None else [])
+
+
+async def test_a_worker_that_was_stopped_looks_before_it_begins_a_call_that_it_opened(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools, store = Tools(), MemoryStore(clock)
+    on = Stage(store, clock, [], tools.delete)
+    await on.service.open()
+    try:
+        call = await open_call(on)
+        await on.decide(call, YES)
+        await until_taken(on, call)
+        taken = await stored(on, call)
+        tools.may_end.set()
+        await outcome(on, call)
+        monkeypatch.setitem(vars(on.service.context), "is_sure", lambda: False)
+        on.service.worker.direct.begin(taken)
+        await on.service.drain(PATIENCE_SEC)
+    finally:
+        await on.service.close()
     assert tools.times == 1
 
 
@@ -285,7 +423,7 @@ async def test_a_drain_lets_the_tool_of_a_call_come_to_its_end(stage: MakeStage)
     assert await on.decide(call, YES) == Accepted()
     await until_taken(on, call)
     async with asyncio.TaskGroup() as group:
-        draining = group.create_task(on.farhand.drain(PATIENCE_SEC))
+        draining = group.create_task(on.service.drain(PATIENCE_SEC))
         await asyncio.sleep(0.05)
         assert not draining.done()
         tools.may_end.set()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from farhand.agent.files import Files, Label
-from farhand.core.file import PIECE_BYTES, FileRules, Kept
+from farhand.core.file import PIECE_BYTES, FileRules, Kept, StoredFile
 from farhand.core.principal import LOCAL, Owner
 from farhand.errors import NotFound, TooSlow
-from farhand.store.base import Store
-from farhand.store.rules import ARRIVING_SEC
+from farhand.eventlog.log import EventLog
+from farhand.store.base import ARRIVING_SEC, Store
 from farhand.testing import FakeClock
 from tests.requirement import requirement
 
@@ -22,7 +22,7 @@ BOB = Owner("local", "bob")
 
 @pytest.fixture
 def files(store: Store, clock: FakeClock) -> Files:
-    return Files(store, clock, FileRules())
+    return Files(EventLog(store), clock, FileRules())
 
 
 async def in_pieces(*pieces: bytes) -> AsyncIterator[bytes]:
@@ -86,7 +86,7 @@ async def test_an_upload_that_was_given_up_meanwhile_says_so(
         yield b"1"
         yield b"2"
         clock.advance(ARRIVING_SEC + 1)
-        await store.purge(settled_before=0.0)
+        await store.purge(before=0.0)
         yield b"3"
 
     with pytest.raises(TooSlow, match="given up"):
@@ -108,6 +108,25 @@ async def test_the_same_bytes_under_the_same_name_are_one_file(files: Files, sto
     assert len({file.ref for file in (one, *others)}) == 5
     assert (await store.files.kept("local")).files == 5
     assert await files.load(LOCAL, one.ref) == (one, b"x" * (PIECE_BYTES + 1))
+
+
+@requirement("files:in-messages")
+async def test_the_pieces_of_a_file_in_a_message_are_stored_together_or_not_at_all(
+    files: Files, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = store.files.put
+    puts: list[int] = []
+
+    async def counting(file: StoredFile, no: int, pieces: Sequence[bytes], *, is_last: bool) -> bool:
+        puts.append(len(pieces))
+        return await put(file, no, pieces, is_last=is_last)
+
+    monkeypatch.setattr(store.files, "put", counting)
+    kept = await files.keep(LOCAL, PNG, b"x" * (2 * PIECE_BYTES + 1), known_as="t/m/0")
+    assert puts == [3]
+    assert kept.size == 2 * PIECE_BYTES + 1
+    await files.keep(LOCAL, PNG, b"", known_as="t/m/1")
+    assert puts == [3, 1]
 
 
 @requirement("files:in-messages")

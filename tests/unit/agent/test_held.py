@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from farhand.agent.endings import STOPPED_BY_USER
+from farhand.agent.start_run import STOPPED_BY_USER
 from farhand.core.event import CallOpened, CallSettled, RunFinished, RunParked, StepFinished
 from farhand.core.outcome import Cancelled, Success
 from farhand.core.principal import LOCAL
 from farhand.core.run import Run, RunState
 from farhand.core.settings import Patience, Settings
+from farhand.eventlog.pubsub import freed_topic
 from farhand.models.scripted import Ask, Moment, Step
-from farhand.store.hub import freed
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, ask_text, open_url
@@ -21,7 +21,6 @@ OPEN = Ask("open_url", {"url": "https://example.org"})
 VIEW = Success({"viewKey": "v1"})
 
 
-@requirement("speed:no-task")
 async def test_a_held_run_has_no_task_and_goes_on_when_it_is_answered(stage: MakeStage) -> None:
     on = await stage([OPEN, OPEN, "Thanks."], open_url)
     run = await _held(on)
@@ -36,12 +35,11 @@ async def test_a_held_run_has_no_task_and_goes_on_when_it_is_answered(stage: Mak
     await on.idle()
 
 
-@requirement("speed:no-task")
 async def test_one_of_two_answers_gives_a_held_run_nothing_to_do(stage: MakeStage) -> None:
     on = await stage([[OPEN, Ask("ask_text", {"question": "?"})], _tell], open_url, ask_text)
     run = await _held(on)
     await on.answer(await on.open_call("ask_text"), Success("yes"))
-    assert not on.farhand.worker._works._tasks
+    assert not on.service.worker._active._tasks
     await on.answer(await on.open_call("open_url"), VIEW)
     assert text_in(await on.told(run)) == "{'viewKey': 'v1'} yes"
 
@@ -62,8 +60,8 @@ async def test_a_held_run_with_a_near_tool_in_its_step_hands_all_results_to_the_
 async def test_a_held_run_is_stopped_like_any_other(stage: MakeStage) -> None:
     on = await stage([OPEN, "never"], open_url)
     run = await _held(on)
-    assert await on.farhand.stop(LOCAL, THREAD, STOPPED_BY_USER)
-    assert (await on.told(run))[-1] == RunFinished(RunState.STOPPED, STOPPED_BY_USER, heard=True)
+    assert await on.service.stop(LOCAL, THREAD, STOPPED_BY_USER)
+    assert (await on.told(run))[-1] == RunFinished(RunState.STOPPED, STOPPED_BY_USER, delivered=True)
     assert await on.outcomes(run) == [Cancelled(STOPPED_BY_USER)]
     _check_forgotten(on, run)
 
@@ -72,10 +70,10 @@ async def test_a_held_run_is_stopped_like_any_other(stage: MakeStage) -> None:
 async def test_a_run_that_is_let_go_before_it_could_go_on_is_forgotten(stage: MakeStage) -> None:
     on = await stage([OPEN, "never"], open_url)
     run = await _held(on)
-    works = on.farhand.worker._works
-    on.store.hub.tell(freed(run.run_id), None)
+    works = on.service.worker._active
+    on.log.broker.publish(freed_topic(run.run_id), None)
     assert run.run_id in works._tasks, "woken, and not at work yet"
-    assert await works.let_go(run.run_id)
+    works.let_go(run.run_id)
     _check_forgotten(on, run)
 
 
@@ -83,7 +81,7 @@ async def test_a_run_that_is_let_go_before_it_could_go_on_is_forgotten(stage: Ma
 async def test_a_server_that_is_about_to_stop_parks_what_is_held(stage: MakeStage) -> None:
     on = await stage([OPEN, "never"], open_url)
     run = await _held(on)
-    await on.farhand.drain(20.0)
+    await on.service.drain(20.0)
     assert (await on.stored(run)).parked
     assert isinstance((await on.journal(run))[-1], RunParked)
     _check_forgotten(on, run)
@@ -93,9 +91,9 @@ async def test_a_server_that_is_about_to_stop_parks_what_is_held(stage: MakeStag
 async def test_a_server_that_stops_at_once_leaves_a_held_run_as_a_crash_would(stage: MakeStage) -> None:
     on = await stage([OPEN, "Thanks."], open_url)
     run = await _held(on)
-    on.farhand.worker.stop()
-    assert on.farhand._serving is not None
-    await on.farhand._serving
+    on.service.worker.stop()
+    assert on.service._serving is not None
+    await on.service._serving
     stored = await on.stored(run)
     assert (stored.waits, stored.parked) == (True, False)
     await on.answer(await on.open_call(), VIEW)
@@ -117,13 +115,13 @@ async def test_a_held_run_looks_at_the_record_if_it_may_have_missed_something(
     stage: MakeStage, monkeypatch: pytest.MonkeyPatch, *, shaken: bool
 ) -> None:
     on = await stage([OPEN, "Thanks."], open_url)
-    on.store.hub.recheck = 60.0 if shaken else 0.05
+    on.log.broker.recheck = 60.0 if shaken else 0.05
     run = await _held(on)
     with monkeypatch.context() as deaf:
-        deaf.setattr(on.store.hub, "tell", lambda topic, item: None)
+        deaf.setattr(on.log.broker, "publish", lambda topic, item: None)
         await on.answer(await on.open_call(), VIEW)
     if shaken:
-        on.store.hub.shake(freed(run.run_id))
+        on.log.broker.invalidate(freed_topic(run.run_id))
     assert text_in(await on.told(run)) == "Thanks."
 
 
@@ -136,16 +134,16 @@ async def _held(on: Stage) -> Run:
 
 async def _comes_to_rest(on: Stage, run: Run) -> None:
     async def is_held() -> bool:
-        works = on.farhand.worker._works
-        return run.run_id in works and not works._tasks and on.store.hub.has(freed(run.run_id))
+        works = on.service.worker._active
+        return run.run_id in works and not works._tasks and on.log.broker.has(freed_topic(run.run_id))
 
     await comes_true(is_held)
 
 
 def _check_forgotten(on: Stage, run: Run) -> None:
-    assert run.run_id not in on.farhand.worker._works
-    assert not on.farhand.worker._works._tasks
-    assert not on.store.hub.has(freed(run.run_id))
+    assert run.run_id not in on.service.worker._active
+    assert not on.service.worker._active._tasks
+    assert not on.log.broker.has(freed_topic(run.run_id))
 
 
 def _tell(moment: Moment) -> Step:

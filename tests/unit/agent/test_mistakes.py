@@ -12,7 +12,6 @@ from farhand.errors import BadSetting, Misuse, ResultRefused
 from farhand.models.scripted import Ask
 from farhand.server.app import create_app
 from farhand.tools.decorate import tool
-from tests.requirement import requirement
 from tests.unit.agent.hands import open_url
 
 ran: list[str] = []
@@ -38,7 +37,6 @@ def asks(name: str, **input: object) -> Agent:
     )
 
 
-@requirement("calls:only-booleans")
 @pytest.mark.parametrize("yes", ["false", "true", 1, None])
 def test_only_a_boolean_is_a_yes_or_a_no(yes: Any) -> None:
     with pytest.raises(Misuse, match="True or False"):
@@ -46,7 +44,6 @@ def test_only_a_boolean_is_a_yes_or_a_no(yes: Any) -> None:
 
 
 # Any: what a program without a type checker may hand in
-@requirement("agent:mistakes")
 @pytest.mark.parametrize("brought", ["yes", None, Failure(None), Success(object()), Success(float("nan"))])  # type: ignore[arg-type]
 async def test_what_is_no_result_is_refused_and_the_call_stays_open(brought: Any) -> None:
     async with asks("open_url", url="https://example.org") as agent:
@@ -57,7 +54,6 @@ async def test_what_is_no_result_is_refused_and_the_call_stays_open(brought: Any
     assert done.text == "Done."
 
 
-@requirement("agent:mistakes")
 async def test_a_result_before_its_yes_is_told_that_it_needs_one() -> None:
     async with asks("delete_file", path="a") as agent:
         pause = await agent.run("hi", thread="t")
@@ -66,7 +62,6 @@ async def test_a_result_before_its_yes_is_told_that_it_needs_one() -> None:
     assert ran == []
 
 
-@requirement("agent:mistakes")
 @pytest.mark.parametrize("thread", [42, "t 2/é", ""])
 async def test_a_thread_that_cannot_be_named_so_is_refused_before_anything_is_stored(thread: Any) -> None:
     async with asks("open_url", url="https://example.org") as agent:
@@ -74,7 +69,6 @@ async def test_a_thread_that_cannot_be_named_so_is_refused_before_anything_is_st
             await agent.run("hi", thread=thread)
 
 
-@requirement("agent:mistakes")
 @pytest.mark.parametrize("prompt", [None, 5, "\ud800"])
 async def test_a_prompt_that_is_no_text_is_refused(prompt: Any) -> None:
     async with asks("open_url", url="https://example.org") as agent:
@@ -82,14 +76,12 @@ async def test_a_prompt_that_is_no_text_is_refused(prompt: Any) -> None:
             await agent.run(prompt)
 
 
-@requirement("agent:mistakes")
 @pytest.mark.parametrize("setting", [{"max_steps": "3"}, {"max_steps": True}, {"max_steps": 0}, {"store": 5}])
 def test_a_setting_of_the_wrong_kind_is_refused_at_once(setting: dict[str, Any]) -> None:
     with pytest.raises(BadSetting):
         Agent(ScriptedModel([]), **setting)
 
 
-@requirement("agent:mistakes")
 def test_a_model_that_is_none_is_refused_at_once() -> None:
     # Any: what a program without a type checker may hand in
     model: Any = 5
@@ -97,7 +89,6 @@ def test_a_model_that_is_none_is_refused_at_once() -> None:
         Agent(model)
 
 
-@requirement("agent:loops")
 def test_an_agent_says_so_when_it_is_used_in_another_event_loop() -> None:
     agent = asks("open_url", url="https://example.org")
     asyncio.run(agent.run("hi", thread="t"))
@@ -105,7 +96,6 @@ def test_an_agent_says_so_when_it_is_used_in_another_event_loop() -> None:
         asyncio.run(agent.run("hi", thread="t"))
 
 
-@requirement("agent:loops")
 def test_an_agent_that_was_closed_can_be_used_in_the_next_event_loop() -> None:
     agent = asks("open_url", url="https://example.org")
 
@@ -116,7 +106,6 @@ def test_an_agent_that_was_closed_can_be_used_in_the_next_event_loop() -> None:
     assert [asyncio.run(once()), asyncio.run(once())] == ["awaiting_frontend_tools", "end"]
 
 
-@requirement("agent:stop")
 async def test_a_run_can_be_stopped_from_python() -> None:
     async with asks("open_url", url="https://example.org") as agent:
         await agent.run("hi", thread="t")
@@ -125,7 +114,6 @@ async def test_a_run_can_be_stopped_from_python() -> None:
         assert (await agent.run("and now?", thread="t")).text == "Done."
 
 
-@requirement("agent:script-fault")
 async def test_a_script_that_raises_says_what_it_raised() -> None:
     def broken(moment: object) -> str:
         raise ZeroDivisionError("by zero")
@@ -136,12 +124,11 @@ async def test_a_script_that_raises_says_what_it_raised() -> None:
     assert "ZeroDivisionError: by zero" in told.error
 
 
-@requirement("server:started-twice")
 async def test_an_app_can_be_started_again() -> None:
     app = create_app(Agent(ScriptedModel(["One."])), store="memory:")
     for _ in range(2):
         async with app.lifespan():
-            assert not app.door.closed
-            await app.farhand.ping()
+            assert not app.auth.closed
+            await app.service.ping()
     with pytest.raises(FarhandError):
-        _ = app.farhand
+        _ = app.service

@@ -9,9 +9,15 @@ import pytest
 
 from farhand.agent import quotas
 from farhand.agent.quotas import Key, Quotas
+from farhand.core.decide.decision import Decision
+from farhand.core.event import MessageAdded, ThreadCreated
+from farhand.core.file import StoredFile
 from farhand.core.principal import Owner
 from farhand.core.settings import Limits
+from farhand.core.thread import Text, UserMessage
 from farhand.errors import TooMany
+from farhand.eventlog.log import EventLog
+from farhand.store.base import Counted
 from farhand.store.memory import MemoryStore
 from tests.requirement import requirement
 
@@ -21,7 +27,7 @@ ANN = Owner("acme", "ann")
 def made(monkeypatch: pytest.MonkeyPatch, **limits: int) -> tuple[Quotas, list[float], Counter[Key]]:
     now = [1000.0]
     monkeypatch.setattr(quotas, "monotonic", lambda: now[0])
-    limited = Quotas(MemoryStore(), Limits(**limits))
+    limited = Quotas(EventLog(MemoryStore()), Limits(**limits))
     return limited, now, limited.at_work
 
 
@@ -54,7 +60,6 @@ async def test_of_many_principals_the_oldest_are_forgotten(monkeypatch: pytest.M
     await begin(limited)
 
 
-@requirement("quotas:running")
 async def test_a_place_is_given_back_whatever_becomes_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     limited, _, at_work = made(monkeypatch, running_per_principal=1)
     with pytest.raises(ValueError, match="broken"):
@@ -68,7 +73,6 @@ async def test_a_place_is_given_back_whatever_becomes_of_the_start(monkeypatch: 
         await begin(limited)
 
 
-@requirement("quotas:running")
 async def test_posts_to_one_thread_take_one_place_together(monkeypatch: pytest.MonkeyPatch) -> None:
     limited, _, _ = made(monkeypatch, running_per_principal=1, runs_per_min=1)
     async with limited.place(ANN, "t1", 1):
@@ -87,12 +91,12 @@ class Shared(MemoryStore):
         super().__init__()
         self.counts = counts
 
-    async def count_running(self, tenant: str, subject: str | None = None) -> int:
+    async def count(self, what: Counted, tenant: str, subject: str | None = None) -> int:
+        assert what == "running"
         await asyncio.sleep(0)
         return self.counts.pop(0)
 
 
-@requirement("quotas:running")
 async def test_a_run_that_may_have_been_counted_twice_is_looked_at_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -100,19 +104,34 @@ async def test_a_run_that_may_have_been_counted_twice_is_looked_at_again(
     limits = Limits(running_per_principal=3)
     # one is being stored here: 2 and that one may be the same
     store = Shared([0, 2, 1])
-    limited = Quotas(store, limits)
+    limited = Quotas(EventLog(store), limits)
     limited.at_work["acme", "ann"] = 1
     async with limited.place(ANN, "t1", 1):
         await begin(limited)
     assert store.counts == []
 
 
-@requirement("quotas:running")
 async def test_what_stays_in_doubt_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotas, "PAUSE_SEC", 0.0)
     limits = Limits(running_per_principal=3)
-    limited = Quotas(Shared([0] + [2] * 30), limits)
+    limited = Quotas(EventLog(Shared([0] + [2] * 30)), limits)
     limited.at_work["acme", "ann"] = 1
     async with limited.place(ANN, "t1", 1):
         with pytest.raises(TooMany):
             await begin(limited)
+
+
+@requirement("quotas:stored")
+async def test_what_threads_and_files_take_counts_and_deleting_a_thread_makes_room() -> None:
+    eventlog = EventLog(MemoryStore())
+    limited = Quotas(eventlog, Limits(stored_bytes=4_000))
+    say = UserMessage("m1", (Text("x" * 2_000),))
+    events = (ThreadCreated(), MessageAdded(say))
+    await eventlog.decide(ANN, "t1", lambda thread, now: Decision(None, events))
+    file = StoredFile(owner=ANN, ref="blob_" + "0" * 32, name="a", media_type="text/plain", created_at=0.0)
+    assert await eventlog.files.put(file, 0, [b"x" * 1_000], is_last=True)
+    await begin(limited, size=500)
+    with pytest.raises(TooMany, match="Your chats and files take 3"):
+        await begin(limited, size=1_500)
+    assert await eventlog.delete(ANN, "t1")
+    await begin(limited, size=1_500)

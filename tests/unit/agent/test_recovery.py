@@ -11,14 +11,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
-from farhand.agent.execute import execute
-from farhand.agent.park import resume
 from farhand.core.call import Phase
+from farhand.core.decide import runs
 from farhand.core.event import (
     CallSettled,
-    CallTaken,
     RunFinished,
     RunParked,
     RunResumed,
@@ -29,17 +26,18 @@ from farhand.core.event import (
 )
 from farhand.core.outcome import Cancelled, Failure, Success, TimedOut
 from farhand.core.principal import LOCAL
+from farhand.core.result import Accepted
 from farhand.core.run import Run, RunState
 from farhand.core.settings import Patience, Settings
-from farhand.core.thread import Thread
+from farhand.eventlog.log import EventLog
 from farhand.models.scripted import Ask, Moment, Say, Step
 from farhand.models.scripted.model import Script
-from farhand.store.address import open_store
-from farhand.store.base import ClaimRun, Committed, InsertRun, InsertThread, Store, WriteRun
+from farhand.store.open import open_store
 from farhand.testing import FakeClock
 from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import tool
 from tests.requirement import requirement
+from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, ask_text, open_url
 from tests.unit.agent.stage import THREAD, YES, Stage, comes_true, kinds, text_in, the
 
@@ -52,6 +50,7 @@ class Machine:
 
     def __init__(self, folder: Path, clock: FakeClock) -> None:
         self.clock = clock
+        self.settings = TURNS
         self._folder = folder
         self._stages: list[Stage] = []
 
@@ -63,15 +62,15 @@ class Machine:
             if left.exists():
                 shutil.copy(left, self._folder / f"{number}.db{suffix}")
         store = await open_store(f"sqlite:///{self._folder}/{number}.db", self.clock)
-        on = Stage(store, self.clock, script, *tools, settings=TURNS)
+        on = Stage(store, self.clock, script, *tools, settings=self.settings)
         self._stages.append(on)
-        await on.farhand.open()
+        await on.service.open()
         return on
 
     async def close(self) -> None:
         await self._stages[-1].check()
         for on in self._stages:
-            await on.farhand.close()
+            await on.service.close()
 
 
 class Work:
@@ -175,7 +174,7 @@ async def test_a_tool_that_is_run_again_has_its_whole_time_however_long_the_serv
     machine.clock.advance(24 * 3600)
     after = await machine.boot(asking(Ask("work")), work.tool)
     await comes_true(work.begun_twice)
-    assert await after.farhand.deadlines.sweep(after.farhand.desk) == 0
+    assert await after.service.deadlines.sweep(after.service.desk) == 0
     work.may_end.set()
     assert text_in(await after.told(run, RunFinished)) == "worked"
 
@@ -272,8 +271,7 @@ async def test_a_crash_in_the_middle_of_a_recovery_is_recovered_from(machine: Ma
     run = await before.say("speak")
     await _journalled(before, TextAdded)
     # what a server leaves that dies right after it claimed the run
-    claim = WriteRun(run_id=run.run_id, events=(RunResumed(),))
-    await before.store.commit(ClaimRun(run.run_id, 1e9, by_force=True), claim)
+    assert await _claim(EventLog(before.store), run) == 2
     after = await machine.boot(asking("A whole answer."))
     await after.told(run, RunFinished)
     assert text_in(await after.told(run, RunFinished)) == "A whole answer."
@@ -323,7 +321,7 @@ async def test_a_run_that_a_crash_left_behind_can_be_stopped(machine: Machine) -
     run = await before.say("work")
     await work.in_flight()
     after = await machine.boot(asking(Ask("work")), work.tool)
-    assert await after.farhand.stop(LOCAL, THREAD, "stopped by the user")
+    assert await after.service.stop(LOCAL, THREAD, "stopped by the user")
     assert (await after.stored(run)).state is RunState.STOPPED
     assert await after.outcomes(run) == [Cancelled("stopped by the user")]
 
@@ -345,13 +343,13 @@ async def test_a_run_that_has_ended_is_left_alone_by_a_restart(machine: Machine)
     run = await before.say("hi")
     await before.told(run)
     after = await machine.boot(asking("Never."))
-    assert await after.farhand.worker.sweep() == 0
+    assert await after.service.worker.sweep() == 0
     assert after.model.prompts == []
 
 
 async def _journalled(on: Stage, kind: type[TextAdded]) -> None:
     """Until the journal has it: only that outlives a crash."""
-    run = await on.farhand.last_run(LOCAL, THREAD)
+    run = await on.service.last_run(LOCAL, THREAD)
 
     async def stored() -> bool:
         return any(isinstance(event, kind) for event in await on.journal(run))
@@ -359,69 +357,56 @@ async def _journalled(on: Stage, kind: type[TextAdded]) -> None:
     await comes_true(stored)
 
 
-@requirement("runs:recovery")
-async def test_a_tool_that_somebody_else_took_is_not_begun_by_whoever_reads_of_it(machine: Machine) -> None:
-    work, twice = Work(), Work("twice", idempotent=True)
-    on = await machine.boot(asking([Ask("work"), Ask("twice")]), work.tool, twice.tool)
-    run = await on.say("work")
-    await work.in_flight()
-    await twice.in_flight()
-    # as a worker reads it whose run was taken over, and who does not know yet
-    calls = [call for call in await on.calls(run) if call.phase is Phase.TAKEN]
-    assert len(calls) == 2
-    stale = replace(run, fence=run.fence - 1)
-    await execute(on.farhand.kit, calls, stale)
-    assert (work.begun, twice.begun) == (1, 1)
-    assert not await execute(on.farhand.kit, calls[:1], stale)
-    for each in (work, twice):
-        each.may_end.set()
-    await on.told(run)
-
-
 @requirement("streams:takeover")
 async def test_a_run_that_went_on_since_it_was_found_parked_is_not_claimed_as_it_was(
-    store: Store, clock: FakeClock
+    stage: MakeStage,
 ) -> None:
-    kit = Stage(store, clock, ["never"]).farhand.kit
-    found = await _stray(store, parked=True)
-    # another worker goes on with it, says something and is gone
-    said = (RunResumed(), StepStarted(1), TextAdded(0, "Half an ans"))
-    await store.commit(ClaimRun(found.run_id, 0.0), WriteRun(run_id=found.run_id, events=said))
-    assert await resume(kit, found) is None, "its step is cut, and this worker does not know it"
-    now = await store.get_run(LOCAL, found.run_id)
-    assert now is not None
-    assert await resume(kit, now) is not None
-    told = [entry.event for entry in await store.events(LOCAL, found.run_id)]
-    assert told == [*said, StepDiscarded(1), RunResumed(taken_over=True)]
+    on = await stage(asking(OPEN), open_url)
+    run = await on.say("open it")
+    await on.told(run)
+    found = await on.stored(run)
+    # another worker answers, goes on with it, says something and is gone
+    on.service.worker.stop()
+    await asyncio.wait([_serving(on)])
+    await on.answer(await on.open_call(), Success({"viewKey": "v1"}))
+    assert await _claim(on.log, found) == 2
+    words = (StepStarted(2), TextAdded(0, "Half an ans"))
+    seq = (await on.stored(run)).last_seq
+    await on.log.decide(LOCAL, THREAD, lambda thread, now: runs.write(thread, 2, words, after=seq))
+    assert not await on.service.worker._bring_back(found), "its step is cut, and this worker does not know it"
+    assert await on.service.worker._bring_back(await on.stored(run))
+    assert (await on.journal(run))[-2:] == [StepDiscarded(2), RunResumed(taken_over=True)]
 
 
 @requirement("streams:takeover")
-@pytest.mark.parametrize("held_here", [False, True])
-async def test_a_run_that_an_answer_came_to_since_it_was_found_is_claimed_as_it_is_now(
-    store: Store, clock: FakeClock, held_here: bool
+async def test_a_run_that_moved_since_it_was_found_without_a_worker_is_looked_at_again(
+    stage: MakeStage,
 ) -> None:
-    kit = Stage(store, clock, ["never"]).farhand.kit
-    found = await _stray(store, parked=False)
-    await store.commit(WriteRun(run_id=found.run_id, events=(CallTaken("c", "tab"),)))
-    claimed = await resume(kit, found, held_here=held_here)
-    assert claimed is not None
-    assert (claimed.fence, claimed.last_seq) == (found.fence + 1, 2)
+    on = await stage(asking(OPEN), open_url)
+    run = await on.say("open it", hold_for=60.0)
+    await on.told(run, StepFinished)
+    on.service.worker.stop()
+    await asyncio.wait([_serving(on)])
+    await on.store.renew(on.service.worker.name, 0.0)
+    [found] = await on.store.claimable(limit=10)
+    call = await on.open_call()
+    assert await on.service.desk.take(LOCAL, call.call_id, "tab") == Accepted()
+    assert not await on.service.worker._bring_back_stray(found)
+    [now] = await on.store.claimable(limit=10)
+    assert await on.service.worker._bring_back_stray(now)
+    assert (await on.stored(run)).fence == 2
 
 
-@requirement("streams:takeover")
-async def test_a_run_whose_worker_has_renewed_its_lease_since_it_was_found_is_left_to_it(
-    store: Store, clock: FakeClock
-) -> None:
-    kit = Stage(store, clock, ["never"]).farhand.kit
-    found = await _stray(store, parked=False)
-    await store.commit(WriteRun(run_id=found.run_id, fence=found.fence, lease_sec=60.0))
-    assert await resume(kit, found) is None
-    assert await resume(kit, found, held_here=True) is not None, "its own claim may be taken anew"
+async def _claim(eventlog: EventLog, run: Run) -> int | None:
+    return await eventlog.decide(
+        run.owner,
+        run.thread_id,
+        lambda thread, now: runs.claim(
+            thread, run.run_id, run.fence, lambda call: False, now=now, patience=TURNS.patience
+        ),
+    )
 
 
-async def _stray(store: Store, *, parked: bool) -> Run:
-    """Nobody advances it, though it could go on."""
-    thread = Thread(owner=LOCAL, thread_id=THREAD, created_at=0.0, updated_at=0.0)
-    run = Run(run_id="run_1", owner=LOCAL, thread_id=THREAD, started_at=0.0, parked=parked)
-    assert isinstance(await store.commit(InsertThread(thread), InsertRun(run)), Committed)
-    return run
+def _serving(on: Stage) -> asyncio.Task[None]:
+    assert on.service._serving is not None
+    return on.service._serving

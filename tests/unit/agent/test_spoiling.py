@@ -12,7 +12,6 @@ from farhand.core.outcome import Success
 from farhand.core.principal import LOCAL
 from farhand.core.thread import Asked, AssistantMessage, Reasoning, ResultsMessage
 from farhand.models.scripted import Ask, Moment, Step, Think
-from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, open_url
 from tests.unit.agent.stage import THREAD, Stage, comes_true
@@ -43,7 +42,6 @@ def spoil(message: object) -> None:
             value.clear()
 
 
-@requirement("runs:record-untouched")
 @pytest.mark.parametrize("hold_for", [0.0, 60.0])
 async def test_a_model_that_changes_what_it_is_shown_changes_no_record(
     stage: MakeStage, hold_for: float
@@ -73,10 +71,9 @@ async def test_a_model_that_changes_what_it_is_shown_changes_no_record(
 
 
 async def _is_asked(on: Stage) -> bool:
-    return any(call.tool == "open_url" for call in await on.store.open_calls(LOCAL, THREAD))
+    return any(call.tool == "open_url" for call in await on.log.open_calls(LOCAL, THREAD))
 
 
-@requirement("runs:record-untouched")
 async def test_whoever_changes_a_pending_input_changes_no_record() -> None:
     async with Agent(
         ScriptedModel([Ask("open_url", dict(PAGE)), "Done."]), frontend_tools=[open_url]
@@ -87,6 +84,6 @@ async def test_whoever_changes_a_pending_input_changes_no_record() -> None:
         pending.input.clear()
         again = await agent.answer("t1", [(pending.call_id, Success(dict(VIEW)))])
         assert again.stop_reason == "end"
-        farhand = await agent._open()
-        [call] = await farhand.calls(await farhand.last_run(LOCAL, "t1"))
+        service = await agent._open()
+        [call] = await service.calls(await service.last_run(LOCAL, "t1"))
         assert call.input == PAGE

@@ -1,4 +1,4 @@
-"""Several workers on one store, in one process: each has its own connections and its own hub.
+"""Several workers on one store, in one process: each has its own connections and its own broker.
 
 What happens when a worker is killed, stopped or cut off from the store is shown with real processes in
 `tests/chaos`; here it is shown what they say to each other.
@@ -12,33 +12,28 @@ from typing import TypeAlias
 
 import pytest
 
-from farhand.agent.endings import STOPPED_BY_USER
+from farhand.agent.keyed_calls import Waiting
+from farhand.agent.ownership import Ownership
+from farhand.agent.start_run import STOPPED_BY_USER
 from farhand.clock import SystemClock
-from farhand.core.event import (
-    CallOpened,
-    Position,
-    RunFinished,
-    RunResumed,
-    StepDiscarded,
-    StepStarted,
-    TextAdded,
-)
+from farhand.core.decide import runs
+from farhand.core.event import CallOpened, RunFinished, RunResumed, StepDiscarded, StepStarted, TextAdded
 from farhand.core.outcome import Cancelled, Outcome, Success
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted, Conflict, Receipt, Repeated, Result
 from farhand.core.run import RunState
 from farhand.core.settings import Limits, Patience, Settings
 from farhand.errors import StoreDown, TooMany
+from farhand.eventlog.log import EventLog
 from farhand.models.scripted import Ask, Say
-from farhand.models.scripted.model import Script
-from farhand.models.scripted.moment import Moment
-from farhand.models.scripted.step import Step
-from farhand.store.base import ClaimRun, Commit, Committed, InsertCall, Write
+from farhand.models.scripted.model import Moment, Script, Step
+from farhand.store.base import Append, AppendResult
 from farhand.store.postgres import PostgresStore
 from farhand.tools.decorate import tool
 from tests.postgres import Cluster
 from tests.requirement import requirement
 from tests.unit.agent.hands import open_url, take_photo
+from tests.unit.agent.moods import events_of
 from tests.unit.agent.stage import THREAD, YES, Stage, comes_true, text_in
 
 OPEN = Ask("open_url", {"url": "https://example.org"})
@@ -60,13 +55,13 @@ async def hire(cluster: Cluster) -> AsyncIterator[Hire]:
     ) -> Stage:
         store = await PostgresStore.open(address)
         stage = Stage(store, SystemClock(), script, *tools, settings=settings)
-        await stage.farhand.open()
+        await stage.service.open()
         hired.append(stage)
         return stage
 
     yield hire
     for stage in hired:
-        await stage.farhand.close()
+        await stage.service.close()
 
 
 @requirement("workers:answer-anywhere")
@@ -109,7 +104,7 @@ async def test_of_many_results_at_two_workers_one_wins_and_all_are_told_so(hire:
 
     async def settle(number: int, view: str) -> Receipt:
         result = Result(call_id=call.call_id, outcome=Success({"viewKey": view}))
-        return await stages[number % 2].farhand.desk.settle(LOCAL, result)
+        return await stages[number % 2].service.desk.settle(LOCAL, result)
 
     same = await asyncio.gather(*(settle(number, "same") for number in range(100)))
     assert sorted(type(receipt).__name__ for receipt in same) == ["Accepted"] + ["Repeated"] * 99
@@ -141,20 +136,19 @@ async def test_a_run_is_read_at_another_worker_while_it_speaks(hire: Hire) -> No
 async def test_a_reader_at_another_worker_keeps_the_run_held(hire: Hire) -> None:
     one, other = await hire([OPEN, "Thanks."], open_url), await hire(["never"], open_url)
     run = await one.say("hi", hold_for=30.0)
-    with other.farhand.read(run):
+    with other.service.read(run):
 
         async def is_known() -> bool:
-            return one.store.hub.watched(run.run_id) > 0
+            return one.log.broker.count(run.run_id) > 0
 
         await comes_true(is_known)
 
 
-@requirement("workers:stop-anywhere")
 async def test_a_run_is_stopped_at_another_worker_with_all_that_was_said_stored(hire: Hire) -> None:
     one, other = await hire([OPEN, "never"], open_url), await hire(["never"], open_url)
     run = await one.say("hi", hold_for=30.0)
     await one.told(run, CallOpened)
-    assert await other.farhand.stop(LOCAL, THREAD, STOPPED_BY_USER)
+    assert await other.service.stop(LOCAL, THREAD, STOPPED_BY_USER)
     told = await one.told(run)
     assert isinstance(told[-1], RunFinished)
     assert told[-1].state is RunState.STOPPED
@@ -163,17 +157,39 @@ async def test_a_run_is_stopped_at_another_worker_with_all_that_was_said_stored(
     await one.check()
 
 
-@requirement("workers:stop-anywhere")
+async def test_a_stop_at_another_worker_cancels_the_tool_where_it_runs(hire: Hire) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def dig() -> str:
+        """Dig for ever."""
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return "never"
+
+    one, other = await hire([Ask("dig", {}), "never"], dig), await hire(["never"])
+    run = await one.say("hi")
+    await begun.wait()
+    assert await other.service.stop(LOCAL, THREAD, STOPPED_BY_USER)
+    async with asyncio.timeout(20):
+        await ended.wait()
+    await one.idle()
+    assert await other.outcomes(run) == [Cancelled(STOPPED_BY_USER)]
+
+
 async def test_what_readers_heard_of_a_run_that_is_stopped_elsewhere_is_in_its_record(hire: Hire) -> None:
     one = await hire([Say("word " * 2_000, delay=0.005)], open_url)
     other = await hire(["never"])
     run = await one.say("hi")
-    with one.farhand.read(run) as reader:
+    with one.service.read(run) as reader:
         heard: list[object] = []
         async with asyncio.timeout(20):
             while not any(isinstance(each, TextAdded) for each in heard):
                 heard += [entry.event for entry in await reader.next(5.0) or ()]
-            assert await other.farhand.stop(LOCAL, THREAD, STOPPED_BY_USER)
+            assert await other.service.stop(LOCAL, THREAD, STOPPED_BY_USER)
             while not any(isinstance(each, RunFinished) for each in heard):
                 heard += [entry.event for entry in await reader.next(5.0) or ()]
     text = "".join(each.text for each in heard if isinstance(each, TextAdded))
@@ -181,15 +197,16 @@ async def test_what_readers_heard_of_a_run_that_is_stopped_elsewhere_is_in_its_r
 
 
 @requirement("streams:takeover")
-async def test_who_heard_words_that_were_lost_with_a_stopped_run_is_told_of_the_gap(hire: Hire) -> None:
-    speak, thaw = asyncio.Event(), asyncio.Event()
+async def test_words_that_a_worker_cannot_store_are_shown_to_nobody(hire: Hire) -> None:
+    speak, begun, thaw = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def halting(moment: Moment) -> AsyncIterator[Step]:
         await speak.wait()
         yield "lost"
         await asyncio.Event().wait()
 
-    async def frozen(*writes: object) -> Commit:
+    async def frozen(appends: Sequence[Append]) -> list[AppendResult]:
+        begun.set()
         await thaw.wait()
         raise StoreDown("It was frozen.")
 
@@ -198,24 +215,18 @@ async def test_who_heard_words_that_were_lost_with_a_stopped_run_is_told_of_the_
     other = await hire(["never"])
     run = await one.say("hi")
     stored = await one.heard(run, StepStarted)
-
-    async def is_stored() -> bool:
-        return (await other.stored(run)).last_seq == stored[-1].seq
-
-    await comes_true(is_stored)
-    commit, one.store.commit = one.store.commit, frozen  # type: ignore[method-assign]
+    append, one.store.append = one.store.append, frozen  # type: ignore[method-assign]
     try:
-        with one.farhand.read(run, stored[-1].end) as reader:
+        with other.service.read(run, stored[-1].end) as reader:
             speak.set()
+            await begun.wait()
+            assert await other.service.stop(LOCAL, THREAD, STOPPED_BY_USER)
             heard = await reader.next(20.0)
-        assert heard
-        assert await other.farhand.stop(LOCAL, THREAD, STOPPED_BY_USER)
-        assert await other.farhand.knows(run, stored[-1].end), "this much was stored"
-        for lost in (heard[-1].end, Position(heard[-1].seq)):
-            assert not await other.farhand.knows(run, lost)
     finally:
-        one.store.commit = commit  # type: ignore[method-assign]
+        one.store.append = append  # type: ignore[method-assign]
         thaw.set()
+    assert heard is not None
+    assert text_in([entry.event for entry in heard]) == ""
     await one.idle()
     assert text_in(await other.journal(run)) == ""
 
@@ -255,11 +266,13 @@ async def test_a_worker_that_lost_its_run_in_mid_word_tells_nobody_the_rest(hire
     await _stall(one)
     other = await hire(["All of it."])
     assert text_in(await other.told(run, RunFinished)).endswith("All of it.")
-    with one.store.hub.watch(run.run_id, limit=1000) as watch:
-        watch.news.clear()
+    with one.log.broker.subscribe(run.run_id, limit=1000) as subscription:
+        subscription.items.clear()
         gate.set()
         await one.idle()
-        said = [entry.event for entries in watch.news if isinstance(entries, list) for entry in entries]
+        said = [
+            entry.event for entries in subscription.items if isinstance(entries, list) for entry in entries
+        ]
     assert "sentence" not in text_in(said)
     journal = await other.journal(run)
     assert StepDiscarded(1) in journal
@@ -279,24 +292,22 @@ async def test_a_worker_that_stops_hands_its_runs_over_at_once(hire: Hire) -> No
             await asyncio.Event().wait()
         return "gold"
 
-    one = await hire([Ask("dig", {}), "never"], dig)
-    one.farhand.worker._leases.seconds = slow.patience.lease
+    one = await hire([Ask("dig", {}), "never"], dig, settings=slow)
     other = await hire(["Found."], dig)
     run = await one.say("hi")
     await begun.wait()
-    await one.farhand.drain()
-    await one.farhand.close()
+    await one.service.drain()
+    await one.service.close()
     assert text_in(await other.told(run)) == "Found."
 
 
-@requirement("calls:room")
 async def test_programs_that_ask_at_once_get_no_more_places_than_there_are(hire: Hire) -> None:
-    one = await hire([], open_url)
-    one.farhand.kit.room._limits = Limits(open_calls_per_thread=2)
+    two = Settings(patience=QUICK.patience, limits=Limits(open_calls_per_thread=2))
+    one = await hire([], open_url, settings=two)
 
-    async def ask() -> Outcome | None:
+    async def ask() -> Outcome | Waiting | None:
         try:
-            return await one.farhand.call("open_url", {"url": "https://example.org"}, thread=THREAD)
+            return await one.service.call("open_url", {"url": "https://example.org"}, thread=THREAD)
         except TooMany:
             return None
 
@@ -307,7 +318,7 @@ async def test_programs_that_ask_at_once_get_no_more_places_than_there_are(hire:
             return sum(task.done() for task in asked) == 3
 
         await comes_true(three_are_told)
-        for call in await one.store.open_calls(LOCAL):
+        for call in await one.log.open_calls(LOCAL):
             await one.answer(call, PAGE)
     assert [task.result() for task in asked].count(PAGE) == 2
 
@@ -315,15 +326,14 @@ async def test_programs_that_ask_at_once_get_no_more_places_than_there_are(hire:
 async def _stall(stage: Stage) -> None:
     """As if the process had been stopped: it renews nothing and sweeps nothing, but its tasks are there."""
 
-    async def never() -> list[str]:
+    async def never() -> int:
         await asyncio.Event().wait()
-        return []
+        return 0
 
-    stage.farhand.worker._leases.renew = never  # type: ignore[method-assign]
-    stage.farhand.worker.sweep = never  # type: ignore[method-assign,assignment]
+    stage.service.worker._ownership.renew = never  # type: ignore[method-assign,assignment]
+    stage.service.worker.sweep = never  # type: ignore[method-assign]
 
 
-@requirement("workers:stopped-before-a-tool")
 async def test_a_worker_that_was_stopped_right_before_its_tool_does_not_begin_it_after_a_takeover(
     hire: Hire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,22 +349,35 @@ async def test_a_worker_that_was_stopped_right_before_its_tool_does_not_begin_it
         begun.append(subject)
         return "found"
 
+    taken_over = False
+    monkeypatch.setattr(Ownership, "is_sure", lambda self: not taken_over)
     one, other = await hire([Ask("look_up", {"subject": "x"}), "Thanks."], look_up), await hire(["never"])
-    commit, taken_over = one.store.commit, False
+    append = one.store.append
 
-    async def commit_and_lose(*writes: Write) -> Commit:
+    async def append_and_lose(appends: Sequence[Append]) -> list[AppendResult]:
         """As if the process had been stopped for longer than its lease when its calls were stored."""
         nonlocal taken_over
-        done = await commit(*writes)
-        opened = [write.call.run_id for write in writes if isinstance(write, InsertCall)]
-        if opened and opened[0] is not None:
-            claim = await other.store.commit(ClaimRun(opened[0], 1e6, by_force=True))
-            taken_over = isinstance(claim, Committed)
+        done = await append(appends)
+        if any(isinstance(event, CallOpened) for each in appends for event in events_of(each)):
+            taken_over = await _take_over(EventLog(other.store))
         return done
 
-    monkeypatch.setattr(one.store, "commit", commit_and_lose)
-    monkeypatch.setattr(one.farhand.worker, "_is_sure", lambda run, now: not taken_over)
+    monkeypatch.setattr(one.store, "append", append_and_lose)
     await one.say("look it up")
     await one.idle()
     assert taken_over
     assert begun == []
+
+
+async def _take_over(eventlog: EventLog) -> bool:
+    """By a worker that does not go on with it."""
+    run = await eventlog.last_run(LOCAL, THREAD)
+    assert run is not None
+    fence = await eventlog.decide(
+        LOCAL,
+        THREAD,
+        lambda thread, now: runs.claim(
+            thread, run.run_id, run.fence, lambda call: True, now=now, patience=QUICK.patience
+        ),
+    )
+    return fence == 2

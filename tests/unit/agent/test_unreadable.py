@@ -1,4 +1,4 @@
-"""A record that this version of farhand cannot read: its own run fails, and everything else goes on."""
+"""A record that this version of farhand cannot read: its thread is left alone, and all else goes on."""
 
 from __future__ import annotations
 
@@ -11,35 +11,39 @@ from pathlib import Path
 
 import pytest
 
-from farhand.agent import worker
 from farhand.calls import deadlines
 from farhand.core.call import Phase
+from farhand.core.decide import runs
 from farhand.core.outcome import TimedOut
 from farhand.core.principal import LOCAL
 from farhand.core.run import Run, RunState
 from farhand.core.settings import Patience, Settings
 from farhand.core.thread import Text, UserMessage
+from farhand.errors import Unreadable
 from farhand.models.scripted import Ask, Moment, Step
-from farhand.store.address import open_store
+from farhand.store.open import open_store
 from farhand.testing import FakeClock
 from farhand.tools.decorate import tool
-from tests.requirement import requirement
 from tests.unit.agent.hands import ask_text
 from tests.unit.agent.stage import Stage, comes_true
 
 TURNS = Settings(patience=Patience(hold_for=0.0))
 
-BAD_RUN = "SELECT run_no FROM runs JOIN threads USING (thread_no) WHERE thread_id = 'bad'"
-OF_THE_BAD_RUN = f"run_no = ({BAD_RUN})"
-BAD_THREAD = "SELECT thread_no FROM threads WHERE thread_id = 'bad'"
-OF_THE_BAD_THREAD = f"thread_no = ({BAD_THREAD})"
-
-DAMAGE = {
-    "a call of another shape": f'UPDATE calls SET body = \'{{"phase":"flying"}}\' WHERE {OF_THE_BAD_RUN}',
-    "a call that is no JSON": f"UPDATE calls SET body = 'x' WHERE {OF_THE_BAD_RUN}",
-    "an event": f'UPDATE journals SET body = \'[{{"type":"odd"}}]\' WHERE place >> 28 IN ({BAD_RUN})',
-    "a message": f'UPDATE messages SET body = \'{{"role":"odd"}}\' WHERE place >> 28 = ({BAD_THREAD})',
-    "the thread": f"UPDATE threads SET body = '[]' WHERE {OF_THE_BAD_THREAD}",
+BAD = "(SELECT no FROM threads WHERE thread_id = 'bad')"
+IN_THE_LOG = {
+    "an event of another version": (
+        f'UPDATE log SET body = \'{{"events":[{{"type":"odd"}}]}}\' WHERE thread_no = {BAD}'
+    ),
+    "a row that is no JSON": f"UPDATE log SET body = 'x' WHERE thread_no = {BAD}",
+    "a row that is no text": f"UPDATE log SET body = x'ff00' WHERE thread_no = {BAD}",
+    "a row that makes no sense after those before it": (
+        f'UPDATE log SET body = \'{{"events":[{{"type":"run-parked"}}]}}\' WHERE thread_no = {BAD}'
+    ),
+}
+IN_LOOK_UPS = {
+    "the call": f'UPDATE calls SET record = \'{{"phase":"flying"}}\' WHERE thread_no = {BAD}',
+    "the run": f"UPDATE runs SET record = 'x' WHERE thread_no = {BAD}",
+    "the thread": "UPDATE threads SET record = '[]' WHERE thread_id = 'bad'",
 }
 
 
@@ -56,9 +60,9 @@ class Disk:
         store = await open_store(f"sqlite:///{self.path}", self.clock)
         on = Stage(store, self.clock, _script, self._work(), ask_text, settings=TURNS)
         async with asyncio.timeout(20):
-            await on.farhand.open()
+            await on.service.open()
         yield on
-        await on.farhand.close()
+        await on.service.close()
 
     def damage(self, sql: str) -> None:
         with sqlite3.connect(self.path) as db:
@@ -88,78 +92,86 @@ def disk(tmp_path: Path, clock: FakeClock) -> Disk:
     return Disk(tmp_path / "farhand.db", clock)
 
 
-@requirement("runs:unreadable")
-@pytest.mark.parametrize("sql", DAMAGE.values(), ids=DAMAGE)
-async def test_after_a_restart_only_the_run_of_an_unreadable_record_fails(disk: Disk, sql: str) -> None:
-    async with disk.server() as before:
-        good, bad = await _say(before, "work", "good"), await _say(before, "work", "bad")
-        await comes_true(disk.two_at_work)
-    disk.damage(sql)
-    async with disk.server() as after:
-        await _ended(after, good, RunState.DONE)
-        await _ended(after, bad, RunState.FAILED)
-        await _deadlines_are_watched(after)
-
-
-@requirement("runs:unreadable")
-async def test_a_run_in_a_state_that_nobody_knows_is_said_once_and_left_alone(disk: Disk) -> None:
+@pytest.mark.parametrize("sql", IN_THE_LOG.values(), ids=IN_THE_LOG)
+async def test_after_a_restart_a_thread_that_cannot_be_read_is_left_alone_and_no_other(
+    disk: Disk, sql: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async with disk.server() as before:
         good = await _say(before, "work", "good")
         await _say(before, "work", "bad")
         await comes_true(disk.two_at_work)
-    disk.damage(f"UPDATE runs SET state = 'flying' WHERE {OF_THE_BAD_RUN}")
+    disk.damage(sql)
     async with disk.server() as after:
         await _ended(after, good, RunState.DONE)
-        assert await after.farhand.worker.sweep() == 0
+        for _ in range(3):
+            assert await after.service.worker.sweep() == 0
+        with pytest.raises(Unreadable):
+            await _say(after, "hello", "bad")
+        await _deadlines_are_watched(after)
+    assert sum("cannot be resumed" in record.message for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize("sql", IN_LOOK_UPS.values(), ids=IN_LOOK_UPS)
+async def test_a_look_up_that_cannot_be_read_stops_nobody_else(disk: Disk, sql: str) -> None:
+    async with disk.server() as before:
+        good = await _say(before, "work", "good")
+        await _say(before, "work", "bad")
+        await comes_true(disk.two_at_work)
+    disk.damage(sql)
+    async with disk.server() as after:
+        await _ended(after, good, RunState.DONE)
         await _deadlines_are_watched(after)
 
 
-@requirement("runs:unreadable")
 async def test_a_run_that_can_be_neither_resumed_nor_ended_is_said_once(
     disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a fault of ours")
 
     async with disk.server() as before:
         await _say(before, "work", "one")
         await _say(before, "work", "two")
         await comes_true(disk.two_at_work)
-    monkeypatch.setattr(worker, "recover", broken)
-    monkeypatch.setattr(worker, "break_off_by_force", broken)
+    monkeypatch.setattr(runs, "claim", broken)
+    monkeypatch.setattr(runs, "break_off", broken)
     async with disk.server() as after:
         for _ in range(3):
-            assert await after.farhand.worker.sweep() == 0
+            assert await after.service.worker.sweep() == 0
     assert sum("left alone" in record.message for record in caplog.records) == 2
 
 
-@requirement("runs:unreadable")
-async def test_a_parked_run_of_an_unreadable_call_gives_way_to_a_new_message(disk: Disk) -> None:
+async def test_a_run_that_cannot_be_resumed_ends_and_its_thread_takes_messages(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("a fault of ours")
+
     async with disk.server() as before:
-        bad = await _say(before, "ask", "bad")
-        await _waits(before, bad)
-    disk.damage(DAMAGE["a call of another shape"])
-    async with disk.server() as after:
-        again = await _say(after, "hello", "bad")
-        await _ended(after, again, RunState.DONE)
-        await _ended(after, bad, RunState.STOPPED)
+        run = await _say(before, "work", "one")
+        await _say(before, "work", "two")
+        await comes_true(disk.two_at_work)
+    with monkeypatch.context() as faulty:
+        faulty.setattr(runs, "claim", broken)
+        async with disk.server() as after:
+            await _ended(after, run, RunState.FAILED)
+            await _ended(after, await _say(after, "hello", "one"), RunState.DONE)
 
 
-@requirement("calls:unreadable")
 async def test_an_unreadable_call_does_not_keep_the_deadlines_of_others(
     disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with disk.server() as before:
         for thread in ("bad", "good"):
             await _waits(before, await _say(before, "ask", thread))
-    disk.damage(DAMAGE["a call of another shape"])
+    disk.damage(IN_THE_LOG["a row that is no JSON"])
     caplog.set_level(logging.ERROR)
     async with disk.server() as after:
-        [call] = await after.store.open_calls(LOCAL, "good")
+        [call] = await after.log.open_calls(LOCAL, "good")
         disk.clock.advance(3600)
         for _ in range(3):
-            await after.farhand.deadlines.sweep(after.farhand.desk)
-        settled = await after.store.get_call(LOCAL, call.call_id)
+            await after.service.deadlines.sweep(after.service.desk)
+        settled = await after.log.get_call(LOCAL, call.call_id)
         assert settled is not None
         assert settled.outcome == TimedOut(5.0)
     assert sum("cannot be expired" in record.message for record in caplog.records) == 1
@@ -173,7 +185,7 @@ def _script(moment: Moment) -> Step:
 
 async def _say(on: Stage, text: str, thread: str) -> Run:
     message = UserMessage(on.clock.fresh("msg"), (Text(text),))
-    return (await on.farhand.start(LOCAL, thread, message, hold_for=0.0)).run
+    return (await on.service.start(LOCAL, thread, message, hold_for=0.0)).run
 
 
 async def _waits(on: Stage, run: Run) -> None:

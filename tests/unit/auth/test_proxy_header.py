@@ -8,7 +8,7 @@ from starlette.requests import HTTPConnection
 from farhand.auth import ProxyHeader
 from farhand.core.principal import Principal
 from farhand.errors import BadSetting
-from farhand.server.door import Door
+from farhand.server.auth.authenticator import Authenticator
 from tests.requirement import requirement
 from tests.unit.server.visits import Headers, visit
 
@@ -46,8 +46,8 @@ def test_a_header_that_names_nobody_or_two_is_nobody(headers: Headers) -> None:
 
 @requirement("auth:proxy-header")
 def test_the_server_is_told_to_leave_the_address_of_the_peer_alone() -> None:
-    assert Door(authenticate=hook()).needs_peer
-    assert not Door(authenticate=lambda request: None).needs_peer
+    assert Authenticator(authenticate=hook()).needs_peer
+    assert not Authenticator(authenticate=lambda request: None).needs_peer
 
 
 @requirement("auth:proxy-header")

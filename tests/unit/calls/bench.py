@@ -1,22 +1,26 @@
-"""A desk with a store behind it, and short words for what the tests of calls do all the time."""
+"""A desk on the log of a store, and short words for what the tests of calls do all the time."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from farhand.calls.desk import Desk
-from farhand.calls.opening import Opening
 from farhand.core.approval import Answer
 from farhand.core.call import Call
-from farhand.core.event import Event, RunParked
+from farhand.core.decide import runs
+from farhand.core.decide.direct import open_direct
+from farhand.core.decide.opening import Opening
+from farhand.core.decide.runs import Started, StepResult
+from farhand.core.event import CALL_MOVES, CallBegun, CallMove
 from farhand.core.outcome import Outcome
 from farhand.core.principal import Owner
 from farhand.core.result import Receipt, Result
 from farhand.core.run import Run
-from farhand.core.settings import Patience
-from farhand.core.thread import Thread
+from farhand.core.settings import Settings
+from farhand.core.thread import Text, UserMessage
 from farhand.core.tool import Executor, Tool
-from farhand.store.base import ClaimRun, Committed, Due, InsertRun, InsertThread, ParkRun, Store
+from farhand.eventlog.log import EventLog
+from farhand.store.base import Store
 from farhand.testing import FakeClock
 
 ANN = Owner("acme", "ann")
@@ -24,6 +28,8 @@ BOB = Owner("acme", "bob")
 THREAD = "t1"
 YES = Answer(approved=True)
 NO = Answer(approved=False, reason="too dear")
+ROOM = 1_000
+WORKER = "wrk_bench"
 
 OPEN_URL = Tool(
     name="open_url",
@@ -46,48 +52,75 @@ class Bench:
     def __init__(self, store: Store, clock: FakeClock) -> None:
         self.store = store
         self.clock = clock
-        self.patience = Patience()
-        self.dues: list[Due] = []
-        self.desk = Desk(store, self.patience, expect=self.dues.append)
+        self.settings = Settings()
+        self.patience = self.settings.patience
+        self.expected: list[Call] = []
+        self.log = EventLog(store)
+        self.log.expect = self.expected.append
+        self.desk = Desk(self.log, self.patience)
 
     async def start_run(self, owner: Owner = ANN, thread: str = THREAD) -> Run:
-        now = self.store.now()
-        run = Run(
-            run_id=self.clock.fresh("run"),
-            owner=owner,
-            thread_id=thread,
-            started_at=now,
-            lease_until=now + 1e9,
+        run_id, message = self.clock.fresh("run"), UserMessage(self.clock.fresh("msg"), (Text("go"),))
+        begun = await self.log.decide(
+            owner, thread, lambda state, now: runs.begin(state, message, runs.NewRun(run_id))
         )
-        commit = await self.store.commit(
-            InsertThread(Thread(owner=owner, thread_id=thread, created_at=now, updated_at=now)),
-            InsertRun(run),
-        )
-        assert isinstance(commit, Committed)
-        return run
+        assert begun == Started(run_id)
+        found = await self.log.get_run(owner, run_id)
+        assert found is not None
+        return found
 
-    def opening(self, tool: Tool = ANY_OUTPUT, *, run: Run | None = None, asks: bool = False) -> Opening:
-        """A wish on a held run."""
+    def opening(self, tool: Tool = ANY_OUTPUT, *, asks: bool = False, is_direct: bool = True) -> Opening:
+        """For a caller or a stream that waits for the result."""
         return Opening(
             call_id=self.clock.fresh("call"),
-            owner=ANN if run is None else run.owner,
-            thread_id=THREAD,
             tool=tool,
             input={"url": "https://example.org"},
-            run_id=None if run is None else run.run_id,
-            step=1,
+            is_direct=is_direct,
             timeout_sec=tool.timeout_sec,
-            held=True,
+            is_held=True,
             approval_id=self.clock.fresh("apr") if asks else None,
+            worker=WORKER,
         )
 
-    async def put(self, opening: Opening) -> Call:
-        call = self.desk.prepare(opening)
-        assert isinstance(await self.desk.open([(call, opening.tool)]), Committed)
+    async def open(self, tool: Tool = ANY_OUTPUT, *, run: Run | None = None, asks: bool = False) -> Call:
+        """One call: of a program, or as a step of this run."""
+        if run is None:
+            return await self.put(self.opening(tool, asks=asks))
+        [call] = await self.open_step(run, self.opening(tool, asks=asks, is_direct=False))
         return call
 
-    async def open(self, tool: Tool = ANY_OUTPUT, *, run: Run | None = None, asks: bool = False) -> Call:
-        return await self.put(self.opening(tool, run=run, asks=asks))
+    async def put(self, opening: Opening, *, owner: Owner = ANN, thread: str = THREAD) -> Call:
+        opened = await self.log.decide(
+            owner,
+            thread,
+            lambda state, now: open_direct(
+                state, opening, title="", now=now, settings=self.settings, room=ROOM
+            ),
+        )
+        assert isinstance(opened, Call)
+        return await self.stored(opened)
+
+    async def open_calls(self, run: Run, *tools: Tool) -> list[Call]:
+        """A step of the run that asks for these tools."""
+        return await self.open_step(run, *(self.opening(tool, is_direct=False) for tool in tools))
+
+    async def open_step(self, run: Run, *openings: Opening) -> list[Call]:
+        step = (await self.stored_run(run)).step + 1
+        result = StepResult(
+            step=step,
+            stop_reason="calls",
+            written=tuple(CallBegun(each.call_id, each.tool.name) for each in openings),
+            after=(await self.stored_run(run)).last_seq,
+            calls=tuple(replace(each, step=step) for each in openings),
+        )
+        assert await self.log.decide(
+            run.owner,
+            run.thread_id,
+            lambda state, now: runs.finish_step(
+                state, run.fence, result, now=now, settings=self.settings, room=ROOM
+            ),
+        )
+        return await self.log.calls_of(run.owner, run.run_id, step)
 
     async def settle(self, call: Call, outcome: Outcome, owner: Owner = ANN) -> Receipt:
         return await self.desk.settle(owner, Result(call_id=call.call_id, outcome=outcome))
@@ -97,23 +130,34 @@ class Bench:
         return await self.desk.approve(owner, call.approval.approval_id, answer)
 
     async def stored(self, call: Call) -> Call:
-        found = await self.store.get_call(call.owner, call.call_id)
+        found = await self.log.get_call(call.owner, call.call_id)
         assert found is not None
         return found
 
     async def stored_run(self, run: Run) -> Run:
-        found = await self.store.get_run(run.owner, run.run_id)
+        found = await self.log.get_run(run.owner, run.run_id)
         assert found is not None
         return found
 
-    async def events(self, run: Run) -> list[Event]:
-        return [entry.event for entry in await self.store.events(run.owner, run.run_id)]
+    async def moves(self, run: Run) -> list[CallMove]:
+        """What the journal says of the run's calls since they were opened."""
+        entries = await self.log.entries(run)
+        return [entry.event for entry in entries if isinstance(entry.event, CALL_MOVES)]
 
     async def park(self, run: Run) -> None:
-        commit = await self.store.commit(ParkRun(run.run_id, run.fence, RunParked()))
-        assert isinstance(commit, Committed)
+        parked = await self.log.decide(
+            run.owner, run.thread_id, lambda state, now: runs.park(state, run.fence)
+        )
+        assert parked == "parked"
 
     async def claim(self, run: Run) -> Run:
-        commit = await self.store.commit(ClaimRun(run.run_id, 1e9, by_force=True))
-        assert isinstance(commit, Committed)
-        return commit.runs[run.run_id]
+        """As another worker does that believes the first one to be gone."""
+        fence = await self.log.decide(
+            run.owner,
+            run.thread_id,
+            lambda state, now: runs.claim(
+                state, run.run_id, run.fence, lambda call: False, now=now, patience=self.patience
+            ),
+        )
+        assert fence == run.fence + 1
+        return await self.stored_run(run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from farhand.calls import deadlines
 from farhand.calls.deadlines import Deadlines
 from farhand.calls.desk import Desk
-from farhand.calls.wait import settled
+from farhand.calls.wait import wait_until_settled
 from farhand.clock import SystemClock
 from farhand.core.call import Call, Phase
 from farhand.core.outcome import Success, TimedOut
-from farhand.core.principal import Owner
 from farhand.core.settings import Patience
 from farhand.errors import StoreDown
-from farhand.store.base import Due
+from farhand.eventlog.log import EventLog
+from farhand.store.base import Append, AppendResult
 from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
 from tests.requirement import requirement
@@ -44,7 +44,7 @@ async def test_a_sweep_expires_exactly_what_is_overdue(bench: Bench) -> None:
 async def test_what_was_never_heard_of_is_found_in_the_store(bench: Bench) -> None:
     call = await _open(bench, 5)
     bench.clock.advance(3_600)
-    assert await Deadlines(bench.store).sweep(bench.desk) == 1
+    assert await Deadlines(bench.log).sweep(bench.desk) == 1
     assert (await bench.stored(call)).outcome == TimedOut(5.0)
 
 
@@ -64,7 +64,7 @@ async def test_a_deadline_far_ahead_is_left_to_the_scan_that_comes_before_it(ben
 async def test_a_deadline_that_is_told_twice_is_looked_at_once(bench: Bench) -> None:
     watch = _watched(bench)
     call = await _open(bench, 5)
-    watch.expect(_due(call))
+    watch.expect(call)
     bench.clock.advance(5)
     assert await watch.sweep(bench.desk) == 1
     assert await watch.sweep(bench.desk) == 0
@@ -79,8 +79,8 @@ async def test_more_than_a_page_of_overdue_calls_expires_in_one_sweep(
     for _ in range(35):
         await _open(bench, 5)
     bench.clock.advance(60)
-    assert await Deadlines(bench.store).sweep(bench.desk) == 35
-    assert await bench.store.open_calls(ANN) == []
+    assert await Deadlines(bench.log).sweep(bench.desk) == 35
+    assert await bench.log.open_calls(ANN) == []
 
 
 async def test_a_full_page_is_followed_by_the_next_one_before_its_last_deadline_passes(
@@ -89,7 +89,7 @@ async def test_a_full_page_is_followed_by_the_next_one_before_its_last_deadline_
     monkeypatch.setattr(deadlines, "PAGE", 2)
     for seconds in (1, 2, 3, 4):
         await _open(bench, seconds)
-    watch = Deadlines(bench.store)
+    watch = Deadlines(bench.log)
     expired = []
     for _ in range(5):
         expired.append(await watch.sweep(bench.desk))
@@ -99,88 +99,135 @@ async def test_a_full_page_is_followed_by_the_next_one_before_its_last_deadline_
 
 @requirement("calls:deadline")
 async def test_a_deadline_passes_while_the_watch_runs() -> None:
-    async with running() as (desk, store, _):
-        call = await _put(desk, store, 0.05)
-        await _expired(store, call)
+    async with running() as (bench, _, _):
+        await _expired(bench, await _open(bench, 0.05))
 
 
 @requirement("calls:deadline")
 async def test_a_deadline_earlier_than_the_one_slept_for_is_not_missed() -> None:
-    async with running() as (desk, store, _):
-        await _put(desk, store, 20.0)
-        call = await _put(desk, store, 0.05)
-        await _expired(store, call)
+    async with running() as (bench, _, _):
+        await _open(bench, 20.0)
+        await _expired(bench, await _open(bench, 0.05))
 
 
 @requirement("calls:deadline")
 async def test_the_watch_outlives_a_store_that_is_away() -> None:
-    async with running() as (desk, store, _):
-        store.away = True
-        await _put(desk, store, 0.01)
+    async with running() as (bench, store, _):
+        first = await _open(bench, 0.3)
+        store.is_away = True
         await store.asked_in_vain()
-        store.away = False
-        call = await _put(desk, store, 0.02)
-        await _expired(store, call)
+        store.is_away = False
+        second = await _open(bench, 0.02)
+        await _expired(bench, second)
+        await _expired(bench, first)
 
 
-@requirement("calls:deadline-odd")
-@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
-async def test_a_deadline_that_is_no_number_stops_no_other(odd: float) -> None:
-    async with running() as (desk, store, watch):
-        watch.expect(Due(odd, ANN, "call_odd"))
-        call = await _put(desk, store, 0.05)
-        await _expired(store, call)
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf"), None])
+async def test_a_deadline_that_is_no_number_stops_no_other(odd: float | None) -> None:
+    async with running() as (bench, _, watch):
+        watch.expect(replace(await _open(bench, 3_600.0), deadline=odd))
+        await _expired(bench, await _open(bench, 0.05))
 
 
-@requirement("calls:deadline-odd")
+@requirement("calls:deadline")
+async def test_a_call_that_cannot_be_expired_is_left_alone_and_keeps_no_other_from_its_end(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = await _open(bench, 5)
+    fine = await bench.put(bench.opening(replace(ANY_OUTPUT, timeout_sec=5.0)), thread="t2")
+    desk = BrokenDesk(bench, broken)
+    watch = Deadlines(bench.log)
+    bench.clock.advance(5)
+    assert await watch.sweep(desk) == 1
+    assert (await bench.stored(fine)).outcome == TimedOut(5.0)
+    assert await watch.sweep(desk) == 0
+    assert desk.tries == 1
+    assert f"call {broken.call_id} cannot be expired" in caplog.text
+
+
+@requirement("calls:deadline")
+@pytest.mark.slow
+async def test_100_000_deadlines_in_one_second_do_not_hold_up_the_loop() -> None:
+    """By turns of the loop, not by time: the machine may be busy."""
+    desk, count = CountingDesk(), 100_000
+    bench = Bench(MemoryStore(FakeClock()), FakeClock())
+    watch = Deadlines(bench.log)
+    call = await _open(bench, 5)
+    for number in range(count):
+        watch.expect(replace(call, call_id=f"call_{number}", deadline=bench.clock.now() - number / count))
+    async with asyncio.TaskGroup() as group:
+        turns = group.create_task(_count_turns(desk, count))
+        assert await watch.sweep(desk) == count
+    assert desk.most_at_once <= deadlines.SLICE
+    assert turns.result() >= count / deadlines.SLICE
+
+
 async def test_scans_go_on_when_the_clock_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadlines, "REFILL_SEC", 0.02)
-    clock = FakeClock()
-    store = ScannedStore(clock)
-    desk = Desk(store, Patience())
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(Deadlines(store).run(desk))
-        await store.scanned()
-        store.set_back_by = 24 * 3600.0
-        call = await _put(desk, store, 60.0)
+    clock, scanned = FakeClock(), asyncio.Event()
+    store = MemoryStore(clock)
+    bench = Bench(store, clock)
+    due = bench.log.due
+
+    async def noted(*, before: float, limit: int) -> list[Call]:
+        scanned.set()
+        return await due(before=before, limit=limit)
+
+    monkeypatch.setattr(bench.log, "due", noted)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        task = group.create_task(Deadlines(bench.log).run(bench.desk))
+        await scanned.wait()
+        store.now = lambda: clock.now() - 24 * 3600.0
+        call = await _open(bench, 60.0)
         clock.advance(60.0)
-        await _expired(store, call)
+        await _expired(bench, call)
         task.cancel()
 
 
-class ScannedStore(MemoryStore):
-    """Tells when it was asked what is due; somebody may set its clock back."""
+class BrokenDesk(Desk):
+    """Cannot expire one call."""
 
-    def __init__(self, clock: FakeClock) -> None:
-        super().__init__(clock)
-        self.set_back_by = 0.0
-        self._asked = asyncio.Event()
+    def __init__(self, bench: Bench, broken: Call) -> None:
+        super().__init__(bench.log, bench.patience)
+        self.tries = 0
+        self._broken = broken
 
-    def now(self) -> float:
-        return super().now() - self.set_back_by
+    async def expire(self, call: Call) -> bool:
+        if call.call_id == self._broken.call_id:
+            self.tries += 1
+            raise RuntimeError("a rule is broken")
+        return await super().expire(call)
 
-    async def due(self, *, before: float, limit: int) -> list[Due]:
-        self._asked.set()
-        return await super().due(before=before, limit=limit)
 
-    async def scanned(self) -> None:
-        async with asyncio.timeout(10):
-            await self._asked.wait()
+class CountingDesk(Desk):
+    """Expires whatever it is told to; counts how many wait at once."""
+
+    def __init__(self) -> None:
+        super().__init__(EventLog(MemoryStore(FakeClock())), Patience())
+        self.expired = self.most_at_once = self._at_once = 0
+
+    async def expire(self, call: Call) -> bool:
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        await asyncio.sleep(0)
+        self._at_once -= 1
+        self.expired += 1
+        return True
 
 
 class MoodyStore(MemoryStore):
-    """Its record of calls cannot be read while it is away."""
+    """Cannot be written while it is away."""
 
     def __init__(self) -> None:
         super().__init__(SystemClock())
-        self.away = False
+        self.is_away = False
         self._asked = asyncio.Event()
 
-    async def get_call(self, owner: Owner, call_id: str) -> Call | None:
-        if self.away:
+    async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
+        if self.is_away:
             self._asked.set()
             raise StoreDown("The store is away.")
-        return await super().get_call(owner, call_id)
+        return await super().append(appends)
 
     async def asked_in_vain(self) -> None:
         async with asyncio.timeout(10):
@@ -188,21 +235,21 @@ class MoodyStore(MemoryStore):
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[tuple[Desk, MoodyStore, Deadlines]]:
+async def running() -> AsyncIterator[tuple[Bench, MoodyStore, Deadlines]]:
     """A watch at work, by the real clock."""
     store = MoodyStore()
-    watch = Deadlines(store)
-    desk = Desk(store, Patience(), expect=watch.expect)
+    bench = Bench(store, FakeClock())
+    watch = _watched(bench)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(watch.run(desk))
-        yield desk, store, watch
+        task = group.create_task(watch.run(bench.desk))
+        yield bench, store, watch
         task.cancel()
 
 
 def _watched(bench: Bench) -> Deadlines:
-    """A watch that hears of what the bench's desk opens."""
-    watch = Deadlines(bench.store)
-    bench.desk = Desk(bench.store, bench.patience, expect=watch.expect)
+    """A watch that hears of what is opened here."""
+    watch = Deadlines(bench.log)
+    bench.log.expect = watch.expect
     return watch
 
 
@@ -210,19 +257,16 @@ async def _open(bench: Bench, seconds: float) -> Call:
     return await bench.open(replace(ANY_OUTPUT, timeout_sec=float(seconds)))
 
 
-async def _put(desk: Desk, store: MemoryStore, seconds: float) -> Call:
-    opening = Bench(store, FakeClock(seed=str(seconds))).opening(replace(ANY_OUTPUT, timeout_sec=seconds))
-    call = desk.prepare(opening)
-    await desk.open([(call, opening.tool)])
-    return call
-
-
-async def _expired(store: MemoryStore, call: Call) -> None:
+async def _expired(bench: Bench, call: Call) -> None:
     async with asyncio.timeout(10):
-        found = await settled(store, ANN, call.call_id)
+        found = await wait_until_settled(bench.log, ANN, call.call_id)
     assert found is not None
     assert isinstance(found.outcome, TimedOut)
 
 
-def _due(call: Call) -> Due:
-    return Due(call.deadline or 0.0, call.owner, call.call_id)
+async def _count_turns(desk: CountingDesk, count: int) -> int:
+    turns = 0
+    while desk.expired < count:
+        turns += 1
+        await asyncio.sleep(0)
+    return turns

@@ -5,21 +5,20 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from farhand.calls.change import Reply
-from farhand.core.approval import Answer
+from farhand.calls.desk import Reply
+from farhand.core.approval import Answer, Approval
 from farhand.core.call import Call, Phase
 from farhand.core.event import ApprovalAnswered, CallSettled
 from farhand.core.outcome import Denied, Success, TimedOut, digest
 from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result, Unknown, Winner
 from farhand.core.tool import Executor, Tool, digest_of_approval
-from farhand.errors import Malformed, NotFound
+from farhand.errors import Malformed
 from tests.requirement import requirement
 from tests.unit.calls.bench import ANN, ANY_OUTPUT, BY_CLIENT, NO, ON_SERVER, YES, Bench
 
 THREE_DAYS = 3 * 24 * 3600
 
 
-@requirement("calls:approval")
 async def test_a_yes_makes_the_call_ready_and_a_result_may_follow(bench: Bench) -> None:
     call = await bench.open(asks=True)
     assert await bench.answer(call, YES) == Accepted()
@@ -27,14 +26,12 @@ async def test_a_yes_makes_the_call_ready_and_a_result_may_follow(bench: Bench) 
     assert await bench.settle(call, Success(1)) == Accepted()
 
 
-@requirement("calls:approval")
 async def test_a_no_settles_the_call_as_denied_with_its_reason(bench: Bench) -> None:
     call = await bench.open(asks=True)
     assert await bench.answer(call, NO) == Accepted()
     assert (await bench.stored(call)).outcome == Denied("too dear")
 
 
-@requirement("calls:approval")
 @pytest.mark.parametrize(("first", "second", "kind"), [(NO, YES, "denied"), (YES, NO, "approved")])
 async def test_the_first_answer_stands_and_the_other_is_told_so(
     bench: Bench, first: Answer, second: Answer, kind: str
@@ -47,7 +44,6 @@ async def test_the_first_answer_stands_and_the_other_is_told_so(
     assert await bench.answer(call, second) == Conflict(Winner(kind, digest(first), at))
 
 
-@requirement("calls:approval")
 @pytest.mark.parametrize(("first", "second"), [(1, True), (1, 1.0)])
 async def test_an_answer_with_another_edit_is_no_repetition(
     bench: Bench, first: object, second: object
@@ -58,7 +54,6 @@ async def test_an_answer_with_another_edit_is_no_repetition(
     assert isinstance(await bench.answer(call, Answer(approved=True, input={"n": second})), Conflict)
 
 
-@requirement("calls:approval")
 async def test_an_answer_after_the_result_is_still_told_what_was_answered(bench: Bench) -> None:
     call = await bench.open(asks=True)
     await bench.answer(call, YES)
@@ -72,7 +67,6 @@ async def test_an_answer_to_a_question_never_asked_is_unknown(bench: Bench) -> N
     assert await bench.desk.approve(ANN, bench.clock.fresh("apr"), YES) == Unknown()
 
 
-@requirement("calls:approval")
 async def test_a_question_nobody_answers_in_time_times_out(bench: Bench) -> None:
     call = await bench.open(replace(ANY_OUTPUT, approval_timeout_sec=20.0), asks=True)
     bench.clock.advance(20)
@@ -82,7 +76,6 @@ async def test_a_question_nobody_answers_in_time_times_out(bench: Bench) -> None
     assert (await bench.stored(call)).outcome == TimedOut(20.0)
 
 
-@requirement("calls:approval")
 async def test_an_answer_to_a_cancelled_question_is_told_so(bench: Bench) -> None:
     call = await bench.open(asks=True)
     await bench.desk.cancel([call], "stopped by the user")
@@ -124,7 +117,7 @@ async def test_a_yes_for_the_thread_allows_this_version_of_the_tool_in_it(bench:
     run = await bench.start_run()
     call = await bench.open(asks=True, run=run)
     assert await bench.answer(call, Answer(approved=True, scope="thread")) == Accepted()
-    thread = await bench.store.get_thread(ANN, call.thread_id)
+    thread = await bench.log.get_thread(ANN, call.thread_id)
     assert thread is not None
     assert thread.allowed == (call.tool_version,)
 
@@ -135,17 +128,17 @@ async def test_a_yes_for_once_and_a_no_allow_nothing_else(bench: Bench, answer: 
     run = await bench.start_run()
     call = await bench.open(asks=True, run=run)
     await bench.answer(call, answer)
-    thread = await bench.store.get_thread(ANN, call.thread_id)
+    thread = await bench.log.get_thread(ANN, call.thread_id)
     assert thread is not None
     assert thread.allowed == ()
 
 
 @requirement("calls:always-in-thread")
-async def test_a_yes_for_a_thread_that_is_gone_is_not_found_and_approves_nothing(bench: Bench) -> None:
+async def test_a_yes_in_a_thread_that_is_gone_is_unknown_and_makes_no_thread(bench: Bench) -> None:
     call = await bench.open(asks=True)
-    with pytest.raises(NotFound):
-        await bench.answer(call, Answer(approved=True, scope="thread"))
-    assert await bench.stored(call) == call
+    assert await bench.log.delete(ANN, call.thread_id)
+    assert await bench.answer(call, Answer(approved=True, scope="thread")) == Unknown()
+    assert await bench.log.get_thread(ANN, call.thread_id) is None
 
 
 @requirement("calls:deadline-defaults")
@@ -178,15 +171,15 @@ async def test_a_call_approved_in_a_parked_run_may_take_as_long_as_the_park(benc
     assert (await bench.stored(call)).deadline == bench.clock.now() + THREE_DAYS
 
 
-@requirement("calls:approval")
 async def test_the_journal_tells_of_the_answer_and_of_a_denied_call_its_end(bench: Bench) -> None:
     run = await bench.start_run()
-    yes, no = await bench.open(asks=True, run=run), await bench.open(asks=True, run=run)
+    openings = [bench.opening(asks=True, is_direct=False) for _ in range(2)]
+    yes, no = await bench.open_step(run, *openings)
     await bench.answer(yes, YES)
     await bench.answer(no, NO)
-    assert await bench.events(run) == [
-        _told(yes, YES, deadline=bench.clock.now() + 60),
-        _told(no, NO, deadline=None),
+    assert await bench.moves(run) == [
+        _answered(yes, YES, bench, deadline=bench.clock.now() + 60),
+        _answered(no, NO, bench, deadline=no.deadline),
         CallSettled(
             call_id=no.call_id,
             tool="ask_text",
@@ -197,7 +190,6 @@ async def test_the_journal_tells_of_the_answer_and_of_a_denied_call_its_end(benc
     ]
 
 
-@requirement("calls:together")
 async def test_a_yes_and_a_result_in_one_message_are_accepted_together(bench: Bench) -> None:
     call = await bench.open(asks=True)
     receipts = await bench.desk.accept(ANN, _reply(call, YES), _result(call, 1))
@@ -205,7 +197,6 @@ async def test_a_yes_and_a_result_in_one_message_are_accepted_together(bench: Be
     assert (await bench.stored(call)).outcome == Success(1)
 
 
-@requirement("calls:together")
 async def test_a_result_beside_a_no_is_told_that_it_was_denied(bench: Bench) -> None:
     call = await bench.open(asks=True)
     receipts = await bench.desk.accept(ANN, _reply(call, NO), _result(call, 1))
@@ -213,7 +204,6 @@ async def test_a_result_beside_a_no_is_told_that_it_was_denied(bench: Bench) -> 
     assert receipts == [Accepted(), Conflict(winner)]
 
 
-@requirement("calls:together")
 async def test_a_message_that_brings_the_same_thing_twice_is_told_so(bench: Bench) -> None:
     asking, ready = await bench.open(asks=True), await bench.open()
     receipts = await bench.desk.accept(
@@ -229,7 +219,6 @@ async def test_a_message_that_brings_the_same_thing_twice_is_told_so(bench: Benc
     assert kinds == [Accepted, Repeated, Conflict, Accepted, Repeated, Conflict]
 
 
-@requirement("calls:together")
 async def test_one_bad_edit_keeps_the_whole_message_from_being_applied(bench: Bench) -> None:
     asking, ready = await bench.open(asks=True), await bench.open()
     bad = Answer(approved=True, input={"url": 5})
@@ -238,7 +227,6 @@ async def test_one_bad_edit_keeps_the_whole_message_from_being_applied(bench: Be
     assert await bench.stored(ready) == ready
 
 
-@requirement("calls:own-hands")
 async def test_a_yes_does_not_open_a_server_tool_to_a_result_in_the_same_message(bench: Bench) -> None:
     call = await bench.open(ON_SERVER, asks=True)
     receipts = await bench.desk.accept(ANN, _reply(call, YES), _result(call, "forged"))
@@ -250,15 +238,19 @@ async def test_a_message_that_brings_nothing_gets_no_receipt(bench: Bench) -> No
     assert await bench.desk.accept(ANN) == []
 
 
-def _told(call: Call, answer: Answer, *, deadline: float | None) -> ApprovalAnswered:
+def _answered(call: Call, answer: Answer, bench: Bench, *, deadline: float | None) -> ApprovalAnswered:
     assert call.approval is not None
+    approval = Approval(
+        approval_id=call.approval.approval_id,
+        digest=digest_of_approval(call.tool_version, call.input),
+        answer=answer,
+        answered_at=bench.clock.now(),
+    )
     return ApprovalAnswered(
         call_id=call.call_id,
-        approval_id=call.approval.approval_id,
-        approved=answer.approved,
-        reason=answer.reason,
         tool=call.tool,
         executor=call.executor,
+        approval=approval,
         input=call.input,
         deadline=deadline,
     )

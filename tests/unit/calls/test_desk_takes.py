@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from farhand.core.call import Phase
-from farhand.core.event import CallReleased, CallSettled, CallTaken
+from farhand.core.event import CallReleased, CallSettled, CallTaken, TakeRenewed
 from farhand.core.outcome import Failure, Success, TimedOut
 from farhand.core.result import Accepted, Conflict, Refused, Unknown
 from tests.requirement import requirement
@@ -99,16 +99,19 @@ async def test_an_id_never_issued_is_neither_taken_nor_released(bench: Bench) ->
 
 
 @requirement("calls:take")
-async def test_the_journal_tells_who_has_it_and_is_silent_about_renewals(bench: Bench) -> None:
+async def test_the_journal_tells_who_has_it_and_the_feed_is_silent_about_renewals(bench: Bench) -> None:
     run = await bench.start_run()
     call = await bench.open(run=run)
     for _ in range(3):
         await bench.desk.take(ANN, call.call_id, "tab")
     await bench.desk.release(ANN, call.call_id, "tab")
     await bench.settle(call, Success(1))
-    events = await bench.events(run)
-    assert events[:2] == [CallTaken(call.call_id, "tab"), CallReleased(call.call_id)]
-    assert [type(event) for event in events[2:]] == [CallSettled]
+    moves = await bench.moves(run)
+    renewed = TakeRenewed(call.call_id, "tab")
+    assert moves[:4] == [CallTaken(call.call_id, "tab"), renewed, renewed, CallReleased(call.call_id)]
+    assert [type(event) for event in moves[4:]] == [CallSettled]
+    feed = [type(news.event) for news in await bench.log.feed(ANN) if news.run_id == run.run_id]
+    assert feed[-3:] == [CallTaken, CallReleased, CallSettled]
 
 
 @requirement("calls:wakes")
@@ -157,5 +160,6 @@ async def test_progress_never_shortens_a_time_and_renews_none_but_a_clients(benc
     bench.clock.advance(1)
     assert await bench.desk.renew(ANN, by_page.call_id, "tab") == Accepted()
     assert (await bench.stored(by_page)).deadline == by_page.deadline
-    endless = replace(await bench.open(BY_CLIENT), deadline=None)
-    assert bench.desk._renewed_deadline(endless, bench.clock.now()) is None
+    by_client = await bench.open(replace(BY_CLIENT, timeout_sec=20.0))
+    assert await bench.desk.renew(ANN, by_client.call_id, "desk") == Accepted()
+    assert (await bench.stored(by_client)).deadline == by_client.deadline

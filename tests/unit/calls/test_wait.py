@@ -10,25 +10,27 @@ from typing import TypeVar
 import pytest
 from msgspec.structs import replace
 
-from farhand.calls.wait import Wait, answered, settled
+from farhand.calls.wait import RunWait, answered, wait_until_settled
 from farhand.core.call import Call
-from farhand.core.outcome import Success, TimedOut
+from farhand.core.decide.runs import StepResult, finish_step
+from farhand.core.outcome import Cancelled, Success, TimedOut
 from farhand.core.principal import Owner
 from farhand.core.run import Run
+from farhand.core.state import ThreadState
 from farhand.errors import ShuttingDown
-from farhand.store.base import Due, Store
-from farhand.store.hub import Hub, freed
+from farhand.eventlog.log import EventLog
+from farhand.eventlog.pubsub import Broker, freed_topic, thread_topic
 from tests.requirement import requirement
-from tests.unit.calls.bench import ANN, BOB, ON_SERVER, YES, Bench
+from tests.unit.calls.bench import ANN, ANY_OUTPUT, BOB, ON_SERVER, THREAD, WORKER, YES, Bench
 
 T = TypeVar("T")
 
 
-class Patient(Wait):
+class Patient(RunWait):
     """As patient as it is told to be."""
 
-    def __init__(self, store: Store, run: Run, left: Callable[[], float] = lambda: 60.0) -> None:
-        super().__init__(store, run.run_id)
+    def __init__(self, eventlog: EventLog, run: Run, left: Callable[[], float] = lambda: 60.0) -> None:
+        super().__init__(eventlog, run.run_id)
         self._left = left
 
     def left(self) -> float:
@@ -38,18 +40,15 @@ class Patient(Wait):
 @requirement("calls:wakes")
 async def test_a_wait_ends_with_the_last_result(bench: Bench) -> None:
     run = await bench.start_run()
-    calls = [await bench.open(run=run), await bench.open(run=run)]
-    async with _waiting(bench, run, calls) as (wait, woken):
+    calls = await bench.open_calls(run, ANY_OUTPUT, ANY_OUTPUT)
+    async with _waiting(bench, run) as (wait, woken):
         await bench.settle(calls[0], Success(1))
         assert woken.empty()
         await bench.settle(calls[1], Success(2))
         assert await _bounded(woken.get()) == run.run_id
         assert await wait.settled() == await bench.stored_run(run)
-        known = wait.told()
-    assert known == [await bench.stored(call) for call in calls]
 
 
-@requirement("speed:no-task")
 async def test_who_waits_is_a_record_and_reads_nothing_when_it_was_told(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,7 +56,7 @@ async def test_who_waits_is_a_record_and_reads_nothing_when_it_was_told(
     call = await bench.open(run=run)
     tasks = len(asyncio.all_tasks())
     looks = _counted_looks(bench, monkeypatch)
-    async with _waiting(bench, run, [call]) as (wait, woken):
+    async with _waiting(bench, run) as (wait, woken):
         assert len(asyncio.all_tasks()) == tasks
         await bench.settle(call, Success(1))
         await _bounded(woken.get())
@@ -70,34 +69,32 @@ async def test_a_wait_that_begins_after_the_result_looks_at_the_record_in_a_mome
     run = await bench.start_run()
     call = await bench.open(run=run)
     await bench.settle(call, Success(1))
-    async with _waiting(bench, _as_it_was(run), [call]) as (wait, woken):
+    async with _waiting(bench, _as_it_was(run)) as (wait, woken):
         await _bounded(woken.get())
         assert await wait.settled() == await bench.stored_run(run)
-        assert wait.told() is None, "how the call went was told before anybody listened"
 
 
 @requirement("calls:wakes")
 async def test_a_deadline_ends_a_wait_like_a_result(bench: Bench) -> None:
     run = await bench.start_run()
     call = await bench.open(run=run)
-    async with _waiting(bench, run, [call]) as (wait, woken):
+    async with _waiting(bench, run) as (wait, woken):
         bench.clock.advance(60)
-        await bench.desk.expire(Due(bench.clock.now(), ANN, call.call_id))
+        await bench.desk.expire(call)
         await _bounded(woken.get())
-        known = wait.told()
-    assert known is not None
-    assert known[0].outcome == TimedOut(60.0)
+        assert await wait.settled() == await bench.stored_run(run)
+    assert (await bench.stored(call)).outcome == TimedOut(60.0)
 
 
 @requirement("calls:wakes")
 async def test_a_notification_that_was_lost_costs_one_re_check(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Hub, "tell", _lose)
-    bench.store.hub.recheck = 0.01
+    monkeypatch.setattr(Broker, "publish", _lose)
+    bench.log.broker.recheck = 0.01
     run = await bench.start_run()
     call = await bench.open(run=run)
-    async with _waiting(bench, run, [call]) as (wait, woken):
+    async with _waiting(bench, run) as (wait, woken):
         await bench.settle(call, Success(1))
         await _bounded(woken.get())
         ended = await wait.settled()
@@ -105,21 +102,37 @@ async def test_a_notification_that_was_lost_costs_one_re_check(
 
 
 @requirement("calls:wakes")
+async def test_a_wait_looks_at_the_record_when_its_thread_may_have_moved_on_without_a_word(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await bench.start_run()
+    call = await bench.open(run=run)
+    async with _waiting(bench, run) as (wait, woken):
+        with monkeypatch.context() as patch:
+            patch.setattr(Broker, "publish", _lose)
+            await bench.settle(call, Success(1))
+        assert woken.empty()
+        bench.log.broker.invalidate(thread_topic(ANN, THREAD))
+        await _bounded(woken.get())
+        assert await wait.settled() == await bench.stored_run(run)
+
+
+@requirement("calls:wakes")
 async def test_what_is_told_while_the_record_is_read_is_not_slept_over(bench: Bench) -> None:
     run = await bench.start_run()
     call = await bench.open(run=run)
-    async with _waiting(bench, run, [call]) as (wait, woken):
-        bench.store.hub.shake(freed(run.run_id))
+    async with _waiting(bench, run) as (wait, woken):
+        bench.log.broker.invalidate(freed_topic(run.run_id))
         await _bounded(woken.get())
         waits_still = await wait.settled()
         assert waits_still is not None
         assert waits_still.blockers == 1
-        # awake: nobody is called for it
+        # awake: nobody is woken for it
         await bench.settle(call, Success(1))
         assert woken.empty()
         wait.sleep(woken.put_nowait)
         await _bounded(woken.get())
-        bench.store.hub.shake(freed(run.run_id))
+        bench.log.broker.invalidate(freed_topic(run.run_id))
         wait.sleep(woken.put_nowait)
         await _bounded(woken.get())
 
@@ -128,13 +141,13 @@ async def test_what_is_told_while_the_record_is_read_is_not_slept_over(bench: Be
 async def test_an_alarm_of_an_earlier_sleep_wakes_nobody_and_who_sleeps_again_is_woken(bench: Bench) -> None:
     run = await bench.start_run()
     call = await bench.open(run=run)
-    async with _waiting(bench, run, [call]) as (wait, woken):
+    async with _waiting(bench, run) as (wait, woken):
         for is_rung in (False, True):
-            bench.store.hub.shake(freed(run.run_id))
+            bench.log.broker.invalidate(freed_topic(run.run_id))
             await _bounded(woken.get())
             await wait.settled()
             if is_rung:
-                wait.ring(0.0)
+                wait.fire(0.0)
             wait.sleep(woken.put_nowait)
             assert woken.empty()
         await bench.settle(call, Success(1))
@@ -144,9 +157,9 @@ async def test_an_alarm_of_an_earlier_sleep_wakes_nobody_and_who_sleeps_again_is
 @requirement("calls:wakes")
 async def test_a_wait_is_over_when_patience_is(bench: Bench) -> None:
     run = await bench.start_run()
-    call = await bench.open(run=run)
+    await bench.open(run=run)
     left = iter([0.01] * 4)
-    async with _waiting(bench, run, [call], lambda: next(left, 0.0)) as (wait, woken):
+    async with _waiting(bench, run, lambda: next(left, 0.0)) as (wait, woken):
         await _bounded(woken.get())
         now = await wait.settled()
     assert now is not None
@@ -158,11 +171,11 @@ async def test_who_is_asked_again_for_patience_does_not_read_the_record_each_tim
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = await bench.start_run()
-    call = await bench.open(run=run)
+    await bench.open(run=run)
     looks = _counted_looks(bench, monkeypatch)
     monkeypatch.setattr("farhand.calls.wait.JUST_STORED_SEC", 60.0)
     left = iter([0.001] * 10)
-    async with _waiting(bench, run, [call], lambda: next(left, 0.0)) as (wait, woken):
+    async with _waiting(bench, run, lambda: next(left, 0.0)) as (wait, woken):
         await _bounded(woken.get())
         await wait.settled()
     assert looks == []
@@ -174,10 +187,10 @@ async def test_a_run_that_was_read_before_its_last_words_is_not_believed_and_the
 ) -> None:
     before = await bench.start_run()
     call = await bench.open(run=before)
-    run = replace(await bench.stored_run(before), last_seq=5)
-    async with _waiting(bench, run, [call]) as (wait, woken):
+    run = await bench.stored_run(before)
+    async with _waiting(bench, run) as (wait, woken):
         # as it was when nothing was open yet
-        bench.store.hub.tell(freed(run.run_id), before)
+        bench.log.broker.publish(freed_topic(run.run_id), before)
         await _bounded(woken.get())
         assert await wait.settled() == await bench.stored_run(before)
         wait.sleep(woken.put_nowait)
@@ -189,10 +202,10 @@ async def test_a_run_that_was_read_before_its_last_words_is_not_believed_and_the
 
 @requirement("calls:wakes")
 async def test_a_wait_ends_when_another_claim_takes_the_run(bench: Bench) -> None:
-    bench.store.hub.recheck = 0.01
+    bench.log.broker.recheck = 0.01
     run = await bench.start_run()
-    call = await bench.open(run=run)
-    async with _waiting(bench, run, [call]) as (wait, woken):
+    await bench.open(run=run)
+    async with _waiting(bench, run) as (wait, woken):
         claimed = await bench.claim(run)
         await _bounded(woken.get())
         now = await wait.settled()
@@ -200,9 +213,9 @@ async def test_a_wait_ends_when_another_claim_takes_the_run(bench: Bench) -> Non
 
 
 async def test_a_wait_for_a_run_that_does_not_exist_ends(bench: Bench) -> None:
-    bench.store.hub.recheck = 0.01
+    bench.log.broker.recheck = 0.01
     gone = Run(run_id=bench.clock.fresh("run"), owner=ANN, thread_id="t", started_at=0.0, blockers=1)
-    async with _waiting(bench, gone, []) as (wait, woken):
+    async with _waiting(bench, gone) as (wait, woken):
         await _bounded(woken.get())
         assert await wait.settled() is None
 
@@ -210,34 +223,35 @@ async def test_a_wait_for_a_run_that_does_not_exist_ends(bench: Bench) -> None:
 async def test_a_wait_that_was_ended_wakes_nobody_and_leaves_nothing_behind(bench: Bench) -> None:
     run = await bench.start_run()
     call = await bench.open(run=run)
-    async with _waiting(bench, run, [call]) as (wait, woken):
+    async with _waiting(bench, run) as (wait, woken):
         wait.end()
         assert not wait.listens
-        assert bench.store.hub.watched(freed(run.run_id)) == bench.store.hub.watched(call.call_id) == 0
+        topics = (freed_topic(run.run_id), call.call_id, thread_topic(ANN, THREAD))
+        assert not any(bench.log.broker.count(topic) for topic in topics)
         await bench.settle(call, Success(1))
-        wait.ring(0.0)
+        wait.fire(0.0)
         wait.end()
         assert woken.empty()
 
 
 async def test_when_the_process_is_about_to_stop_a_wait_wakes_nobody(bench: Bench) -> None:
     run = await bench.start_run()
-    call = await bench.open(run=run)
-    async with _waiting(bench, run, [call]) as (_, woken):
-        bench.store.hub.close()
+    await bench.open(run=run)
+    async with _waiting(bench, run) as (_, woken):
+        bench.log.broker.close()
         assert woken.empty()
 
 
 async def test_how_long_to_be_patient_is_for_whoever_waits_to_say(bench: Bench) -> None:
     with pytest.raises(NotImplementedError):
-        Wait(bench.store, "run").left()
+        RunWait(bench.log, "run").left()
 
 
 @requirement("calls:wakes")
 async def test_a_call_without_a_run_is_waited_for_until_its_result(bench: Bench) -> None:
     call = await bench.open()
     async with asyncio.TaskGroup() as group:
-        wait = group.create_task(_bounded(settled(bench.store, ANN, call.call_id)))
+        wait = group.create_task(_bounded(wait_until_settled(bench.log, ANN, call.call_id)))
         await _sleeping(bench, call.call_id)
         await bench.desk.take(ANN, call.call_id, "tab")
         await bench.settle(call, Success(1))
@@ -248,10 +262,10 @@ async def test_a_call_without_a_run_is_waited_for_until_its_result(bench: Bench)
 async def test_a_server_tool_without_a_run_is_waited_for_until_it_has_ended(bench: Bench) -> None:
     call = await bench.open(ON_SERVER, asks=True)
     async with asyncio.TaskGroup() as group:
-        wait = group.create_task(_bounded(settled(bench.store, ANN, call.call_id)))
+        wait = group.create_task(_bounded(wait_until_settled(bench.log, ANN, call.call_id)))
         await _sleeping(bench, call.call_id)
         await bench.answer(call, YES)
-        started = await bench.desk.start(await bench.stored(call))
+        started = await bench.desk.start_direct(await bench.stored(call), ON_SERVER, WORKER)
         assert started is not None
         await _sleeping(bench, call.call_id)
         assert not wait.done()
@@ -262,10 +276,9 @@ async def test_a_server_tool_without_a_run_is_waited_for_until_it_has_ended(benc
 @requirement("calls:wakes")
 async def test_some_calls_of_a_run_are_waited_for_whatever_else_is_open(bench: Bench) -> None:
     run = await bench.start_run()
-    await bench.open(run=run)
-    awaited = [await bench.open(run=run), await bench.open(run=run)]
+    _, *awaited = await bench.open_calls(run, ANY_OUTPUT, ANY_OUTPUT, ANY_OUTPUT)
     async with asyncio.TaskGroup() as group:
-        wait = group.create_task(_bounded(answered(bench.store, run, awaited, patient=lambda: 60.0)))
+        wait = group.create_task(_bounded(answered(bench.log, run, awaited, patient=lambda: 60.0)))
         await _sleeping(bench, awaited[0].call_id)
         for call in awaited:
             assert not wait.done()
@@ -273,11 +286,88 @@ async def test_some_calls_of_a_run_are_waited_for_whatever_else_is_open(bench: B
     assert wait.result()
 
 
+@requirement("calls:wakes")
+async def test_a_call_that_was_opened_ahead_of_the_store_is_waited_for(bench: Bench) -> None:
+    run = await bench.start_run()
+    opening = bench.opening(is_direct=False)
+    step = StepResult(step=1, stop_reason="calls", calls=(opening,))
+    call = await bench.log.decide_uncommitted(
+        ANN,
+        THREAD,
+        lambda state, now: finish_step(state, run.fence, step, now=now, settings=bench.settings, room=1),
+        lambda state, _: state.calls[opening.call_id],
+    )
+    left = iter([0.01, 0.0])
+    assert not await _bounded(answered(bench.log, run, [call], patient=lambda: next(left)))
+
+
 async def test_a_wait_for_some_calls_is_over_when_patience_is(bench: Bench) -> None:
     run = await bench.start_run()
     call = await bench.open(run=run)
     left = iter([0.01, 0.0])
-    assert not await _bounded(answered(bench.store, run, [call], patient=lambda: next(left)))
+    assert not await _bounded(answered(bench.log, run, [call], patient=lambda: next(left)))
+
+
+@requirement("calls:wakes")
+async def test_who_waits_for_a_call_is_woken_when_its_thread_may_have_moved_on_without_a_word(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await bench.start_run()
+    in_run, direct = await bench.open(run=run), await bench.open()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_bounded(wait_until_settled(bench.log, ANN, direct.call_id)))
+        some = group.create_task(_bounded(answered(bench.log, run, [in_run], patient=lambda: 60.0)))
+        for call in (in_run, direct):
+            await _sleeping(bench, call.call_id)
+        with monkeypatch.context() as patch:
+            patch.setattr(Broker, "publish", _lose)
+            await bench.desk.cancel([in_run, direct], "stopped")
+        bench.log.broker.invalidate(thread_topic(ANN, THREAD))
+    assert some.result()
+
+
+@requirement("calls:wakes")
+async def test_a_wait_for_a_call_that_is_shaken_during_its_look_looks_again_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await bench.start_run()
+    in_run, direct = await bench.open(run=run), await bench.open()
+    get_call = bench.log.get_call
+
+    async def overtaken(owner: Owner, call_id: str) -> Call | None:
+        """Another process settles the call when this one has just read it."""
+        call = await get_call(owner, call_id)
+        if call is not None and call.outcome is None:
+            with monkeypatch.context() as patch:
+                patch.setattr(Broker, "publish", _lose)
+                await bench.desk.cancel([call], "stopped")
+            bench.log.broker.invalidate(thread_topic(ANN, THREAD))
+        return call
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bench.log, "get_call", overtaken)
+        found = await _bounded(wait_until_settled(bench.log, ANN, direct.call_id))
+    assert found is not None
+    assert found.outcome == Cancelled("stopped")
+    read = bench.log.read
+
+    async def overtaken_read(owner: Owner, thread_id: str, view: Callable[[ThreadState], T]) -> T:
+        seen = await read(owner, thread_id, view)
+        if await bench.desk.cancel([in_run], "stopped"):
+            bench.log.broker.invalidate(thread_topic(ANN, THREAD))
+        return seen
+
+    monkeypatch.setattr(bench.log, "read", overtaken_read)
+    assert await _bounded(answered(bench.log, run, [in_run], patient=lambda: 60.0))
+
+
+async def test_a_wait_for_a_call_ends_when_its_thread_is_deleted(bench: Bench) -> None:
+    call = await bench.open()
+    async with asyncio.TaskGroup() as group:
+        wait = group.create_task(_bounded(wait_until_settled(bench.log, ANN, call.call_id)))
+        await _sleeping(bench, call.call_id)
+        assert await bench.log.delete(ANN, call.thread_id)
+    assert wait.result() is None
 
 
 async def test_a_wait_for_a_call_ends_when_the_process_is_about_to_stop(bench: Bench) -> None:
@@ -285,7 +375,7 @@ async def test_a_wait_for_a_call_ends_when_the_process_is_about_to_stop(bench: B
     async with asyncio.TaskGroup() as group:
         wait = group.create_task(_refused(bench, call.call_id))
         await _sleeping(bench, call.call_id)
-        bench.store.hub.close()
+        bench.log.broker.close()
     assert isinstance(wait.result(), ShuttingDown)
     assert await bench.stored(call) == call
 
@@ -293,12 +383,12 @@ async def test_a_wait_for_a_call_ends_when_the_process_is_about_to_stop(bench: B
 @requirement("calls:owner")
 async def test_nobody_waits_for_a_call_of_another_owner(bench: Bench) -> None:
     call = await bench.open()
-    assert await _bounded(settled(bench.store, BOB, call.call_id)) is None
+    assert await _bounded(wait_until_settled(bench.log, BOB, call.call_id)) is None
 
 
 async def _refused(bench: Bench, call_id: str) -> ShuttingDown | None:
     try:
-        await _bounded(settled(bench.store, ANN, call_id))
+        await _bounded(wait_until_settled(bench.log, ANN, call_id))
     except ShuttingDown as error:
         return error
     return None
@@ -306,12 +396,12 @@ async def _refused(bench: Bench, call_id: str) -> ShuttingDown | None:
 
 @asynccontextmanager
 async def _waiting(
-    bench: Bench, run: Run, calls: list[Call], left: Callable[[], float] = lambda: 60.0
+    bench: Bench, run: Run, left: Callable[[], float] = lambda: 60.0
 ) -> AsyncIterator[tuple[Patient, asyncio.Queue[str]]]:
     """Asleep, with what it is woken for."""
     woken: asyncio.Queue[str] = asyncio.Queue()
-    wait = Patient(bench.store, run, left)
-    wait.listen(_as_it_was(run), calls)
+    wait = Patient(bench.log, run, left)
+    wait.listen(_as_it_was(run))
     assert wait.is_patient()
     wait.sleep(woken.put_nowait)
     yield wait, woken
@@ -324,14 +414,14 @@ def _as_it_was(run: Run) -> Run:
 
 
 def _counted_looks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    get_run = bench.store.get_run
+    get_run = bench.log.get_run
     looks: list[str] = []
 
     async def counted(owner: Owner, run_id: str) -> Run | None:
         looks.append(run_id)
         return await get_run(owner, run_id)
 
-    monkeypatch.setattr(bench.store, "get_run", counted)
+    monkeypatch.setattr(bench.log, "get_run", counted)
     return looks
 
 
@@ -343,11 +433,11 @@ async def _bounded(work: Coroutine[None, None, T]) -> T:
 async def _sleeping(bench: Bench, topic: str) -> None:
     """Until somebody watches the topic: the wait reads the record only after that."""
     for _ in range(1_000):
-        if bench.store.hub.watched(topic):
+        if bench.log.broker.count(topic):
             return
         await asyncio.sleep(0)
     raise AssertionError(f"nobody watches {topic}")
 
 
-def _lose(hub: Hub, topic: str, item: object) -> None:
+def _lose(broker: Broker, topic: str, item: object) -> None:
     """In place of telling."""

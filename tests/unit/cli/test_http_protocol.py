@@ -14,11 +14,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from farhand.cli.connection_limits import HEAD_BYTES, PIPELINED
-from farhand.cli.protocols import http_protocol, socket_protocol
-from farhand.wire.http import respond
-from farhand.wire.line import Line
-from farhand.wire.pull import End, send_frames
+from farhand.cli.protocols import HEAD_BYTES, PIPELINED, http_protocol, socket_protocol
+from farhand.wire.http import respond_body
+from farhand.wire.http_exchange import HttpExchange
+from farhand.wire.streaming_response import StreamEnd, send_frames
 from tests.requirement import requirement
 from tests.unit.wire.peer import Frames
 
@@ -34,7 +33,7 @@ async def path(scope: Scope, receive: Receive, send: Send) -> None:
     """Answers with its path, once the body has arrived."""
     while (await receive()).get("more_body", False):
         pass
-    await respond(send, 200, b"text/plain", scope["path"].encode())
+    await respond_body(send, 200, b"text/plain", scope["path"].encode())
 
 
 @asynccontextmanager
@@ -97,7 +96,7 @@ async def test_a_trailer_is_no_header_even_while_the_body_is_still_being_read() 
         while (await receive()).get("more_body", False):
             pass
         seen.append(list(scope["headers"]))
-        await respond(send, 200, b"text/plain", b"ok")
+        await respond_body(send, 200, b"text/plain", b"ok")
 
     async with connected(app) as (reader, writer):
         head = b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -134,7 +133,6 @@ async def test_a_body_may_be_larger_than_a_head() -> None:
         assert await body_of(reader) == b"/2"
 
 
-@requirement("serve:upgrades")
 @pytest.mark.parametrize("protocol", [b"websocket", b"h2c"])
 @pytest.mark.parametrize(
     "more",
@@ -153,7 +151,6 @@ async def test_an_upgrade_with_a_body_or_too_large_is_refused_once(protocol: byt
         assert answer.count(b"HTTP/1.1") == 1
 
 
-@requirement("serve:upgrades")
 async def test_an_upgrade_to_what_is_not_served_is_answered_as_if_it_had_not_been_asked_for() -> None:
     async with connected(path) as (reader, writer):
         for more in (b"", b"content-length: 0\r\n"):
@@ -162,13 +159,12 @@ async def test_an_upgrade_to_what_is_not_served_is_answered_as_if_it_had_not_bee
             assert await body_of(reader) == b"/1"
 
 
-@requirement("headers:no-outer-blanks")
 async def test_blanks_around_a_header_value_are_not_part_of_it() -> None:
     seen: list[list[tuple[bytes, bytes]]] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         seen.append(list(scope["headers"]))
-        await respond(send, 200, b"text/plain", b"ok")
+        await respond_body(send, 200, b"text/plain", b"ok")
 
     async with connected(app) as (reader, writer):
         writer.write(b"GET / HTTP/1.1\r\nhost: \t localhost \t\r\nx-a: a b\t \r\nx-empty: \t\r\n\r\n")
@@ -176,7 +172,6 @@ async def test_blanks_around_a_header_value_are_not_part_of_it() -> None:
     assert seen == [[(b"host", b"localhost"), (b"x-a", b"a b"), (b"x-empty", b"")]]
 
 
-@requirement("serve:pipelining")
 async def test_requests_that_are_sent_ahead_are_answered_in_their_order() -> None:
     under_way = 0
 
@@ -194,7 +189,6 @@ async def test_requests_that_are_sent_ahead_are_answered_in_their_order() -> Non
         assert [await body_of(reader) for _ in paths] == paths
 
 
-@requirement("serve:pipelining")
 @pytest.mark.parametrize("size", [1, 7, 38, 39, 40, 41])
 async def test_requests_that_are_sent_ahead_may_be_cut_into_pieces_anywhere(size: int) -> None:
     async with connected(path) as (reader, writer):
@@ -206,7 +200,6 @@ async def test_requests_that_are_sent_ahead_may_be_cut_into_pieces_anywhere(size
         assert [await body_of(reader) for _ in range(3)] == [b"/1", b"/2", b"/3"]
 
 
-@requirement("serve:pipelining")
 @pytest.mark.parametrize("ahead", [GET % b"/" * (2 + PIPELINED), b"x" * (HEAD_BYTES + 1)])
 async def test_whoever_sends_too_much_ahead_is_cut_off(ahead: bytes) -> None:
     may_answer = asyncio.Event()
@@ -220,7 +213,6 @@ async def test_whoever_sends_too_much_ahead_is_cut_off(ahead: bytes) -> None:
         may_answer.set()
 
 
-@requirement("serve:pipelining")
 async def test_a_request_in_one_piece_with_the_body_before_it_is_never_mixed_with_its_answer() -> None:
     async with connected(path) as (reader, writer):
         post = b"POST /1 HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\nab"
@@ -228,13 +220,12 @@ async def test_a_request_in_one_piece_with_the_body_before_it_is_never_mixed_wit
         assert await is_cut(reader)
 
 
-@requirement("serve:pipelining")
 async def test_a_request_behind_an_answer_that_closes_the_connection_is_not_run() -> None:
     run: list[str] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         run.append(scope["path"])
-        await respond(send, 200, b"text/plain", b"ok", ((b"connection", b"close"),))
+        await respond_body(send, 200, b"text/plain", b"ok", ((b"connection", b"close"),))
 
     async with connected(app) as (reader, writer):
         writer.write(GET % b"/1" + GET % b"/2")
@@ -243,7 +234,6 @@ async def test_a_request_behind_an_answer_that_closes_the_connection_is_not_run(
     assert run == ["/1"]
 
 
-@requirement("serve:pipelining")
 async def test_no_socket_is_opened_in_the_middle_of_an_answer() -> None:
     may_answer = asyncio.Event()
 
@@ -253,7 +243,7 @@ async def test_no_socket_is_opened_in_the_middle_of_an_answer() -> None:
             await send({"type": "websocket.accept"})
             return
         await may_answer.wait()
-        await respond(send, 200, b"text/plain", b"whole")
+        await respond_body(send, 200, b"text/plain", b"whole")
 
     async with connected(app) as (reader, writer):
         writer.write(GET % b"/" + HANDSHAKE)
@@ -262,19 +252,18 @@ async def test_no_socket_is_opened_in_the_middle_of_an_answer() -> None:
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
 
 
-@requirement("stream:reader-leaves")
 @pytest.mark.parametrize("ahead", [b"", GET % b"/"])
 async def test_a_peer_that_leaves_is_noticed_by_the_answer_under_way(ahead: bytes) -> None:
-    source, ends = Frames(), asyncio.Queue[End]()
+    source, ends = Frames(), asyncio.Queue[StreamEnd]()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        ends.put_nowait(await send_frames(Line(receive, send), source, headers=()))
+        ends.put_nowait(await send_frames(HttpExchange(receive, send), source, headers=()))
 
     async with connected(app) as (reader, writer):
         writer.write(GET % b"/" + ahead)
         await reader.readuntil(b"\r\n\r\n")
         writer.transport.abort()
-        assert await ends.get() is End.LEFT
+        assert await ends.get() is StreamEnd.LEFT
     assert source.was_left
 
 
@@ -292,12 +281,12 @@ def drain(peer: socket.socket) -> None:
 
 async def endless(scope: Scope, receive: Receive, send: Send) -> None:
     source = Frames(*[bytes(1_000_000)] * 100)
-    await send_frames(Line(receive, send), source, headers=(), stall_after=60)
+    await send_frames(HttpExchange(receive, send), source, headers=(), stall_after=60)
 
 
 def one_answer(size: int) -> ASGIApp:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await respond(send, 200, b"text/plain", bytes(size))
+        await respond_body(send, 200, b"text/plain", bytes(size))
 
     return app
 
@@ -328,6 +317,7 @@ async def test_the_connection_of_a_peer_that_does_not_read_is_aborted(kind: str)
 
 
 @requirement("serve:stalled-peers")
+@pytest.mark.slow
 async def test_a_peer_that_reads_slowly_is_not_cut_off_however_long_it_takes() -> None:
     size, stalled_after = 24_000_000, 1.0
     loop = asyncio.get_running_loop()

@@ -14,9 +14,9 @@ from websockets.asyncio.client import connect
 
 from farhand import Agent, ScriptedModel, create_app
 from farhand.cli import http_protocol as http_protocol_module
-from farhand.cli.address import address_of
-from farhand.cli.connection_limits import HEAD_BYTES
+from farhand.cli.console import address_of
 from farhand.cli.http_protocol import HttpProtocol
+from farhand.cli.protocols import HEAD_BYTES
 from farhand.cli.serve import _config, listen, require_loopback
 from farhand.errors import BadSetting
 from tests.requirement import requirement
@@ -41,7 +41,7 @@ def test_a_free_port_is_taken_once_for_every_address_of_the_host() -> None:
 @pytest.mark.parametrize(
     ("host", "answer"),
     [
-        ("nowhere.invalid", "There is no address 'nowhere.invalid'."),
+        ("nowhere.invalid", "The host 'nowhere.invalid' cannot be resolved."),
         ("192.0.2.1", "'192.0.2.1' is not an address of this machine."),
     ],
 )
@@ -64,9 +64,9 @@ def test_only_addresses_of_this_machine_alone_pass_as_local() -> None:
     for host in ("127.0.0.1", "localhost", "127.0.0.9"):
         require_loopback(host)
     for host in ("0.0.0.0", "192.0.2.1"):
-        with pytest.raises(BadSetting, match="can be reached from other machines"):
+        with pytest.raises(BadSetting, match="is reachable from other machines"):
             require_loopback(host)
-    with pytest.raises(BadSetting, match="There is no address"):
+    with pytest.raises(BadSetting, match="cannot be resolved"):
         require_loopback("nowhere.invalid")
 
 
@@ -211,6 +211,7 @@ async def test_the_second_head_on_a_connection_is_not_waited_for_either(
 
 
 @requirement("serve:head-limits")
+@pytest.mark.slow
 async def test_a_slow_second_head_does_not_cut_the_answer_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     may_answer = asyncio.Event()
 
@@ -234,7 +235,6 @@ async def refuse_unread(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"no"})
 
 
-@requirement("serve:leftovers")
 @pytest.mark.parametrize(
     ("head", "more"),
     [
@@ -255,7 +255,6 @@ async def test_what_follows_an_answer_without_being_a_request_does_not_keep_the_
         assert await peer.until_closed() == b""
 
 
-@requirement("serve:leftovers")
 async def test_a_byte_now_and_then_does_not_keep_the_connection_either(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -270,7 +269,7 @@ async def test_a_byte_now_and_then_does_not_keep_the_connection_either(
                 await asyncio.sleep(0.02)
 
 
-@requirement("serve:leftovers")
+@pytest.mark.slow
 async def test_a_request_behind_blank_lines_is_answered_and_the_connection_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -284,7 +283,6 @@ async def test_a_request_behind_blank_lines_is_answered_and_the_connection_stays
             await asyncio.sleep(1.0)
 
 
-@requirement("serve:forwarded")
 async def test_who_forwards_is_believed_only_when_proxies_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     app = create_app(Agent(ScriptedModel(["Hello."])), store="memory:", authenticate=lambda _: None)
     alone = create_app(Agent(ScriptedModel(["Hello."])), store="memory:")
@@ -296,10 +294,9 @@ async def test_who_forwards_is_believed_only_when_proxies_are_named(monkeypatch:
         assert not _config(alone).proxy_headers
 
 
-@requirement("serve:plain-frames")
 async def test_frames_of_a_socket_are_not_compressed_and_may_be_as_large_as_the_limit() -> None:
     app = create_app(Agent(ScriptedModel(["Hello."])), store="memory:")
-    app.door.open = True
+    app.auth.open = True
     async with app.lifespan(), serving(_config(app)) as port:
         address = f"ws://127.0.0.1:{port}/api/chat/ws"
         async with connect(address, compression="deflate", proxy=None) as socket:

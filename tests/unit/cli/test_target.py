@@ -97,12 +97,12 @@ def test_a_file_named_like_a_module_of_python_hides_nothing(folder: Path) -> Non
         ("program:box.outer", "'program' has no 'box.outer'."),
         ("program:words", "'program:words' is a str, not an Agent or an app of create_app."),
         ("sibling", "'sibling' has no 'agent'. Make one"),
-        ("", "'' names no agent."),
-        (":agent", "':agent' names no agent."),
-        ("program:", "'program:' names no agent."),
-        ("my-program:agent", "'my-program:agent' names no agent."),
-        (".program:agent", "names no agent."),
-        ("program:agent()", "names no agent."),
+        ("", "'' does not name an agent."),
+        (":agent", "':agent' does not name an agent."),
+        ("program:", "'program:' does not name an agent."),
+        ("my-program:agent", "'my-program:agent' does not name an agent."),
+        (".program:agent", "does not name an agent."),
+        ("program:agent()", "does not name an agent."),
     ],
 )
 def test_what_cannot_be_found_is_one_sentence(target: str, answer: str) -> None:

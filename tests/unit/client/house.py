@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from farhand import Agent, ScriptedModel
+from farhand.agent.keyed_calls import Waiting
 from farhand.client import Client
 from farhand.core.outcome import Outcome
 from farhand.core.settings import Patience, Settings
@@ -39,7 +40,9 @@ async def running(client: Client) -> AsyncIterator[asyncio.Task[None]]:
 
 
 async def call(server: Served, tool: str, input: Json, *, within: float | None = None) -> Outcome:
-    return await server.farhand.call(f"client_notes_{tool}", input, thread="t1", timeout_sec=within)
+    ended = await server.service.call(f"client_notes_{tool}", input, thread="t1", timeout_sec=within)
+    assert not isinstance(ended, Waiting), "nobody limited the wait"
+    return ended
 
 
 def port_of(url: str) -> int:

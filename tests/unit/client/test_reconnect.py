@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from farhand.client import Client, current
-from farhand.client.link import Link
+from farhand.client.connection import ServerConnection
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL
 from farhand.core.result import Result
@@ -132,7 +132,6 @@ async def test_a_client_that_is_started_first_waits_for_its_server() -> None:
             client.stop()
 
 
-@requirement("client:cancelled")
 async def test_a_handler_whose_call_ended_while_the_line_was_down_stops_when_it_reports() -> None:
     async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token)
@@ -158,18 +157,17 @@ async def test_a_handler_whose_call_ended_while_the_line_was_down_stops_when_it_
                 outcome = group.create_task(call(server, "slow", {"text": "a"}))
                 await begun.wait()
                 await relay.down()
-                [lost] = await server.farhand.open_calls(LOCAL)
-                await server.farhand.desk.settle(LOCAL, Result(call_id=lost.call_id, outcome=Success("hand")))
+                [lost] = await server.service.open_calls(LOCAL)
+                await server.service.desk.settle(LOCAL, Result(call_id=lost.call_id, outcome=Success("hand")))
                 assert await outcome == Success("hand")
             assert not ended.is_set()
             await relay.up()
             await ended.wait()
 
 
-@requirement("client:leaves")
 async def test_a_client_ends_though_its_server_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("farhand.client.client.LEAVE_WITHIN_SEC", 0.2)
-    monkeypatch.setattr("farhand.client.work.LAST_WORD_SEC", 0.2)
+    monkeypatch.setattr("farhand.client.executor.LAST_RESULT_SEC", 0.2)
     async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token, finish_within=0.1)
         begun = asyncio.Event()
@@ -197,7 +195,6 @@ async def test_a_client_ends_though_its_server_is_gone(monkeypatch: pytest.Monke
             assert await outcome == Failure("the client unregistered this tool")
 
 
-@requirement("client:offers-again")
 async def test_tools_that_somebody_else_unregistered_are_offered_again_on_the_same_connection() -> None:
     async with house() as server, relayed(port_of(server.url)) as relay:
         client = _with_echo(relay, server)
@@ -212,22 +209,23 @@ async def test_tools_that_somebody_else_unregistered_are_offered_again_on_the_sa
                 assert relay.connections <= before + 1
 
 
-@requirement("client:offers-again")
 async def test_tools_that_left_between_registration_and_stream_are_offered_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with house() as server, relayed(port_of(server.url)) as relay:
         client = _with_echo(relay, server)
-        register, left = Link.register, asyncio.Event()
+        register, left = ServerConnection.register, asyncio.Event()
 
-        async def register_and_lose(link: Link, tools: list[dict[str, object]], grace: float | None) -> None:
+        async def register_and_lose(
+            link: ServerConnection, tools: list[dict[str, object]], grace: float | None
+        ) -> None:
             await register(link, tools, grace)
             if not left.is_set():
                 # as a program that was this client before does when it stops
                 await Program(server.http).unregister()
                 left.set()
 
-        monkeypatch.setattr(Link, "register", register_and_lose)
+        monkeypatch.setattr(ServerConnection, "register", register_and_lose)
         async with running(client):
             assert left.is_set()
             assert await call(server, "echo", {"text": "here"}) == Success("here")

@@ -8,18 +8,16 @@ import contextlib
 import pytest
 
 from farhand.client import Client, current
-from farhand.client.work import STOPPED
+from farhand.client.executor import CLIENT_STOPPED
 from farhand.core.event import CallProgressed
 from farhand.core.outcome import Success
 from farhand.core.principal import LOCAL
 from farhand.errors import BadSetting
-from tests.requirement import requirement
 from tests.unit.client.house import call, eventually, house, port_of, running
 from tests.unit.client.relay import relayed
 from tests.unit.client.test_client import notes, with_echo
 
 
-@requirement("client:answers")
 @pytest.mark.parametrize(
     ("title", "metadata"),
     [
@@ -54,7 +52,6 @@ async def test_a_title_or_metadata_that_the_wire_does_not_take_costs_no_result(
             assert await call(server, "echo", {"text": "still here"}) == Success("still here")
 
 
-@requirement("client:progress")
 async def test_people_who_watch_hear_how_far_a_call_is() -> None:
     async with house() as server:
         client = notes(server)
@@ -72,7 +69,7 @@ async def test_people_who_watch_hear_how_far_a_call_is() -> None:
             return text
 
         async def heard() -> list[CallProgressed]:
-            page = await server.farhand.kit.store.feed(LOCAL, after=0, limit=100)
+            page = await server.service.context.log.feed(LOCAL, after=0, limit=100)
             return [news.event for news in page if isinstance(news.event, CallProgressed)]
 
         async with running(client), asyncio.TaskGroup() as group:
@@ -83,7 +80,6 @@ async def test_people_who_watch_hear_how_far_a_call_is() -> None:
             assert await outcome == Success("all")
 
 
-@requirement("client:progress")
 async def test_a_handler_that_talks_without_end_is_told_on_now_and_then() -> None:
     async with house() as server:
         client = notes(server)
@@ -101,11 +97,10 @@ async def test_a_handler_that_talks_without_end_is_told_on_now_and_then() -> Non
 
         async with running(client):
             assert await call(server, "chatty", {"text": "done"}) == Success("done")
-        page = await server.farhand.kit.store.feed(LOCAL, after=0, limit=1_000)
+        page = await server.service.context.log.feed(LOCAL, after=0, limit=1_000)
         assert len([news for news in page if isinstance(news.event, CallProgressed)]) < 50
 
 
-@requirement("client:handlers")
 @pytest.mark.parametrize(
     "url", ["", "127.0.0.1:8787", "ftp://here", "http://", "http://[::1", "http://a:99999"]
 )
@@ -114,21 +109,18 @@ def test_an_address_that_is_none_is_said_at_once(url: str) -> None:
         Client(url, "notes")
 
 
-@requirement("client:handlers")
 @pytest.mark.parametrize("token", ["line\n", " blank", "gr\u00fcn"])
 def test_a_token_that_no_header_can_carry_is_said_at_once(token: str) -> None:
     with pytest.raises(BadSetting, match="token"):
         Client("http://127.0.0.1:1", "notes", token=token)
 
 
-@requirement("client:handlers")
 @pytest.mark.parametrize("grace_sec", [-1, 86_401, float("nan")])
 def test_a_grace_that_the_server_would_refuse_is_said_at_once(grace_sec: float) -> None:
     with pytest.raises(BadSetting, match="grace_sec"):
         Client("http://127.0.0.1:1", "notes", grace_sec=grace_sec)
 
 
-@requirement("client:leaves")
 async def test_a_client_is_stopped_from_another_thread() -> None:
     async with house() as server:
         client = with_echo(notes(server))
@@ -140,7 +132,6 @@ async def test_a_client_is_stopped_from_another_thread() -> None:
                 await run
 
 
-@requirement("client:leaves")
 async def test_a_handler_that_swallows_its_cancellation_holds_up_nobody() -> None:
     async with house() as server:
         client = notes(server, finish_within=0.0)
@@ -166,11 +157,10 @@ async def test_a_handler_that_swallows_its_cancellation_holds_up_nobody() -> Non
             await begun.wait()
             client.stop()
             await run
-            assert await outcome == STOPPED
+            assert await outcome == CLIENT_STOPPED
             let_go.set()
 
 
-@requirement("client:answers")
 async def test_what_was_done_is_the_last_word_of_a_client_that_stops() -> None:
     async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token, finish_within=0.0)

@@ -1,66 +1,110 @@
-"""An attendance with a desk and a store behind it, and short words for what its tests do all the time."""
+"""What a process has for registered clients: sessions, reaper and desk on an event log, without HTTP. And
+short words for what the tests do all the time."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
 from farhand.calls.desk import Desk
-from farhand.calls.opening import Opening
-from farhand.clients.attendance import Attendance
-from farhand.clients.inbox import Inbox, Item, Listener
-from farhand.clients.keeper import Keeper
-from farhand.clients.registration import Offer, Registration
-from farhand.clients.roster import ClientTools, Roster
+from farhand.clients.inbox import ClientStream, Inbox, InboxItem
+from farhand.clients.reaper import ClientReaper
+from farhand.clients.registration import Registration, ToolOffer
+from farhand.clients.registry import ClientRegistry, ClientTools
+from farhand.clients.sessions import ClientSessions
 from farhand.core.call import Call
+from farhand.core.client import Client
+from farhand.core.decide.direct import open_direct
+from farhand.core.decide.opening import Opening
 from farhand.core.principal import Owner
 from farhand.core.settings import Patience, Settings
-from farhand.store.base import Committed, Store
+from farhand.eventlog.log import EventLog
+from farhand.store.base import Store
 from farhand.testing import FakeClock
 from farhand.tools.toolbox import Toolbox
 
 ANN = Owner("acme", "ann")
 BOB = Owner("acme", "bob")
 SOON = Settings(patience=Patience(client_grace=0.05, client_first=0.05))
+PATIENCE_SEC = 20.0
+"""Bounds every wait of a test; what is waited for comes at once."""
 
 
 class Office:
     def __init__(self, store: Store, clock: FakeClock, rules: ClientTools | None = None) -> None:
         self.store = store
         self.clock = clock
-        self.roster = Roster(store, rules)
-        self.desk = Desk(store, SOON.patience)
-        self.attendance = Attendance(self.roster, self.desk, store, Toolbox(), SOON)
-        self.keeper = Keeper(self.attendance, self.desk, store)
+        self.log = EventLog(store)
+        self.registry = ClientRegistry(self.log, rules)
+        self.desk = Desk(self.log, SOON.patience)
+        self.sessions = ClientSessions(self.registry, self.desk, self.log, Toolbox(), SOON)
+        self.reaper = ClientReaper(self.sessions, self.desk, self.log)
 
     async def register(
         self, client_id: str, *tools: str, owner: Owner = ANN, holder: str | None = None
     ) -> None:
-        offers = tuple(Offer(tool, f"Can {tool}.", {}) for tool in tools)
-        await self.attendance.register(owner, Registration(client_id, offers, holder=holder))
+        offers = tuple(ToolOffer(tool, f"Can {tool}.", {}) for tool in tools)
+        await self.sessions.register(owner, Registration(client_id, offers, holder=holder))
 
-    async def ask(self, name: str, owner: Owner = ANN) -> Call:
+    async def ask(self, name: str, owner: Owner = ANN, *, needs_approval: bool = False) -> Call:
         """Opens a call of this tool."""
-        tool = self.roster.get(owner, name)
+        tool = self.registry.get(owner, name)
         assert tool is not None
         opening = Opening(
             call_id=self.clock.fresh("call"),
-            owner=owner,
-            thread_id="t1",
             tool=tool,
             input={},
+            is_direct=True,
             timeout_sec=100,
+            approval_id=self.clock.fresh("apr") if needs_approval else None,
         )
-        call = self.desk.prepare(opening)
-        assert isinstance(await self.desk.open([(call, tool)]), Committed)
-        return call
+        return await self.log.decide(
+            owner,
+            "t1",
+            lambda thread, now: open_direct(thread, opening, title="", now=now, settings=SOON, room=100),
+            then=lambda thread, _: thread.calls[opening.call_id],
+        )
 
     def inbox(self, client_id: str = "notes", holder: str | None = None) -> Inbox:
-        listener = Listener(ANN, client_id, holder or client_id)
-        return Inbox(self.store, self.desk, listener, self.roster)
+        listener = ClientStream(ANN, client_id, holder or client_id)
+        return Inbox(self.log, self.desk, listener, self.registry)
 
     async def stored(self, call: Call) -> Call:
-        found = await self.store.get_call(call.owner, call.call_id)
+        found = await self.log.get_call(call.owner, call.call_id)
         assert found is not None
         return found
 
+    async def ended(self, call: Call) -> Call:
+        """The call once it has its outcome."""
 
-def names(items: list[Item] | None) -> list[str]:
+        async def is_over() -> bool:
+            return (await self.stored(call)).outcome is not None
+
+        await comes_true(is_over)
+        return await self.stored(call)
+
+    @asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        """With its background work."""
+        await self.reaper.open()
+        try:
+            yield
+        finally:
+            await self.reaper.close()
+
+    async def clients(self) -> list[Client]:
+        return await self.store.clients.all()
+
+
+def names(items: list[InboxItem] | None) -> list[str]:
     return [type(item).__name__ for item in items or ()]
+
+
+async def comes_true(question: Callable[[], Awaitable[bool]]) -> None:
+    """For facts that no event tells of: asks again and again, within bounds."""
+    for _ in range(int(PATIENCE_SEC / 0.005)):
+        if await question():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not come true")

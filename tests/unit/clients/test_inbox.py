@@ -6,11 +6,13 @@ import asyncio
 
 import pytest
 
-from farhand.clients.inbox import Ended, Offered, Superseded
+from farhand.clients.inbox import EndedCall, OfferedCall, StreamReplaced
 from farhand.core.call import Phase
 from farhand.core.outcome import Success
 from farhand.core.result import Accepted, Result
-from farhand.store.hub import asked_of
+from farhand.eventlog.pubsub import client_topic, feed_topic
+from farhand.store.base import FEED_GREW, Store
+from farhand.testing import FakeClock
 from tests.requirement import requirement
 from tests.unit.clients.office import ANN, Office, names
 
@@ -20,14 +22,13 @@ async def test_a_call_is_taken_before_it_is_handed_out_and_told_when_it_ends(off
     await office.register("notes", "read")
     with office.inbox() as inbox:
         call = await office.ask("client_notes_read")
-        assert await inbox.next(5) == [Offered(call)]
+        assert await inbox.next(5) == [OfferedCall(call)]
         assert (await office.stored(call)).phase is Phase.TAKEN
         await office.desk.settle(ANN, Result(call_id=call.call_id, outcome=Success(1)))
-        assert await inbox.next(5) == [Ended(await office.stored(call))]
+        assert await inbox.next(5) == [EndedCall(await office.stored(call))]
         assert await inbox.next(0.01) == []
 
 
-@requirement("client-tools:delivery")
 async def test_what_is_open_is_handed_out_again_on_the_next_stream(office: Office) -> None:
     await office.register("notes", "read")
     call = await office.ask("client_notes_read")
@@ -36,11 +37,10 @@ async def test_what_is_open_is_handed_out_again_on_the_next_stream(office: Offic
             items = await inbox.next(5)
             assert items is not None
             [offered] = items
-            assert isinstance(offered, Offered)
+            assert isinstance(offered, OfferedCall)
             assert (offered.call.call_id, offered.again) == (call.call_id, False)
 
 
-@requirement("client-tools:again")
 async def test_what_another_program_had_is_marked(office: Office) -> None:
     await office.register("notes", "read")
     await office.ask("client_notes_read")
@@ -49,36 +49,69 @@ async def test_what_another_program_had_is_marked(office: Office) -> None:
     with office.inbox(holder="notes.two") as inbox:
         items = await inbox.next(5)
         assert items is not None
-        assert isinstance(items[0], Offered)
+        assert isinstance(items[0], OfferedCall)
         assert items[0].again
 
 
-@requirement("client-tools:delivery")
 async def test_news_that_were_lost_are_read_from_the_record(office: Office) -> None:
     await office.register("notes", "read")
     with office.inbox() as inbox:
         first = await office.ask("client_notes_read")
-        assert names(await inbox.next(5)) == ["Offered"]
+        assert names(await inbox.next(5)) == ["OfferedCall"]
         second = await office.ask("client_notes_read")
         await office.desk.settle(ANN, Result(call_id=first.call_id, outcome=Success(1)))
         for _ in range(2_000):
-            office.store.hub.tell(asked_of(ANN, "notes"), first)
-        assert await inbox.next(5) == [Ended(await office.stored(first)), Offered(second)]
+            office.log.broker.publish(client_topic(ANN, "notes"), first)
+        assert await inbox.next(5) == [EndedCall(await office.stored(first)), OfferedCall(second)]
 
 
-@requirement("client-tools:delivery")
 async def test_a_lost_notification_costs_a_look_at_the_record(office: Office) -> None:
-    office.store.hub.recheck = 0.01
+    office.log.broker.recheck = 0.01
     await office.register("notes", "read")
     with office.inbox() as inbox:
         assert await inbox.next(0.01) == []
-        watchers = office.store.hub.watches.pop(asked_of(ANN, "notes"))
+        watchers = office.log.broker.subscribers.pop(client_topic(ANN, "notes"))
         call = await office.ask("client_notes_read")
-        office.store.hub.watches[asked_of(ANN, "notes")] = watchers
-        assert await inbox.next(5) == [Offered(call)]
+        office.log.broker.subscribers[client_topic(ANN, "notes")] = watchers
+        assert await inbox.next(5) == [OfferedCall(call)]
 
 
-@requirement("client-tools:run-here")
+async def test_a_call_that_another_process_opened_is_found_once_the_feed_has_grown(
+    office: Office, clock: FakeClock, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "is_shared", True)
+    monkeypatch.setattr(office.log, "is_shared", True)
+    await office.register("notes", "read")
+    elsewhere = Office(store, clock)
+    await elsewhere.registry.load()
+    with office.inbox() as inbox:
+        assert await inbox.next(0.0) == []
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(inbox.next(5))
+            call = await elsewhere.ask("client_notes_read")
+            office.log.broker.publish(feed_topic(ANN), FEED_GREW)
+        assert waiting.result() == [OfferedCall(call)]
+        await elsewhere.desk.settle(ANN, Result(call_id=call.call_id, outcome=Success(1)))
+        office.log.broker.publish(feed_topic(ANN), FEED_GREW)
+        assert await inbox.next(5) == [EndedCall(await elsewhere.stored(call))]
+
+
+async def test_what_this_process_adds_to_the_feed_costs_an_inbox_no_read(
+    office: Office, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "is_shared", True)
+    await office.register("notes", "read")
+    with office.inbox() as inbox:
+        assert await inbox.next(0.0) == []
+        monkeypatch.setattr(office.log, "client_calls", _never)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(inbox.next(5))
+            await asyncio.sleep(0)
+            await office.register("mail", "send")
+            call = await office.ask("client_notes_read")
+        assert waiting.result() == [OfferedCall(call)]
+
+
 @pytest.mark.parametrize("holder", ["tab", "notes-tab", "notesy"])
 async def test_what_somebody_else_executes_is_not_handed_out(office: Office, holder: str) -> None:
     await office.register("notes", "read")
@@ -90,7 +123,7 @@ async def test_what_somebody_else_executes_is_not_handed_out(office: Office, hol
     with office.inbox() as inbox:
         items = await inbox.next(5)
         assert items is not None
-        assert isinstance(items[0], Offered)
+        assert isinstance(items[0], OfferedCall)
         # whether the tab has begun is not known
         assert (items[0].call.call_id, items[0].again) == (call.call_id, True)
 
@@ -102,11 +135,10 @@ async def test_a_superseded_inbox_says_so_and_ends(office: Office) -> None:
             waiting = group.create_task(inbox.next(5))
             await asyncio.sleep(0)
             inbox.supersede()
-        assert waiting.result() == [Superseded()]
+        assert waiting.result() == [StreamReplaced()]
         assert await inbox.next(5) is None
 
 
-@requirement("client-tools:delivery")
 async def test_who_leaves_or_whose_server_stops_waits_no_longer(office: Office) -> None:
     with office.inbox() as inbox:
         async with asyncio.TaskGroup() as group:
@@ -115,5 +147,9 @@ async def test_who_leaves_or_whose_server_stops_waits_no_longer(office: Office) 
             inbox.leave()
         assert waiting.result() is None
     with office.inbox() as inbox:
-        office.store.hub.close()
+        office.log.broker.close()
         assert await inbox.next(5) is None
+
+
+async def _never(owner: object, client_id: object) -> list[object]:
+    raise AssertionError("the record is not asked for what is told here")

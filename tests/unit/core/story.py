@@ -6,10 +6,10 @@ from farhand.core.approval import Answer
 from farhand.core.call import Call
 from farhand.core.decide import calls, runs
 from farhand.core.decide.calls import Checked, Reply
-from farhand.core.decide.decision import Decision
-from farhand.core.decide.opening import Opening, opened
+from farhand.core.decide.direct import open_direct
+from farhand.core.decide.opening import Opening
 from farhand.core.decide.runs import Beginning, StepResult
-from farhand.core.log import CallBegun, CallRejected, Event, TextAdded
+from farhand.core.event import CallBegun, CallRejected, Event, TextAdded
 from farhand.core.outcome import Outcome
 from farhand.core.result import Receipt, Result
 from farhand.core.settings import Settings
@@ -44,7 +44,7 @@ class Story:
 
     def say(self, text: str = "hello", message_id: str = "m1", *, run_id: str = "run_1") -> Beginning:
         message = said(text, message_id)
-        return self.log.do(lambda thread, _: runs.begin(thread, message, run_id, hold_for=0.0))
+        return self.log.do(lambda thread, _: runs.begin(thread, message, runs.NewRun(run_id)))
 
     def step(
         self, *asked: Opening | CallRejected, text: str = "", ends: bool = False, fence: int | None = None
@@ -56,6 +56,7 @@ class Story:
             step=self.run.step + 1,
             stop_reason="end" if ends else "calls",
             written=written,
+            after=self.run.seq,
             calls=asked,
             is_last=ends,
         )
@@ -64,9 +65,14 @@ class Story:
             lambda thread, now: runs.finish_step(thread, claim, result, now=now, settings=SETTINGS, room=1000)
         )
 
+    def write(self, *events: Event, fence: int = 1, after: int | None = None) -> int | None:
+        """What the model writes before its step is finished."""
+        seq = self.run.seq if after is None else after
+        return self.log.do(lambda thread, _: runs.write(thread, fence, events, after=seq))
+
     def open_direct(self, opening: Opening) -> Call:
         self.log.do(
-            lambda thread, now: Decision(None, (opened(thread, opening, now=now, patience=PATIENCE),))
+            lambda thread, now: open_direct(thread, opening, title="", now=now, settings=SETTINGS, room=1000)
         )
         return self.thread.calls[opening.call_id]
 

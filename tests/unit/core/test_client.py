@@ -25,14 +25,12 @@ def a_client(*tools: Tool) -> Client:
     return Client(owner=LOCAL, client_id="notes", tools=tools, grace_sec=5.0, registered_at=1.0)
 
 
-@requirement("client-tools:names")
 def test_a_full_name_holds_the_client_and_the_short_id() -> None:
     assert tool_name("my-client", "search-docs") == "client_my-client_search-docs"
     assert tool_id("my-client", "client_my-client_search-docs") == "search-docs"
     assert tool_id("my-client", "client_other_search-docs") == "client_other_search-docs"
 
 
-@requirement("client-tools:names")
 @pytest.mark.parametrize(
     ("text", "good"), [("a", True), ("A-b_9", True), ("a" * 64, True), ("a" * 65, False)]
 )
@@ -40,7 +38,6 @@ def test_an_id_has_up_to_64_plain_characters(text: str, good: bool) -> None:
     assert is_client_id(text) is good
 
 
-@requirement("client-tools:names")
 @pytest.mark.parametrize("text", ["", "a.b", "a b", "ä", "a/b", "a\n"])
 def test_other_characters_make_no_id(text: str) -> None:
     assert not is_client_id(text)

@@ -122,7 +122,6 @@ def test_what_only_looks_like_a_ref_is_none(text: str) -> None:
     assert not is_ref(text)
 
 
-@requirement("files:pieces")
 @pytest.mark.parametrize(
     ("size", "pieces"),
     [(0, 1), (1, 1), (PIECE_BYTES - 1, 1), (PIECE_BYTES, 1), (PIECE_BYTES + 1, 2), (10 * 1024 * 1024, 40)],

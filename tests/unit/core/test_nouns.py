@@ -8,11 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from farhand.clock import SystemClock
-from farhand.core.client import Client, tool_id, tool_name, with_tools, without_tools
+from farhand.core.client import Client, held_by, tool_id, tool_name, with_tools, without_tools
 from farhand.core.ids import is_chosen_id, is_client_id, is_tool_name
-from farhand.core.outcome import Success
-from farhand.core.principal import SCOPES, Owner, Principal
+from farhand.core.outcome import Failure, Success
+from farhand.core.principal import SCOPES, Owner, Principal, is_of
 from farhand.core.run import Run, RunState
+from farhand.core.settings import check_wait
 from farhand.core.thread import (
     Asked,
     AssistantMessage,
@@ -21,10 +22,14 @@ from farhand.core.thread import (
     Resolved,
     ResultsMessage,
     Text,
+    Thread,
+    Used,
     UserMessage,
+    apart,
     text_of,
 )
 from farhand.core.tool import Executor, Tool, digest_of_approval
+from farhand.errors import BadSetting
 from tests.requirement import requirement
 from tests.unit.core.samples import OWNER
 
@@ -82,7 +87,7 @@ def test_a_principal_owns_what_its_tenant_and_subject_own() -> None:
     assert Principal("acme", "ann", frozenset({"chat"})).owner == Owner("acme", "ann")
 
 
-@requirement("door:default-scopes")
+@requirement("auth:default-scopes")
 def test_a_principal_may_chat_answer_and_approve_unless_its_hook_says_more() -> None:
     assert Principal("acme", "ann").scopes == {"chat", "answer", "approve"}
     assert Principal("acme", "ann", SCOPES).scopes == SCOPES
@@ -165,3 +170,51 @@ def test_an_approval_is_for_one_version_with_one_input() -> None:
 
 def _run(state: RunState) -> Run:
     return Run(run_id="run_1", owner=OWNER, thread_id="t", state=state, started_at=0.0)
+
+
+def test_an_owner_is_of_its_tenant_and_of_its_subject_alone() -> None:
+    ann = Owner("acme", "ann")
+    assert is_of(ann, "acme", None)
+    assert is_of(ann, "acme", "ann")
+    assert not is_of(ann, "acme", "bob")
+    assert not is_of(ann, "globex", None)
+
+
+def test_a_thread_is_listed_by_when_it_was_used() -> None:
+    thread = Thread(owner=OWNER, thread_id="t1", created_at=1.0, updated_at=2.0)
+    assert thread.used == Used(2.0, "t1")
+
+
+@pytest.mark.parametrize("wait", ["", "park", None])
+def test_a_way_to_wait_that_there_is_not_is_a_bad_setting(wait: object) -> None:
+    with pytest.raises(BadSetting, match="'turn' or 'hold'"):
+        check_wait(wait, "chat.wait")
+
+
+def test_a_client_knows_which_program_was_it_before() -> None:
+    client = Client(owner=OWNER, client_id="c", tools=(), grace_sec=5.0, holder="one", registered_at=0.0)
+    assert held_by(client, "one") is client
+    taken = held_by(client, "two")
+    assert (taken.holder, taken.former) == ("two", "one")
+
+
+def test_a_copy_of_a_message_shares_nothing_that_can_be_changed() -> None:
+    said = UserMessage("m1", (Text("hi"),))
+    input, echo, output = {"urls": ["a"]}, {"sealed": ["x"]}, {"rows": ["1"]}
+    answer = AssistantMessage(
+        "run_1", 1, (Text("a"), Reasoning("b"), Reasoning("c", echo), Asked("call_1", "t", input))
+    )
+    results = ResultsMessage(
+        "run_1",
+        1,
+        (
+            Resolved("call_1", "t", input, Success(output)),
+            Resolved("call_2", "t", input, Failure("no")),
+        ),
+    )
+    assert apart(said) is said
+    copies, before = [apart(answer), apart(results)], [repr(answer), repr(results)]
+    assert copies == [answer, results]
+    for changed in (input, echo, output):
+        changed.clear()
+    assert [repr(copy) for copy in copies] == before

@@ -21,10 +21,9 @@ from farhand.core.outcome import (
     canonical,
     digest,
     kind_of,
+    public_error,
     seen_by_model,
-    told_to_people,
 )
-from tests.requirement import requirement
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -44,7 +43,6 @@ def test_a_digest_is_sha_256_of_the_canonical_json() -> None:
     assert digest(Success({"b": 2, "a": 1})) == hashlib.sha256(text).hexdigest()
 
 
-@requirement("calls:digest")
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -64,14 +62,12 @@ def test_different_results_have_different_digests(one: Outcome, other: Outcome) 
     assert digest(one) != digest(other)
 
 
-@requirement("calls:digest")
 @given(st.dictionaries(st.text(), json_values, max_size=6))
 def test_the_order_of_keys_does_not_matter(output: dict[str, object]) -> None:
     turned = dict(reversed(output.items()))
     assert digest(Success(output)) == digest(Success(turned))
 
 
-@requirement("calls:digest")
 @given(json_values)
 def test_a_result_that_was_stored_and_read_again_has_the_same_digest(output: object) -> None:
     stored = msgspec.json.encode(Success(output))
@@ -132,10 +128,9 @@ def test_the_model_is_told_each_outcome_in_words(outcome: Outcome, seen: Seen) -
     ],
 )
 def test_people_are_told_why_there_is_no_output(outcome: Outcome, sentence: str) -> None:
-    assert told_to_people(outcome) == sentence
+    assert public_error(outcome) == sentence
 
 
-@requirement("calls:cut-for-the-model")
 def test_the_model_sees_a_result_up_to_its_limit_and_a_mark_where_it_was_cut() -> None:
     fits = "a" * MODEL_SEES_AT_MOST
     assert seen_by_model(Success(fits)) == Seen(fits)
@@ -144,7 +139,6 @@ def test_the_model_sees_a_result_up_to_its_limit_and_a_mark_where_it_was_cut() -
     )
 
 
-@requirement("calls:cut-for-the-model")
 @given(st.integers(0, 3))
 def test_a_cut_never_leaves_half_a_character(shift: int) -> None:
     text = "x" * shift + "€" * MODEL_SEES_AT_MOST
@@ -153,7 +147,6 @@ def test_a_cut_never_leaves_half_a_character(shift: int) -> None:
     assert MODEL_SEES_AT_MOST - 3 < len(kept.encode()) <= MODEL_SEES_AT_MOST
 
 
-@requirement("calls:cut-for-the-model")
 def test_a_large_object_and_a_long_error_are_cut_as_well() -> None:
     assert "[cut here" in seen_by_model(Success(["a" * 100] * 1_000)).text
     assert "[cut here" in seen_by_model(Failure("a" * (MODEL_SEES_AT_MOST + 1))).text

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from farhand.core import state as fold
+from farhand.core.approval import Answer
 from farhand.core.call import Phase
 from farhand.core.decide import runs, threads
 from farhand.core.decide.decision import Decision
-from farhand.core.log import (
+from farhand.core.event import (
     AnswerDelivered,
     CallBegun,
     CallRejected,
@@ -23,12 +26,12 @@ from farhand.core.log import (
     StepFinished,
     StepStarted,
     TextAdded,
-    ThreadRenamed,
+    ThreadChange,
     ToolAllowed,
 )
 from farhand.core.outcome import Failure, Success
 from farhand.core.run import RunState
-from farhand.core.state import SETTLED_KEPT, ThreadState, belongs_to_run
+from farhand.core.state import SETTLED_KEPT, ThreadState
 from farhand.core.thread import Asked, AssistantMessage, Reasoning, ResultsMessage, Text, UserMessage
 from farhand.core.tool import Executor
 from tests.unit.core.story import PAGE, SERVER_TOOL, Story, asks_for, said
@@ -77,6 +80,17 @@ def test_results_follow_their_step_when_the_last_call_is_settled_in_the_order_of
     assert isinstance(last, ResultsMessage)
     assert [each.outcome for each in last.results] == [Success("a"), Success("b")]
     assert story.run.state.value == "running"
+
+
+def test_the_model_is_told_the_input_that_ran() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1", approval_id="apr_1"))
+    story.answer("apr_1", Answer(approved=True, input={"n": 2}))
+    story.settle("call_1", Success("done"))
+    results = story.thread.messages[-1]
+    assert isinstance(results, ResultsMessage)
+    assert results.results[0].input == {"n": 2}
 
 
 def test_a_rejected_call_has_its_outcome_at_once_and_the_model_reads_its_input_as_it_wrote_it() -> None:
@@ -153,11 +167,22 @@ def test_only_the_last_settled_direct_calls_are_kept() -> None:
     assert "call_0" not in story.thread.calls
 
 
+def test_a_direct_call_that_took_long_is_kept_when_it_is_settled_at_last() -> None:
+    story = Story()
+    story.open_direct(asks_for("call_slow", direct=True))
+    for number in range(SETTLED_KEPT + 3):
+        story.open_direct(asks_for(f"call_{number}", direct=True))
+        story.settle(f"call_{number}", Success(number))
+    story.settle("call_slow", Success("at last"))
+    assert story.call("call_slow").outcome is not None
+    assert len(story.thread.calls) == SETTLED_KEPT
+
+
 def test_a_run_that_fails_says_why() -> None:
     story = Story()
     story.say()
     failed = RunFailed("broken", "It broke.", delivered=True)
-    assert story.log.do(lambda thread, _: runs.fail(thread, 1, failed))
+    assert story.log.do(lambda thread, _: runs.fail_run(thread, 1, failed))
     assert (story.run.state, story.run.error) == (RunState.FAILED, "It broke.")
     assert story.thread.active_run is None
 
@@ -176,25 +201,8 @@ def test_a_thread_is_renamed_and_tools_are_allowed_in_it_and_no_more() -> None:
     assert not story.log.do(lambda thread, _: threads.disallow(thread, "open_url"))
 
 
-def test_what_belongs_to_the_journal_of_a_run_is_told_apart() -> None:
-    story = Story()
-    story.say()
-    story.open_direct(asks_for("call_d", direct=True))
-    story.step(asks_for("call_1"))
-    settled = CallSettled(
-        call_id="call_d", tool="open_url", executor=Executor.FRONTEND, outcome=Success(1), digest=""
-    )
-    assert not belongs_to_run(story.thread, settled)
-    assert belongs_to_run(
-        story.thread,
-        CallSettled(
-            call_id="call_1", tool="open_url", executor=Executor.FRONTEND, outcome=Success(1), digest=""
-        ),
-    )
-    assert not belongs_to_run(story.thread, ThreadRenamed("x"))
-    assert belongs_to_run(story.thread, TextAdded(0, "x"))
-    opened = [event for event in story.log.events() if event.__class__.__name__ == "CallOpened"]
-    assert [belongs_to_run(story.thread, event) for event in opened] == [False, True]
+def test_the_fold_knows_every_event() -> None:
+    assert set(fold._FOLD) == set(get_args(Event))
 
 
 def test_the_events_of_a_run_are_numbered_without_gaps() -> None:
@@ -205,12 +213,10 @@ def test_the_events_of_a_run_are_numbered_without_gaps() -> None:
     story.settle("call_d", Success(0))
     story.settle("call_1", Success(1))
     story.step(text="Done", ends=True)
-    replay = ThreadState(owner=ANN, thread_id="t1")
-    numbered = 0
-    for event in story.log.events():
-        fold.apply(replay, event, 0.0)
-        numbered += belongs_to_run(replay, event)
-    assert numbered == story.run.seq
+    of_direct_call = [event for event in story.log.events() if getattr(event, "call_id", "") == "call_d"]
+    of_thread = [event for event in story.log.events() if isinstance(event, ThreadChange)]
+    assert (len(of_direct_call), len(of_thread)) == (2, 2)
+    assert story.run.seq == len(story.log.events()) - 4
 
 
 def test_an_event_of_a_run_without_a_run_is_a_broken_log() -> None:
@@ -234,6 +240,44 @@ def test_user_messages_are_found_by_their_id() -> None:
     story.say("hello")
     assert isinstance(story.thread.user_message("m1"), UserMessage)
     assert story.thread.user_message("m2") is None
+
+
+def test_the_record_of_a_run_is_how_readers_and_lists_see_it() -> None:
+    story = Story()
+    assert story.thread.run_record() is None
+    story.say()
+    story.step(asks_for("call_1"), asks_for("call_2", SERVER_TOOL))
+    run = story.thread.run_record()
+    assert run is not None
+    assert (run.run_id, run.owner, run.thread_id, run.user_message_id) == ("run_1", ANN, "t1", "m1")
+    assert (run.step, run.fence, run.since, run.last_seq) == (1, 1, 0, story.run.seq)
+    assert (run.blockers, run.state, run.error) == (1, RunState.RUNNING, None)
+    story.log.do(lambda thread, _: runs.stop(thread, "run_1", "stopped"))
+    ended = story.thread.run_record()
+    assert ended is not None
+    assert (ended.blockers, ended.active, ended.ended_at) == (0, False, story.log.now)
+
+
+def test_what_the_model_has_written_of_a_step_under_way_can_be_read() -> None:
+    story = Story()
+    assert story.thread.unfinished_parts() == ()
+    story.say()
+    assert story.thread.unfinished_parts() == ()
+    _write(
+        story,
+        ReasoningAdded(0, "hm"),
+        TextAdded(1, "a"),
+        TextAdded(1, "b"),
+        CallBegun("call_1", "open_url"),
+    )
+    assert story.thread.unfinished_parts() == (Reasoning("hm"), Text("ab"))
+
+
+def test_a_reasoning_item_without_text_is_kept_where_the_provider_had_it() -> None:
+    story = Story()
+    story.say()
+    _write(story, TextAdded(1, "Hello"), StepFinished(1, "end", echoes=(Echo(0, "sealed"),)))
+    assert story.thread.messages[-1] == AssistantMessage("run_1", 1, (Reasoning("", "sealed"), Text("Hello")))
 
 
 def _write(story: Story, *events: Event) -> None:

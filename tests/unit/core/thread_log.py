@@ -9,7 +9,7 @@ import msgspec
 
 from farhand.core import state as fold
 from farhand.core.decide.decision import Decision
-from farhand.core.log import Event
+from farhand.core.event import Event
 from farhand.core.principal import Owner
 from farhand.core.state import ThreadState
 

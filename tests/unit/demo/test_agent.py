@@ -12,10 +12,8 @@ from farhand.demo.agent import agent, demo_agent
 from farhand.demo.scratch import FOLDER_VARIABLE, scratch
 from farhand.errors import BadSetting, ResultRefused
 from farhand.models.scripted import ScriptedModel
-from tests.requirement import requirement
 
 
-@requirement("demo:agent")
 async def test_a_server_tool_answers_in_one_go() -> None:
     async with demo_agent() as demo:
         result = await demo.run("What is the weather in Oslo?")
@@ -23,7 +21,6 @@ async def test_a_server_tool_answers_in_one_go() -> None:
     assert "It is Sunny in Oslo" in result.text
 
 
-@requirement("demo:agent")
 async def test_a_browser_tool_pauses_the_run_and_its_answer_reaches_the_model() -> None:
     async with demo_agent() as demo:
         paused = await demo.run("Open https://example.com", thread="t1")
@@ -35,7 +32,6 @@ async def test_a_browser_tool_pauses_the_run_and_its_answer_reaches_the_model() 
     assert (result.stop_reason, "(view v7)" in result.text) == ("end", True)
 
 
-@requirement("demo:agent")
 async def test_two_calls_of_one_turn_are_answered_together() -> None:
     async with demo_agent() as demo:
         paused = await demo.run("Two things at once", thread="t1")
@@ -44,9 +40,8 @@ async def test_two_calls_of_one_turn_are_answered_together() -> None:
     assert result.text == "Thank you, Ada. #112233 suits you."
 
 
-@requirement("demo:approvals")
 async def test_no_file_is_deleted_without_a_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch_module, "_made", [])
+    monkeypatch.setattr(scratch_module, "_created", [])
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     async with demo_agent() as demo:
         paused = await demo.run("Delete old-draft.txt", thread="t1")

@@ -7,14 +7,11 @@ import pytest
 from farhand.core.outcome import Failure, Success
 from farhand.core.tool import Executor
 from farhand.demo import scratch as scratch_module
+from farhand.demo.agent import delete_file, get_current_weather, toolbox
 from farhand.demo.browser import FRONTEND_TOOLS, user_confirm
-from farhand.demo.files import delete_file
 from farhand.demo.scratch import FOLDER_VARIABLE, scratch
-from farhand.demo.toolbox import toolbox
-from farhand.demo.weather import get_current_weather
 from farhand.errors import Misuse
-from farhand.tools.timeouts import chosen_timeout
-from tests.requirement import requirement
+from farhand.tools.timeouts import effective_timeout
 
 BY_NAME = {declared.tool.name: declared for declared in FRONTEND_TOOLS}
 
@@ -36,11 +33,10 @@ CARDS = {
 
 @pytest.fixture
 def _scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch_module, "_made", [])
+    monkeypatch.setattr(scratch_module, "_created", [])
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
 
 
-@requirement("demo:weather")
 async def test_the_weather_is_always_sunny_and_between_65_and_75() -> None:
     seen = [await toolbox.execute("get_current_weather", {"location": "Oslo"}) for _ in range(200)]
     outputs = [outcome.output for outcome in seen if isinstance(outcome, Success)]
@@ -57,13 +53,11 @@ def test_the_weather_can_be_called_like_any_function() -> None:
     assert get_current_weather("Rome")["location"] == "Rome"
 
 
-@requirement("demo:weather")
 def test_the_module_of_a_tool_puts_it_into_the_demo_s_toolbox() -> None:
     assert {tool.name for tool in toolbox} == {"get_current_weather", "delete_file"}
     assert all(tool.executor is Executor.SERVER for tool in toolbox)
 
 
-@requirement("demo:delete-inside")
 @pytest.mark.usefixtures("_scratch")
 async def test_delete_file_deletes_inside_the_scratch_folder_only(tmp_path: Path) -> None:
     gone = await toolbox.execute("delete_file", {"path": "old-draft.txt"})
@@ -75,7 +69,6 @@ async def test_delete_file_deletes_inside_the_scratch_folder_only(tmp_path: Path
     assert scratch().files() == ["notes.md", "photos/holiday.txt"]
 
 
-@requirement("demo:approvals")
 def test_deleting_and_photographing_need_a_person_s_yes() -> None:
     asking = {name for name, declared in BY_NAME.items() if declared.asks({})}
     assert asking == {"take_photo"}
@@ -83,13 +76,11 @@ def test_deleting_and_photographing_need_a_person_s_yes() -> None:
     assert not get_current_weather.asks({"location": "x"})
 
 
-@requirement("demo:cards")
 def test_every_browser_tool_names_its_card() -> None:
     assert {name: declared.tool.card for name, declared in BY_NAME.items()} == CARDS
     assert all(declared.tool.executor is Executor.FRONTEND for declared in FRONTEND_TOOLS)
 
 
-@requirement("demo:cards")
 def test_every_parameter_of_every_tool_is_described() -> None:
     for tool in [*toolbox, *(declared.tool for declared in FRONTEND_TOOLS)]:
         properties = tool.input_schema["properties"]
@@ -105,5 +96,5 @@ def test_the_body_of_a_browser_tool_is_never_executed() -> None:
 
 def test_a_model_may_choose_how_long_a_page_may_take() -> None:
     tool = BY_NAME["open_url"].tool
-    assert chosen_timeout(tool, {"url": "https://example.com"}) == 60
-    assert chosen_timeout(tool, {"url": "https://example.com", "timeout_sec": 10}) == 10
+    assert effective_timeout(tool, {"url": "https://example.com"}) == 60
+    assert effective_timeout(tool, {"url": "https://example.com", "timeout_sec": 10}) == 10

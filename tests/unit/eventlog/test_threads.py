@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Coroutine, Sequence
 
 import pytest
+from msgspec.structs import replace
 
+from farhand.core.call import ProgramRequest
 from farhand.core.decide import calls, runs
 from farhand.core.decide.calls import Checked
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import opened
-from farhand.core.log import TextAdded, ThreadCreated, ThreadRenamed
+from farhand.core.event import Event, TextAdded, ThreadCreated, ThreadRenamed
 from farhand.core.outcome import Success
+from farhand.core.principal import Owner
 from farhand.core.result import Accepted, Conflict, Receipt, Refused, Result, Unknown
 from farhand.core.state import ThreadState
-from farhand.errors import ShuttingDown, StoreDown, Unreadable
+from farhand.errors import NameTaken, StoreDown, Unreadable
 from farhand.eventlog import batch
-from farhand.eventlog.batch import Command
+from farhand.eventlog.batch import Command, Key
+from farhand.eventlog.changes import Changes
 from farhand.eventlog.codec import encode_snapshot, fold_loaded
 from farhand.eventlog.threads import Threads
-from farhand.store.log.base import Append, AppendResult
-from farhand.store.log.memory import MemoryLogStore
+from farhand.store.base import Append, AppendResult, Loaded, Store, ThreadRow
+from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
+from tests.requirement import requirement
 from tests.unit.core.story import PATIENCE, asks_for, said
 from tests.unit.core.thread_log import ANN
 
-pytestmark = pytest.mark.anyio
+ROW = ThreadRow(title="", created_at=0.0, updated_at=0.0)
 
 
-class SharedStore(MemoryLogStore):
+class SharedStore(MemoryStore):
     """One that several workers use; it can be held up, and it can be down."""
 
     is_shared = True
@@ -41,105 +45,214 @@ class SharedStore(MemoryLogStore):
         self.free.set()
         self.appending = asyncio.Event()
         self.is_down = False
+        self.appended: list[Sequence[Append]] = []
 
     async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
         self.appending.set()
         await self.free.wait()
         if self.is_down:
-            raise StoreDown("The store does not answer.")
+            raise StoreDown("The store is not responding.")
+        self.appended.append(appends)
         return await super().append(appends)
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
+class RecordingThreads(Threads):
+    """Keeps what subscribers would be told."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.events: list[tuple[str, tuple[Event, ...], bool]] = []
+        self.losses: list[str] = []
+        self.rollbacks: list[Changes] = []
+
+    def on_committed(self, key: Key, changes: Changes, at: float, *, is_own: bool) -> None:
+        self.events.append((key[1], tuple(changes.events), is_own))
+
+    def on_lost(self, key: Key) -> None:
+        self.losses.append(key[1])
+
+    def on_rolled_back(self, key: Key, changes: Changes) -> None:
+        self.rollbacks.append(changes)
 
 
 @pytest.fixture
-async def store(clock: FakeClock) -> SharedStore:
+def store(clock: FakeClock) -> SharedStore:
     return SharedStore(clock)
 
 
-@asynccontextmanager
-async def serving(threads: Threads) -> AsyncIterator[Threads]:
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(threads.serve())
-        try:
-            yield threads
-        finally:
-            task.cancel()
-
-
 async def test_an_answer_is_given_when_it_is_durable_and_not_before(store: SharedStore) -> None:
-    async with serving(Threads(store)) as threads:
-        store.free.clear()
-        async with asyncio.TaskGroup() as group:
-            renaming = group.create_task(threads.decide(ANN, "t1", _rename("Hello")))
-            await store.appending.wait()
-            reading = group.create_task(threads.read(ANN, "t1", lambda thread: thread.title))
-            await asyncio.sleep(0)
-            assert not renaming.done()
-            assert not reading.done()
-            store.free.set()
-        assert renaming.result() is None
-        assert reading.result() == "Hello"
+    threads = Threads(store)
+    store.free.clear()
+    async with asyncio.TaskGroup() as group:
+        renaming = group.create_task(threads.decide(ANN, "t1", _rename("Hello")))
+        await store.appending.wait()
+        reading = group.create_task(threads.read(ANN, "t1", lambda thread: thread.title))
+        await asyncio.sleep(0)
+        assert not renaming.done()
+        assert not reading.done()
+        store.free.set()
+    assert renaming.result() is None
+    assert reading.result() == "Hello"
 
 
+async def test_a_read_of_a_store_of_this_process_alone_sees_only_what_is_durable(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SharedStore, "is_shared", False)
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", _rename("Old"))
+    store.free.clear()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(threads.decide(ANN, "t1", _rename("New")))
+        reads = [group.create_task(threads.read(ANN, "t1", lambda thread: thread.title))]
+        store.appending.clear()
+        await store.appending.wait()
+        reads.append(group.create_task(threads.read(ANN, "t1", lambda thread: thread.title)))
+        await asyncio.sleep(0)
+        assert not any(each.done() for each in reads)
+        store.free.set()
+    assert [each.result() for each in reads] == ["New", "New"]
+    count = len(store.appended)
+    assert await threads.read(ANN, "t1", lambda thread: thread.title) == "New"
+    assert len(store.appended) == count
+
+
+@requirement("calls:first-wins")
 async def test_two_workers_with_two_answers_have_one_winner(store: SharedStore) -> None:
-    async with serving(Threads(store)) as one, serving(Threads(store)) as other:
-        await one.decide(ANN, "t1", _open())
-        # both have the call in their caches before either settles it
-        assert await other.read(ANN, "t1", lambda thread: list(thread.calls)) == ["call_1"]
-        first, second = await asyncio.gather(
-            one.decide(ANN, "t1", _settle("a")), other.decide(ANN, "t1", _settle("b"))
-        )
-        assert {type(first), type(second)} == {Accepted, Conflict}
-        loaded = fold_loaded(ANN, "t1", await store.load(ANN, "t1"))
-        ends = [row for row in (await store.load(ANN, "t1", after=0)).rows if b"call-settled" in row.body]
-        assert len(ends) == 1
-        assert loaded.calls["call_1"].outcome in (Success("a"), Success("b"))
+    one, other = Threads(store), Threads(store)
+    await one.decide(ANN, "t1", _open())
+    # both have the call in their caches before either settles it
+    assert await other.read(ANN, "t1", lambda thread: list(thread.calls)) == ["call_1"]
+    first, second = await asyncio.gather(
+        one.decide(ANN, "t1", _settle("a")), other.decide(ANN, "t1", _settle("b"))
+    )
+    assert {type(first), type(second)} == {Accepted, Conflict}
+    loaded = fold_loaded(ANN, "t1", await store.load(ANN, "t1"))
+    ends = [row for row in (await store.load(ANN, "t1", after=0)).rows if b"call-settled" in row.body]
+    assert len(ends) == 1
+    assert loaded.calls["call_1"].outcome in (Success("a"), Success("b"))
 
 
 async def test_an_old_cache_never_answers_without_asking_the_store(store: SharedStore) -> None:
-    async with serving(Threads(store)) as one, serving(Threads(store)) as other:
-        assert await other.decide(ANN, "t1", _settle("a")) == Unknown()
-        await one.decide(ANN, "t1", _open())
-        assert await other.decide(ANN, "t1", _settle("a")) == Accepted()
+    one, other = Threads(store), Threads(store)
+    assert await other.decide(ANN, "t1", _settle("a")) == Unknown()
+    await one.decide(ANN, "t1", _open())
+    assert await other.read(ANN, "t1", lambda thread: list(thread.calls)) == ["call_1"]
+    assert await other.decide(ANN, "t1", _settle("a")) == Accepted()
 
 
 async def test_commands_that_wait_are_stored_together_in_their_order(store: SharedStore) -> None:
-    async with serving(Threads(store)) as threads:
-        await threads.decide(ANN, "t1", _open())
-        results = await asyncio.gather(*(threads.decide(ANN, "t1", _settle(value)) for value in "abc"))
-        assert results[0] == Accepted()
-        assert all(isinstance(each, Conflict) for each in results[1:])
-        assert len((await store.load(ANN, "t1")).rows) == 2
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", _open())
+    results = await asyncio.gather(*(threads.decide(ANN, "t1", _settle(value)) for value in "abc"))
+    assert results[0] == Accepted()
+    assert all(isinstance(each, Conflict) for each in results[1:])
+    assert len((await store.load(ANN, "t1")).rows) == 2
 
 
+async def test_what_waits_for_several_threads_is_one_transaction(store: SharedStore) -> None:
+    threads = Threads(store)
+    await asyncio.gather(*(threads.decide(ANN, f"t{number}", _rename("x")) for number in range(5)))
+    assert [len(appends) for appends in store.appended] == [5]
+
+
+async def test_an_answer_may_be_made_of_the_state_after_it(store: SharedStore) -> None:
+    threads = Threads(store)
+    title = await threads.decide(ANN, "t1", _rename("Hello"), lambda thread, answer: (thread.title, answer))
+    assert title == ("Hello", None)
+
+
+@requirement("calls:deadline")
 async def test_a_deadline_is_judged_by_the_store(store: SharedStore, clock: FakeClock) -> None:
-    async with serving(Threads(store)) as threads:
-        await threads.decide(ANN, "t1", _open())
-        store.free.clear()
-        async with asyncio.TaskGroup() as group:
-            settling = group.create_task(threads.decide(ANN, "t1", _settle("late")))
-            store.appending.clear()
-            await store.appending.wait()
-            # decided in time, stored too late
-            clock.advance(PATIENCE.park_for)
-            store.free.set()
-        receipt = settling.result()
-        assert isinstance(receipt, Refused)
-        assert receipt.reason == "expired"
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", _open())
+    store.free.clear()
+    async with asyncio.TaskGroup() as group:
+        store.appending.clear()
+        settling = group.create_task(threads.decide(ANN, "t1", _settle("late")))
+        await store.appending.wait()
+        # decided in time, stored too late
+        clock.advance(PATIENCE.park_for)
+        store.free.set()
+    receipt = settling.result()
+    assert isinstance(receipt, Refused)
+    assert receipt.reason == "expired"
+
+
+async def test_one_command_out_of_time_costs_the_others_nothing(store: SharedStore, clock: FakeClock) -> None:
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", _open())
+    store.free.clear()
+    async with asyncio.TaskGroup() as group:
+        store.appending.clear()
+        settling = group.create_task(threads.decide(ANN, "t1", _settle("late")))
+        renaming = group.create_task(threads.decide(ANN, "t1", _rename("Hello")))
+        await store.appending.wait()
+        clock.advance(PATIENCE.park_for)
+        store.free.set()
+    assert isinstance(settling.result(), Refused)
+    assert renaming.result() is None
+    assert await threads.read(ANN, "t1", lambda thread: thread.title) == "Hello"
+
+
+async def test_the_earliest_limit_of_a_batch_is_the_limit_of_its_append(
+    store: SharedStore, clock: FakeClock
+) -> None:
+    threads = Threads(store)
+    limits = [clock.now() + 100, clock.now() + 10]
+    store.free.clear()
+    async with asyncio.TaskGroup() as group:
+        deciding = [group.create_task(threads.decide(ANN, "t1", _in_time(limit))) for limit in limits]
+        await store.appending.wait()
+        clock.advance(50)
+        store.free.set()
+    assert [each.result() for each in deciding] == [True, False]
+
+
+async def test_what_is_decided_before_its_time_is_decided_again(store: SharedStore) -> None:
+    threads = Threads(store)
+    times = iter([store.now() + 10, None])
+
+    def expire(thread: ThreadState, now: float) -> Decision[bool]:
+        """By a clock that is ahead of the store's at first."""
+        not_before = next(times)
+        if not_before is None:
+            return Decision(False)
+        return Decision(True, (ThreadCreated("early"),), not_before=not_before)
+
+    assert not await threads.decide(ANN, "t1", expire)
+    assert await threads.read(ANN, "t1", lambda thread: thread.version) == 0
+
+
+@pytest.mark.parametrize("threads_of_request", [("t1", "t2"), ("t2", "t1")])
+async def test_a_request_id_that_another_thread_has_fails_its_command_alone(
+    store: SharedStore, threads_of_request: tuple[str, str]
+) -> None:
+    threads = Threads(store)
+    first, second = threads_of_request
+    await threads.decide(ANN, first, _open(request_id="job-1"))
+    results = await asyncio.gather(
+        threads.decide(ANN, second, _open("call_2", request_id="job-1")),
+        threads.decide(ANN, second, _rename("Hello")),
+        return_exceptions=True,
+    )
+    assert isinstance(results[0], NameTaken)
+    assert results[1] is None
+    state = await threads.read(ANN, second, lambda thread: (thread.title, list(thread.calls)))
+    assert state == ("Hello", [])
 
 
 async def test_a_store_that_is_down_says_so_and_nothing_is_believed(store: SharedStore) -> None:
-    async with serving(Threads(store)) as threads:
-        await threads.decide(ANN, "t1", _open())
-        store.is_down = True
-        with pytest.raises(StoreDown):
-            await threads.decide(ANN, "t1", _settle("a"))
-        store.is_down = False
-        assert await threads.decide(ANN, "t1", _settle("b")) == Accepted()
+    threads = RecordingThreads(store)
+    await threads.decide(ANN, "t1", _open())
+    store.is_down = True
+    with pytest.raises(StoreDown):
+        await threads.decide(ANN, "t1", _settle("a"))
+    assert threads.losses == ["t1"]
+    assert threads.rollbacks == [], "no run was moved on with it"
+    store.is_down = False
+    assert await threads.decide(ANN, "t1", _settle("b")) == Accepted()
+    assert len(threads.events) == 2
 
 
 async def test_a_rule_that_breaks_is_told_to_the_one_who_asked(store: SharedStore) -> None:
@@ -149,146 +262,249 @@ async def test_a_rule_that_breaks_is_told_to_the_one_who_asked(store: SharedStor
     def unfoldable(thread: ThreadState, now: float) -> Decision[None]:
         return Decision(None, (ThreadRenamed("half"), TextAdded(0, "a run that is not there")))
 
-    async with serving(Threads(store)) as threads:
-        for command, error in ((broken, ZeroDivisionError), (unfoldable, AssertionError)):
-            answers = await asyncio.gather(
-                threads.decide(ANN, "t1", command),
-                threads.decide(ANN, "t1", _rename("Whole")),
-                return_exceptions=True,
-            )
-            assert isinstance(answers[0], error)
-            assert answers[1] is None
-            assert await threads.read(ANN, "t1", lambda thread: thread.title) == "Whole"
+    threads = Threads(store)
+    for command, error in ((broken, ZeroDivisionError), (unfoldable, AssertionError)):
+        answers = await asyncio.gather(
+            threads.decide(ANN, "t1", command),
+            threads.decide(ANN, "t1", _rename("Whole")),
+            return_exceptions=True,
+        )
+        assert isinstance(answers[0], error)
+        assert answers[1] is None
+        assert await threads.read(ANN, "t1", lambda thread: thread.title) == "Whole"
+    rows = (await store.load(ANN, "t1", after=0)).rows
+    assert not any(b"half" in row.body for row in rows)
 
 
 async def test_an_unreadable_log_fails_its_own_thread_alone(store: SharedStore) -> None:
-    async with serving(Threads(store)) as threads:
-        row = Append(owner=ANN, thread_id="bad", version=0, at=0.0, body=b"{}", thread=None)
-        await store.append([row])
-        answers = await asyncio.gather(
-            threads.decide(ANN, "bad", _rename("x")),
-            threads.decide(ANN, "good", _rename("x")),
-            return_exceptions=True,
-        )
-        assert isinstance(answers[0], Unreadable)
-        assert answers[1] is None
+    await store.append([Append(owner=ANN, thread_id="bad", version=0, at=0.0, body=b"{}", thread=ROW)])
+    threads = Threads(store)
+    answers = await asyncio.gather(
+        threads.decide(ANN, "bad", _rename("x")),
+        threads.decide(ANN, "good", _rename("x")),
+        return_exceptions=True,
+    )
+    assert isinstance(answers[0], Unreadable)
+    assert answers[1] is None
+
+
+async def test_a_store_that_cannot_be_read_fails_what_waits_and_the_next_is_fine(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = Threads(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "load", _down)
+        with pytest.raises(StoreDown):
+            await threads.decide(ANN, "t1", _rename("x"))
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "append", _broken)
+        with pytest.raises(RuntimeError, match="a fault of the store"):
+            await threads.decide(ANN, "t1", _rename("x"))
+    await threads.decide(ANN, "t1", _rename("x"))
+    assert await threads.read(ANN, "t1", lambda thread: thread.title) == "x"
 
 
 async def test_a_caller_that_is_gone_loses_nothing(store: SharedStore) -> None:
-    async with serving(Threads(store)) as threads:
-        store.free.clear()
-        task = asyncio.ensure_future(threads.decide(ANN, "t1", _rename("Hello")))
+    threads = Threads(store)
+    store.free.clear()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(threads.decide(ANN, "t1", _rename("Hello")))
         await store.appending.wait()
         task.cancel()
-        store.free.set()
-        assert await threads.read(ANN, "t1", lambda thread: thread.title) == "Hello"
+    store.free.set()
+    await threads.flush()
+    assert await threads.read(ANN, "t1", lambda thread: thread.title) == "Hello"
 
 
 async def test_subscribers_are_told_what_is_durable_here_and_elsewhere(store: SharedStore) -> None:
-    async with serving(Threads(store)) as one, serving(Threads(store)) as other:
-        await other.read(ANN, "t1", lambda thread: None)
-        with one.broker.subscribe(ANN, "t1") as here, other.broker.subscribe(ANN, "t1") as there:
-            await one.decide(ANN, "t1", _rename("Hello"))
-            [published] = here.take()
-            assert (published.version, published.body.events[-1]) == (1, ThreadRenamed("Hello"))
-            other.refresh(ANN, "t1")
-            assert await there.wait(5)
-            assert there.take() == [published]
-            assert one.broker.has_readers(ANN, "t1")
-        assert not one.broker.has_readers(ANN, "t1")
+    one, other = RecordingThreads(store), RecordingThreads(store)
+    await other.read(ANN, "t1", lambda thread: None)
+    await one.decide(ANN, "t1", _rename("Hello"))
+    events = (ThreadCreated(), ThreadRenamed("Hello"))
+    assert one.events == [("t1", events, True)]
+    other.refresh(ANN, "t1")
+    await other.flush()
+    assert other.events == [("t1", events, False)]
 
 
-async def test_who_cannot_be_told_everything_is_told_to_look(store: SharedStore) -> None:
-    async with serving(Threads(store)) as one, serving(Threads(store)) as other:
-        with other.broker.subscribe(ANN, "t1", limit=2) as there:
-            await one.decide(ANN, "t1", _rename("1"))
-            other.refresh(ANN, "t1")
-            assert await there.wait(5)
-            assert there.overflowed
-        with one.broker.subscribe(ANN, "t1", limit=2) as here:
-            for title in "234":
-                await one.decide(ANN, "t1", _rename(title))
-            assert here.overflowed
-            assert not here.items
-            assert await here.wait(5)
-            assert not await here.wait(0.001)
-
-
-async def test_a_refresh_that_fails_costs_the_cache_and_nothing_else(
+async def test_who_cannot_be_told_what_happened_elsewhere_is_told_to_look(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving(Threads(store)) as threads:
-        await threads.decide(ANN, "t1", _rename("Hello"))
+    one, other = Threads(store), RecordingThreads(store)
+    await one.decide(ANN, "t1", _rename("1"))
+    other.refresh(ANN, "t1")
+    await other.flush()
+    assert other.losses == ["t1"], "it is not cached here"
+    await other.read(ANN, "t1", lambda thread: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "load", _down)
+        other.refresh(ANN, "t1")
+        await other.flush()
+    assert other.losses == ["t1", "t1"]
+    assert other.events == []
+    assert await other.read(ANN, "t1", lambda thread: thread.title) == "1"
 
-        async def down(*args: object, **more: object) -> None:
-            raise StoreDown("away")
 
-        with threads.broker.subscribe(ANN, "t1") as here, monkeypatch.context() as patch:
-            patch.setattr(store, "load", down)
-            threads.refresh(ANN, "t1")
-            assert await here.wait(5)
-            assert here.overflowed
-        assert await threads.read(ANN, "t1", lambda thread: thread.title) == "Hello"
+async def test_after_lost_hints_every_cached_state_is_brought_up_to_date(store: SharedStore) -> None:
+    one, other = Threads(store), RecordingThreads(store)
+    for thread_id in ("t1", "t2"):
+        await other.read(ANN, thread_id, lambda thread: None)
+        await one.decide(ANN, thread_id, _rename("Hello"))
+    other.refresh_all()
+    await other.flush()
+    assert sorted(thread_id for thread_id, _, _ in other.events) == ["t1", "t2"]
 
 
 async def test_the_cache_is_bounded_and_never_needed(store: SharedStore) -> None:
-    async with serving(Threads(store, cache_bytes=400)) as threads:
-        for number in range(20):
-            await threads.decide(ANN, f"t{number}", _rename(f"Thread {number}"))
-        assert threads.cached_bytes <= 400
-        titles = [await threads.read(ANN, f"t{number}", lambda thread: thread.title) for number in range(20)]
-        assert titles == [f"Thread {number}" for number in range(20)]
-        assert threads.cached_bytes <= 400
+    threads = Threads(store, cache_bytes=400)
+    for number in range(20):
+        await threads.decide(ANN, f"t{number}", _rename(f"Thread {number}"))
+    assert threads.cached_bytes <= 400
+    titles = [await threads.read(ANN, f"t{number}", lambda thread: thread.title) for number in range(20)]
+    assert titles == [f"Thread {number}" for number in range(20)]
+    assert threads.cached_bytes <= 400
+
+
+async def test_a_thread_that_was_deleted_is_not_in_the_cache(store: SharedStore) -> None:
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", _rename("Hello"))
+    assert await store.delete(ANN, "t1", 1)
+    threads.forget(ANN, "t1")
+    threads.forget(ANN, "t9")
+    assert threads.cached_bytes == 0
+    assert await threads.read(ANN, "t1", lambda thread: thread.title) == ""
+
+
+async def test_a_clock_that_is_set_back_holds_nobody_up(store: SharedStore, clock: FakeClock) -> None:
+    threads = Threads(store)
+    for thread_id in ("t1", "t2"):
+        await threads.decide(ANN, thread_id, _open())
+    before = clock.now()
+    store.free.clear()
+    async with asyncio.TaskGroup() as group:
+        store.appending.clear()
+        group.create_task(threads.decide(ANN, "t1", _settle("late")))
+        await store.appending.wait()
+        clock.advance(PATIENCE.park_for)
+        store.free.set()
+    clock._now = before
+    async with asyncio.timeout(5):
+        assert await threads.decide(ANN, "t2", _settle("in time")) == Accepted()
+
+
+async def test_a_command_that_is_decided_again_is_not_overtaken(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SharedStore, "is_shared", False)
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", _rename("0"))
+    load, may_load, is_loading = store.load, asyncio.Event(), asyncio.Event()
+
+    async def slow(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        if thread_id == "t2":
+            is_loading.set()
+            await may_load.wait()
+        return await load(owner, thread_id, after=after)
+
+    monkeypatch.setattr(store, "load", slow)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(threads.decide(ANN, "t1", _rename("1")))
+        group.create_task(threads.decide(ANN, "t2", _rename("other")))
+        await asyncio.sleep(0)
+        threads.forget(ANN, "t1")
+        await is_loading.wait()
+        await asyncio.sleep(0.01)
+        group.create_task(threads.decide(ANN, "t1", _rename("2")))
+        await asyncio.sleep(0.01)
+        may_load.set()
+    assert await threads.read(ANN, "t1", lambda thread: thread.title) == "2"
+
+
+async def test_a_thread_that_is_forgotten_while_it_is_stored_takes_no_room(store: SharedStore) -> None:
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", _rename("1"))
+    store.free.clear()
+    async with asyncio.TaskGroup() as group:
+        store.appending.clear()
+        group.create_task(threads.decide(ANN, "t1", _rename("2")))
+        await store.appending.wait()
+        threads.forget(ANN, "t1")
+        store.free.set()
+    assert threads.cached_bytes == 0
 
 
 async def test_a_snapshot_and_the_rows_after_it_make_the_same_state(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "SNAPSHOT_AFTER", 3)
-    async with serving(Threads(store)) as threads:
-        await threads.decide(ANN, "t1", _open())
-        for title in "123456":
-            await threads.decide(ANN, "t1", _rename(title))
-        loaded = await store.load(ANN, "t1")
-        assert loaded.snapshot is not None
-        assert len(loaded.rows) < 4
-        whole = fold_loaded(ANN, "t1", await store.load(ANN, "t1", after=0))
-        assert fold_loaded(ANN, "t1", loaded) == whole
-        assert await threads.decide(ANN, "t1", _settle("a")) == Accepted()
+    monkeypatch.setattr(batch, "SNAPSHOT_BYTES", 200)
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", _open())
+    for number in range(100):
+        await threads.decide(ANN, "t1", _rename(f"Title {number}"))
+    loaded = await store.load(ANN, "t1")
+    assert loaded.snapshot is not None
+    assert len(loaded.rows) < 50
+    whole = fold_loaded(ANN, "t1", await store.load(ANN, "t1", after=0))
+    assert fold_loaded(ANN, "t1", loaded) == whole
+    assert await Threads(store).decide(ANN, "t1", _settle("a")) == Accepted()
 
 
 async def test_a_snapshot_that_cannot_be_read_is_said(store: SharedStore) -> None:
-    async with serving(Threads(store)) as threads:
-        row = Append(owner=ANN, thread_id="t1", version=0, at=0.0, body=b'{"events":[]}', snapshot=b'{"x":1}')
-        await store.append([row])
-        with pytest.raises(Unreadable):
-            await threads.decide(ANN, "t1", _rename("x"))
-        assert b"t1" in encode_snapshot(ThreadState(owner=ANN, thread_id="t1"))
+    row = Append(
+        owner=ANN, thread_id="t1", version=0, at=0.0, body=b'{"events":[]}', snapshot=b'{"x":1}', thread=ROW
+    )
+    await store.append([row])
+    with pytest.raises(Unreadable):
+        await Threads(store).decide(ANN, "t1", _rename("x"))
+    assert b"t1" in encode_snapshot(ThreadState(owner=ANN, thread_id="t1"))
 
 
-async def test_who_waits_when_the_server_stops_is_told_so(store: SharedStore) -> None:
+async def test_who_waits_when_the_log_is_stopped_is_told_so(store: SharedStore) -> None:
     threads = Threads(store)
     store.free.clear()
     async with asyncio.TaskGroup() as group:
-        serve = group.create_task(threads.serve())
         first = group.create_task(_caught(threads.decide(ANN, "t1", _rename("1"))))
         await store.appending.wait()
         second = group.create_task(_caught(threads.decide(ANN, "t1", _rename("2"))))
         await asyncio.sleep(0)
-        serve.cancel()
-    assert isinstance(first.result(), ShuttingDown)
-    assert isinstance(second.result(), ShuttingDown)
+        [flushing] = [task for task in asyncio.all_tasks() if "_flush" in repr(task.get_coro())]
+        flushing.cancel()
+        store.free.set()
+    assert isinstance(first.result(), StoreDown)
+    # what came later is decided by the next one
+    assert second.result() is None
+
+
+async def test_a_tool_is_stored_with_the_first_call_of_its_version_alone(store: SharedStore) -> None:
+    threads = Threads(store)
+    for call_id in ("call_1", "call_2"):
+        await threads.decide(ANN, "t1", _open(call_id))
+    tools = [append.tools for appends in store.appended for append in appends]
+    assert [len(each) for each in tools] == [1, 0]
+    [tool] = tools[0]
+    assert await store.find_tool(tool.version) == tool
 
 
 async def test_the_lists_show_a_thread_and_its_run_as_they_are(store: SharedStore) -> None:
-    async with serving(Threads(store)) as threads:
-        await threads.decide(
-            ANN, "t1", lambda thread, _: runs.begin(thread, said("hello"), "run_1", hold_for=0.0)
-        )
-        [found] = await store.threads(ANN, limit=9)
-        assert (found.row.title, found.row.run_id, found.row.is_blocked) == ("hello", "run_1", False)
-        [fed] = await store.feed(ANN, after=0, limit=9)
-        assert fed.thread_id == "t1"
+    threads = Threads(store)
+    threads.worker, threads.lease_sec = "wrk_1", 15.0
+    await threads.decide(ANN, "t1", lambda thread, _: runs.begin(thread, said("hello"), runs.NewRun("run_1")))
+    [found] = await store.threads(ANN, limit=9)
+    assert (found.row.title, found.row.run_id, found.row.is_blocked) == ("hello", "run_1", False)
+    [fed] = await store.feed(ANN, after=0, limit=9)
+    assert fed.thread_id == "t1"
+    lease = store.appended[-1][0].lease
+    assert lease is not None
+    assert (lease.worker, lease.until) == ("wrk_1", store.now() + 15.0)
+
+
+def _in_time(limit: float) -> Command[bool]:
+    def decide(thread: ThreadState, now: float) -> Decision[bool]:
+        if now >= limit:
+            return Decision(False)
+        return Decision(True, (ThreadRenamed("in time"),), not_after=limit)
+
+    return decide
 
 
 def _rename(title: str) -> Command[None]:
@@ -299,11 +515,15 @@ def _rename(title: str) -> Command[None]:
     return rename
 
 
-def _open() -> Command[None]:
-    opening = asks_for("call_1", direct=True)
-    return lambda thread, now: Decision(
-        None, (ThreadCreated("t"), opened(thread, opening, now=now, patience=PATIENCE))
-    )
+def _open(call_id: str = "call_1", *, request_id: str | None = None) -> Command[None]:
+    opening = replace(asks_for(call_id, direct=True), request=ProgramRequest(request_id))
+
+    def command(thread: ThreadState, now: float) -> Decision[None]:
+        new = () if thread.exists else (ThreadCreated("t"),)
+        event = opened(thread, opening, now=now, patience=PATIENCE)
+        return Decision(None, (*new, event), tools=(opening.tool,))
+
+    return command
 
 
 def _settle(value: str) -> Command[Receipt]:
@@ -311,8 +531,58 @@ def _settle(value: str) -> Command[Receipt]:
     return lambda thread, now: calls.settle(thread, checked, now=now)
 
 
-async def _caught(work: Awaitable[object]) -> object:
+async def _down(*args: object, **more: object) -> Loaded:
+    raise StoreDown("The store is away.")
+
+
+async def _broken(*args: object, **more: object) -> list[AppendResult]:
+    raise RuntimeError("a fault of the store")
+
+
+async def _caught(work: Coroutine[None, None, object]) -> object:
     try:
         return await work
-    except ShuttingDown as error:
+    except StoreDown as error:
         return error
+
+
+async def test_what_cannot_be_stored_as_json_fails_its_own_thread_alone(store: SharedStore) -> None:
+    threads = Threads(store)
+    async with asyncio.TaskGroup() as group:
+        bad = group.create_task(_failure(threads.decide(ANN, "t1", _rename("half \ud83d of a character"))))
+        good = group.create_task(threads.decide(ANN, "t2", _rename("whole")))
+    assert isinstance(bad.result(), UnicodeEncodeError)
+    assert good.result() is None
+    assert await threads.read(ANN, "t1", lambda thread: thread.exists) is False
+    assert await threads.read(ANN, "t2", lambda thread: thread.title) == "whole"
+
+
+async def _failure(work: Awaitable[object]) -> Exception | None:
+    try:
+        await work
+    # whatever it is
+    except Exception as error:  # noqa: BLE001
+        return error
+    return None
+
+
+async def test_an_id_that_the_store_cannot_hold_fails_its_own_thread_alone(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = store.append
+
+    async def append_text(appends: Sequence[Append]) -> list[AppendResult]:
+        if any("\0" in each.thread_id for each in appends):
+            raise ValueError("a NUL has no place here")
+        return await append(appends)
+
+    monkeypatch.setattr(store, "append", append_text)
+    threads = Threads(store)
+    refused, renamed = await asyncio.gather(
+        threads.decide(ANN, "t\0", _rename("a")),
+        threads.decide(ANN, "t1", _rename("b")),
+        return_exceptions=True,
+    )
+    assert isinstance(refused, ValueError)
+    assert renamed is None
+    assert await threads.read(ANN, "t1", lambda thread: thread.title) == "b"

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from farhand.models.connection import Connection
-from tests.requirement import requirement
+from farhand.models.settings import ProviderConnection
 
 
 class Client:
@@ -14,9 +13,8 @@ class Client:
         self.closed = True
 
 
-@requirement("models:connection")
 async def test_the_first_client_serves_until_it_is_closed_and_then_another_does() -> None:
-    connection = Connection(Client, Client.close)
+    connection = ProviderConnection(Client, Client.close)
     first = connection.first
     assert connection.client() is first
     await connection.close()
@@ -28,9 +26,8 @@ async def test_the_first_client_serves_until_it_is_closed_and_then_another_does(
     assert second.closed
 
 
-@requirement("models:connection")
 def test_another_event_loop_gets_a_client_of_its_own() -> None:
-    connection = Connection(Client, Client.close)
+    connection = ProviderConnection(Client, Client.close)
 
     async def used() -> Client:
         return connection.client()

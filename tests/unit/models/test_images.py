@@ -4,7 +4,7 @@ import pytest
 
 from farhand.core.thread import File
 from farhand.models.base import Image
-from farhand.models.images import LARGEST_IMAGE, image_of, may_be_shown
+from farhand.models.images import LARGEST_IMAGE, may_be_image, read_image
 from tests.requirement import requirement
 
 pytestmark = requirement("models:images")
@@ -27,16 +27,16 @@ def file(media_type: str = "image/png", size: int = 12) -> File:
     ],
 )
 def test_an_image_is_what_its_first_bytes_say_whatever_it_was_sent_as(data: bytes, kind: str) -> None:
-    assert image_of(file("image/png"), data) == Image(kind, data, "sea.png")
+    assert read_image(file("image/png"), data) == Image(kind, data, "sea.png")
 
 
 @pytest.mark.parametrize("data", [b"", b"<svg/>", b"RIFF\x00\x00\x00\x00WAVE", b"%PDF-1.7", b"\x89PNG"])
 def test_what_is_no_image_is_none(data: bytes) -> None:
-    assert image_of(file("image/png"), data) is None
+    assert read_image(file("image/png"), data) is None
 
 
 def test_only_images_of_a_size_that_providers_take_are_looked_at() -> None:
-    assert may_be_shown(file(size=LARGEST_IMAGE))
-    assert not may_be_shown(file(size=LARGEST_IMAGE + 1))
-    assert not may_be_shown(file(size=0))
-    assert not may_be_shown(file("application/pdf"))
+    assert may_be_image(file(size=LARGEST_IMAGE))
+    assert not may_be_image(file(size=LARGEST_IMAGE + 1))
+    assert not may_be_image(file(size=0))
+    assert not may_be_image(file("application/pdf"))

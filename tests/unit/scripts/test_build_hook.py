@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.requirement import requirement
-
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = "src/farhand/_ui/index.html"
+
+
+# it builds packages
+pytestmark = pytest.mark.tools
 
 
 @pytest.fixture
@@ -37,7 +39,6 @@ def run(*command: str, cwd: Path, **variables: str) -> subprocess.CompletedProce
     )  # fmt: skip
 
 
-@requirement("repository:build-with-pages")
 @pytest.mark.parametrize("target", ["sdist", "wheel"])
 def test_a_build_without_the_pages_fails_in_one_line(clone: Path, target: str) -> None:
     ended = run("hatchling", "build", "-t", target, cwd=clone)
@@ -49,7 +50,6 @@ def test_a_build_without_the_pages_fails_in_one_line(clone: Path, target: str) -
     assert not list((clone / "dist").glob("*"))
 
 
-@requirement("repository:build-with-pages")
 def test_a_build_with_the_pages_has_them_and_can_be_built_again_from_its_source(clone: Path) -> None:
     page = clone / PAGE
     page.parent.mkdir()
@@ -65,13 +65,11 @@ def test_a_build_with_the_pages_has_them_and_can_be_built_again_from_its_source(
     assert again.returncode == 0, again.stderr
 
 
-@requirement("repository:build-with-pages")
 def test_whoever_wants_no_pages_builds_without_them(clone: Path) -> None:
     ended = run("hatchling", "build", "-t", "wheel", cwd=clone, FARHAND_WITHOUT_PAGES="1")
     assert ended.returncode == 0, ended.stderr
 
 
-@requirement("repository:build-with-pages")
 def test_an_editable_install_needs_no_pages(clone: Path, tmp_path: Path) -> None:
     """As the README says: a newcomer without Node.js is not stopped."""
     target = ("--target", str(tmp_path / "installed"))
@@ -80,7 +78,6 @@ def test_an_editable_install_needs_no_pages(clone: Path, tmp_path: Path) -> None
     assert ended.returncode == 0, ended.stderr
 
 
-@requirement("repository:build-with-pages")
 def test_pip_shows_the_line_too(clone: Path, tmp_path: Path) -> None:
     offline = ("--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check")
     ended = run("pip", "wheel", "-q", *offline, "-w", str(tmp_path / "wheels"), str(clone), cwd=tmp_path)

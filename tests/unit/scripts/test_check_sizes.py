@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 
 from scripts.check_sizes import check
-from tests.requirement import requirement
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = "def small() -> None: ...\n" * 40
 
 
-@requirement("repository:sizes")
 @pytest.mark.parametrize(
     ("path", "limit"),
-    [("src/farhand/big.py", 400), ("scripts/big.py", 400), ("tests/unit/test_big.py", 600)],
+    [("src/farhand/big.py", 500), ("scripts/big.py", 500), ("tests/unit/test_big.py", 700)],
 )
 def test_a_file_may_reach_its_limit_but_not_cross_it(path: str, limit: int, tmp_path: Path) -> None:
     plant(tmp_path, path, "x = 1\n" * limit)
@@ -25,28 +23,26 @@ def test_a_file_may_reach_its_limit_but_not_cross_it(path: str, limit: int, tmp_
     assert check(tmp_path, {}) == [f"{path}: {limit + 1} lines, {limit} at most; split it by noun"]
 
 
-@requirement("repository:sizes")
-def test_a_function_may_reach_fifty_lines_but_not_cross_them(tmp_path: Path) -> None:
-    plant(tmp_path, "src/farhand/a.py", SMALL + function("long", lines=50))
+def test_a_function_may_reach_sixty_lines_but_not_cross_them(tmp_path: Path) -> None:
+    plant(tmp_path, "src/farhand/a.py", SMALL + function("long", lines=60))
     assert check(tmp_path, {}) == []
-    plant(tmp_path, "src/farhand/a.py", SMALL + function("long", lines=51))
-    assert check(tmp_path, {}) == ["src/farhand/a.py:41: long() has 51 lines, 50 at most"]
+    plant(tmp_path, "src/farhand/a.py", SMALL + function("long", lines=61))
+    assert check(tmp_path, {}) == ["src/farhand/a.py:41: long() has 61 lines, 60 at most"]
 
 
 def test_an_async_method_is_measured_too(tmp_path: Path) -> None:
-    method = "".join(f"    {line}\n" for line in f"async {function('slow', lines=51)}".splitlines())
+    method = "".join(f"    {line}\n" for line in f"async {function('slow', lines=61)}".splitlines())
     plant(tmp_path, "tests/unit/test_a.py", "class A:\n" + method)
-    assert check(tmp_path, {}) == ["tests/unit/test_a.py:2: slow() has 51 lines, 50 at most"]
+    assert check(tmp_path, {}) == ["tests/unit/test_a.py:2: slow() has 61 lines, 60 at most"]
 
 
 def test_a_docstring_costs_a_function_nothing(tmp_path: Path) -> None:
     docstring = '    """' + "\n    More words." * 30 + '\n    """\n'
-    text = function("long", lines=50).replace(":\n", ":\n" + docstring, 1)
+    text = function("long", lines=60).replace(":\n", ":\n" + docstring, 1)
     plant(tmp_path, "src/farhand/a.py", SMALL + text)
     assert check(tmp_path, {}) == []
 
 
-@requirement("repository:sizes")
 def test_one_function_in_ten_may_be_long(tmp_path: Path) -> None:
     plant(tmp_path, "src/farhand/a.py", "def small() -> None: ...\n" * 9 + function("long", lines=36))
     assert check(tmp_path, {}) == []
@@ -54,8 +50,7 @@ def test_one_function_in_ten_may_be_long(tmp_path: Path) -> None:
     assert check(tmp_path, {}) == ["src: 1 of 9 functions have over 35 lines; one in ten at most"]
 
 
-@requirement("repository:sizes")
-@pytest.mark.parametrize(("package", "limit"), [("farhand/core", 12), ("farhand", 25)])
+@pytest.mark.parametrize(("package", "limit"), [("farhand/core", 12), ("farhand", 40)])
 def test_a_package_may_show_only_so_many_names(package: str, limit: int, tmp_path: Path) -> None:
     init = f"src/{package}/__init__.py"
     plant(tmp_path, init, f"__all__ = {[f'Name{i}' for i in range(limit)]}\n")
@@ -75,22 +70,21 @@ def test_names_of_a_package_without_a_list_are_counted_as_bound(tmp_path: Path) 
 
 
 def test_a_listed_file_may_be_large(tmp_path: Path) -> None:
-    plant(tmp_path, "src/farhand/big.py", "x = 1\n" * 401)
+    plant(tmp_path, "src/farhand/big.py", "x = 1\n" * 501)
     assert check(tmp_path, {"src/farhand/big.py": "A table reads best in one piece."}) == []
 
 
-@requirement("repository:sizes")
 def test_five_exceptions_are_the_most(tmp_path: Path) -> None:
     names = [f"src/farhand/big{i}.py" for i in range(6)]
     for name in names:
-        plant(tmp_path, name, "x = 1\n" * 401)
+        plant(tmp_path, name, "x = 1\n" * 501)
     assert check(tmp_path, dict.fromkeys(names, "A reason.")) == [
         "scripts/check_sizes.py: 6 exceptions, 5 at most"
     ]
 
 
 def test_an_exception_without_a_reason_or_without_need_is_an_offender(tmp_path: Path) -> None:
-    plant(tmp_path, "src/farhand/big.py", "x = 1\n" * 401)
+    plant(tmp_path, "src/farhand/big.py", "x = 1\n" * 501)
     exceptions = {"src/farhand/big.py": " ", "src/farhand/gone.py": "It was large once."}
     assert check(tmp_path, exceptions) == [
         "scripts/check_sizes.py: the exception for src/farhand/big.py gives no reason",
@@ -98,14 +92,13 @@ def test_an_exception_without_a_reason_or_without_need_is_an_offender(tmp_path: 
     ]
 
 
-@requirement("repository:sizes")
 def test_the_command_prints_offenders_and_fails(tmp_path: Path) -> None:
-    plant(tmp_path, "src/farhand/big.py", "x = 1\n" * 401)
+    plant(tmp_path, "src/farhand/big.py", "x = 1\n" * 501)
     command = [sys.executable, str(ROOT / "scripts/check_sizes.py"), str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (
         1,
-        "src/farhand/big.py: 401 lines, 400 at most; split it by noun\n",
+        "src/farhand/big.py: 501 lines, 500 at most; split it by noun\n",
     )
 
 

@@ -2,15 +2,12 @@ from __future__ import annotations
 
 from farhand.core.call import MOVES
 from scripts.draw_states import PAGE, diagram, page, table
-from tests.requirement import requirement
 
 
-@requirement("repository:state-diagram")
 def test_the_diagram_in_the_docs_is_the_table_in_the_code() -> None:
     assert PAGE.read_text() == page(), "run: make docs"
 
 
-@requirement("repository:state-diagram")
 def test_every_move_of_the_table_is_drawn_and_no_other() -> None:
     drawn = set()
     for line in diagram().splitlines()[1:]:

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from scripts.lock import wanted_of_group, wanted_to_develop, wanted_to_run
-from tests.requirement import requirement
+from scripts.lock import wanted_as_oldest_server, wanted_of_group, wanted_to_develop, wanted_to_run
 
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LOCKS = ("run", "dev")
+LOCKS = ("run", "dev", "oldest-server")
 PINNED = re.compile(r"([a-z0-9.-]+)==[^ ;]+( ;[^\\]+)?( \\\n {4}--hash=sha256:[0-9a-f]{64})+\n")
 
 
-@requirement("repository:locks")
 @pytest.mark.parametrize("name", LOCKS)
 def test_a_lock_holds_pinned_and_hashed_packages_and_nothing_else(name: str) -> None:
     header, _, packages = lock(name).partition("\n")
@@ -23,17 +21,27 @@ def test_a_lock_holds_pinned_and_hashed_packages_and_nothing_else(name: str) -> 
     assert PINNED.sub("", packages) == ""
 
 
-@requirement("repository:locks")
 @pytest.mark.parametrize(
-    ("name", "wanted"), [("run", wanted_to_run(PROJECT)), ("dev", wanted_to_develop(PROJECT))]
+    ("name", "wanted"),
+    [
+        ("run", wanted_to_run(PROJECT)),
+        ("dev", wanted_to_develop(PROJECT)),
+        ("oldest-server", wanted_as_oldest_server(PROJECT)),
+    ],
 )
 def test_a_lock_covers_what_the_project_asks_for(name: str, wanted: list[str]) -> None:
     assert {plain_name(line) for line in wanted} - pinned(name).keys() == set()
 
 
-@requirement("repository:locks")
 def test_the_demo_and_the_tests_run_the_same_versions() -> None:
     assert pinned("run").items() <= pinned("dev").items()
+
+
+def test_the_oldest_server_is_another_minor_version_than_the_one_of_the_tests() -> None:
+    [wanted] = wanted_as_oldest_server(PROJECT)
+    oldest = pinned("oldest-server")["uvicorn"]
+    assert oldest.startswith(wanted.removeprefix("uvicorn==").removesuffix("*"))
+    assert oldest.split(".")[:2] != pinned("dev")["uvicorn"].split(".")[:2]
 
 
 def test_a_group_brings_the_groups_it_includes() -> None:

@@ -6,8 +6,7 @@ from msgspec.structs import fields
 
 from farhand.core.file import FileRules
 from farhand.core.settings import Limits
-from farhand.server.limits_told import groups
-from scripts.make_limits import TARGET, page
+from scripts.make_limits import TARGET, groups, page
 from tests.requirement import requirement
 
 

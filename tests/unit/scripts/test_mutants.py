@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from scripts.mutants import LIST, ROOT, Mutant, Verdict, faults_in, read_mutants, run_tests
-from tests.requirement import requirement
 
 # some start a test run of their own
 pytestmark = pytest.mark.timeout(300)
@@ -35,7 +34,6 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@requirement("repository:mutants")
 def test_every_listed_fault_can_be_planted() -> None:
     mutants = read_mutants(LIST)
     assert len(mutants) >= 60
@@ -86,6 +84,7 @@ def test_two_faults_of_one_name_are_told(tree: Path) -> None:
     assert list(faults_in([SOUND, SOUND], tree)) == ["tests/mutants.toml: two mutants are called always-yes"]
 
 
+@pytest.mark.tools
 def test_tests_that_pass_let_a_fault_survive_and_those_that_fail_do_not(tree: Path) -> None:
     assert list(faults_in([SOUND], tree)) == []
     assert run_tests(tree, SOUND.tests) is Verdict.SURVIVED
@@ -94,5 +93,6 @@ def test_tests_that_pass_let_a_fault_survive_and_those_that_fail_do_not(tree: Pa
     assert run_tests(tree, SOUND.tests) is Verdict.KILLED
 
 
+@pytest.mark.tools
 def test_tests_that_cannot_run_are_no_verdict(tree: Path) -> None:
     assert run_tests(tree, ["tests/test_gone.py"]) is Verdict.NO_VERDICT

@@ -1,7 +1,8 @@
-"""What fails is run once more, alone; `make test` relies on it."""
+"""Only tests of browsers and of faults get a second try; `make test` relies on it."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,11 +10,15 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[3] / "scripts/run_tests.py"
+# it starts pytest in folders of its own
+pytestmark = pytest.mark.tools
 STEADY = "def test_passes(): pass\n"
-BROKEN = "def test_fails(): assert False\n"
+BROKEN = "import pytest\n@pytest.mark.chaos\ndef test_fails(): assert False\n"
 UNSTEADY = """
+import pytest
 from pathlib import Path
 
+@pytest.mark.browser
 def test_fails_once():
     seen = Path("seen")
     first = not seen.exists()
@@ -24,10 +29,11 @@ def test_fails_once():
 
 def outcome_of(folder: Path, text: str) -> tuple[int, str]:
     (folder / "test_it.py").write_text(text)
-    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    browser: a\n    chaos: b\n")
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), "pytest", "-q"],
+        [sys.executable, str(SCRIPT), "-q"],
         cwd=folder,
+        env={**os.environ, "RETRIED": str(folder / "retried.txt")},
         capture_output=True,
         text=True,
         check=False,
@@ -35,30 +41,36 @@ def outcome_of(folder: Path, text: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_a_steady_run_is_run_once(tmp_path: Path) -> None:
+def test_tests_that_pass_are_run_once(tmp_path: Path) -> None:
     code, output = outcome_of(tmp_path, STEADY)
     assert code == 0
-    assert "once more" not in output
+    assert "again" not in output
 
 
-def test_what_fails_once_is_named_as_unsteady(tmp_path: Path) -> None:
+def test_a_browser_test_that_passes_at_the_second_try_is_named_in_the_last_line(tmp_path: Path) -> None:
     code, output = outcome_of(tmp_path, STEADY + UNSTEADY)
     assert code == 0
-    assert "UNSTEADY" in output
-    assert "test_it.py::test_fails_once" in output
+    assert output.splitlines()[-1] == "tests: retried: test_it.py::test_fails_once"
+    assert (tmp_path / "retried.txt").read_text() == "test_it.py::test_fails_once\n"
 
 
-@pytest.mark.parametrize("text", [BROKEN, STEADY + BROKEN], ids=["alone", "among others"])
-def test_what_fails_twice_fails_the_run(tmp_path: Path, text: str) -> None:
-    code, output = outcome_of(tmp_path, text)
+def test_what_fails_twice_fails_the_run(tmp_path: Path) -> None:
+    code, output = outcome_of(tmp_path, STEADY + BROKEN)
     assert code == 1
-    assert "once more" in output
+    assert "running again" in output
+
+
+def test_a_test_without_a_mark_is_not_tried_again_and_nothing_beside_it(tmp_path: Path) -> None:
+    code, output = outcome_of(tmp_path, UNSTEADY + "def test_other(): assert False\n")
+    assert code == 1
+    assert "running again" not in output
 
 
 def test_many_failures_are_not_run_again(tmp_path: Path) -> None:
-    code, output = outcome_of(tmp_path, "".join(f"def test_fails_{n}(): assert False\n" for n in range(4)))
+    text = "".join(BROKEN.replace("test_fails", f"test_fails_{number}") for number in range(4))
+    code, output = outcome_of(tmp_path, text)
     assert code == 1
-    assert "once more" not in output
+    assert "running again" not in output
 
 
 def test_a_run_that_cannot_begin_fails(tmp_path: Path) -> None:

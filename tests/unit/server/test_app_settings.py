@@ -14,8 +14,7 @@ from farhand import Agent, ClientTools, Limits, Patience, Principal, ScriptedMod
 from farhand.errors import BadSetting
 from farhand.server.app import App
 from farhand.server.settings import load_settings
-from farhand.store.address import open_store
-from tests.requirement import requirement
+from farhand.store.open import open_store
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +35,6 @@ def described(app: App) -> dict[str, str]:
     return dict(app.describe())
 
 
-@requirement("settings:reach-an-app")
 async def test_a_variable_reaches_an_app_that_any_server_starts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -48,7 +46,6 @@ async def test_a_variable_reaches_an_app_that_any_server_starts(
     assert not (tmp_path / "farhand.db").exists()
 
 
-@requirement("settings:reach-an-app")
 async def test_variables_and_the_file_reach_a_mounted_app(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,7 +69,6 @@ async def test_variables_and_the_file_reach_a_mounted_app(
         assert told["store"] == f"memory: ({home / 'config.toml'})"
 
 
-@requirement("settings:reach-an-app")
 async def test_an_argument_of_create_app_wins_even_if_it_equals_the_default(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -88,7 +84,6 @@ async def test_an_argument_of_create_app_wins_even_if_it_equals_the_default(
     assert not (tmp_path / "other.db").exists()
 
 
-@requirement("settings:reach-an-app")
 def test_an_option_wins_over_an_argument_of_create_app() -> None:
     given = Settings(patience=Patience(hold_for=30, lease=9))
     app = create_app(agent(), store="memory:", settings=given, allow_hosts=["a.example"])
@@ -104,7 +99,6 @@ def test_an_option_wins_over_an_argument_of_create_app() -> None:
     }
 
 
-@requirement("settings:reach-an-app")
 def test_settings_in_python_leave_all_others_to_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FARHAND_PATIENCE__LEASE", "8")
     monkeypatch.setenv("FARHAND_LIMITS__TITLE", "99")
@@ -118,7 +112,9 @@ def test_settings_in_python_leave_all_others_to_variables(monkeypatch: pytest.Mo
     assert described(app)["client_tools.approval"].startswith("a function (create_app;")
 
 
-def test_the_steps_of_an_agent_hold_unless_somebody_set_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_max_steps_of_an_agent_apply_unless_they_are_set_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     slow = Agent(ScriptedModel(lambda _: "Hello."), max_steps=7)
     app = create_app(slow, store="memory:")
     app.configure(load_settings({}))
@@ -130,8 +126,7 @@ def test_the_steps_of_an_agent_hold_unless_somebody_set_others(monkeypatch: pyte
     assert other.settings.limits.max_steps == 50
 
 
-@requirement("settings:reach-an-app")
-async def test_a_model_token_and_store_of_python_are_known(
+async def test_a_model_a_token_and_a_store_from_python_are_used(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "talk.yaml").write_text("rules:\n  - when: hello\n    steps:\n      - text: From the file.\n")
@@ -141,17 +136,16 @@ async def test_a_model_token_and_store_of_python_are_known(
         create_app(agent(), store=await open_store("memory:")),
         create_app(agent(), store="memory:"),
     )
-    second.door.token = "set-by-the-program"
+    second.auth.token = "set-by-the-program"
     for app in (first, second):
         app.configure(load_settings({}))
-    assert (first.door.token, second.door.token) == ("of-the-environment", "set-by-the-program")
+    assert (first.auth.token, second.auth.token) == ("of-the-environment", "set-by-the-program")
     assert "of-the-environment" not in str(first.describe())
     assert first.spec.model is not first.agent.spec.model
     assert described(first)["model"].endswith("(FARHAND_MODEL)")
     assert described(first)["store"] == "a store of the program's own (create_app)"
 
 
-@requirement("settings:reach-an-app")
 async def test_a_bad_variable_keeps_the_app_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FARHAND_STOER", "sqlite:///x.db")
     app = create_app(agent())
@@ -159,8 +153,7 @@ async def test_a_bad_variable_keeps_the_app_from_starting(monkeypatch: pytest.Mo
         await app.start()
 
 
-@requirement("settings:reach-an-app")
-async def test_an_app_that_was_mounted_logs_what_holds(
+async def test_a_mounted_app_logs_its_settings(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("FARHAND_STORE", "memory:")
@@ -168,7 +161,7 @@ async def test_an_app_that_was_mounted_logs_what_holds(
     app = create_app(agent())
     with caplog.at_level(logging.INFO, "farhand.server"):
         async with app.lifespan():
-            assert app.door.open
+            assert app.auth.open
     assert "store memory: (FARHAND_STORE)" in caplog.text
     assert "without the token" in caplog.text
 
@@ -180,9 +173,9 @@ def test_a_server_with_a_hook_is_never_open(monkeypatch: pytest.MonkeyPatch) -> 
         app.configure(load_settings({}))
 
 
-def test_what_an_unstarted_app_does_not_know_is_said() -> None:
+def test_what_an_unstarted_app_does_not_have_is_an_error() -> None:
     app = create_app(agent())
-    for name in ("settings", "traffic", "farhand", "store_address"):
+    for name in ("settings", "state", "service", "store_address"):
         with pytest.raises(BadSetting, match="has not started yet"):
             getattr(app, name)
 

@@ -11,9 +11,6 @@ from types import FrameType
 import pytest
 
 from farhand.server.host_signals import HostSignals
-from tests.requirement import requirement
-
-pytestmark = requirement("mounting:host-stops")
 
 
 class Host:
@@ -48,7 +45,7 @@ async def test_a_signal_drains_and_reaches_the_handler_that_was_there(host: Host
     assert signal.getsignal(signal.SIGTERM) == host.handle
 
 
-async def test_what_comes_later_is_kept_and_a_closed_app_only_passes_on(host: Host) -> None:
+async def test_a_later_handler_is_kept_and_a_closed_app_only_calls_the_previous_one(host: Host) -> None:
     first, second = HostSignals(host.drain), HostSignals(host.drain)
     first.open()
     second.open()

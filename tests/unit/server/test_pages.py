@@ -79,7 +79,6 @@ def error_of(reply: Reply) -> str:
     return code
 
 
-@requirement("server:landing")
 async def test_the_page_runs_nothing_and_loads_nothing(app: App) -> None:
     reply = await ask(app, visit())
     assert (reply.status, reply.headers["content-type"]) == (200, "text/html; charset=utf-8")
@@ -98,8 +97,7 @@ async def test_the_page_runs_nothing_and_loads_nothing(app: App) -> None:
     )
 
 
-@requirement("server:landing")
-async def test_a_stranger_sees_how_to_begin_and_no_tools_no_token_no_cookie(app: App) -> None:
+async def test_a_stranger_sees_instructions_and_no_tools_token_or_cookie(app: App) -> None:
     reply = await ask(app, visit())
     assert "not signed in" in reply.text
     assert "erase" not in reply.text
@@ -107,32 +105,29 @@ async def test_a_stranger_sees_how_to_begin_and_no_tools_no_token_no_cookie(app:
     assert "Please use" not in reply.text
     assert "look" not in reply.text.replace("look at", "")
     assert "set-cookie" not in reply.headers
-    assert app.door.token is not None
-    assert app.door.token not in reply.text
+    assert app.auth.token is not None
+    assert app.auth.token not in reply.text
 
 
-@requirement("server:landing")
-async def test_who_is_signed_in_sees_the_tools_with_foreign_words_escaped(app: App) -> None:
-    reply = await ask(app, visit({"authorization": f"Bearer {app.door.token}"}))
-    assert "<code>erase</code></td><td>on the server, after a yes</td>" in reply.text
+async def test_a_signed_in_visitor_sees_the_tools_with_their_text_escaped(app: App) -> None:
+    reply = await ask(app, visit({"authorization": f"Bearer {app.auth.token}"}))
+    assert "<code>erase</code></td><td>on the server, with approval</td>" in reply.text
     assert "<td>Erase a file &amp; everything &lt;in&gt; it.</td>" in reply.text
     assert "<code>look</code></td><td>in the browser</td>" in reply.text
     assert "More about it" not in reply.text
-    assert app.door.token is not None
-    assert app.door.token not in reply.text
+    assert app.auth.token is not None
+    assert app.auth.token not in reply.text
 
 
-@requirement("server:landing")
 async def test_an_agent_without_tools_says_so() -> None:
     async with started(create_app(Agent(ScriptedModel(["hi"])), store="memory:")) as app:
-        app.door.open = True
+        app.auth.open = True
         reply = await ask(app, visit())
     assert "It has none." in reply.text
     assert "--open" in reply.text
     assert "$FARHAND_TOKEN" not in reply.text
 
 
-@requirement("server:landing")
 async def test_the_commands_name_this_address_and_hold_valid_json(app: App) -> None:
     scope = {**visit(host="localhost:9000", path="/agents/"), "root_path": "/agents"}
     page = (await ask(app, scope)).text
@@ -147,21 +142,21 @@ async def test_the_commands_name_this_address_and_hold_valid_json(app: App) -> N
         assert json.loads(command.partition("-d '")[2].removesuffix("'"))
 
 
-@requirement("door:cookie")
-async def test_the_right_token_in_the_address_is_swapped_for_a_cookie(app: App) -> None:
-    reply = await ask(app, {**visit(query=f"token={app.door.token}"), "root_path": ""})
+@requirement("auth:cookie")
+async def test_the_right_token_in_the_address_is_exchanged_for_a_cookie(app: App) -> None:
+    reply = await ask(app, {**visit(query=f"token={app.auth.token}"), "root_path": ""})
     assert (reply.status, reply.headers["location"]) == (303, "/")
     assert reply.headers["set-cookie"].startswith("farhand_8787=")
     assert (reply.headers["cache-control"], reply.headers["referrer-policy"]) == ("no-store", "no-referrer")
-    mounted = {**visit(query=f"token={app.door.token}", path="/a/"), "root_path": "/a"}
+    mounted = {**visit(query=f"token={app.auth.token}", path="/a/"), "root_path": "/a"}
     assert (await ask(app, mounted)).headers["location"] == "/a/"
 
 
-@requirement("door:cookie")
-async def test_a_wrong_token_in_the_address_is_said_on_the_page(app: App) -> None:
+@requirement("auth:cookie")
+async def test_a_wrong_token_in_the_address_is_reported_on_the_page(app: App) -> None:
     reply = await ask(app, visit(query="token=wrong"))
     assert (reply.status, "set-cookie" in reply.headers) == (401, False)
-    assert "The token is not the one of this server." in reply.text
+    assert "The token is not valid for this server." in reply.text
     for _ in range(9):
         await ask(app, visit(query="token=wrong"))
     last = await ask(app, visit(query="token=wrong"))
@@ -171,16 +166,16 @@ async def test_a_wrong_token_in_the_address_is_said_on_the_page(app: App) -> Non
     assert (twice.status, error_of(twice)) == (400, "invalid")
 
 
-@requirement("door:cookie")
+@requirement("auth:cookie")
 async def test_the_token_signs_in_on_the_front_page_alone(app: App) -> None:
     for path in ("/healthz", "/readyz", "/nowhere", "/api/chat"):
-        reply = await ask(app, visit(query=f"token={app.door.token}", path=path))
+        reply = await ask(app, visit(query=f"token={app.auth.token}", path=path))
         assert "set-cookie" not in reply.headers
         assert "location" not in reply.headers
 
 
 @requirement("server:health")
-async def test_health_and_readiness_are_for_everybody_on_a_host_of_ours(app: App) -> None:
+async def test_health_and_readiness_need_no_credential_on_an_allowed_host(app: App) -> None:
     for path in ("/healthz", "/readyz"):
         reply = await ask(app, visit(path=path))
         assert (reply.status, reply.text, reply.headers["cache-control"]) == (200, '{"ok":true}', "no-store")
@@ -190,11 +185,11 @@ async def test_health_and_readiness_are_for_everybody_on_a_host_of_ours(app: App
         assert (await ask(app, visit(path=path, host="evil.example"))).status == 403
 
 
-@requirement("door:host")
+@requirement("auth:host")
 @pytest.mark.parametrize(
     ("path", "method"), [("/nothing", "GET"), ("/", "POST"), ("/api/chat", "PUT"), ("/api/chat/x", "POST")]
 )
-async def test_a_foreign_host_is_told_of_no_path_be_it_there_or_not(app: App, path: str, method: str) -> None:
+async def test_for_a_foreign_host_no_path_is_revealed(app: App, path: str, method: str) -> None:
     assert (await ask(app, visit(path=path, method=method))).status in (404, 405)
     assert (await ask(app, visit(path=path, method=method, host="evil.example"))).status == 403
 
@@ -202,9 +197,9 @@ async def test_a_foreign_host_is_told_of_no_path_be_it_there_or_not(app: App, pa
 @requirement("server:health")
 async def test_readiness_fails_while_the_store_is_away(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     async def down() -> None:
-        raise StoreDown("The store does not answer.")
+        raise StoreDown("The store is not responding.")
 
-    monkeypatch.setattr(app.farhand, "ping", down)
+    monkeypatch.setattr(app.service, "ping", down)
     reply = await ask(app, visit(path="/readyz"))
     assert (reply.status, error_of(reply), reply.headers["retry-after"]) == (503, "store_down", "1")
     assert (await ask(app, visit(path="/healthz"))).status == 200
@@ -217,7 +212,7 @@ async def test_readiness_does_not_wait_for_a_store_that_hangs(
     async def hang() -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(app.farhand, "ping", hang)
+    monkeypatch.setattr(app.service, "ping", hang)
     monkeypatch.setattr(pages_module, "PING_WITHIN_SEC", 0.01)
     reply = await ask(app, visit(path="/readyz"))
     assert (reply.status, error_of(reply)) == (503, "store_down")
@@ -239,7 +234,7 @@ async def test_an_unknown_path_is_json_and_an_unknown_socket_is_closed(app: App)
     assert [message["type"] for message in closed.messages] == ["websocket.close"]
 
 
-@requirement("door:hook")
+@requirement("auth:hook")
 async def test_a_hook_that_breaks_shows_nothing_of_itself(
     hooked: App, caplog: pytest.LogCaptureFixture
 ) -> None:

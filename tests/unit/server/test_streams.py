@@ -12,10 +12,10 @@ from starlette.requests import HTTPConnection
 from farhand.core.principal import Principal
 from farhand.core.settings import Limits
 from farhand.errors import TooMany
-from farhand.server import recheck as recheck_module
-from farhand.server.door import Door
-from farhand.server.recheck import Recheck
-from farhand.server.streams import Open, Streams
+from farhand.server import reauth as recheck_module
+from farhand.server.auth.authenticator import Authenticator
+from farhand.server.reauth import Reauthenticator
+from farhand.server.streams import OpenStream, StreamRegistry
 from tests.requirement import requirement
 from tests.unit.server.visits import visit
 
@@ -23,30 +23,30 @@ ADA, BOB, EVE = Principal("house", "ada"), Principal("house", "bob"), Principal(
 
 
 class Scene:
-    """A door whose hook answers what the test says, streams, and a clock the test moves."""
+    """An authenticator whose hook the test controls, streams, and a clock the test moves."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.now = 0.0
         self.cut: list[str] = []
         self.asked = 0
         self.answers: dict[str, object] = {}
-        self.door = Door(authenticate=self._authenticate)
-        self.streams = Streams(limits or Limits(), again_after=24.0)
-        self.recheck = Recheck(self.door, self.streams, lambda: self.now)
+        self.auth = Authenticator(authenticate=self._authenticate)
+        self.streams = StreamRegistry(limits or Limits(), again_after=24.0)
+        self.recheck = Reauthenticator(self.auth, self.streams, lambda: self.now)
 
-    def open(self, name: str, principal: Principal) -> Open:
+    def open(self, name: str, principal: Principal) -> OpenStream:
         self.answers[name] = principal
         scope = visit({"x-who": name})
 
         async def cut() -> None:
             self.cut.append(name)
 
-        return Open(scope, "chat", principal, principal.owner, cut)
+        return OpenStream(scope, "chat", principal, principal.owner, cut)
 
     async def at(self, now: float) -> list[str]:
         """Whose streams were cut by this time."""
         self.now = now
-        await self.recheck.ask_all_due()
+        await self.recheck.check_due()
         return self.cut
 
     def _authenticate(self, request: HTTPConnection) -> Principal | None:
@@ -59,33 +59,33 @@ class Scene:
 
 
 @requirement("limits:streams")
-def test_a_principal_has_so_many_places_and_the_worker_so_many_for_all() -> None:
+def test_open_streams_are_limited_per_principal_and_per_worker() -> None:
     scene = Scene(Limits(streams_per_principal=2, streams_per_worker=3))
     with ExitStack() as stack:
         for principal in (ADA, ADA, BOB):
-            stack.enter_context(scene.streams.place(scene.open("x", principal), 0.0))
-        for principal, said in ((ADA, "2 streams"), (EVE, "as many streams")):
-            with pytest.raises(TooMany, match=said), scene.streams.place(scene.open("x", principal), 0.0):
+            stack.enter_context(scene.streams.counted(scene.open("x", principal), 0.0))
+        for principal, said in ((ADA, "2 open streams"), (EVE, "limit of open streams")):
+            with pytest.raises(TooMany, match=said), scene.streams.counted(scene.open("x", principal), 0.0):
                 pass
         assert len(scene.streams) == 3
     assert len(scene.streams) == 0
-    with scene.streams.place(scene.open("x", EVE), 0.0):
+    with scene.streams.counted(scene.open("x", EVE), 0.0):
         assert len(scene.streams) == 1
 
 
 @requirement("limits:streams")
-def test_a_place_is_given_back_when_the_stream_breaks() -> None:
+def test_a_stream_that_raises_is_no_longer_counted() -> None:
     scene = Scene(Limits(streams_per_principal=1))
-    with pytest.raises(ZeroDivisionError), scene.streams.place(scene.open("x", ADA), 0.0):
+    with pytest.raises(ZeroDivisionError), scene.streams.counted(scene.open("x", ADA), 0.0):
         raise ZeroDivisionError
-    with scene.streams.place(scene.open("x", ADA), 0.0):
+    with scene.streams.counted(scene.open("x", ADA), 0.0):
         pass
 
 
-@requirement("door:asked-again")
-async def test_a_stream_is_asked_about_in_time_and_cut_when_its_sign_in_is_gone() -> None:
+@requirement("auth:asked-again")
+async def test_a_stream_is_reauthenticated_in_time_and_aborted_when_its_credential_is_revoked() -> None:
     scene = Scene()
-    with scene.streams.place(scene.open("a", ADA), 0.0), scene.streams.place(scene.open("b", BOB), 10.0):
+    with scene.streams.counted(scene.open("a", ADA), 0.0), scene.streams.counted(scene.open("b", BOB), 10.0):
         assert await scene.at(23.0) == []
         assert scene.asked == 0
         assert await scene.at(24.0) == []
@@ -96,55 +96,55 @@ async def test_a_stream_is_asked_about_in_time_and_cut_when_its_sign_in_is_gone(
         assert scene.streams.next_due() == 58.0
 
 
-@requirement("door:asked-again")
+@requirement("auth:asked-again")
 @pytest.mark.parametrize(
     "now",
     [None, BOB, EVE, Principal("house", "ada", frozenset({"chat"})), Principal("house", "ada", frozenset())],
     ids=["nobody", "another subject", "another tenant", "less", "nothing"],
 )
-async def test_whoever_became_another_or_may_do_less_has_to_come_in_again(now: Principal | None) -> None:
+async def test_a_changed_principal_has_to_connect_again(now: Principal | None) -> None:
     scene = Scene()
-    with scene.streams.place(scene.open("a", ADA), 0.0):
+    with scene.streams.counted(scene.open("a", ADA), 0.0):
         scene.answers["a"] = now
         assert await scene.at(30.0) == ["a"]
 
 
-@requirement("door:asked-again")
-async def test_a_hook_that_breaks_is_a_no_and_the_others_are_still_asked(
+@requirement("auth:asked-again")
+async def test_a_hook_that_raises_is_a_refusal_and_the_other_streams_are_still_checked(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.CRITICAL)
     scene = Scene()
-    with scene.streams.place(scene.open("a", ADA), 0.0), scene.streams.place(scene.open("b", BOB), 0.0):
+    with scene.streams.counted(scene.open("a", ADA), 0.0), scene.streams.counted(scene.open("b", BOB), 0.0):
         scene.answers["a"] = RuntimeError("the directory is down")
         assert await scene.at(30.0) == ["a"]
         assert scene.asked == 2
 
 
-@requirement("door:asked-again")
-async def test_what_ended_meanwhile_is_not_asked_about() -> None:
+@requirement("auth:asked-again")
+async def test_a_stream_that_has_ended_is_not_checked() -> None:
     scene = Scene()
-    with scene.streams.place(scene.open("a", ADA), 0.0):
+    with scene.streams.counted(scene.open("a", ADA), 0.0):
         pass
     assert scene.streams.next_due() is None
     assert await scene.at(30.0) == []
     assert scene.asked == 0
 
 
-@requirement("door:asked-again")
-async def test_a_sign_in_that_was_taken_back_is_no_guess() -> None:
+@requirement("auth:asked-again")
+async def test_a_revoked_credential_is_not_counted_as_a_failure() -> None:
     scene = Scene()
     with ExitStack() as stack:
         for number in range(30):
-            stack.enter_context(scene.streams.place(scene.open(str(number), ADA), 0.0))
+            stack.enter_context(scene.streams.counted(scene.open(str(number), ADA), 0.0))
             scene.answers[str(number)] = None
         assert len(await scene.at(30.0)) == 30
     scene.answers["new"] = BOB
-    assert await scene.door.admit(visit({"x-who": "new", "authorization": "x"}), "chat") == BOB
+    assert await scene.auth.admit(visit({"x-who": "new", "authorization": "x"}), "chat") == BOB
 
 
-@requirement("door:asked-again")
-async def test_many_are_asked_about_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@requirement("auth:asked-again")
+async def test_many_streams_are_checked_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recheck_module, "AT_ONCE", 3)
     at_once: list[int] = []
     under_way = 0
@@ -158,9 +158,9 @@ async def test_many_are_asked_about_a_few_at_a_time(monkeypatch: pytest.MonkeyPa
         return ADA
 
     scene = Scene()
-    recheck = Recheck(Door(authenticate=authenticate), scene.streams, lambda: 30.0)
+    recheck = Reauthenticator(Authenticator(authenticate=authenticate), scene.streams, lambda: 30.0)
     with ExitStack() as stack:
         for number in range(10):
-            stack.enter_context(scene.streams.place(scene.open(str(number), ADA), 0.0))
-        await recheck.ask_all_due()
+            stack.enter_context(scene.streams.counted(scene.open(str(number), ADA), 0.0))
+        await recheck.check_due()
     assert (len(at_once), max(at_once)) == (10, 3)

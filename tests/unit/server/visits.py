@@ -1,4 +1,4 @@
-"""Requests as a server hands them over, for tests of the door and the pages."""
+"""Requests as a server hands them over, for tests of authentication and pages."""
 
 from __future__ import annotations
 

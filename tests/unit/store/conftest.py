@@ -9,7 +9,7 @@ import pytest
 
 from farhand.store.sqlite import SqliteStore
 from farhand.testing import FakeClock
-from farhand.testing.store_laws.given import Given
+from farhand.testing.store_laws.fixture import StoreFixture
 
 
 @pytest.fixture
@@ -25,5 +25,5 @@ async def sqlite(path: Path, clock: FakeClock) -> AsyncIterator[SqliteStore]:
 
 
 @pytest.fixture
-def given(sqlite: SqliteStore, clock: FakeClock) -> Given:
-    return Given(sqlite, clock)
+def fixture(sqlite: SqliteStore, clock: FakeClock) -> StoreFixture:
+    return StoreFixture(sqlite, clock)

@@ -8,38 +8,35 @@ import sys
 from pathlib import Path
 
 from farhand.core.call import Phase
+from farhand.store.base import CallFilter
 from farhand.store.sqlite import SqliteStore
 from farhand.testing import FakeClock
-from farhand.testing.store_laws.given import ANN
+from farhand.testing.store_laws.fixture import ANN
 from tests.requirement import requirement
 
 ANSWERS = 400
+WORKERS = 32
 
 WRITE = """
 import asyncio, sys
-from farhand.core.event import TextAdded
-from farhand.store.base import InsertCall, SwapCall, WriteRun
 from farhand.store.sqlite import SqliteStore
 from farhand.testing import FakeClock
-from farhand.testing.store_laws.given import Given
+from farhand.testing.store_laws.fixture import StoreFixture
 
-async def work(given, run):
-    told = WriteRun(run_id=run.run_id, events=(TextAdded(0, "x"),))
+async def work(fixture, thread_id):
     while True:
-        call = given.new_call(run)
-        await given.write(InsertCall(call), told)
+        call = fixture.new_call(fixture.clock.fresh("call"), thread_id=thread_id)
+        await fixture.append(thread_id, calls=(call,), feed=2)
         print("opened", call.call_id, flush=True)
-        await given.write(SwapCall(call, given.settled(call)), told)
+        await fixture.append(thread_id, calls=(fixture.settled(call),), feed=1)
         print("settled", call.call_id, flush=True)
 
 async def main():
     clock = FakeClock()
-    given = Given(await SqliteStore.open(sys.argv[1], clock), clock)
-    run = await given.run()
-    print("run", run.run_id, flush=True)
+    fixture = StoreFixture(await SqliteStore.open(sys.argv[1], clock), clock)
     async with asyncio.TaskGroup() as group:
-        for _ in range(32):
-            group.create_task(work(given, run))
+        for no in range(32):
+            group.create_task(work(fixture, f"t{no}"))
 
 asyncio.run(main())
 """
@@ -47,19 +44,17 @@ asyncio.run(main())
 
 FORGET_TO_CLOSE = """
 import asyncio, sys
-from farhand.store.base import InsertCall
 from farhand.store.sqlite import SqliteStore
 from farhand.testing import FakeClock
-from farhand.testing.store_laws.given import Given
+from farhand.testing.store_laws.fixture import StoreFixture
 
 async def main():
     clock = FakeClock()
-    given = Given(await SqliteStore.open(sys.argv[1], clock), clock)
-    call = await given.call()
-    last = asyncio.ensure_future(given.store.commit(InsertCall(given.new_call())))
+    fixture = StoreFixture(await SqliteStore.open(sys.argv[1], clock), clock)
+    await fixture.append("kept")
+    last = asyncio.ensure_future(fixture.append("last"))
     await asyncio.sleep(0)
     last.cancel()
-    print(call.call_id)
 
 asyncio.run(main())
 """
@@ -67,23 +62,27 @@ asyncio.run(main())
 
 @requirement("store:kill")
 async def test_whatever_was_answered_before_a_kill_is_there_after_it(path: Path, clock: FakeClock) -> None:
-    run_id, opened, settled = _killed_in_mid_work(path)
+    opened, settled = await asyncio.to_thread(_killed_in_mid_work, path)
+    assert settled
     store = await SqliteStore.open(str(path), clock)
     for call_id in opened | settled:
-        assert await store.get_call(ANN, call_id) is not None
-    for call_id in settled:
-        call = await store.get_call(ANN, call_id)
-        assert call is not None
-        assert call.phase is Phase.SETTLED
+        found = await store.find_call(ANN, "call", call_id)
+        assert found is not None
+        assert call_id not in settled or found.call.phase is Phase.SETTLED
 
     # what was under way is there as a whole, or not at all
-    run = await store.get_run(ANN, run_id)
-    assert run is not None
-    assert run.blockers == len(await store.open_calls(ANN))
-    entries = await store.events(ANN, run_id, limit=100_000)
-    assert [entry.seq for entry in entries] == list(range(1, run.last_seq + 1))
-    calls = await store.calls_of(ANN, run_id)
-    assert len(entries) == len(calls) + sum(call.phase is Phase.SETTLED for call in calls)
+    entries = rows = calls_open = 0
+    for no in range(WORKERS):
+        loaded = await store.load(ANN, f"t{no}")
+        assert [row.version for row in loaded.rows] == list(range(1, len(loaded.rows) + 1))
+        rows += len(loaded.rows)
+        calls_open += len(loaded.rows) % 2
+        entries += 2 * len(loaded.rows) - len(loaded.rows) // 2
+    assert len(await store.open_calls(CallFilter(owner=ANN))) == calls_open
+    assert await store.count("open_calls", "acme") == calls_open
+    feed = await store.feed(ANN, after=0, limit=100_000)
+    assert len(feed) == rows
+    assert await store.feed_span(ANN) == (1, entries)
     await store.close()
 
 
@@ -94,29 +93,24 @@ async def test_a_program_that_forgets_to_close_its_store_ends_and_has_lost_nothi
         sys.executable, "-c", FORGET_TO_CLOSE, str(path), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     async with asyncio.timeout(30):
-        out, err = await program.communicate()
+        _, err = await program.communicate()
     assert (program.returncode, err) == (0, b"")
     store = await SqliteStore.open(str(path), clock)
-    assert await store.get_call(ANN, out.decode().strip()) is not None
+    assert len((await store.load(ANN, "kept")).rows) == 1
     await store.close()
 
 
-def _killed_in_mid_work(path: Path) -> tuple[str, set[str], set[str]]:
-    """The run, and what the process had been told is kept."""
-    told: dict[str, set[str]] = {"run": set(), "opened": set(), "settled": set()}
+def _killed_in_mid_work(path: Path) -> tuple[set[str], set[str]]:
+    """The calls that the process was told are kept, opened and settled."""
+    said: dict[str, set[str]] = {"opened": set(), "settled": set()}
     command = [sys.executable, "-c", WRITE, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
-        for number, line in enumerate(writer.stdout):
-            kind, _, name = line.strip().partition(" ")
-            told[kind].add(name)
-            if number == ANSWERS:
-                writer.kill()
-                break
+        lines = [writer.stdout.readline() for _ in range(ANSWERS)]
+        writer.kill()
         # a line that the kill cut short says nothing
-        rest = [line for line in writer.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
-    for line in rest:
+        lines += [line for line in writer.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+    for line in lines:
         kind, _, name = line.strip().partition(" ")
-        told[kind].add(name)
-    [run_id] = told["run"]
-    return run_id, told["opened"], told["settled"]
+        said[kind].add(name)
+    return said["opened"], said["settled"]

@@ -9,17 +9,16 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from farhand.errors import BadSetting, StoreLocked
+from farhand.store.base import Lease
 from farhand.store.sqlite import SqliteStore
-from farhand.store.sqlite import file as file_module
-from farhand.store.sqlite.file import latest_version, open_file
+from farhand.store.sqlite.file import open_file
 from farhand.testing import FakeClock
-from farhand.testing.store_laws.given import Given
+from farhand.testing.store_laws.fixture import StoreFixture
 from tests.requirement import requirement
 
 NOBODY = 65534
@@ -100,7 +99,6 @@ async def test_a_closed_store_can_be_opened_again(path: Path, clock: FakeClock) 
         await store.close()
 
 
-@requirement("store:bad-path")
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -126,7 +124,6 @@ def test_a_path_that_cannot_be_a_store_is_one_clear_sentence(tmp_path: Path, nam
     assert before == {file: file.stat().st_mtime_ns for file in before}
 
 
-@requirement("store:bad-path")
 @pytest.mark.parametrize("locked_down", ["folder", "file"])
 def test_a_store_that_cannot_be_written_is_one_clear_sentence(locked_down: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -141,77 +138,34 @@ def test_a_store_that_cannot_be_written_is_one_clear_sentence(locked_down: str) 
         Path(folder).chmod(0o777)
 
 
-@requirement("store:migrations")
-def test_a_store_of_a_newer_farhand_is_refused_and_stays_as_it_is(path: Path) -> None:
-    open_file(str(path)).close()
-    _set_version(path, latest_version() + 1)
-    with pytest.raises(BadSetting, match="was written by a newer farhand"):
-        open_file(str(path))
-    assert _version(path) == latest_version() + 1
-
-
-@requirement("store:migrations")
-def test_migrations_run_only_when_the_store_is_behind(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    open_file(str(path)).close()
-    assert _version(path) == latest_version()
-    monkeypatch.setattr(file_module, "_run_migration", None)
-    open_file(str(path)).close()
-
-
-@requirement("store:migrations")
-def test_a_first_start_that_may_take_long_says_why(
-    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    known = file_module._migrations()
-    with monkeypatch.context() as patch:
-        patch.setattr(file_module, "_migrations", lambda: known[:4])
-        open_file(str(path)).close()
-    assert caplog.messages == [], "a new file is made in no time"
-    for _ in range(2):
-        open_file(str(path)).close()
-    [said] = caplog.messages
-    assert f"the store is being upgraded from version 4 to {len(known)}" in said
-
-
-@requirement("store:migrations")
-def test_migrations_are_numbered_without_a_gap() -> None:
-    folder = files("farhand.store") / "migrations" / "sqlite"
-    names = sorted(script.name for script in folder.iterdir() if script.name.endswith(".sql"))
-    assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
-
-
-@requirement("store:migrations")
-def test_a_migration_that_fails_leaves_the_version_before_it(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    good = file_module._migrations()
-    bad = (latest_version() + 1, "CREATE TABLE half (a); INSERT INTO nowhere VALUES (1);")
-    monkeypatch.setattr(file_module, "_migrations", lambda: [*good, bad])
-    with pytest.raises(BadSetting, match="no such table: nowhere"):
-        open_file(str(path))
-    assert _version(path) == len(good)
-    db = sqlite3.connect(path)
-    assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
-    db.close()
-
-
-@requirement("store:leases-void")
 async def test_at_start_all_leases_are_void_and_parked_runs_stay_parked(path: Path, clock: FakeClock) -> None:
     store = await SqliteStore.open(str(path), clock)
-    given = Given(store, clock)
-    held, ended = await given.run("held"), await given.run("ended")
-    parked = await given.run("parked")
-    await given.call(parked)
-    await given.park(parked)
-    await given.end(ended)
-    assert await store.stray_runs(limit=10) == []
+    fixture = StoreFixture(store, clock)
+    lease = Lease("w1", clock.now() + 3600)
+    await fixture.append("held", thread=fixture.running("run_1"), lease=lease)
+    await fixture.append("parked", thread=fixture.parked("run_2"), lease=Lease("", 0.0))
+    await fixture.append("ended")
+    await fixture.append("found", thread=fixture.running("run_3"))
+    assert await fixture.claimable_ids(reserve_sec=3600) == ["found"]
+    assert await fixture.claimable_ids() == []
     await store.close()
 
+    fixture.store = await SqliteStore.open(str(path), clock)
+    assert await fixture.claimable_ids() == ["held", "found"]
+    await fixture.store.close()
+
+
+async def test_whoever_takes_a_store_as_it_is_changes_nothing_of_it(path: Path, clock: FakeClock) -> None:
+    with pytest.raises(BadSetting, match="There is no store"):
+        await SqliteStore.open(str(path), clock, as_is=True)
     store = await SqliteStore.open(str(path), clock)
-    assert [run.run_id for run in await store.stray_runs(limit=10)] == [held.run_id]
-    [stray] = await store.stray_runs(limit=10)
-    assert (stray.lease_until, stray.fence) == (0.0, held.fence)
+    fixture = StoreFixture(store, clock)
+    lease = Lease("w1", clock.now() + 3600)
+    await fixture.append(thread=fixture.running(), lease=lease)
     await store.close()
+    fixture.store = await SqliteStore.open(str(path), clock, as_is=True)
+    assert await fixture.claimable_ids() == []
+    await fixture.store.close()
 
 
 @contextmanager
@@ -225,17 +179,3 @@ def _without_privileges() -> Iterator[None]:
         yield
     finally:
         os.seteuid(0)
-
-
-def _version(path: Path) -> int:
-    db = sqlite3.connect(path)
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    db.close()
-    assert isinstance(version, int)
-    return version
-
-
-def _set_version(path: Path, version: int) -> None:
-    db = sqlite3.connect(path)
-    db.execute(f"PRAGMA user_version = {version}")
-    db.close()

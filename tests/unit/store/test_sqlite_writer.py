@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -13,49 +12,56 @@ from contextlib import asynccontextmanager
 import pytest
 
 from farhand.core.call import Call
-from farhand.core.event import Entry, TextAdded
 from farhand.errors import StoreDown
-from farhand.store.base import Commit, Committed, InsertCall, Stale, WriteRun
+from farhand.store.base import Appended, AppendResult, Moved
 from farhand.store.sqlite import SqliteStore
-from farhand.store.sqlite.writer import ANSWERED_AT_ONCE
-from farhand.testing.store_laws.given import ANN, Given
+from farhand.store.sqlite.writer import ANSWERED_AT_ONCE, WriteConnection
+from farhand.testing.store_laws.fixture import ANN, StoreFixture
 from tests.requirement import requirement
 
 
-@requirement("store:group-commit")
-@pytest.mark.parametrize(("commits", "transactions"), [(1, 1), (200, 1), (512, 1), (513, 2), (2000, 4)])
+@pytest.mark.parametrize(("appends", "transactions"), [(1, 1), (200, 1), (512, 1), (513, 2), (2000, 4)])
 async def test_what_queues_up_while_a_transaction_runs_goes_into_the_next_one(
-    sqlite: SqliteStore, given: Given, commits: int, transactions: int
+    sqlite: SqliteStore, fixture: StoreFixture, appends: int, transactions: int
 ) -> None:
-    run = await given.run()
     before = sqlite._writer.transactions
-    write = WriteRun(run_id=run.run_id, events=(TextAdded(0, "x"),))
     async with asyncio.TaskGroup() as group, _busy(sqlite):
-        for _ in range(commits):
-            group.create_task(given.write(write))
+        for no in range(appends):
+            group.create_task(fixture.append(f"t{no}"))
         await asyncio.sleep(0)
     # and the one that it was busy with
     assert sqlite._writer.transactions - before == transactions + 1
-    assert (await given.stored_run(run)).last_seq == commits
+    before = sqlite._writer.transactions
+    assert await sqlite.count("threads", "acme") == appends
 
 
-@requirement("store:answers-in-turns")
-async def test_commits_of_one_transaction_are_answered_over_many_turns_of_the_loop_and_in_order(
-    sqlite: SqliteStore, given: Given
+async def test_appends_of_one_thread_that_share_a_transaction_see_each_other(
+    sqlite: SqliteStore, fixture: StoreFixture
 ) -> None:
-    run = await given.run()
-    write = WriteRun(run_id=run.run_id, events=(TextAdded(0, "x"),))
+    async with asyncio.TaskGroup() as group, _busy(sqlite):
+        tasks = [
+            group.create_task(sqlite.append([fixture.new_append(version=version)]))
+            for version in (0, 1, 1, 2)
+        ]
+        await asyncio.sleep(0)
+    assert [task.result() for task in tasks] == [[Appended()], [Appended()], [Moved(2)], [Appended()]]
+    assert len((await sqlite.load(ANN, "t1")).rows) == 3
+
+
+async def test_writes_of_one_transaction_are_answered_over_many_turns_of_the_loop_and_in_order(
+    sqlite: SqliteStore, fixture: StoreFixture
+) -> None:
     turn = 0
     answered: list[tuple[int, int]] = []
 
-    async def commit(number: int) -> None:
-        await given.write(write)
+    async def append(number: int) -> None:
+        await fixture.append(f"t{number}")
         answered.append((turn, number))
 
     async with asyncio.TaskGroup() as group:
         async with _busy(sqlite):
             for number in range(500):
-                group.create_task(commit(number))
+                group.create_task(append(number))
             await asyncio.sleep(0)
         while len(answered) < 500:
             await asyncio.sleep(0)
@@ -64,108 +70,127 @@ async def test_commits_of_one_transaction_are_answered_over_many_turns_of_the_lo
     assert max(Counter(turn for turn, _ in answered).values()) <= ANSWERED_AT_ONCE
 
 
-async def test_a_commit_whose_guard_fails_takes_nothing_from_its_neighbours(given: Given) -> None:
-    run = await given.run()
-    calls = [given.new_call(run) for _ in range(60)]
-    # every third one fails after its first write was fine
-    commits = await asyncio.gather(
-        *(
-            given.store.commit(InsertCall(call), WriteRun(run_id=run.run_id, fence=1 if number % 3 else 9))
-            for number, call in enumerate(calls)
-        )
-    )
-    assert [isinstance(commit, Stale) for commit in commits] == [number % 3 == 0 for number in range(60)]
-    assert (await given.stored_run(run)).blockers == 40
-    assert await given.store.calls_of(ANN, run.run_id) == [
-        call for number, call in enumerate(calls) if number % 3
-    ]
-
-
-@requirement("store:poison")
-async def test_a_record_that_cannot_be_written_is_its_own_writers_fault_alone(given: Given) -> None:
-    run = await given.run()
-    good = [given.new_call(run) for _ in range(20)]
+async def test_a_record_that_cannot_be_written_is_its_own_writers_fault_alone(
+    sqlite: SqliteStore, fixture: StoreFixture
+) -> None:
     unwritable = {
-        "not JSON": given.new_call(run, input={"what": object()}),
-        "half a character": given.new_call(run, input={"text": "\ud800"}),
-        "half a character in a name": given.new_call(run, thread_id="\ud800"),
-        "a number too large for a column": given.new_call(run, step=2**70),
-        "too deep": given.new_call(run, input={"deep": _deep(100_000)}),
+        "not JSON": fixture.new_call("bad_1", input={"what": object()}),
+        "half a character": fixture.new_call("bad_2", input={"text": "\ud800"}),
+        "half a character in a name": fixture.new_call("\ud800"),
+        "a number too large for a column": fixture.new_call("bad_3", opened_at=2**70, deadline=2**70),
+        "too deep": fixture.new_call("bad_4", input={"deep": _deep(100_000)}),
     }
-    answers = await asyncio.gather(
-        *(given.store.commit(InsertCall(call)) for call in [*good[:10], *unwritable.values(), *good[10:]]),
-        return_exceptions=True,
-    )
+    good = [fixture.new_call(f"call_{no}") for no in range(20)]
+    answers = await _append_all(fixture, [*good[:10], *unwritable.values(), *good[10:]])
     faults = dict(zip(unwritable, answers[10:15], strict=True))
     assert {name for name, fault in faults.items() if isinstance(fault, Exception)} == set(unwritable)
-    assert all(isinstance(answer, Committed) for answer in [*answers[:10], *answers[15:]])
-    assert await given.store.calls_of(ANN, run.run_id) == good
-    assert (await given.stored_run(run)).blockers == 20
+    assert answers[:10] + answers[15:] == [[Appended()]] * 20
+    assert set(await fixture.open_ids(owner=ANN)) == {call.call_id for call in good}
+    assert await sqlite.count("open_calls", "acme") == 20
+    assert await sqlite.count("threads", "acme") == 20
+    assert [row.no for row in await sqlite.feed(ANN, after=0, limit=99)] == list(range(1, 21))
+
+
+async def test_work_that_breaks_on_the_unforeseen_is_told_so_and_the_thread_goes_on(
+    sqlite: SqliteStore, fixture: StoreFixture
+) -> None:
+    def breaks(writing: WriteConnection) -> None:
+        writing.db.execute("DELETE FROM threads")
+        raise ZeroDivisionError
+
+    await fixture.append()
+    async with asyncio.TaskGroup() as group, _busy(sqlite):
+        broken = asyncio.ensure_future(sqlite._writer.do(breaks))
+        group.create_task(fixture.append("t2"))
+        await asyncio.sleep(0)
+    with pytest.raises(ZeroDivisionError):
+        await broken
+    assert len(await sqlite.threads(ANN, limit=9)) == 2
 
 
 @requirement("store:disk-full")
 async def test_a_full_disk_refuses_everybody_and_keeps_nothing_until_there_is_room_again(
-    sqlite: SqliteStore, given: Given, caplog: pytest.LogCaptureFixture
+    sqlite: SqliteStore, fixture: StoreFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = await given.run()
-    kept = await given.call(run)
-    _limit_pages(sqlite, 0)
-    large = [given.new_call(run, input={"text": "x" * 50_000}) for _ in range(10)]
+    await fixture.append("kept", feed=1)
+    assert await sqlite.count("threads", "acme") == 1
+    await _limit_pages(sqlite, 1)
+    large = [fixture.new_call(f"call_{no}", input={"text": "x" * 50_000}) for no in range(10)]
     with caplog.at_level(logging.WARNING, "farhand.store"):
-        answers = await _commit_all(given, large)
+        answers = await _append_all(fixture, large)
     assert {type(answer) for answer in answers} == {StoreDown}
     assert "database or disk is full" in caplog.text
-    assert await sqlite.calls_of(ANN, run.run_id) == [kept]
-    assert (await given.stored_run(run)).blockers == 1
+    assert await fixture.open_ids(owner=ANN) == []
+    assert [each.thread_id for each in await sqlite.threads(ANN, limit=99)] == ["kept"]
+    assert await sqlite.count("threads", "acme") == 1
+    assert await sqlite.feed_span(ANN) == (1, 1)
 
-    _limit_pages(sqlite, 1_000_000)
-    assert {type(answer) for answer in await _commit_all(given, large)} == {Committed}
-    assert len(await sqlite.calls_of(ANN, run.run_id)) == 11
-    assert (await given.stored_run(run)).blockers == 11
-
-
-@requirement("store:disk-full")
-async def test_nothing_is_told_of_what_a_full_disk_refused(sqlite: SqliteStore, given: Given) -> None:
-    run = await given.run()
-    _limit_pages(sqlite, 0)
-    with sqlite.hub.watch(run.run_id) as watch:
-        with pytest.raises(StoreDown):
-            await given.write(WriteRun(run_id=run.run_id, events=(TextAdded(0, "x" * 100_000),)))
-        assert not watch.news
-        _limit_pages(sqlite, 1_000_000)
-        await given.write(WriteRun(run_id=run.run_id, events=(TextAdded(0, "y"),)))
-        assert list(watch.news) == [[Entry(1, TextAdded(0, "y"), given.clock.now())]]
+    await _limit_pages(sqlite, 1_000_000)
+    assert await _append_all(fixture, large) == [[Appended()]] * 10
+    assert len(await fixture.open_ids(owner=ANN)) == 10
+    assert await sqlite.count("threads", "acme") == 11
+    assert await sqlite.feed_span(ANN) == (1, 11)
 
 
-async def test_a_closed_store_refuses_and_does_not_hang(sqlite: SqliteStore, given: Given) -> None:
-    run = await given.run()
-    last = asyncio.gather(*(given.write(WriteRun(run_id=run.run_id)) for _ in range(20)))
+async def test_a_full_disk_is_said_in_words_and_checked_for_until_there_is_room(
+    sqlite: SqliteStore, fixture: StoreFixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    await _limit_pages(sqlite, 1)
+    for _ in range(3):
+        with pytest.raises(StoreDown, match=r"\(the disk is full\); nothing of this was kept"):
+            await fixture.append(body=b"x" * 100_000)
+    assert caplog.text.count("writes failed") == 1, "once, until something can be written"
+    await sqlite.check()
+    await _limit_pages(sqlite, 1_000_000)
+    await fixture.append(body=b"x" * 100_000)
+
+
+async def test_a_closed_store_refuses_and_does_not_hang(sqlite: SqliteStore, fixture: StoreFixture) -> None:
+    last = asyncio.gather(*(fixture.append(f"t{no}") for no in range(20)))
     await asyncio.sleep(0)
     await sqlite.close()
     # what was queued before the close was written
     assert len(await last) == 20
     with pytest.raises(StoreDown, match="closed"):
-        await given.write(WriteRun(run_id=run.run_id))
+        await fixture.append("late")
     with pytest.raises(StoreDown):
-        await sqlite.get_run(ANN, run.run_id)
+        await sqlite.load(ANN, "t1")
+    with pytest.raises(StoreDown):
+        await sqlite.purge(before=0.0, dry_run=True)
 
 
-async def test_a_writer_that_dies_of_the_unforeseen_leaves_nobody_waiting(
-    sqlite: SqliteStore, given: Given, monkeypatch: pytest.MonkeyPatch
+async def test_who_gives_up_waiting_does_not_hold_up_what_was_written(
+    sqlite: SqliteStore, fixture: StoreFixture
 ) -> None:
-    def breaks() -> float:
-        raise ZeroDivisionError
+    async with _busy(sqlite):
+        task = asyncio.ensure_future(fixture.append())
+        await asyncio.sleep(0)
+        task.cancel()
+    await fixture.append("t2")
+    assert {each.thread_id for each in await sqlite.threads(ANN, limit=9)} == {"t1", "t2"}
 
-    run = await given.run()
+
+async def test_a_writer_that_dies_leaves_nobody_waiting(
+    sqlite: SqliteStore, fixture: StoreFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # that the thread dies is what is wanted here, and it is waited for: nobody else is to hear of it later
     died = threading.Event()
     monkeypatch.setattr(threading, "excepthook", lambda args: died.set())
-    monkeypatch.setattr(given.clock, "now", breaks)
-    commits = [asyncio.ensure_future(given.store.commit(WriteRun(run_id=run.run_id))) for _ in range(3)]
-    done, waiting = await asyncio.wait(commits, timeout=30)
+
+    def dies(writing: WriteConnection) -> None:
+        raise SystemError from BaseExceptionGroup("as an interpreter that ends", [KeyboardInterrupt()])
+
+    monkeypatch.setattr(sqlite._writing, "roll_back", _interrupt)
+    appends = [asyncio.ensure_future(fixture.append(f"t{no}")) for no in range(3)]
+    broken = asyncio.ensure_future(sqlite._writer.do(dies))
+    done, waiting = await asyncio.wait([*appends, broken], timeout=30)
     assert not waiting
-    assert {type(commit.exception()) for commit in done} == {StoreDown}
+    assert {type(task.exception()) for task in done} == {StoreDown}
     assert await asyncio.to_thread(died.wait, 30)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 @asynccontextmanager
@@ -173,26 +198,36 @@ async def _busy(store: SqliteStore) -> AsyncIterator[None]:
     """While this lasts, the writer is in the middle of a transaction."""
     begun, over = threading.Event(), threading.Event()
 
-    def chore(db: object) -> int:
+    def wait(writing: WriteConnection) -> None:
         begun.set()
-        return int(over.wait(30))
+        over.wait(30)
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(store._writer.do(chore))
+        group.create_task(_do(store, wait))
         await asyncio.to_thread(begun.wait, 30)
         yield
         over.set()
 
 
-async def _commit_all(given: Given, calls: list[Call]) -> list[Commit | BaseException]:
+async def _do(store: SqliteStore, work: object) -> None:
+    await store._writer.do(work)  # type: ignore[arg-type]
+
+
+async def _append_all(fixture: StoreFixture, calls: list[Call]) -> list[list[AppendResult] | BaseException]:
+    """Each call in a thread of its own, all at once."""
+    appends = [fixture.new_append(f"of {no}", calls=(call,), feed=1) for no, call in enumerate(calls)]
     return await asyncio.gather(
-        *(given.store.commit(InsertCall(call)) for call in calls), return_exceptions=True
+        *(fixture.store.append([append]) for append in appends), return_exceptions=True
     )
 
 
-def _limit_pages(store: SqliteStore, pages: int) -> None:
-    """At least as many as there are: the file cannot grow then. Only while nobody writes."""
-    store._writer._db.execute(f"PRAGMA max_page_count = {max(pages, 1)}")
+async def _limit_pages(store: SqliteStore, pages: int) -> None:
+    """At least as many as there are: the file cannot grow then."""
+
+    def limit(writing: WriteConnection) -> None:
+        writing.db.execute(f"PRAGMA max_page_count = {pages}")
+
+    await store._writer.do(limit)
 
 
 def _deep(levels: int) -> object:
@@ -200,24 +235,3 @@ def _deep(levels: int) -> object:
     for _ in range(levels):
         value = [value]
     return value
-
-
-@requirement("store:says-why")
-async def test_a_full_disk_is_said_in_words_and_checked_for_until_there_is_room(
-    sqlite: SqliteStore, given: Given, caplog: pytest.LogCaptureFixture
-) -> None:
-    run = await given.run()
-    await sqlite._writer.do(_no_page_more)
-    large = WriteRun(run_id=run.run_id, events=(TextAdded(0, "x" * 100_000),))
-    for _ in range(3):
-        with pytest.raises(StoreDown, match=r"\(the disk is full\); nothing of this was kept"):
-            await sqlite.commit(large)
-    assert caplog.text.count("commits failed") == 1, "once for each time"
-    await sqlite.check()
-    await sqlite._writer.do(lambda db: db.execute("PRAGMA max_page_count = 1000000").fetchone()[0] * 0)
-    assert isinstance(await sqlite.commit(large), Committed)
-
-
-def _no_page_more(db: sqlite3.Connection) -> int:
-    db.execute("PRAGMA max_page_count = 1")
-    return 0

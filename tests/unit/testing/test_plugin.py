@@ -13,11 +13,12 @@ import pytest
 from farhand.agent.agent import Agent
 from farhand.core.principal import LOCAL
 from farhand.models.scripted import ScriptedModel
+from farhand.store.base import CallFilter
 from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
 from farhand.testing.far_client import FarClient
 from farhand.testing.plugin import fake_clock, far_client, farhand_app, memory_store
-from farhand.testing.served_app import ServedApp
+from farhand.testing.running_app import RunningApp
 from tests.requirement import requirement
 
 pytestmark = requirement("testing:plugin")
@@ -40,11 +41,11 @@ async def test_the_store_keeps_the_time_of_the_clock(
     before = memory_store.now()
     fake_clock.advance(60)
     assert memory_store.now() == before + 60
-    assert await memory_store.open_calls(LOCAL) == []
+    assert await memory_store.open_calls(CallFilter(owner=LOCAL)) == []
 
 
 async def test_an_app_is_behind_real_http(
-    farhand_app: Callable[..., AbstractAsyncContextManager[ServedApp]],
+    farhand_app: Callable[..., AbstractAsyncContextManager[RunningApp]],
 ) -> None:
     async with farhand_app(Agent(ScriptedModel([]))) as served, httpx2.AsyncClient() as http:
         assert (await http.get(f"{served.url}/healthz")).status_code == 200

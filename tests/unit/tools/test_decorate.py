@@ -76,7 +76,7 @@ async def test_an_async_function_stays_async_and_knobs_are_kept() -> None:
 def test_calling_a_frontend_tool_is_a_clear_error() -> None:
     assert open_url.tool.executor is Executor.FRONTEND
     assert open_url.tool.card == "page"
-    with pytest.raises(Misuse, match="`open_url` runs in the frontend: its body is never executed here"):
+    with pytest.raises(Misuse, match="`open_url` runs in the frontend; its body is never executed here"):
         open_url("https://example.com")
 
 
@@ -112,7 +112,6 @@ def test_a_wrapped_function_keeps_its_own_signature() -> None:
     assert declared(location="Bonn") == {"location": "Bonn", "sky": "clear"}
 
 
-@requirement("tools:missing-returns")
 def test_a_frontend_tool_without_returns_is_declared_with_a_warning_at_its_place() -> None:
     def ask(question: str) -> str:
         """Ask.
@@ -154,19 +153,18 @@ class _Callable:
         """Do it."""
 
 
-@requirement("tools:bad-declaration")
 @pytest.mark.parametrize(
     ("function", "sentence"),
     [
-        (_yields, "`_yields` yields; a tool has one result. Return a value instead."),
-        (_yields_later, "`_yields_later` yields; a tool has one result."),
-        (_Callable(), "is not a function. Write one with `def`"),
+        (_yields, "`_yields` is a generator; a tool has one result. Return a value instead."),
+        (_yields_later, "`_yields_later` is a generator; a tool has one result."),
+        (_Callable(), "is not a function. Define one with `def`"),
         (_Callable, "is not a function."),
         (functools.partial(print), "is not a function."),
         (len, "is not a function."),
         ("get_weather", "is not a function."),
-        (lambda: None, "A tool cannot be called `<lambda>`."),
-        (get_weather, "`get_weather` is a tool already. Pass it on as it is."),
+        (lambda: None, "`<lambda>` is not a valid name for a tool."),
+        (get_weather, "`get_weather` is already a tool. Use it as it is."),
     ],
 )
 def test_what_is_no_function_is_refused(function: Any, sentence: str) -> None:
@@ -175,13 +173,12 @@ def test_what_is_no_function_is_refused(function: Any, sentence: str) -> None:
     assert sentence in str(told.value)
 
 
-@requirement("tools:bad-declaration")
 def test_a_bad_knob_is_refused_before_anything_else() -> None:
     # Any: the type checker would refuse it as well
-    knobs: Any = {"executor": "client"}
+    options: Any = {"executor": "client"}
     with pytest.raises(BadTool, match="`executor` of tool `undocumented` must be"):
 
-        @tool(**knobs)
+        @tool(**options)
         def undocumented() -> None: ...
 
 
@@ -192,7 +189,6 @@ def visit(city: str) -> str:
     return city
 
 
-@requirement("tools:explicit")
 def test_a_schema_of_its_own_is_kept_as_a_copy() -> None:
     schema: dict[str, Any] = {"properties": {"city": {}}}
     declared = declare_explicitly("visit", "  Visit a city.\u202e ", schema, visit, {"needs_approval": True})
@@ -203,7 +199,6 @@ def test_a_schema_of_its_own_is_kept_as_a_copy() -> None:
     assert declared("Bonn") == "Bonn"
 
 
-@requirement("tools:explicit")
 def test_a_frontend_tool_needs_no_function() -> None:
     declared = declare_explicitly("visit", "Visit.", CITY, None, {"executor": "frontend"})
     assert declared.function is None
@@ -211,14 +206,12 @@ def test_a_frontend_tool_needs_no_function() -> None:
         declared(city="Bonn")
 
 
-@requirement("tools:explicit")
 @pytest.mark.parametrize("function", [lambda **anything: None, lambda city, town="": None, dict, type])
 def test_any_callable_that_takes_the_members_will_do(function: Callable[..., object]) -> None:
     assert declare_explicitly("visit", "Visit.", CITY, function, {}).function is function
     assert declare_explicitly("visit", "Visit.", {}, lambda: None, {}).tool.input_schema == {"type": "object"}
 
 
-@requirement("tools:bad-declaration")
 @pytest.mark.parametrize(
     ("schema", "function", "sentence"),
     [
@@ -249,8 +242,7 @@ def test_an_explicit_tool_that_cannot_work_is_refused(schema: Any, function: Any
     assert str(told.value).startswith(sentence)
 
 
-@requirement("tools:bad-declaration")
 @pytest.mark.parametrize(("name", "description"), [("no name", "Visit."), ("visit", " \u202e")])
 def test_an_explicit_tool_needs_a_name_and_a_description(name: str, description: str) -> None:
-    with pytest.raises(BadTool, match=r"A tool cannot be called|has no description"):
+    with pytest.raises(BadTool, match=r"is not a valid name for a tool|has no description"):
         declare_explicitly(name, description, CITY, visit, {})

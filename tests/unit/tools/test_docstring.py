@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farhand.errors import BadTool
-from farhand.tools.docstring import LONGEST_DESCRIPTION, cleaned, doc_of
+from farhand.tools.docstring import LONGEST_DESCRIPTION, clean_text, parse_docstring
 from tests.requirement import requirement
 
 
@@ -23,7 +23,7 @@ def documented(text: str | None) -> Callable[..., object]:
 
 @requirement("tools:schema")
 def test_summary_description_parameters_and_result_are_read() -> None:
-    doc = doc_of(
+    doc = parse_docstring(
         documented("""Open a page beside the chat.
 
         It stays open
@@ -55,7 +55,7 @@ def test_summary_description_parameters_and_result_are_read() -> None:
 
 @requirement("tools:schema")
 def test_a_single_line_is_enough_for_a_function_without_parameters() -> None:
-    doc = doc_of(documented("Say what time it is."), "now")
+    doc = parse_docstring(documented("Say what time it is."), "now")
     assert (doc.description, doc.parameters, doc.returns) == ("Say what time it is.", {}, None)
 
 
@@ -64,47 +64,42 @@ def test_a_single_line_is_enough_for_a_function_without_parameters() -> None:
     "text", ['"yes" or "no"', 'JSON string: {"hex": "#RRGGBB"}', "dict: url and viewKey"]
 )
 def test_what_comes_back_is_kept_as_it_was_written(text: str) -> None:
-    assert doc_of(documented(f"Ask.\n\nReturns:\n    {text}\n"), "ask").returns == text
+    assert parse_docstring(documented(f"Ask.\n\nReturns:\n    {text}\n"), "ask").returns == text
 
 
 @requirement("tools:schema")
 def test_an_empty_returns_counts_as_none_and_attributes_are_not_arguments() -> None:
-    doc = doc_of(documented("Do it.\n\nAttributes:\n    x: Not an argument.\n\nReturns:\n"), "do")
+    doc = parse_docstring(documented("Do it.\n\nAttributes:\n    x: Not an argument.\n\nReturns:\n"), "do")
     assert (doc.parameters, doc.returns) == ({}, None)
 
 
-@requirement("tools:bad-declaration")
 @pytest.mark.parametrize("text", [None, "", "   \n  ", "\x00\u202e"])
 def test_no_docstring_is_refused(text: str | None) -> None:
-    with pytest.raises(BadTool, match=r"Tool `f` has no docstring. Say what it does"):
-        doc_of(documented(text), "f")
+    with pytest.raises(BadTool, match=r"Tool `f` has no docstring. Describe what it does"):
+        parse_docstring(documented(text), "f")
 
 
-@requirement("tools:bad-declaration")
 @pytest.mark.parametrize("text", ["Do it.\n\nArgs:\n    no colon here\n", "Do it.\n\nArgs:\n"])
 def test_a_docstring_that_is_not_google_style_is_refused(text: str) -> None:
     with pytest.raises(BadTool, match=r"The docstring of tool `f` cannot be read: .* Write a summary first"):
-        doc_of(documented(text), "f")
+        parse_docstring(documented(text), "f")
 
 
-@requirement("tools:clean-descriptions")
 def test_characters_that_hide_something_are_removed() -> None:
     hidden = "\x00\x1b\x7f\x85\u061c\u200e\u202e\u2066\U000e0041\U000e007f\ud800"
-    assert cleaned(f"  Open\r\n{hidden}\ta page. 👩‍💻 ", "it") == "Open\n\ta page. 👩‍💻"
+    assert clean_text(f"  Open\r\n{hidden}\ta page. 👩‍💻 ", "it") == "Open\n\ta page. 👩‍💻"
 
 
-@requirement("tools:clean-descriptions")
 def test_a_description_that_is_too_long_is_refused() -> None:
-    assert cleaned("x" * LONGEST_DESCRIPTION, "it") == "x" * LONGEST_DESCRIPTION
+    assert clean_text("x" * LONGEST_DESCRIPTION, "it") == "x" * LONGEST_DESCRIPTION
     with pytest.raises(BadTool, match="The description of tool `f` has 4097 characters"):
-        doc_of(documented("x" * (LONGEST_DESCRIPTION + 1)), "f")
+        parse_docstring(documented("x" * (LONGEST_DESCRIPTION + 1)), "f")
     with pytest.raises(BadTool, match="The description of parameter `x` of tool `f` has 4097 characters"):
-        doc_of(documented(f"Do it.\n\nArgs:\n    x: {'x' * 4_097}\n"), "f")
+        parse_docstring(documented(f"Do it.\n\nArgs:\n    x: {'x' * 4_097}\n"), "f")
 
 
-@requirement("tools:clean-descriptions")
 @given(st.text(st.characters(exclude_categories=()), max_size=200))
 def test_whatever_is_cleaned_can_be_encoded_and_is_clean(text: str) -> None:
-    once = cleaned(text, "it")
+    once = clean_text(text, "it")
     once.encode()
-    assert cleaned(once, "it") == once
+    assert clean_text(once, "it") == once

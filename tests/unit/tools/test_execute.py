@@ -17,9 +17,9 @@ import pytest
 from pydantic import BaseModel, model_serializer
 
 from farhand.core.outcome import Failure, Success
-from farhand.tools import execute, threads
-from farhand.tools.execute import Raised, ToolFailed, attempt, executed, failure_of
-from farhand.tools.plain import plain
+from farhand.tools import execute
+from farhand.tools.execute import CaughtError, ToolFailed, attempt, run_tool_function, to_failure
+from farhand.tools.to_json import to_json
 from tests.requirement import requirement
 
 ENOUGH = 30.0
@@ -29,7 +29,7 @@ MIB = 1024 * 1024
 async def run(
     function: Callable[..., object], *, within: float = ENOUGH, at_most: int = MIB, **arguments: object
 ) -> Success | Failure:
-    return await executed("t", function, arguments, within=within, at_most=at_most)
+    return await run_tool_function("t", function, arguments, within=within, at_most=at_most)
 
 
 def add(left: int, right: int = 1) -> int:
@@ -107,7 +107,6 @@ async def test_whatever_is_raised_is_a_failure_with_class_and_message(
     assert await run(make(error)) == Failure(told, public="The tool failed.")
 
 
-@requirement("tools:own-words")
 @pytest.mark.parametrize("make", [raising, raising_later])
 @pytest.mark.parametrize(
     ("error", "told"),
@@ -130,7 +129,6 @@ async def test_a_missing_argument_is_a_failure_that_names_it() -> None:
     assert "'left'" in str(await run(add_later))
 
 
-@requirement("logging:tool-traceback")
 async def test_a_traceback_goes_to_the_log_as_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "farhand.tools"):
         await run(raising(ValueError("no such city")))
@@ -139,7 +137,6 @@ async def test_a_traceback_goes_to_the_log_as_a_warning(caplog: pytest.LogCaptur
     assert record.exc_info is not None
 
 
-@requirement("logging:tool-traceback")
 async def test_a_tool_that_fails_in_its_own_words_leaves_no_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -151,16 +148,15 @@ async def test_a_tool_that_fails_in_its_own_words_leaves_no_traceback(
 
 @requirement("tools:exception")
 def test_a_long_message_is_cut() -> None:
-    assert len(failure_of("t", ValueError("é" * 10_000)).error.encode()) <= 4096
+    assert len(to_failure("t", ValueError("é" * 10_000)).error.encode()) <= 4096
 
 
-@requirement("tools:json-output")
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        (math.nan, "`t` returned something that JSON cannot hold: the value is not a finite number."),
-        ({"a": [b""]}, "`t` returned something that JSON cannot hold: `a[0]` is a bytes."),
-        ({1: 2}, "`t` returned something that JSON cannot hold: the value has a key of type int"),
+        (math.nan, "`t` returned a value that JSON cannot represent: the value is not a finite number."),
+        ({"a": [b""]}, "`t` returned a value that JSON cannot represent: `a[0]` is a bytes."),
+        ({1: 2}, "`t` returned a value that JSON cannot represent: the value has a key of type int"),
     ],
 )
 async def test_a_result_that_json_cannot_hold_is_a_failure_that_names_the_place(
@@ -181,7 +177,6 @@ class Grumpy(BaseModel):
         raise OSError("not today")
 
 
-@requirement("tools:json-output")
 async def test_an_outcome_is_a_result_like_any_other_struct() -> None:
     async def later() -> object:
         return Success({"a": 1})
@@ -190,12 +185,11 @@ async def test_an_outcome_is_a_result_like_any_other_struct() -> None:
         assert await run(function) == Success({"kind": "success", "output": {"a": 1}})
 
 
-@requirement("tools:json-output")
 async def test_a_model_that_cannot_write_itself_is_a_failure() -> None:
     failed = await run(Grumpy)
     assert isinstance(failed, Failure)
     assert failed.error.startswith(
-        "`t` returned something that JSON cannot hold: PydanticSerializationError: "
+        "`t` returned a value that JSON cannot represent: PydanticSerializationError: "
     )
     assert "not today" in failed.error
 
@@ -262,7 +256,6 @@ async def test_without_time_left_the_tool_is_not_started(within: float) -> None:
     assert started == []
 
 
-@requirement("tools:cancellation")
 async def test_a_cancellation_from_outside_is_raised_and_reaches_the_tool() -> None:
     running = anyio.Event()
     seen: list[str] = []
@@ -289,7 +282,6 @@ async def test_a_cancellation_from_outside_is_raised_and_reaches_the_tool() -> N
     assert seen == ["the tool", "the caller"]
 
 
-@requirement("tools:cancellation")
 def test_closing_an_execution_is_not_taken_for_a_failure_of_the_tool() -> None:
     @types.coroutine
     def suspended() -> Generator[None, None, None]:
@@ -309,7 +301,7 @@ async def test_a_machine_without_threads_left_is_a_failure(monkeypatch: pytest.M
         def start(self) -> None:
             raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threads, "Thread", NoThread)
+    monkeypatch.setattr(execute, "Thread", NoThread)
     assert await run(add, left=1) == Failure(
         "RuntimeError: can't start new thread", public="The tool failed."
     )
@@ -318,7 +310,7 @@ async def test_a_machine_without_threads_left_is_a_failure(monkeypatch: pytest.M
 def test_an_attempt_is_what_was_returned_or_what_was_raised() -> None:
     assert attempt(lambda: 3) == 3
     raised = attempt(lambda: sys.exit(2))
-    assert isinstance(raised, Raised)
+    assert isinstance(raised, CaughtError)
     assert isinstance(raised.error, SystemExit)
 
 
@@ -338,8 +330,8 @@ async def test_an_output_over_the_limit_is_a_failure_that_names_both_sizes(*, la
 
     outcome = await run(_later(large) if later else large)
     assert outcome == Failure(
-        "The output of `t` is 20.1 MB; at most 1 MiB is taken. "
-        "The tool did run: ask it for less, or for a part at a time."
+        "The output of `t` is 20.1 MB; the limit is 1 MiB. "
+        "The tool did run: request less, or one part at a time."
     )
 
 
@@ -348,7 +340,7 @@ async def test_the_limit_counts_bytes_of_json_and_is_itself_allowed() -> None:
     assert await run(lambda: "a" * 8, at_most=10) == Success("a" * 8)
     over = await run(lambda: "é" * 5, at_most=10)
     assert isinstance(over, Failure)
-    assert "is 12 bytes; at most 10 bytes is taken" in over.error
+    assert "is 12 bytes; the limit is 10 bytes" in over.error
 
 
 @requirement("tools:output-limit")
@@ -360,9 +352,9 @@ async def test_a_large_output_of_an_async_tool_becomes_json_beside_the_loop(
 
     def noted(value: object) -> object:
         seen.append(threading.get_ident())
-        return plain(value)
+        return to_json(value)
 
-    monkeypatch.setattr(execute, "plain", noted)
+    monkeypatch.setattr(execute, "to_json", noted)
     assert await run(_later(lambda: large)) == Success(large)
     assert await run(_later(lambda: "small")) == Success("small")
     beside, here = seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from farhand.core.tool import Schema
-from farhand.tools.subschemas import Subschemas, target_of
+from farhand.tools.schema_admission import Subschemas, target_of
 from tests.requirement import requirement
 
 LEAF: Schema = {"type": "string"}

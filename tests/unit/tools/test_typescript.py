@@ -4,7 +4,6 @@ import pytest
 
 from farhand.core.tool import Executor, Schema, Tool
 from farhand.tools.typescript import declaration, frontend_types, pascal, type_of
-from tests.requirement import requirement
 
 NO_NAMES: dict[str, str] = {}
 
@@ -56,12 +55,10 @@ NO_NAMES: dict[str, str] = {}
         ({"$ref": "#/$defs/Elsewhere"}, "unknown"),
     ],
 )
-@requirement("types:schema")
 def test_a_schema_is_written_as_the_type_of_what_it_allows(schema: object, written: str) -> None:
     assert type_of(schema, NO_NAMES) == written
 
 
-@requirement("types:schema")
 def test_a_description_cannot_end_its_comment() -> None:
     schema = {"type": "string", "description": "first */ evil() /*\n\nlast"}
     assert declaration("A", schema, NO_NAMES) == (
@@ -69,13 +66,11 @@ def test_a_description_cannot_end_its_comment() -> None:
     )
 
 
-@requirement("types:schema")
 def test_a_description_of_one_line_is_a_comment_of_one_line() -> None:
     schema = {"type": "string", "description": " Its address. "}
     assert declaration("A", schema, NO_NAMES) == "/** Its address. */\nexport type A = string;\n"
 
 
-@requirement("types:schema")
 @pytest.mark.parametrize("description", [7, "", "  "])
 def test_no_description_is_no_comment(description: object) -> None:
     assert declaration("A", {"description": description}, NO_NAMES) == "export type A = unknown;\n"
@@ -94,7 +89,6 @@ def tool(name: str, *, input: Schema, output: Schema | None = None, executor: Ex
     return Tool(name=name, description="", input_schema=input, output_schema=output, executor=executor)
 
 
-@requirement("types:frontend-tools")
 def test_only_frontend_tools_are_written_with_input_and_output() -> None:
     written = frontend_types(
         [
@@ -107,7 +101,6 @@ def test_only_frontend_tools_are_written_with_input_and_output() -> None:
     assert "there" not in written.partition("export type Handlers")[0].replace("the Python tools", "")
 
 
-@requirement("types:frontend-tools")
 def test_definitions_are_types_of_their_own_and_may_name_themselves() -> None:
     node: Schema = {
         "$ref": "#/$defs/Node",
@@ -125,6 +118,5 @@ def test_definitions_are_types_of_their_own_and_may_name_themselves() -> None:
     assert 'readonly "a-b": {\n    readonly input: ABInputNode2;' in written
 
 
-@requirement("types:frontend-tools")
 def test_an_agent_without_frontend_tools_owes_no_handlers() -> None:
     assert "export type FrontendTools = Record<never, never>;" in frontend_types([])

@@ -6,7 +6,6 @@ import pytest
 
 from farhand.errors import Malformed
 from farhand.wire.address import Host, host_of, is_loopback, query
-from tests.requirement import requirement
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,6 @@ def test_a_missing_or_doubled_host_is_none() -> None:
     assert host_of({"headers": [(b"host", b"localhost"), (b"host", b"localhost")]}) is None
 
 
-@requirement("address:loopback")
 @pytest.mark.parametrize(
     "host",
     ["localhost", "LOCALHOST", "localhost.", "127.0.0.1", "127.8.9.1", "::1", "[::1]", "::ffff:127.0.0.1"],
@@ -61,7 +59,6 @@ def test_this_machine_is_local(host: str) -> None:
     assert is_loopback(host)
 
 
-@requirement("address:loopback")
 @pytest.mark.parametrize(
     "host",
     [
@@ -94,9 +91,9 @@ def test_a_query_is_read_as_text() -> None:
     ("text", "reason"),
     [
         (b"a=1&a=1", "twice"),
-        (b"a=%ff", "can not be read"),
-        (b"a=\xff", "can not be read"),
-        (b"&".join(b"p%d=1" % number for number in range(65)), "can not be read"),
+        (b"a=%ff", "cannot be parsed"),
+        (b"a=\xff", "cannot be parsed"),
+        (b"&".join(b"p%d=1" % number for number in range(65)), "cannot be parsed"),
     ],
 )
 def test_a_query_that_cannot_be_understood_is_refused(text: bytes, reason: str) -> None:

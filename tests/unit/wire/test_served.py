@@ -11,11 +11,10 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from farhand.errors import PeerFault
-from farhand.wire.http import read_body, require_json, respond, respond_json
-from farhand.wire.line import Line
-from farhand.wire.pull import End, Source, send_frames
+from farhand.wire.http import read_body, require_json, respond_body, respond_json
+from farhand.wire.http_exchange import HttpExchange
 from farhand.wire.sse import DONE, Event, frame, parse
-from tests.requirement import requirement
+from farhand.wire.streaming_response import FrameSource, StreamEnd, send_frames
 from tests.unit.wire.peer import Frames
 
 HEADERS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"))
@@ -36,27 +35,29 @@ class Flood:
 class App:
     """POST gives the body back; GET streams the source of the test."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: FrameSource) -> None:
         self.source = source
-        self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[StreamEnd] = asyncio.get_running_loop().create_future()
         self.port = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "GET":
-            end = await send_frames(Line(receive, send), self.source, headers=HEADERS, stall_after=0.1)
+            end = await send_frames(
+                HttpExchange(receive, send), self.source, headers=HEADERS, stall_after=0.1
+            )
             self.ended.set_result(end)
             return
         try:
             require_json(scope["headers"])
             body = await read_body(receive, scope["headers"], 1000, within=0.1)
         except PeerFault as fault:
-            await respond(send, 400, b"text/plain", fault.code.encode())
+            await respond_body(send, 400, b"text/plain", fault.code.encode())
         else:
             await respond_json(send, 200, body)
 
 
 @asynccontextmanager
-async def served(source: Source) -> AsyncIterator[App]:
+async def served(source: FrameSource) -> AsyncIterator[App]:
     app = App(source)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -96,7 +97,6 @@ async def read_chunk(reader: asyncio.StreamReader) -> bytes:
     return (await reader.readexactly(size + 2))[:-2]
 
 
-@requirement("stream:body-ends-once")
 async def test_a_stream_is_open_before_its_first_frame_and_ends_once() -> None:
     source = Frames()
     async with served(source) as app, asking(app, STREAM) as reader:
@@ -108,10 +108,9 @@ async def test_a_stream_is_open_before_its_first_frame_and_ends_once() -> None:
         chunks += [await read_chunk(reader), await read_chunk(reader)]
         assert [event.data for event in parse(chunks)] == ["a", "[DONE]"]
         assert chunks[-1] == b""
-        assert await app.ended is End.FINISHED
+        assert await app.ended is StreamEnd.FINISHED
 
 
-@requirement("stream:joined")
 async def test_frames_that_were_joined_cross_the_wire_as_one_chunk() -> None:
     source = Frames(b"".join(frame(str(number)) for number in range(100)))
     async with served(source) as app, asking(app, STREAM) as reader:
@@ -121,21 +120,19 @@ async def test_frames_that_were_joined_cross_the_wire_as_one_chunk() -> None:
         assert events == [Event("message", str(number), "") for number in range(100)]
 
 
-@requirement("stream:reader-leaves")
 async def test_a_closed_socket_is_noticed_while_nothing_is_sent() -> None:
     source = Frames()
     async with served(source) as app:
         async with asking(app, STREAM) as reader:
             await reader.readuntil(b"\r\n\r\n")
-        assert await app.ended is End.LEFT
+        assert await app.ended is StreamEnd.LEFT
         assert source.was_left
 
 
-@requirement("stream:slow-reader")
 async def test_a_socket_that_is_not_read_is_given_up_and_others_are_served() -> None:
     async with served(Flood()) as app, asking(app, STREAM) as reader:
         await reader.readuntil(b"\r\n\r\n")
-        assert await app.ended is End.STALLED
+        assert await app.ended is StreamEnd.STALLED
         assert (await answer_to(app, POST + b"content-length: 2\n\n{}"))[1] == b"{}"
 
 
@@ -146,14 +143,12 @@ async def test_a_body_comes_back_however_it_was_sent() -> None:
         assert whole == chunked == (b"HTTP/1.1 200 OK", b"{}")
 
 
-@requirement("body:time")
 async def test_a_body_that_stays_away_is_refused_over_a_real_socket() -> None:
     async with served(Frames()) as app:
         assert (await answer_to(app, POST + b"content-length: 2\n\n{"))[1] == b"too_slow"
         assert (await answer_to(app, POST + b"content-length: 2\n\n"))[1] == b"too_slow"
 
 
-@requirement("body:size")
 async def test_a_body_over_the_limit_is_refused_over_a_real_socket() -> None:
     async with served(Frames()) as app:
         assert (await answer_to(app, POST + b"content-length: 1001\n\n"))[1] == b"too_large"

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from farhand.errors import Misuse, TooLarge
 from farhand.wire.sse import DONE, KEEP_ALIVE, Event, Parser, comment, frame, frames, parse
-from tests.requirement import requirement
 
 fuzz = settings(max_examples=150, deadline=None)
 lines = st.lists(
@@ -43,7 +42,6 @@ def test_every_kind_of_line_break_starts_a_new_data_line(data: str) -> None:
     assert frame(data) == b"data: a\ndata: b\ndata: \ndata: c\n\n"
 
 
-@requirement("stream:framing")
 @pytest.mark.parametrize("value", ["a\nb", "a\rb", "\0", "x\n\ndata: forged\n\n"])
 def test_an_event_name_or_id_that_would_break_out_is_refused(value: str) -> None:
     with pytest.raises(Misuse, match="event"):
@@ -72,7 +70,6 @@ def test_the_end_marker_is_an_event_of_its_own() -> None:
     assert list(parse([DONE])) == [Event("message", "[DONE]", "")]
 
 
-@requirement("stream:framing")
 @fuzz
 @given(st.lists(st.tuples(text, st.none() | one_line, st.none() | one_line), max_size=4))
 def test_what_was_framed_is_read_back_and_nothing_more(
@@ -87,7 +84,6 @@ def test_what_was_framed_is_read_back_and_nothing_more(
     assert list(parse([stream])) == expected
 
 
-@requirement("stream:reading")
 @fuzz
 @given(lines.map("".join), st.lists(st.integers(0, 60)))
 def test_it_does_not_matter_where_the_chunks_were_cut(stream: str, places: list[int]) -> None:
@@ -95,7 +91,6 @@ def test_it_does_not_matter_where_the_chunks_were_cut(stream: str, places: list[
     assert list(parse(cut(raw, places))) == list(parse([raw]))
 
 
-@requirement("stream:reading")
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 def test_the_example_of_the_standard_is_read_with_any_line_end(end: bytes) -> None:
     stream = (
@@ -139,7 +134,6 @@ def test_retry_is_taken_from_plain_digits_only(value: bytes, expected: int | Non
     assert parser.retry_ms == expected
 
 
-@requirement("stream:reading")
 @pytest.mark.parametrize("stream", [b"data: " + b"x" * 100, b"data: x\n" * 20])
 def test_an_endless_event_is_refused(stream: bytes) -> None:
     parser = Parser(max_event=80)

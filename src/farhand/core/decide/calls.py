@@ -17,8 +17,8 @@ from farhand.core.call import Call, Phase
 from farhand.core.call_state import moved
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.late import late_answer, late_result
-from farhand.core.decide.opening import ready_deadline, server_deadline
-from farhand.core.log import (
+from farhand.core.decide.opening import ready_deadline, server_deadline, server_holder
+from farhand.core.event import (
     SERVER,
     ApprovalAnswered,
     CallMove,
@@ -30,6 +30,7 @@ from farhand.core.log import (
     ToolAllowed,
 )
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, TimedOut, canonical, digest
+from farhand.core.principal import Claims
 from farhand.core.result import Accepted, Receipt, Refused, Result, Unknown
 from farhand.core.settings import Patience
 from farhand.core.state import ThreadState
@@ -38,6 +39,10 @@ from farhand.core.tool import Executor, Tool, digest_of_approval
 T = TypeVar("T")
 
 CHANGED = Failure("The tool changed since it was approved and was not run; ask again.")
+MOST_SPANS = 10
+"""So many times its own time a call may take in all while its client reports progress."""
+
+ASKER_GONE = "the tool that asked has ended"
 UNKNOWN_END = Failure(
     "The server stopped while this tool was running. Whether it took effect is unknown; it was not run again."
 )
@@ -48,6 +53,8 @@ class Reply(Struct, frozen=True, gc=False):
 
     approval_id: str
     answer: Answer
+    by: Claims = {}
+    """The claims of that person."""
 
 
 class Checked(Struct, frozen=True, gc=False):
@@ -82,6 +89,12 @@ class Plan:
         self._calls[call.call_id] = call
         self.events += events
         return call
+
+    def end_questions(self, call_id: str) -> None:
+        """The tool of this call has ended: what it is still asking is cancelled."""
+        for call in self._thread.open_calls():
+            if call.parent is not None and call.parent.call_id == call_id:
+                self.add(call, _cancelled(call, ASKER_GONE))
 
     def require_in_time(self, call: Call) -> None:
         self.not_after = min(call.deadline or inf, self.not_after or inf)
@@ -150,17 +163,18 @@ def _answer(plan: Plan, reply: Reply, *, is_held: bool, patience: Patience) -> R
     if _is_overdue(call, plan.now):
         return _expired(plan, call)
     plan.require_in_time(call)
-    plan.events += _answered(plan, call, reply.answer, is_held=is_held, patience=patience)
+    plan.events += _answered(plan, call, reply, is_held=is_held, patience=patience)
     return Accepted()
 
 
 def _answered(
-    plan: Plan, call: Call, answer: Answer, *, is_held: bool, patience: Patience
+    plan: Plan, call: Call, reply: Reply, *, is_held: bool, patience: Patience
 ) -> tuple[Event, ...]:
     """Adds the answer to the plan; gives what follows from it for the thread."""
     assert call.approval is not None, "only a call with an approval is answered"
+    answer = reply.answer
     if not answer.approved:
-        refused = replace(call.approval, answer=answer, answered_at=plan.now)
+        refused = replace(call.approval, answer=answer, answered_at=plan.now, by=reply.by)
         event = _answer_event(call, refused, call.input, call.deadline)
         plan.add(call, event, settled(call, Denied(answer.reason)))
         return ()
@@ -175,12 +189,17 @@ def _answered(
         answer=answer,
         answered_at=plan.now,
         asked_input=call.input if is_edited else None,
+        by=reply.by,
     )
-    deadline = ready_deadline(
-        call.executor, call.timeout_sec, is_held=is_held, now=plan.now, patience=patience
-    )
+    if call.run_id is None and call.executor is Executor.SERVER:
+        # nobody may ever be attached to it: its time counts from the yes
+        deadline: float | None = server_deadline(call.timeout_sec, plan.now, patience)
+    else:
+        deadline = ready_deadline(
+            call.executor, call.timeout_sec, is_held=is_held, now=plan.now, patience=patience
+        )
     plan.add(call, _answer_event(call, approval, input, deadline))
-    return (ToolAllowed(call.tool, call.tool_version),) if answer.scope == "thread" else ()
+    return (ToolAllowed(call.tool, call.tool_version, reply.by),) if answer.scope == "thread" else ()
 
 
 def _answer_event(
@@ -208,10 +227,16 @@ def _is_held(thread: ThreadState, reply: Reply) -> bool:
 
 
 def take(
-    thread: ThreadState, call_id: str, holder: str, *, now: float, instead_of: str | None = None
+    thread: ThreadState,
+    call_id: str,
+    holder: str,
+    *,
+    now: float,
+    instead_of: str | None = None,
+    deadline: float | None = None,
 ) -> Decision[Receipt]:
     """Accepted means: execute it. It lasts a while and is renewed by taking again. `instead_of` names a
-    holder whose own take ends with this one."""
+    holder whose own take ends with this one; `deadline` is the new one if this moves it."""
     call = _far_call(thread, call_id)
     if call is None:
         return Decision(Unknown())
@@ -225,8 +250,27 @@ def take(
     if _is_overdue(call, now):
         return _expire(thread, call, now)
     if held_by == holder:
-        return Decision(Accepted(), (TakeRenewed(call_id, holder),), not_after=call.deadline)
-    return Decision(Accepted(), (CallTaken(call_id, holder),), not_after=call.deadline)
+        return Decision(Accepted(), (TakeRenewed(call_id, holder, deadline),), not_after=call.deadline)
+    return Decision(Accepted(), (CallTaken(call_id, holder, deadline),), not_after=call.deadline)
+
+
+def renew(
+    thread: ThreadState, call_id: str, holder: str, *, now: float, patience: Patience
+) -> Decision[Receipt]:
+    """The same for a registered client that reports progress: it has its time again, from now on, up to
+    `MOST_SPANS` times that time in all."""
+    call = thread.calls.get(call_id)
+    deadline = None if call is None else _renewed_deadline(call, now, patience)
+    return take(thread, call_id, holder, now=now, deadline=deadline)
+
+
+def _renewed_deadline(call: Call, now: float, patience: Patience) -> float | None:
+    if call.executor is not Executor.CLIENT or call.deadline is None:
+        return None
+    span = call.timeout_sec or patience.client_call
+    answered_at = None if call.approval is None else call.approval.answered_at
+    ready_at = answered_at or call.opened_at
+    return max(call.deadline, min(now + span, ready_at + MOST_SPANS * span))
 
 
 def release(thread: ThreadState, call_id: str, holder: str, *, now: float) -> Decision[Receipt]:
@@ -268,6 +312,34 @@ def start(
     return Decision(moved(call, event, now), (event,))
 
 
+def start_direct(
+    thread: ThreadState, seen: Call, tool: Tool | None, worker: str, *, now: float, patience: Patience
+) -> Decision[Call | None]:
+    """The same for a call without a run, by this worker. Its time has been counting since it was opened or
+    approved. One that a worker held which is gone is taken over, if it is still as it was `seen` then."""
+    call = thread.calls.get(seen.call_id)
+    if call is None or call.executor is not Executor.SERVER or call.run_id is not None:
+        return Decision(None)
+    if call.phase not in (Phase.READY, Phase.TAKEN) or call.version != seen.version:
+        return Decision(None)
+    if _is_overdue(call, now):
+        return Decision(None, with_questions(thread, _timed_out(call)), not_before=call.deadline)
+    if tool is None or tool.version != call.tool_version or not is_as_approved(call):
+        return Decision(None, with_questions(thread, settled(call, CHANGED)))
+    deadline = call.deadline or server_deadline(call.timeout_sec, now, patience)
+    event = CallTaken(call.call_id, server_holder(worker), deadline)
+    return Decision(moved(call, event, now), (event,), not_after=call.deadline)
+
+
+def abandon(thread: ThreadState, seen: Call) -> Decision[bool]:
+    """A direct call whose worker is gone while its tool was running: how it ended is unknown, however late it
+    is by now. False if the call has moved since it was `seen`."""
+    call = thread.calls.get(seen.call_id)
+    if call is None or call.phase is not Phase.TAKEN or call.version != seen.version:
+        return Decision(False)
+    return Decision(True, with_questions(thread, settled(call, UNKNOWN_END)))
+
+
 def finish(thread: ThreadState, call_id: str, outcome: Outcome, *, now: float) -> Decision[Receipt]:
     """The outcome of a tool that ran on the server."""
     call = thread.calls.get(call_id)
@@ -279,7 +351,7 @@ def finish(thread: ThreadState, call_id: str, outcome: Outcome, *, now: float) -
         return Decision(Refused("not_approved"))
     if _is_overdue(call, now):
         return _expire(thread, call, now)
-    return Decision(Accepted(), (settled(call, outcome),), not_after=call.deadline)
+    return Decision(Accepted(), with_questions(thread, settled(call, outcome)), not_after=call.deadline)
 
 
 def recovered(
@@ -295,7 +367,7 @@ def recovered(
             deadline = server_deadline(call.timeout_sec, now, patience)
             events.append(CallTaken(call.call_id, SERVER, deadline))
         else:
-            events.append(settled(call, UNKNOWN_END))
+            events += with_questions(thread, settled(call, UNKNOWN_END))
     return tuple(events)
 
 
@@ -317,23 +389,23 @@ def expire(thread: ThreadState, call_id: str, *, now: float) -> Decision[bool]:
     call = thread.calls.get(call_id)
     if call is None or not _is_overdue(call, now):
         return Decision(False)
-    return Decision(True, (_timed_out(call),), not_before=call.deadline)
+    return Decision(True, with_questions(thread, _timed_out(call)), not_before=call.deadline)
 
 
 def cancel(thread: ThreadState, call_ids: Collection[str], reason: str) -> Decision[int]:
     """Stops these calls as far as they are open; how many those were."""
-    events = tuple(_cancelled(call, reason) for call in thread.open_calls() if call.call_id in call_ids)
-    return Decision(len(events), events)
+    ended = [_cancelled(call, reason) for call in thread.open_calls() if call.call_id in call_ids]
+    return Decision(len(ended), with_questions(thread, *ended))
 
 
 def give_up(thread: ThreadState, call_ids: Collection[str], error: str) -> Decision[int]:
     """Fails calls whose hand is gone. One that was not approved yet cannot fail: it is cancelled."""
-    events = tuple(
+    ended = [
         _cancelled(call, error) if call.phase is Phase.ASKING else settled(call, Failure(error))
         for call in thread.open_calls()
         if call.call_id in call_ids
-    )
-    return Decision(len(events), events)
+    ]
+    return Decision(len(ended), with_questions(thread, *ended))
 
 
 # -------------------------------------------------------------------------------------------- events
@@ -350,6 +422,18 @@ def settled(call: Call, outcome: Outcome, *, result: Result | None = None) -> Ca
         title=None if result is None else result.title,
         metadata=None if result is None else result.metadata,
     )
+
+
+def with_questions(thread: ThreadState, *ended: CallSettled) -> tuple[CallSettled, ...]:
+    """The ends of these calls, and of what their tools are still asking: nobody waits for those answers."""
+    call_ids = {event.call_id for event in ended}
+    asked = [
+        _cancelled(call, ASKER_GONE)
+        for call in thread.open_calls()
+        if call.parent is not None and call.parent.call_id in call_ids and call.call_id not in call_ids
+    ]
+    # a question is asked by a server tool, so it has none of its own
+    return (*ended, *asked)
 
 
 def _cancelled(call: Call, reason: str) -> CallSettled:
@@ -369,6 +453,7 @@ def _expired(plan: Plan, call: Call) -> Receipt:
     """Whoever comes too late settles the call as such, and is told so."""
     plan.require_overdue(call)
     after = plan.add(call, _timed_out(call))
+    plan.end_questions(call.call_id)
     return Refused("expired", after.winner)
 
 

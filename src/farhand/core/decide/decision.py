@@ -6,7 +6,8 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from farhand.core.log import Event
+from farhand.core.event import Event
+from farhand.core.tool import Tool
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -21,5 +22,7 @@ class Decision(Struct, Generic[T_co], frozen=True):
 
     answer: T_co
     events: tuple[Event, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    """Of the calls that these events open: a call keeps the schema it was opened with."""
     not_after: float | None = None
     not_before: float | None = None

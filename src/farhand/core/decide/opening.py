@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from farhand.core.approval import Answer, Approval
-from farhand.core.call import Request
-from farhand.core.log import CallOpened
+from farhand.core.call import ProgramRequest, Question
+from farhand.core.event import SERVER, CallOpened
+from farhand.core.principal import Claims
 from farhand.core.settings import Patience
 from farhand.core.state import ThreadState
 from farhand.core.tool import Executor, Tool, digest_of_approval
@@ -28,7 +29,18 @@ class Opening(Struct, frozen=True, gc=False, kw_only=True):
     is_held: bool = False
     """Whether a stream is kept open for the result: then an undeclared deadline is short."""
     approval_id: str | None = None
-    request: Request | None = None
+    request: ProgramRequest | None = None
+    parent: Question | None = None
+    """Set if a tool at work asks it."""
+    claims: Claims = {}
+    """Of a direct call: those of the person who made it."""
+    worker: str = ""
+    """Of a direct call: who runs its tool if the server does, so that others see when that worker is gone."""
+
+    @property
+    def has_to_wait(self) -> bool:
+        """For a person or a far hand, unless the tool was allowed in its thread before."""
+        return self.approval_id is not None or self.tool.executor is not Executor.SERVER
 
 
 def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patience) -> CallOpened:
@@ -37,6 +49,7 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
     approval = _approval(thread, opening, now)
     is_asking = approval is not None and approval.answer is None
     is_started = tool.executor is Executor.SERVER and not is_asking
+    holder = server_holder(opening.worker if opening.is_direct else "")
     if is_asking:
         deadline: float | None = now + (tool.approval_timeout_sec or patience.park_for)
     elif is_started:
@@ -53,14 +66,17 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
         input=opening.input,
         step=opening.step,
         is_direct=opening.is_direct,
-        is_started=is_started,
+        holder=holder if is_started else None,
         model_call_id=opening.model_call_id,
         client_id=tool.client_id,
         request=opening.request,
         card=tool.card,
+        untrusted=tool.untrusted,
         timeout_sec=opening.timeout_sec,
         deadline=deadline,
         approval=approval,
+        claims=opening.claims,
+        parent=opening.parent,
     )
 
 
@@ -77,6 +93,11 @@ def ready_deadline(
     return now + (patience.held_call if is_held else patience.park_for)
 
 
+def server_holder(worker: str) -> str:
+    """Who holds a call that runs on the server; of a direct call, the worker's name follows."""
+    return f"{SERVER}.{worker}" if worker else SERVER
+
+
 def server_deadline(timeout_sec: float | None, now: float, patience: Patience) -> float:
     return now + (timeout_sec or patience.server_tool) + BACKSTOP_SEC
 
@@ -84,10 +105,11 @@ def server_deadline(timeout_sec: float | None, now: float, patience: Patience) -
 def _approval(thread: ThreadState, opening: Opening, now: float) -> Approval | None:
     if opening.approval_id is None:
         return None
-    is_allowed = opening.tool.version in thread.allowed
+    allowed = thread.allowed.get(opening.tool.version)
     return Approval(
         approval_id=opening.approval_id,
         digest=digest_of_approval(opening.tool.version, opening.input),
-        answer=Answer(approved=True, scope="thread") if is_allowed else None,
-        answered_at=now if is_allowed else None,
+        answer=None if allowed is None else Answer(approved=True, scope="thread"),
+        answered_at=None if allowed is None else now,
+        by={} if allowed is None else allowed.by,
     )

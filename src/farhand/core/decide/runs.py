@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from farhand.core.call import Call
-from farhand.core.decide.calls import is_claimed, recovered, settled
+from farhand.core.call import Call, Phase
+from farhand.core.decide.calls import recovered, settled
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import Opening, opened
 from farhand.core.decide.threads import created, title_of
-from farhand.core.log import (
+from farhand.core.event import (
     STOPPED,
     AnswerDelivered,
     CallOpened,
     CallRejected,
+    CallSettled,
     Echo,
     Event,
     MessageAdded,
@@ -28,12 +29,16 @@ from farhand.core.log import (
     StepDiscarded,
     StepFinished,
     ThreadCut,
+    ToolsBrought,
 )
 from farhand.core.outcome import Cancelled
+from farhand.core.principal import Claims
+from farhand.core.result import Receipt
 from farhand.core.run import RunState, Usage
 from farhand.core.settings import Limits, Patience, Settings
 from farhand.core.state import RunProgress, ThreadState
 from farhand.core.thread import Message, UserMessage
+from farhand.core.tool import Tool
 
 MOVED_ON = "the user moved on"
 
@@ -61,11 +66,13 @@ Beginning: TypeAlias = Started | Known | NotStarted
 
 
 class StepResult(Struct, frozen=True, kw_only=True):
-    """What the model wrote in one step. `written` is not stored yet; `calls` are in the model's order."""
+    """What the model wrote in one step. `written` follows the run's event of the number `after` and is not
+    known to be stored; `calls` are in the model's order."""
 
     step: int
     stop_reason: str
     written: tuple[Event, ...] = ()
+    after: int = 0
     calls: tuple[Opening | CallRejected, ...] = ()
     usage: Usage = Usage()
     echoes: tuple[Echo, ...] = ()
@@ -78,10 +85,26 @@ class StepResult(Struct, frozen=True, kw_only=True):
 # ---------------------------------------------------------------------------------------------- beginning
 
 
+class NewRun(Struct, frozen=True):
+    """A run to be begun: its id, how long it is held at a pause, and who begins it."""
+
+    run_id: str
+    hold_for: float = 0.0
+    claims: Claims = {}
+    brought: tuple[Tool, ...] = ()
+    """Tools that its client described, and executes itself."""
+
+
 def begin(
-    thread: ThreadState, message: UserMessage, run_id: str, *, hold_for: float, instead_of: str | None = None
+    thread: ThreadState,
+    message: UserMessage,
+    new: NewRun,
+    *,
+    instead_of: str | None = None,
+    settles: Collection[str] = (),
 ) -> Decision[Beginning]:
-    """Answers a new message. With `instead_of` it replaces that message and everything after it."""
+    """Answers a new message. With `instead_of` it replaces that message and everything after it. `settles`
+    are open calls that have their results in the same append."""
     if instead_of == message.message_id and _last_user_message(thread.messages) == message:
         # the same words in the same place bring nothing new
         instead_of = None
@@ -93,18 +116,35 @@ def begin(
         if known != message or thread.run is None:
             return Decision(NotStarted("different_message"))
         return Decision(Known(thread.run.run_id))
-    left = _leave(thread)
+    left = _leave(thread, settles)
     if left is None:
         return Decision(NotStarted("busy"))
     cut = () if keep is None else (ThreadCut(keep),)
-    start = RunStarted(run_id, message.message_id, hold_for)
-    new = created(thread, title_of(message))
-    return Decision(Started(run_id), (*new, *left, *cut, MessageAdded(message), start))
+    made = created(thread, title_of(message))
+    start = _start(new, message)
+    events = (*made, *left, *cut, MessageAdded(message), start)
+    return Decision(Started(new.run_id), events, tools=new.brought)
 
 
-def begin_again(
-    thread: ThreadState, run_id: str, *, hold_for: float, instead_of: str | None = None
-) -> Decision[Beginning]:
+def begin_after(
+    thread: ThreadState, accepted: Decision[list[Receipt]], message: UserMessage, new: NewRun
+) -> Decision[tuple[Beginning, list[Receipt]]]:
+    """Results for the run before and a new message, in one append: what is `accepted` settles, the old run
+    ends without another step of the model, and the new one begins. Nothing counts if no run can begin."""
+    settles = frozenset(event.call_id for event in accepted.events if isinstance(event, CallSettled))
+    begun = begin(thread, message, new, settles=settles)
+    if not isinstance(begun.answer, Started):
+        return Decision((begun.answer, []))
+    return Decision(
+        (begun.answer, accepted.answer),
+        (*accepted.events, *begun.events),
+        tools=begun.tools,
+        not_after=accepted.not_after,
+        not_before=accepted.not_before,
+    )
+
+
+def begin_again(thread: ThreadState, new: NewRun, *, instead_of: str | None = None) -> Decision[Beginning]:
     """Another answer to the user's message before `instead_of`, or to the last one."""
     keep = _answer_place(thread.messages, instead_of)
     asked = None if keep is None else _last_user_message(thread.messages[:keep])
@@ -113,17 +153,36 @@ def begin_again(
     left = _leave(thread)
     if left is None:
         return Decision(NotStarted("busy"))
-    return Decision(Started(run_id), (*left, ThreadCut(keep), RunStarted(run_id, asked.message_id, hold_for)))
+    events = (*left, ThreadCut(keep), _start(new, asked))
+    return Decision(Started(new.run_id), events, tools=new.brought)
 
 
-def _leave(thread: ThreadState) -> tuple[Event, ...] | None:
+def bring_tools(thread: ThreadState, run_id: str, tools: tuple[Tool, ...]) -> Decision[bool]:
+    """A later request for the same run brings other tools; False if the run has ended. Calls that are open
+    keep the version they were opened with."""
+    run = thread.active_run
+    if run is None or run.run_id != run_id:
+        return Decision(False)
+    versions = tuple(tool.version for tool in tools)
+    if versions == run.brought:
+        return Decision(True)
+    return Decision(True, (ToolsBrought(versions),), tools=tools)
+
+
+def _start(new: NewRun, message: UserMessage) -> RunStarted:
+    brought = tuple(tool.version for tool in new.brought)
+    return RunStarted(new.run_id, message.message_id, new.hold_for, new.claims, brought)
+
+
+def _leave(thread: ThreadState, settles: Collection[str] = ()) -> tuple[Event, ...] | None:
     """Ends a run that only waits; None for one that works: a message does not interrupt it."""
     run = thread.active_run
     if run is None:
         return ()
     if run.state is not RunState.WAITING:
         return None
-    return _ended(thread, run, MOVED_ON, RunFinished(RunState.STOPPED, MOVED_ON, delivered=True))
+    last = RunFinished(RunState.STOPPED, MOVED_ON, delivered=True)
+    return _ended(thread, run, MOVED_ON, last, settles=settles)
 
 
 def _last_user_message(messages: Sequence[Message]) -> UserMessage | None:
@@ -154,11 +213,15 @@ def _answer_place(messages: Sequence[Message], instead_of: str | None) -> int | 
 # ---------------------------------------------------------------------------------------------- advancing
 
 
-def write(thread: ThreadState, fence: int, written: tuple[Event, ...]) -> Decision[bool]:
-    """What the model has written so far. False if another claim has the run."""
-    if not is_claimed(thread, fence):
-        return Decision(False)
-    return Decision(True, written)
+def write(thread: ThreadState, fence: int, written: tuple[Event, ...], *, after: int) -> Decision[int | None]:
+    """What the model wrote after the run's event of this number; the number of the last one, or None if
+    another claim has the run. Events that are stored already, by a write whose answer was lost, are not
+    stored again: nobody else adds to a run while its model writes."""
+    run = thread.active_run
+    if run is None or run.fence != fence:
+        return Decision(None)
+    last = after + len(written)
+    return Decision(last, written[max(0, run.seq - after) :])
 
 
 def finish_step(
@@ -166,14 +229,21 @@ def finish_step(
 ) -> Decision[bool]:
     """The model's message and its calls, which exist together or not at all. False if another claim has the
     run. `room` is how many calls the tenant may still open."""
-    if not is_claimed(thread, fence):
+    run = thread.run
+    if run is None or run.fence != fence:
+        return Decision(False)
+    if run.step >= result.step:
+        # stored by an attempt whose answer was lost
+        return Decision(True)
+    if not run.is_active:
         return Decision(False)
     calls = _opened(thread, result, now=now, settings=settings, room=room)
     finished = StepFinished(result.step, result.stop_reason, result.usage, result.echoes)
-    events: list[Event] = [*result.written, *calls, finished]
+    events: list[Event] = [*result.written[max(0, run.seq - result.after) :], *calls, finished]
     if result.is_last:
         events.append(RunFinished(RunState.DONE, result.stop_reason, delivered=result.is_delivered))
-    return Decision(True, tuple(events))
+    tools = tuple([each.tool for each in result.calls if isinstance(each, Opening)])
+    return Decision(True, tuple(events), tools=tools)
 
 
 def _opened(
@@ -192,7 +262,7 @@ def _opened(
         full = None
         if number >= limits.open_calls_per_run:
             full = f"a step may ask for {limits.open_calls_per_run} calls at most."
-        elif not event.is_started:
+        elif event.phase is not Phase.TAKEN:
             full = no_room(waiting, room, limits)
             waiting, room = waiting + 1, room - 1
         events.append(event if full is None else _rejected(each, full))
@@ -212,6 +282,8 @@ def _rejected(opening: Opening, why: str) -> CallRejected:
     return CallRejected(
         call_id=opening.call_id,
         tool=opening.tool.name,
+        tool_version=opening.tool.version,
+        executor=opening.tool.executor,
         input=opening.input,
         error=f"Not executed: {why}",
         step=opening.step,
@@ -227,12 +299,16 @@ def park(thread: ThreadState, fence: int) -> Decision[Literal["parked", "nothing
     run = thread.active_run
     if run is None or run.fence != fence:
         return Decision("lost")
+    if run.is_parked:
+        # stored by an attempt whose answer was lost
+        return Decision("parked")
     if not any(call.blocks for call in thread.step_calls()):
         return Decision("nothing_open")
     return Decision("parked", (RunParked(),))
 
 
-def claim(
+# the state, who is meant by it, and what a decision needs besides
+def claim(  # noqa: PLR0913
     thread: ThreadState,
     run_id: str,
     fence: int,
@@ -240,13 +316,15 @@ def claim(
     *,
     now: float,
     patience: Patience,
+    version: int | None = None,
 ) -> Decision[int | None]:
-    """Takes a run that nobody advances; gives its new fence, or None if it is not as it was looked at.
+    """Takes a run that nobody advances; gives its new fence, or None if it is not as it was looked at: by its
+    fence, and by the version of its thread where one is given.
 
     A step that a crash cut is discarded with the claim, and so is the doubt about tools that were running.
     """
     run = thread.active_run
-    if run is None or run.run_id != run_id or run.fence != fence:
+    if run is None or run.run_id != run_id or run.fence != fence or version not in (None, thread.version):
         return Decision(None)
     if run.is_parked and any(call.blocks for call in thread.step_calls()):
         return Decision(None)
@@ -259,19 +337,29 @@ def claim(
 # ------------------------------------------------------------------------------------------------- ending
 
 
-def stop(thread: ThreadState, run_id: str, reason: str, *, is_whole: bool = True) -> Decision[bool]:
-    """Ends a run from outside, whoever advances it; False if it had ended. Not `is_whole` if its worker may
-    have sent text that was never stored: a reader of that text has no position any more."""
+def stop(thread: ThreadState, run_id: str, reason: str) -> Decision[bool]:
+    """Ends a run from outside, whoever advances it; False if it had ended."""
     run = thread.active_run
     if run is None or run.run_id != run_id:
         return Decision(False)
-    lost = () if is_whole else (RunResumed(taken_over=True),)
     last = RunFinished(RunState.STOPPED, reason, delivered=True)
-    return Decision(True, (*lost, *_ended(thread, run, reason, last)))
+    return Decision(True, _ended(thread, run, reason, last))
 
 
-def fail(thread: ThreadState, fence: int, failure: RunFailed) -> Decision[bool]:
-    """Ends a run that cannot go on; False if another claim has it."""
+def fail_run(
+    thread: ThreadState, fence: int, failure: RunFailed, *, written: tuple[Event, ...] = (), after: int = 0
+) -> Decision[bool]:
+    """Ends a run whose model failed, behind what it had written (as in `write`); False if another claim has
+    the run. What is half written is in the journal and not in the thread."""
+    run = thread.active_run
+    if run is None or run.fence != fence:
+        return Decision(False)
+    return Decision(True, (*written[max(0, run.seq - after) :], failure))
+
+
+def break_off(thread: ThreadState, fence: int, failure: RunFailed) -> Decision[bool]:
+    """Ends a run that broke, with a thread that a model can still be asked with; False if another claim has
+    it."""
     run = thread.active_run
     if run is None or run.fence != fence:
         return Decision(False)
@@ -287,10 +375,17 @@ def deliver(thread: ThreadState, run_id: str) -> Decision[bool]:
 
 
 def _ended(
-    thread: ThreadState, run: RunProgress, reason: str, last: RunFinished | RunFailed
+    thread: ThreadState,
+    run: RunProgress,
+    reason: str,
+    last: RunFinished | RunFailed,
+    *,
+    settles: Collection[str] = (),
 ) -> tuple[Event, ...]:
     """Every open call of the run has an outcome then, so that the history stays valid for a model."""
-    open_calls = [call for call in thread.open_calls() if call.run_id == run.run_id]
+    open_calls = [
+        call for call in thread.open_calls() if call.run_id == run.run_id and call.call_id not in settles
+    ]
     cancelled = tuple(settled(call, Cancelled(reason)) for call in open_calls)
     has_text = any(block.asked is None and not block.is_reasoning for block in run.blocks or ())
     cut = (StepFinished(run.step + 1, STOPPED),) if has_text else ()

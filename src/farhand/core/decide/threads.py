@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from farhand.core.decide.decision import Decision
-from farhand.core.log import Event, ThreadCreated, ThreadRenamed, ToolDisallowed
+from farhand.core.event import Event, ThreadCreated, ThreadRenamed, ToolDisallowed
 from farhand.core.state import ThreadState
 from farhand.core.thread import File, UserMessage, printable, text_of
 

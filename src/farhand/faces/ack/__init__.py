@@ -1,1 +1,1 @@
-"""The held wait: results, takes and approvals by plain POST."""
+"""The ack wire: results, takes and approvals by plain POST, while a stream is held open."""

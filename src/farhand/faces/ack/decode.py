@@ -1,18 +1,18 @@
-"""Bytes of the ack wire become our nouns."""
+"""Decodes requests of the ack wire."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from farhand.calls.change import Reply
+from farhand.agent.turns import check_text_size
 from farhand.core.approval import Answer
+from farhand.core.decide.calls import Reply
 from farhand.core.outcome import Failure, Success
 from farhand.core.result import Result
 from farhand.core.settings import Limits
 from farhand.errors import Malformed
 from farhand.faces.ack.shapes import Ack, ApproveRequest, TakeRequest
-from farhand.faces.base import check_words
-from farhand.wire.guard import read_as
+from farhand.wire.json_reader import read_as
 
 
 def decode_result(body: bytes, limits: Limits) -> Result:
@@ -21,9 +21,9 @@ def decode_result(body: bytes, limits: Limits) -> Result:
         _check_time(ack.requested_at)
     if ack.status == "success":
         return Result(call_id=ack.tool_call_id, outcome=Success(ack.output))
-    # what a client reports can't revive or extend anything: its timeout is a failure like any other
+    # a client cannot extend a deadline: a timeout that it reports is a failure like any other
     result = Result(call_id=ack.tool_call_id, outcome=Failure(ack.error_text or ack.status))
-    check_words(result, limits)
+    check_text_size(result, limits)
     return result
 
 
@@ -40,12 +40,12 @@ def decode_approval(body: bytes, limits: Limits) -> Reply:
         approved=request.approved, reason=request.reason or "", input=request.input, scope=request.scope
     )
     reply = Reply(request.approval_id, answer)
-    check_words(reply, limits)
+    check_text_size(reply, limits)
     return reply
 
 
 def _check_time(text: str) -> None:
-    """Informational only, but a wrong one tells of a wrong client."""
+    """Informational only, but a bad value means a bad client."""
     try:
         datetime.fromisoformat(text)
     except ValueError:

@@ -1,49 +1,70 @@
-"""Endpoints of the ack wire: a result, a take, an answer to an approval."""
+"""Endpoints of the ack wire: a result, a take, an approval."""
 
 from __future__ import annotations
 
-from farhand.agent.farhand import Farhand
+from dataclasses import replace
+
+from farhand.agent.service import AgentService
 from farhand.faces.ack.decode import decode_approval, decode_result, decode_take
 from farhand.faces.ack.encode import encode_error, encode_receipt, encode_take
-from farhand.faces.base import Endpoint, Face, Request, Route
+from farhand.faces.ack.shapes import Ack, AckReply, ApproveRequest, TakeRequest
+from farhand.faces.base import Face, Request, Route
 
 
-def ack_face(farhand: Farhand) -> Face:
-    endpoints = _Endpoints(farhand)
-    limit = farhand.settings.limits.result_body
+def ack_face(service: AgentService) -> Face:
+    endpoints = _Endpoints(service)
+    result = Route(
+        "POST",
+        "",
+        endpoints.result,
+        scope="answer",
+        limit=service.settings.limits.result_body,
+        rate="results",
+        takes=Ack,
+        gives=AckReply,
+    )
     return Face(
         name="ack",
         explain=encode_error,
+        refusal=AckReply,
         routes=(
-            _post("/api/tools/ack", endpoints.result, "answer", limit),
+            replace(result, path="/api/tools/ack"),
             # the older spelling of the same path
-            _post("/ai/tools/ack", endpoints.result, "answer", limit),
-            _post("/api/tools/take", endpoints.take, "answer", limit),
-            _post("/api/tools/approve", endpoints.approval, "approve", limit),
+            replace(result, path="/ai/tools/ack", name="old_result", deprecated=True),
+            replace(result, path="/api/tools/take", endpoint=endpoints.take, takes=TakeRequest),
+            replace(
+                result,
+                path="/api/tools/approve",
+                endpoint=endpoints.approve,
+                scope="approve",
+                takes=ApproveRequest,
+            ),
         ),
     )
 
 
-def _post(path: str, endpoint: Endpoint, scope: str, limit: int) -> Route:
-    return Route("POST", path, endpoint, scope=scope, limit=limit, rate="results")
-
-
 class _Endpoints:
-    def __init__(self, farhand: Farhand) -> None:
-        self._desk = farhand.desk
-        self._limits = farhand.settings.limits
+    def __init__(self, service: AgentService) -> None:
+        self._desk = service.desk
+        self._limits = service.settings.limits
 
     async def result(self, request: Request) -> None:
+        """Submit the result of a call."""
         result = decode_result(await request.json(), self._limits)
         receipt = await self._desk.settle(request.owner, result)
         await request.reply(*encode_receipt(receipt))
 
     async def take(self, request: Request) -> None:
+        """Claim a call before executing it."""
         take = decode_take(await request.json())
         receipt = await self._desk.take(request.owner, take.tool_call_id, take.client_id)
         await request.reply(*encode_take(receipt))
 
-    async def approval(self, request: Request) -> None:
+    async def approve(self, request: Request) -> None:
+        """Approve or deny a call."""
         reply = decode_approval(await request.json(), self._limits)
-        receipt = await self._desk.approve(request.owner, reply.approval_id, reply.answer)
+        principal = request.principal
+        receipt = await self._desk.approve(
+            principal.owner, reply.approval_id, reply.answer, by=principal.claims
+        )
         await request.reply(*encode_receipt(receipt))

@@ -1,4 +1,4 @@
-"""The words of the ack wire, spelled as it spells them."""
+"""The structs of the ack wire."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class ApproveRequest(Struct, rename="camel"):
     scope: Literal["once", "thread"] = "once"
 
 
-class Reply(Struct, rename="camel", omit_defaults=True):
-    """`ok` is always there; the rest only where it says something."""
+class AckReply(Struct, rename="camel", omit_defaults=True):
+    """`ok` is always present, the other fields only where they apply."""
 
     ok: bool
     ignored: bool | UnsetType = UNSET

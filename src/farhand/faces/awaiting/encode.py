@@ -1,7 +1,7 @@
-"""Our events become the frames of one response.
+"""Encodes the events of a run as the frames of one response.
 
-Each frame carries the position a reader has with it. Where one event becomes several frames, only the last
-moves the position on: a reader cut between them may be told of a stopped block twice, never of text.
+Each frame carries the position of a reader that has it. If one event has several frames, only the last one
+moves the position: a reader cut between them may get the end of a block twice, but never text.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from farhand.agent.turns import Turn
 from farhand.core.call import Phase
 from farhand.core.event import (
-    START,
     ApprovalAnswered,
     CallOpened,
     CallSettled,
-    Entry,
     Event,
     InputAdded,
-    Position,
     ReasoningAdded,
     RunFailed,
     RunFinished,
@@ -29,28 +27,37 @@ from farhand.core.event import (
     RunResumed,
     StepStarted,
     TextAdded,
-    mark_of,
 )
+from farhand.core.position import START, Entry, Position, mark_of
+from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, Unknown, Winner
+from farhand.core.thread import text_of
 from farhand.core.tool import Executor
-from farhand.faces.awaiting.formats import Block, Raw, Style, Xml, error_tag
+from farhand.errors import FarhandError, ResultMismatch
+from farhand.faces.awaiting.formats import ContentBlock, Raw, Style, Xml, error_tag
 from farhand.faces.awaiting.shapes import (
     GAP,
     IGNORED,
     META,
     PAUSE,
     AwaitedTool,
+    Fault,
+    Format,
     Gap,
+    Late,
     MetaInit,
+    Mismatch,
+    Refusal,
 )
+from farhand.wire.json_writer import encode
 from farhand.wire.markup import attribute
 from farhand.wire.sse import DONE, frame
 
 
-class Opening(Struct, frozen=True, kw_only=True):
-    """How a response begins, and which part of the run it tells.
+class StreamStart(Struct, frozen=True, kw_only=True):
+    """How a response begins, and which part of the run it has.
 
-    What lies up to `after` the reader has. A pause up to `past` was there before: it ends the response only
-    if nothing came after it.
+    The reader has everything up to `after`. A pause up to `past` was there before the response: it ends the
+    response only if nothing came after it.
     """
 
     run_id: str
@@ -61,10 +68,25 @@ class Opening(Struct, frozen=True, kw_only=True):
     ignored: Sequence[str] = ()
 
 
-class Encoder:
-    """One response. It is given the run from its start, and says nothing of what the reader has."""
+def start_stream(
+    turn: Turn, formatter: Format, model: str, *, ignored: Sequence[str] = (), gap: str | None = None
+) -> StreamStart:
+    asked = "" if turn.message is None else text_of(turn.message)
+    return StreamStart(
+        run_id=turn.run.run_id,
+        meta=MetaInit(formatter, asked, turn.run.thread_id, model),
+        # a new run is sent from its start
+        after=START if turn.is_new else turn.after,
+        past=turn.past,
+        gap=gap,
+        ignored=ignored,
+    )
 
-    def __init__(self, opening: Opening) -> None:
+
+class AwaitingEncoder:
+    """Encodes one response. It gets the run from its start, and writes no frame for what the reader has."""
+
+    def __init__(self, opening: StreamStart) -> None:
         self.ended = False
         self._opening = opening
         self._mark = mark_of(opening.run_id)
@@ -72,7 +94,7 @@ class Encoder:
             Xml() if opening.meta.format == "xml" else Raw(opening.run_id, opening.meta.model)
         )
         self._waiting = _Waiting()
-        self._block: Block | None = None
+        self._block: ContentBlock | None = None
         self._begun = False
         self._at = opening.after
         self._end_of_block = opening.after
@@ -109,7 +131,7 @@ class Encoder:
         return b"".join(map(self._frame, tags))
 
     def _catch_up(self, entry: Entry) -> None:
-        """Knows afterwards what is open, without a word."""
+        """Follows the event without writing frames, to know which block is open."""
         at = self._at
         for _ in self._frames(entry):
             pass
@@ -129,7 +151,7 @@ class Encoder:
         if self._block is None:
             self._block = block
             told = self._style.together([*stops, self._style.start(block)])
-            yield from self._last_moves(told, Position(entry.seq, entry.offset, entry.takeover))
+            yield from self._last_moves(told, Position(entry.seq, entry.offset))
         if isinstance(entry.event, TextAdded | ReasoningAdded | InputAdded):
             yield self._move(self._style.add(block, entry.event.text), self._told(entry))
             self._end_of_block = entry.end
@@ -140,11 +162,11 @@ class Encoder:
         return self._style.stop(block)
 
     def _control(self, entry: Entry) -> list[str]:
-        """What a page must act on has a frame of its own."""
+        """What a page must act on has its own frame."""
         self._waiting.note(entry.event)
         if isinstance(entry.event, RunFailed):
             return [error_tag(entry.event.code, entry.event.message)]
-        # a pause that was answered since is not told again: a page would run its tools a second time
+        # a pause that was answered is not sent again: a page would run its tools a second time
         if entry.seq >= self._opening.past and self._waiting.pauses_now():
             return [_tag(PAUSE, self._waiting.tools)]
         return []
@@ -162,12 +184,12 @@ class Encoder:
         return DONE
 
     def _told(self, entry: Entry) -> Position:
-        """How far the reader is with this piece: what is kept back of it was not told."""
+        """The reader's position after this piece, without the characters that are held back."""
         end, held = entry.end, self._style.held
         if not held:
             return end
         spoken = end.offset - entry.offset
-        return Position(entry.seq, end.offset - held, end.takeover) if held <= spoken else self._at
+        return Position(entry.seq, end.offset - held) if held <= spoken else self._at
 
     def _move(self, data: str, to: Position) -> bytes:
         self._at = to
@@ -178,7 +200,7 @@ class Encoder:
 
 
 class _Waiting:
-    """What the run waits for, as its events tell. Only frontend calls and approvals pause a response."""
+    """What the run waits for, from its events. Only frontend calls and approvals pause a response."""
 
     def __init__(self) -> None:
         self._asked: dict[str, AwaitedTool] = {}
@@ -236,7 +258,7 @@ def _awaited(event: CallOpened) -> AwaitedTool:
 
 
 def _parted(entry: Entry, at: Position) -> tuple[Entry | None, Entry | None]:
-    """The entry as far as the reader has it, and what it lacks of it."""
+    """The part of the entry that the reader has, and the rest."""
     if entry.end <= at:
         return entry, None
     event = entry.event
@@ -249,3 +271,51 @@ def _parted(entry: Entry, at: Position) -> tuple[Entry | None, Entry | None]:
 
 def _tag(name: str, data: object) -> str:
     return f'<{name} data="{attribute(msgspec.to_builtins(data))}"></{name}>'
+
+
+def encode_error(error: FarhandError, status: int) -> bytes:
+    detail = None
+    if isinstance(error, ResultMismatch):
+        detail = Mismatch(sorted(error.expected), error.missing, error.unexpected, error.doubled)
+    return encode(Refusal(Fault(error.code, str(error), detail)))
+
+
+def encode_refusal(receipts: Iterable[tuple[str, Receipt]]) -> tuple[int, bytes]:
+    """Nothing was accepted: the status, and the reason for each call id."""
+    late = [_late(call_id, receipt) for call_id, receipt in receipts]
+    codes = {each.code for each in late}
+    code = next(code for code in _REFUSALS if code in codes)
+    status, message = _REFUSALS[code]
+    return status, encode(Refusal(Fault(code, message, late)))
+
+
+_REFUSALS = {
+    "not_approved": (
+        409,
+        'A call waits for an approval: send "approved": true or false with its result. Nothing was applied.',
+    ),
+    "conflict": (409, "The call already has a different result, which it keeps."),
+    "repeated": (409, "These results were taken before; the run went on with them. Follow it on its stream."),
+    "expired": (410, "The call expired before this result arrived; the run went on without it."),
+    "cancelled": (410, "The call was cancelled before this result arrived."),
+    "unknown": (404, "There is no such call."),
+}
+"""In order of precedence: the first code that applies to one of the entries decides."""
+
+
+def _late(call_id: str, receipt: Receipt) -> Late:
+    match receipt:
+        case Repeated():
+            return Late(call_id, "repeated")
+        case Conflict(winner=winner):
+            return _of_winner(call_id, "conflict", winner)
+        case Refused(reason=reason, winner=winner):
+            return _of_winner(call_id, reason, winner)
+        case Unknown() | Accepted():
+            return Late(call_id, "unknown")
+
+
+def _of_winner(call_id: str, code: str, winner: Winner | None) -> Late:
+    if winner is None:
+        return Late(call_id, code)
+    return Late(call_id, code, winner.kind, winner.digest)

@@ -1,6 +1,6 @@
-"""The two ways to write what a model says: tags, or Anthropic's stream events. Knows no positions and no end.
+"""The two formats of this wire: tags, or Anthropic's stream events. Knows no positions and no end.
 
-What is streamed piece by piece is a block: it is started, added to and stopped. All else is told whole.
+What is streamed in pieces is a block: it is started, added to and stopped. Everything else is sent whole.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from farhand.core.event import (
 from farhand.core.outcome import Failure, Outcome, public, seen_by_model
 from farhand.core.run import Usage
 from farhand.faces.awaiting.shapes import ERROR, OURS, TEXT, THINKING, TOOL_CALL, TOOL_RESULT
-from farhand.wire.json_out import encode
+from farhand.wire.json_writer import encode
 from farhand.wire.markup import TagEscaper, attribute, cdata, escape_stream_text
 
 
-class Block(Struct, frozen=True):
-    """`key` tells it apart from the other blocks of its kind in the step."""
+class ContentBlock(Struct, frozen=True):
+    """`key` distinguishes it from the other blocks of its kind in the step."""
 
     kind: Literal["text", "thinking", "call"]
     key: str
@@ -41,29 +41,29 @@ class Block(Struct, frozen=True):
 class Style(Protocol):
     @property
     def held(self) -> int:
-        """Characters of the open block that are kept back until it is clear what they begin."""
+        """Characters of the open block that are held back until it is clear whether they begin a tag."""
         ...
 
-    def block_of(self, event: Event) -> Block | None:
-        """The block this event starts or adds to, if it is one that is streamed."""
+    def block_of(self, event: Event) -> ContentBlock | None:
+        """The block that this event starts or adds to, if it is streamed."""
         ...
 
-    def start(self, block: Block) -> str: ...
+    def start(self, block: ContentBlock) -> str: ...
 
-    def add(self, block: Block, text: str) -> str: ...
+    def add(self, block: ContentBlock, text: str) -> str: ...
 
     def rest(self) -> str:
-        """What was kept back."""
+        """What was held back."""
         ...
 
-    def stop(self, block: Block) -> str: ...
+    def stop(self, block: ContentBlock) -> str: ...
 
     def whole(self, event: Event) -> list[str]:
-        """What is said of an event that is no part of a block; of most, nothing."""
+        """The frames of an event that is not part of a block; for most events, none."""
         ...
 
     def together(self, said: list[str]) -> list[str]:
-        """What is said of one event, as frames: as few as its readers can take."""
+        """Joins the frames of one event into as few as its readers can read."""
         ...
 
 
@@ -77,20 +77,20 @@ class Xml:
     def held(self) -> int:
         return self._escaper.held
 
-    def block_of(self, event: Event) -> Block | None:
+    def block_of(self, event: Event) -> ContentBlock | None:
         return _words(event)
 
-    def start(self, block: Block) -> str:
+    def start(self, block: ContentBlock) -> str:
         self._escaper = TagEscaper(_GUARDED)
         return f"<{_TAGS[block.kind]}>"
 
-    def add(self, block: Block, text: str) -> str:
+    def add(self, block: ContentBlock, text: str) -> str:
         return escape_stream_text(self._escaper.feed(text))
 
     def rest(self) -> str:
         return escape_stream_text(self._escaper.flush())
 
-    def stop(self, block: Block) -> str:
+    def stop(self, block: ContentBlock) -> str:
         return f"</{_TAGS[block.kind]}>"
 
     def whole(self, event: Event) -> list[str]:
@@ -105,40 +105,40 @@ class Xml:
                 return []
 
     def together(self, said: list[str]) -> list[str]:
-        # one frame: a reader that was cut between two would be told the first again
+        # one frame: a reader that was cut between two would get the first one again
         return ["".join(said)]
 
 
 class Raw:
-    """Each step is one message of the assistant; results stand between two messages, as tags: Anthropic's
-    stream has no event for them, and a client of this wire shows the tag."""
+    """Each step is one message of the assistant. Results are tags between two messages, since Anthropic's
+    stream has no event for them."""
 
     held = 0
 
     def __init__(self, run_id: str, model: str) -> None:
         self._run_id = run_id
         self._model = model
-        self._numbers: dict[Block, int] = {}
+        self._numbers: dict[ContentBlock, int] = {}
         self._in_message = False
 
-    def block_of(self, event: Event) -> Block | None:
+    def block_of(self, event: Event) -> ContentBlock | None:
         match event:
             case CallBegun(call_id=call_id, tool=tool):
-                return Block("call", call_id, tool)
+                return ContentBlock("call", call_id, tool)
             case InputAdded(call_id=call_id):
                 return next((block for block in self._numbers if block.key == call_id), None)
             case _:
                 return _words(event)
 
-    def start(self, block: Block) -> str:
+    def start(self, block: ContentBlock) -> str:
         known = block in self._numbers
         number = self._numbers.setdefault(block, len(self._numbers))
         if known:
-            # a model that writes two inputs at a time comes back to a block: its number says which
+            # a model may write two inputs at a time: the number says which block continues
             return ""
         return _json("content_block_start", index=number, content_block=_empty(block))
 
-    def add(self, block: Block, text: str) -> str:
+    def add(self, block: ContentBlock, text: str) -> str:
         if not text:
             return ""
         kind, name = _DELTAS[block.kind]
@@ -148,7 +148,7 @@ class Raw:
     def rest(self) -> str:
         return ""
 
-    def stop(self, block: Block) -> str:
+    def stop(self, block: ContentBlock) -> str:
         return _json("content_block_stop", index=self._numbers[block])
 
     def whole(self, event: Event) -> list[str]:
@@ -214,12 +214,12 @@ def error_tag(code: str, message: str) -> str:
     return f'<{ERROR} code="{_name(code)}">{_section(message)}</{ERROR}>'
 
 
-def _words(event: Event) -> Block | None:
+def _words(event: Event) -> ContentBlock | None:
     match event:
         case TextAdded(part=part):
-            return Block("text", str(part))
+            return ContentBlock("text", str(part))
         case ReasoningAdded(part=part):
-            return Block("thinking", str(part))
+            return ContentBlock("thinking", str(part))
         case _:
             return None
 
@@ -234,17 +234,17 @@ def _tool_result(call_id: str, tool: str, outcome: Outcome) -> str:
 
 
 def _section(text: str) -> str:
-    # a tool may bring anything from anywhere: where it would begin one of our tags, the section is split,
-    # so that an XML parser reads it unchanged and nobody who only searches takes it for ours
+    # the output of a tool may hold anything: where it would begin one of our tags, the section is split,
+    # so that an XML parser reads it unchanged and a text search does not find a tag
     return _OUR_TAG.sub("<]]><![CDATA[", cdata(text))
 
 
 def _name(tool: str) -> str:
-    """Tools have plain names; what a model made up may hold anything."""
+    """Names of tools are plain, but a name that a model made up may hold anything."""
     return _ODD_IN_NAME.sub("_", tool)
 
 
-def _empty(block: Block) -> dict[str, object]:
+def _empty(block: ContentBlock) -> dict[str, object]:
     match block.kind:
         case "text":
             return {"type": "text", "text": ""}
@@ -256,6 +256,6 @@ def _empty(block: Block) -> dict[str, object]:
 
 def _json(kind: str, **fields: object) -> str:
     text = encode({"type": kind, **fields}).decode()
-    # outside of strings JSON has neither character, inside they mean the same: no text looks like a tag, and
-    # a client that undoes escapes of its transport (two backslashes for one) reads the same value
+    # JSON has neither character outside of strings, and escaped they mean the same: no text looks like a tag,
+    # and a client that undoes escapes of its transport (two backslashes for one) reads the same value
     return text.replace("\\\\", "\\u005c").replace("<", "\\u003c")

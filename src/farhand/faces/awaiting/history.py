@@ -1,7 +1,7 @@
-"""The threads of an owner and what was said in them, as a page of this wire asks for them after a reload.
+"""The threads of an owner and their conversations, which a page of this wire reads after a reload.
 
-A conversation is one message of the user with the run that answers it. It is made from the thread's messages:
-what an edit or a new answer has cut away is no longer there.
+A conversation is one message of the user with the run that answers it. It is built from the thread's
+messages, without those that an edit or a regeneration has removed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from farhand.agent.farhand import Farhand
+from farhand.agent.service import AgentService
 from farhand.core.call import Phase
 from farhand.core.outcome import public, seen_by_model
 from farhand.core.principal import Owner
@@ -22,6 +22,7 @@ from farhand.core.thread import (
     AssistantMessage,
     File,
     Message,
+    Note,
     Part,
     Reasoning,
     Resolved,
@@ -44,24 +45,22 @@ from farhand.faces.awaiting.shapes import (
 Blocks = list[dict[str, object]]
 
 
-async def sessions(farhand: Farhand, owner: Owner, page: SessionPage) -> SessionList:
-    found = await farhand.threads(owner, limit=page.offset + page.limit)
-    rows = [
-        _session(thread, await farhand.count_runs(owner, thread.thread_id)) for thread in found[page.offset :]
-    ]
-    return SessionList(rows, await farhand.count_threads(owner))
+async def sessions(service: AgentService, owner: Owner, page: SessionPage) -> SessionList:
+    found = await service.threads(owner, limit=page.offset + page.limit)
+    rows = [_session(thread, thread.runs) for thread in found[page.offset :]]
+    return SessionList(rows, await service.count_threads(owner))
 
 
 async def conversations(
-    farhand: Farhand, owner: Owner, thread_id: str, page: ConversationPage
+    service: AgentService, owner: Owner, thread_id: str, page: ConversationPage
 ) -> ConversationList:
-    thread = await farhand.thread(owner, thread_id)
+    thread = await service.thread(owner, thread_id)
     if thread is None:
         raise NotFound("There is no such agent_uuid.")
-    turns = _turns(await farhand.messages(owner, thread_id), await farhand.find_run(owner, thread_id))
+    turns = _turns(await service.messages(owner, thread_id), await service.find_run(owner, thread_id))
     before = turns if page.before is None else turns[: page.before - 1]
     shown = before[-page.limit :]
-    listed = [await _conversation(farhand, owner, turn) for turn in reversed(shown)]
+    listed = [await _conversation(service, owner, turn) for turn in reversed(shown)]
     return ConversationList(listed, len(before) > len(shown), thread.title or None)
 
 
@@ -79,15 +78,15 @@ def _turns(messages: Sequence[Message], last: Run | None) -> list[_Turn]:
         user, said = messages[start], messages[start:end]
         assert isinstance(user, UserMessage), "a turn starts with one"
         runs = [each.run_id for each in said if not isinstance(each, UserMessage)]
-        # a run that has said nothing yet, or failed before it did, is known only as the thread's last one
+        # a run without a message yet is known only as the thread's last run
         run_id = runs[-1] if runs else last.run_id if last and end == len(messages) else None
         turns.append(_Turn(number, user, said, run_id))
     return turns
 
 
-async def _conversation(farhand: Farhand, owner: Owner, turn: _Turn) -> Conversation:
-    run = await farhand.run_of(owner, turn.run_id) if turn.run_id is not None else None
-    pending = await _pending(farhand, run)
+async def _conversation(service: AgentService, owner: Owner, turn: _Turn) -> Conversation:
+    run = await service.run_of(owner, turn.run_id) if turn.run_id is not None else None
+    pending = await _pending(service, run)
     texts = [text_of(message) for message in turn.messages if isinstance(message, AssistantMessage)]
     has_ended = run is None or not run.active
     return Conversation(
@@ -105,10 +104,10 @@ async def _conversation(farhand: Farhand, owner: Owner, turn: _Turn) -> Conversa
     )
 
 
-async def _pending(farhand: Farhand, run: Run | None) -> list[AwaitedTool]:
+async def _pending(service: AgentService, run: Run | None) -> list[AwaitedTool]:
     if run is None or not run.waits:
         return []
-    pause = await farhand.pause(run.owner, run.thread_id)
+    pause = await service.pause(run.owner, run.thread_id)
     return [
         AwaitedTool(call.call_id, call.tool, call.input, call.phase is Phase.ASKING) for call in pause.open
     ]
@@ -139,16 +138,17 @@ def _message(message: Message) -> AnthropicMessage:
 
 
 def _blocks(parts: Sequence[Part]) -> Blocks:
-    # a provider may leave a mark without words in the history
-    return [_block(part) for part in parts if not isinstance(part, Reasoning) or part.text]
+    # a provider may leave a part without text in the history
+    shown = [part for part in parts if not isinstance(part, Note)]
+    return [_block(part) for part in shown if not isinstance(part, Reasoning) or part.text]
 
 
-def _block(part: Part) -> dict[str, object]:
+def _block(part: Text | Reasoning | File | Asked) -> dict[str, object]:
     match part:
         case Text(text=text):
             return {"type": "text", "text": text}
         case Reasoning(text=text):
-            # its signature is between the provider and us
+            # the provider's signature is not for pages
             return {"type": "thinking", "thinking": text, "signature": ""}
         case File(ref=ref, name=name, media_type=media_type):
             source = {"type": "file", "file_id": ref}

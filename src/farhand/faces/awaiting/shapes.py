@@ -1,4 +1,4 @@
-"""The awaiting wire, spelled as it is spelled there. Nothing is decided here."""
+"""The structs and tags of the awaiting wire."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOOL_CALL = "content-block-tool_call"
 TOOL_RESULT = "content-block-tool_result"
 
 OURS = (META, PAUSE, IGNORED, GAP, "content-block-")
-"""How every tag of this wire begins: no text of a model or of a tool may pass for one."""
+"""How the tags of this wire begin: no text of a model or a tool may look like one."""
 
 
 class RunRequest(Struct, frozen=True):
@@ -66,11 +66,11 @@ class DocumentBlock(Struct, frozen=True, tag_field="type", tag="document"):
 
 
 PromptBlock: TypeAlias = TextBlock | ImageBlock | DocumentBlock
-"""What a prompt that is a list may hold, in Anthropic's shapes."""
+"""The blocks of a prompt that is a list, in Anthropic's shapes."""
 
 
 class ToolResult(Struct, frozen=True):
-    """`approved` answers an entry that says `needs_approval`."""
+    """`approved` is for an entry with `needs_approval`."""
 
     tool_use_id: str
     content: str | UnsetType = UNSET
@@ -91,7 +91,7 @@ class MetaInit(Struct, frozen=True):
 
 
 class AwaitedTool(Struct, frozen=True, omit_defaults=True):
-    """One entry of a pause. `needs_approval` stands there only when it is true."""
+    """One entry of a pause. `needs_approval` is present only when it is true."""
 
     tool_use_id: str
     name: str
@@ -100,13 +100,13 @@ class AwaitedTool(Struct, frozen=True, omit_defaults=True):
 
 
 class Gap(Struct, frozen=True):
-    """The position that is not known; everything follows from the start."""
+    """The position is unknown; everything follows from the start."""
 
     last_event_id: str
 
 
 class Fault(Struct, frozen=True, omit_defaults=True):
-    """What went wrong: a stable code and a sentence, in the body of a refusal."""
+    """A stable code and a sentence, in the body of a refusal."""
 
     code: str
     message: str
@@ -127,7 +127,7 @@ class Mismatch(Struct, frozen=True):
 
 
 class Late(Struct, frozen=True, omit_defaults=True):
-    """What an entry that changed nothing is told: the outcome its call has and keeps."""
+    """For an entry that changed nothing: the outcome that its call has and keeps."""
 
     tool_use_id: str
     code: str
@@ -160,7 +160,7 @@ class AnthropicMessage(Struct, frozen=True):
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
-    """A message of the user and the run that answers it. What is not known is null."""
+    """A message of the user and the run that answers it. Unknown fields are null."""
 
     conversation_id: str
     run_id: str | None

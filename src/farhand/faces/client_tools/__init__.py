@@ -1,1 +1,1 @@
-"""Outside programs register tools, are asked to run them, and bring results."""
+"""The wire of registered clients: programs register tools, get calls, and send results."""

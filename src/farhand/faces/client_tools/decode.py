@@ -1,4 +1,4 @@
-"""Bytes of the client-tools wire become our nouns."""
+"""Decodes requests of the client-tools wire."""
 
 from __future__ import annotations
 
@@ -8,52 +8,52 @@ from math import isfinite
 
 from msgspec import UNSET
 
-from farhand.agent.direct import Direct
-from farhand.calls.desk import BACKSTOP_SEC
-from farhand.clients.inbox import Listener
-from farhand.clients.progress import Report
-from farhand.clients.registration import Offer, Registration, check_client_id
-from farhand.core.call import Request
+from farhand.agent.direct_calls import DirectCall
+from farhand.clients.inbox import ClientStream
+from farhand.clients.registration import Registration, ToolOffer, check_client_id
+from farhand.clients.sessions import ProgressReport
+from farhand.core.call import ProgramRequest
+from farhand.core.decide.opening import BACKSTOP_SEC
 from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Failure, Outcome, Success, canonical
-from farhand.core.principal import Owner
+from farhand.core.principal import Owner, Principal
 from farhand.core.result import Result
 from farhand.core.settings import Limits
 from farhand.errors import Malformed, TooLarge
 from farhand.faces.client_tools.shapes import (
-    Execute,
+    ClientToolProgress,
+    ClientToolResult,
+    ExecuteTool,
     OfferedTool,
-    ProgressBody,
-    Register,
-    Response,
-    ResultBody,
-    Unregister,
+    RegisterTools,
+    ToolResponse,
+    UnregisterTools,
 )
-from farhand.wire.guard import read_as
+from farhand.wire.json_reader import read_as
 
 DIRECT_THREAD = "direct-calls"
-"""Where calls stand that name no session: a thread for each tool, so that one whose client does not answer
-fills up no other's."""
+"""The thread of calls that name no session: one for each tool, so that a client that does not answer fills
+up no other tool's thread."""
 LONGEST_MS = 86_400_000
 
 
 class Dialect(Enum):
-    """How a result is written, and its receipt."""
+    """How results and receipts are written."""
 
     FLAT = "flat"
     NESTED = "nested"
 
 
 def decode_registration(body: bytes) -> Registration:
-    register = read_as(body, Register)
+    register = read_as(body, RegisterTools)
     offers = tuple(_offer(tool) for tool in register.tools)
     if register.holder is not None:
         _check_holder(register.client_id, register.holder)
     return Registration(register.client_id, offers, register.grace_sec, register.holder)
 
 
-def _offer(tool: OfferedTool) -> Offer:
-    return Offer(
+def _offer(tool: OfferedTool) -> ToolOffer:
+    return ToolOffer(
         tool_id=tool.id,
         description=tool.description,
         parameters=tool.parameters,
@@ -65,8 +65,8 @@ def _offer(tool: OfferedTool) -> Offer:
     )
 
 
-def decode_unregister(body: bytes) -> Unregister:
-    unregister = read_as(body, Unregister)
+def decode_unregister(body: bytes) -> UnregisterTools:
+    unregister = read_as(body, UnregisterTools)
     check_client_id(unregister.client_id)
     if unregister.holder is not None:
         _check_holder(unregister.client_id, unregister.holder)
@@ -78,24 +78,24 @@ def decode_client_id(text: str) -> str:
     return text
 
 
-def decode_listener(owner: Owner, client_id: str, query: dict[str, str]) -> Listener:
-    """`holder` tells programs apart that listen as the same client one after the other."""
-    return _listener(owner, client_id, query.get("holder", client_id))
+def decode_stream(owner: Owner, client_id: str, query: dict[str, str]) -> ClientStream:
+    """`holder` distinguishes programs that listen as the same client one after the other."""
+    return _stream(owner, client_id, query.get("holder", client_id))
 
 
-def decode_progress(body: bytes, owner: Owner, limits: Limits) -> Report:
-    read = read_as(body, ProgressBody)
+def decode_progress(body: bytes, owner: Owner, limits: Limits) -> ProgressReport:
+    read = read_as(body, ClientToolProgress)
     _check_request_id(read.request_id)
     if len(read.text.encode()) > limits.title:
         raise TooLarge(f"text is larger than {limits.title} bytes.", hint="Nothing was told.")
-    listener = _listener(owner, read.client_id, read.client_id if read.holder is None else read.holder)
-    return Report(listener, read.request_id, read.text, is_progress=not read.keep_alive)
+    stream = _stream(owner, read.client_id, read.client_id if read.holder is None else read.holder)
+    return ProgressReport(stream, read.request_id, read.text, is_progress=not read.keep_alive)
 
 
-def _listener(owner: Owner, client_id: str, holder: str) -> Listener:
+def _stream(owner: Owner, client_id: str, holder: str) -> ClientStream:
     check_client_id(client_id)
     _check_holder(client_id, holder)
-    return Listener(owner, client_id, holder)
+    return ClientStream(owner, client_id, holder)
 
 
 def _check_holder(client_id: str, holder: str) -> None:
@@ -103,31 +103,32 @@ def _check_holder(client_id: str, holder: str) -> None:
         raise Malformed("holder must be the client's id, or that and a suffix.", hint=f"{client_id}.1f3c")
 
 
-def decode_execute(body: bytes, owner: Owner, limits: Limits) -> Direct:
-    execute = read_as(body, Execute)
+def decode_execute(body: bytes, principal: Principal, limits: Limits) -> DirectCall:
+    execute = read_as(body, ExecuteTool)
     if len(canonical(execute.input)) > limits.call_input:
         raise TooLarge(f"The input is larger than {limits.call_input} bytes.")
     chosen = (execute.request_id, execute.session_id, execute.message_id)
     if any(each is not None and not is_chosen_id(each) for each in chosen):
-        raise Malformed("An id has characters that ids don't have, or is too long.", hint=_IDS)
+        raise Malformed("An id is too long or contains characters that are not allowed.", hint=_IDS)
     within = _seconds(execute.timeout)
-    return Direct(
-        owner=owner,
+    return DirectCall(
+        owner=principal.owner,
+        claims=principal.claims,
         thread_id=execute.session_id or f"{DIRECT_THREAD}.{execute.tool_id}",
         tool=execute.tool_id,
         input=execute.input,
-        # what outlives its caller has the tool's own time; else the caller's time is over first
+        # a call that outlives its caller has the tool's timeout; else the caller's timeout comes first
         timeout_sec=None if execute.keep or within is None else within + BACKSTOP_SEC,
         within=within,
         keep=execute.keep,
         model_call_id=execute.call_id,
-        request=Request(execute.request_id, execute.message_id),
+        request=ProgramRequest(execute.request_id, execute.message_id),
         title="" if execute.session_id else f"Direct calls of {execute.tool_id}",
     )
 
 
 def decode_result(body: bytes, limits: Limits) -> tuple[Result, Dialect]:
-    read = read_as(body, ResultBody)
+    read = read_as(body, ClientToolResult)
     _check_request_id(read.request_id)
     dialect = Dialect.FLAT if read.result is UNSET else Dialect.NESTED
     response = _response(read)
@@ -154,17 +155,17 @@ def _check_request_id(request_id: str) -> None:
         raise Malformed("requestID is empty.", hint="Nothing was applied.")
 
 
-def _response(read: ResultBody) -> Response:
+def _response(read: ClientToolResult) -> ToolResponse:
     if read.result is not UNSET:
         if read.status is not UNSET or read.output is not UNSET or read.title or read.metadata or read.error:
             raise Malformed("A result is flat or nested, not both.", hint="Nothing was applied.")
         return read.result
     if read.status is UNSET:
         raise Malformed("The result has no status.", hint="Nothing was applied.")
-    return Response(read.status, read.title, read.output, read.metadata, read.error)
+    return ToolResponse(read.status, read.title, read.output, read.metadata, read.error)
 
 
-def _check_sizes(response: Response, limits: Limits) -> None:
+def _check_sizes(response: ToolResponse, limits: Limits) -> None:
     for name, size, limit in (
         ("title", len((response.title or "").encode()), limits.title),
         ("error", len((response.error or "").encode()), limits.error_text),
@@ -174,11 +175,11 @@ def _check_sizes(response: Response, limits: Limits) -> None:
             raise TooLarge(f"{name} is larger than {limit} bytes.", hint="Nothing was applied.")
 
 
-def _outcome(response: Response, dialect: Dialect) -> Outcome:
+def _outcome(response: ToolResponse, dialect: Dialect) -> Outcome:
     if response.status == "success":
         if response.output is UNSET and dialect is Dialect.NESTED:
             raise Malformed("A success needs an output.", hint="Nothing was applied.")
         return Success(None if response.output is UNSET else response.output)
     if response.error is None and dialect is Dialect.NESTED:
-        raise Malformed("An error needs its text in `error`.", hint="Nothing was applied.")
+        raise Malformed("An error needs a text in `error`.", hint="Nothing was applied.")
     return Failure(response.error or "failed")

@@ -1,4 +1,4 @@
-"""Requests, receipts and errors in the words of the client-tools wire."""
+"""Encodes requests, receipts and errors for the client-tools wire."""
 
 from __future__ import annotations
 
@@ -7,45 +7,48 @@ from typing import TypeAlias, assert_never
 
 from msgspec import UNSET
 
-from farhand.agent.direct import Overdue
-from farhand.clients.inbox import Ended, Item, Offered, Superseded, Withdrawn
+from farhand.agent.direct_calls import Overdue
+from farhand.clients.inbox import EndedCall, InboxItem, OfferedCall, StreamReplaced, WithdrawnTools
 from farhand.core.call import Call, Phase
 from farhand.core.client import tool_id
-from farhand.core.outcome import Cancelled, Success, TimedOut, kind_of, told_to_people
+from farhand.core.outcome import Cancelled, Success, TimedOut, kind_of, public_error
 from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, Unknown
 from farhand.core.tool import Tool
 from farhand.errors import FarhandError
 from farhand.faces.client_tools.decode import Dialect
 from farhand.faces.client_tools.shapes import (
-    Executed,
-    Fault,
-    Refusal,
+    ClientTool,
+    ClientToolFault,
+    ClientToolRefusal,
+    ExecutedTool,
+    RegisteredTools,
+    TakenResult,
     ToolRequest,
     ToolSettled,
-    ToolShape,
     ToolUnregistered,
+    UnregisteredTools,
 )
-from farhand.wire.json_out import encode
+from farhand.wire.json_writer import encode
 from farhand.wire.sse import frame
 
-Answer: TypeAlias = tuple[int, bytes]
+ClientToolsResponse: TypeAlias = tuple[int, bytes]
 
 PING = frame(b"", event="ping")
 
 CODES = {400: "INVALID_REQUEST", 404: "NOT_FOUND", 409: "CONFLICT", 410: "GONE", 504: "TIMEOUT"}
-"""The words of this wire; what it has no word for is said in ours."""
+"""The codes of this wire; for other statuses our own code."""
 
 
-def encode_items(items: Iterable[Item]) -> bytes:
+def encode_items(items: Iterable[InboxItem]) -> bytes:
     return b"".join([_encode_item(item) for item in items])
 
 
 def encode_registered(tools: Iterable[Tool]) -> bytes:
-    return encode({"registered": [tool.name for tool in tools]})
+    return encode(RegisteredTools([tool.name for tool in tools]))
 
 
 def encode_unregistered(names: list[str]) -> bytes:
-    return encode({"success": True, "unregistered": names})
+    return encode(UnregisteredTools(success=True, unregistered=names))
 
 
 def encode_tools_of(tools: Iterable[Tool]) -> bytes:
@@ -56,25 +59,25 @@ def encode_all_tools(tools: Iterable[Tool]) -> bytes:
     return encode({tool.name: _shape(tool) for tool in tools})
 
 
-def encode_executed(called: Call | Overdue, tool: Tool | None = None) -> Answer:
-    """A result without a title has the tool's, or its name."""
+def encode_executed(called: Call | Overdue, tool: Tool | None = None) -> ClientToolsResponse:
+    """A result without a title gets the tool's title, or its name."""
     if isinstance(called, Overdue):
         return _overdue(called.call)
     call = called
     match call.outcome:
         case Success(output=output):
             title = call.title or (None if tool is None else tool.title) or call.tool
-            done = Executed("success", title, output, call.metadata or UNSET)
+            done = ExecutedTool("success", title, output, call.metadata or UNSET)
             return 200, encode(done)
         case TimedOut():
             return _refusal(504, f"'{call.tool}' did not answer in time.")
         case None:
-            return 200, encode(Executed("error", error=told_to_people(Cancelled("the call is gone"))))
+            return 200, encode(ExecutedTool("error", error=public_error(Cancelled("the call is gone"))))
         case outcome:
-            return 200, encode(Executed("error", error=told_to_people(outcome)))
+            return 200, encode(ExecutedTool("error", error=public_error(outcome)))
 
 
-def encode_receipt(receipt: Receipt, dialect: Dialect) -> Answer:
+def encode_receipt(receipt: Receipt, dialect: Dialect) -> ClientToolsResponse:
     match receipt:
         case Accepted():
             return 200, _TRUE if dialect is Dialect.FLAT else _SUCCESS
@@ -83,9 +86,9 @@ def encode_receipt(receipt: Receipt, dialect: Dialect) -> Answer:
         case Conflict(winner=winner):
             return _refusal(409, f"This request has another result already ({winner.kind}).")
         case Refused(reason="not_approved"):
-            return _refusal(409, "This request was not approved yet.")
+            return _refusal(409, "This request is not approved yet.")
         case Refused(reason="taken"):
-            return _refusal(409, "Somebody else works on this request.")
+            return _refusal(409, "Somebody else is working on this request.")
         case Refused(reason=reason):
             gone = _refusal(410, f"This request is over: it was {reason}.")
             return gone if dialect is Dialect.FLAT else _UNKNOWN_NESTED
@@ -95,47 +98,47 @@ def encode_receipt(receipt: Receipt, dialect: Dialect) -> Answer:
     assert_never(receipt)
 
 
-def encode_progress(receipt: Receipt) -> Answer:
-    """A request that has a result, whoever brought it, needs no more work: 410."""
+def encode_progress(receipt: Receipt) -> ClientToolsResponse:
+    """410 for a request that already has a result: it needs no more work."""
     if isinstance(receipt, Conflict):
         return _refusal(410, f"This request is over: it has a result ({receipt.winner.kind}).")
     return encode_receipt(receipt, Dialect.FLAT)
 
 
 def encode_error(error: FarhandError, status: int) -> bytes:
-    return encode(Refusal(Fault(CODES.get(status, error.code.upper()), str(error))))
+    return encode(ClientToolRefusal(ClientToolFault(CODES.get(status, error.code.upper()), str(error))))
 
 
 _TRUE = encode(True)
-_SUCCESS = encode({"success": True})
-_IGNORED = encode({"success": True, "ignored": True})
-# spelled as the clients of that dialect know it
+_SUCCESS = encode(TakenResult(success=True))
+_IGNORED = encode(TakenResult(success=True, ignored=True))
+# spelled as the clients of that dialect expect it
 _UNKNOWN_NESTED = (404, encode({"error": "Unknown request ID"}))
 
 
-def _refusal(status: int, message: str) -> Answer:
-    return status, encode(Refusal(Fault(CODES[status], message)))
+def _refusal(status: int, message: str) -> ClientToolsResponse:
+    return status, encode(ClientToolRefusal(ClientToolFault(CODES[status], message)))
 
 
-def _overdue(call: Call) -> Answer:
+def _overdue(call: Call) -> ClientToolsResponse:
     if call.phase is Phase.SETTLED:
         return _refusal(504, f"'{call.tool}' did not answer in time; the call was cancelled.")
     message = f"'{call.tool}' did not answer in time; the call {call.call_id} stays open."
-    return 504, encode(Refusal(Fault(CODES[504], message, call.call_id)))
+    return 504, encode(ClientToolRefusal(ClientToolFault(CODES[504], message, call.call_id)))
 
 
-def _encode_item(item: Item) -> bytes:
+def _encode_item(item: InboxItem) -> bytes:
     match item:
-        case Offered(call=call, again=again):
+        case OfferedCall(call=call, again=again):
             return frame(encode(_request(call, again=again)), event="tool-request", id=call.call_id)
-        case Ended(call=call):
+        case EndedCall(call=call):
             outcome = "" if call.outcome is None else kind_of(call.outcome)
             settled = ToolSettled("client-tool-settled", call.call_id, outcome)
             return frame(encode(settled), event="tool-settled")
-        case Withdrawn(tools=names):
+        case WithdrawnTools(tools=names):
             gone = ToolUnregistered("client-tool-unregistered", list(names))
             return frame(encode(gone), event="tool-unregistered")
-        case Superseded():
+        case StreamReplaced():
             return frame(b"", event="superseded")
     assert_never(item)
 
@@ -154,5 +157,5 @@ def _request(call: Call, *, again: bool) -> ToolRequest:
     )
 
 
-def _shape(tool: Tool) -> ToolShape:
-    return ToolShape(tool.name, tool.description, tool.input_schema)
+def _shape(tool: Tool) -> ClientTool:
+    return ClientTool(tool.name, tool.description, tool.input_schema)

@@ -1,23 +1,24 @@
-"""Endpoints of the client-tools wire: register, listen, execute, bring results."""
+"""Endpoints of the client-tools wire: register, listen, execute, send results."""
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
-from farhand.agent.direct import Overdue
-from farhand.agent.farhand import Farhand
-from farhand.clients.attendance import Attendance
+from farhand.agent.direct_calls import Overdue
+from farhand.agent.service import AgentService
 from farhand.clients.inbox import Inbox
+from farhand.clients.sessions import ClientSessions
 from farhand.core.result import Unknown
 from farhand.errors import Malformed
-from farhand.faces.base import Face, Request, Route
+from farhand.faces.base import Face, Media, Parameter, Request, Route
 from farhand.faces.client_tools.decode import (
     decode_client_id,
     decode_execute,
-    decode_listener,
     decode_progress,
     decode_registration,
     decode_result,
+    decode_stream,
     decode_unregister,
 )
 from farhand.faces.client_tools.encode import (
@@ -32,6 +33,19 @@ from farhand.faces.client_tools.encode import (
     encode_tools_of,
     encode_unregistered,
 )
+from farhand.faces.client_tools.shapes import (
+    ClientTool,
+    ClientToolProgress,
+    ClientToolRefusal,
+    ClientToolResult,
+    ExecutedTool,
+    ExecuteTool,
+    RegisteredTools,
+    RegisterTools,
+    TakenResult,
+    UnregisteredTools,
+    UnregisterTools,
+)
 from farhand.wire.address import query
 
 HEADERS = (
@@ -40,101 +54,136 @@ HEADERS = (
     (b"x-accel-buffering", b"no"),
 )
 
+JSON = "application/json"
+ERROR = {"type": "object", "properties": {"error": {"type": ["object", "string"]}}, "required": ["error"]}
 
-def client_tools_face(farhand: Farhand, attendance: Attendance) -> Face:
-    ends = _Endpoints(farhand, attendance)
-    limits = farhand.settings.limits
+
+def client_tools_face(service: AgentService, sessions: ClientSessions) -> Face:
+    ends = _Endpoints(service, sessions)
+    limits = service.settings.limits
     register, result = limits.register_body, limits.result_body
+    client = partial(Route, scope="client")
+    post = partial(client, "POST", limit=result, rate="results", gives=bool | TakenResult)
     return Face(
         name="client_tools",
         explain=encode_error,
+        # an object, except that one dialect says in a string that a request is unknown
+        refusal=Media(JSON, ERROR),
         routes=(
-            Route(
+            client(
                 "POST",
                 "/client-tools/register",
                 ends.register,
-                scope="client",
                 limit=register,
                 rate="registrations",
+                takes=RegisterTools,
+                gives=RegisteredTools,
             ),
-            Route("DELETE", "/client-tools/unregister", ends.unregister, scope="client", limit=register),
-            Route("GET", "/client-tools/tools", ends.all_tools, scope="client"),
-            Route("GET", "/client-tools/tools/{client_id}", ends.tools_of, scope="client"),
-            Route("GET", "/client-tools/pending", ends.nobody, scope="client"),
-            Route("GET", "/client-tools/pending/", ends.nobody, scope="client"),
-            Route("GET", "/client-tools/pending/{client_id}", ends.pending, scope="client", streams=True),
-            Route("POST", "/client-tools/execute", ends.execute, scope="execute", limit=result),
-            Route("POST", "/client-tools/result", ends.result, scope="client", limit=result, rate="results"),
+            client(
+                "DELETE",
+                "/client-tools/unregister",
+                ends.unregister,
+                limit=register,
+                takes=UnregisterTools,
+                gives=UnregisteredTools,
+            ),
+            client("GET", "/client-tools/tools", ends.all_tools, gives=dict[str, object]),
+            client("GET", "/client-tools/tools/{client_id}", ends.tools_of, gives=list[ClientTool]),
+            client("GET", "/client-tools/pending", ends.nobody),
+            client("GET", "/client-tools/pending/", ends.nobody),
+            client(
+                "GET",
+                "/client-tools/pending/{client_id}",
+                ends.pending,
+                streams=True,
+                parameters=(Parameter("holder", {"type": "string"}),),
+            ),
+            post("/client-tools/result", ends.result, takes=ClientToolResult),
+            post("/client-tools/progress", ends.progress, takes=ClientToolProgress),
             Route(
-                "POST", "/client-tools/progress", ends.progress, scope="client", limit=result, rate="results"
+                "POST",
+                "/client-tools/execute",
+                ends.execute,
+                scope="execute",
+                limit=result,
+                takes=ExecuteTool,
+                gives={200: ExecutedTool, 504: ClientToolRefusal},
             ),
         ),
     )
 
 
 class _Endpoints:
-    def __init__(self, farhand: Farhand, attendance: Attendance) -> None:
-        self._farhand = farhand
-        self._attendance = attendance
-        self._settings = farhand.settings
+    def __init__(self, service: AgentService, sessions: ClientSessions) -> None:
+        self._service = service
+        self._sessions = sessions
+        self._settings = service.settings
 
     async def register(self, request: Request) -> None:
+        """Offer tools."""
         registration = decode_registration(await request.json())
-        tools = await self._attendance.register(request.owner, registration)
+        tools = await self._sessions.register(request.owner, registration)
         await request.reply(200, encode_registered(tools))
 
     async def unregister(self, request: Request) -> None:
+        """Withdraw tools."""
         wish = decode_unregister(await request.json())
-        gone = await self._attendance.unregister(request.owner, wish.client_id, wish.tool_ids, by=wish.holder)
+        gone = await self._sessions.unregister(request.owner, wish.client_id, wish.tool_ids, by=wish.holder)
         await request.reply(200, encode_unregistered(gone))
 
     async def tools_of(self, request: Request) -> None:
+        """List the tools of one client."""
         client_id = decode_client_id(request.parameter("client_id"))
-        found = self._attendance.roster.tools_of(request.owner, client_id)
+        found = self._sessions.registry.tools_of(request.owner, client_id)
         await request.reply(200, encode_tools_of(found))
 
     async def all_tools(self, request: Request) -> None:
-        await request.reply(200, encode_all_tools(self._attendance.roster.tools(request.owner)))
+        """List the tools of all clients."""
+        await request.reply(200, encode_all_tools(self._sessions.registry.tools(request.owner)))
 
     async def nobody(self, request: Request) -> None:
-        raise Malformed("The path names no client.", hint="GET /client-tools/pending/{clientID}")
+        raise Malformed("The path does not name a client.", hint="GET /client-tools/pending/{clientID}")
 
     async def pending(self, request: Request) -> None:
-        listener = decode_listener(request.owner, request.parameter("client_id"), query(request.scope))
+        """Receive the calls for a client, as a stream."""
+        stream = decode_stream(request.owner, request.parameter("client_id"), query(request.scope))
         every = self._settings.patience.client_ping
-        async with self._attendance.listen(listener) as inbox:
+        async with self._sessions.listen(stream) as inbox:
             source = _Requests(inbox, ping_every=every)
             await request.stream(source, headers=HEADERS, keep_alive=every)
 
     async def execute(self, request: Request) -> None:
-        wish = decode_execute(await request.json(), request.owner, self._settings.limits)
-        called = await request.unless_left(self._farhand.execute(wish))
+        """Run one tool."""
+        wish = decode_execute(await request.json(), request.principal, self._settings.limits)
+        called = await request.unless_left(self._service.execute(wish))
         if called is not None:
-            tool = await self._farhand.tool_of(called.call if isinstance(called, Overdue) else called)
+            tool = await self._service.tool_of(called.call if isinstance(called, Overdue) else called)
             await request.reply(*encode_executed(called, tool))
 
     async def result(self, request: Request) -> None:
+        """Submit the result of a call."""
         result, dialect = decode_result(await request.json(), self._settings.limits)
         if not await self._may_answer(request, result.call_id):
             await request.reply(*encode_receipt(Unknown(), dialect))
             return
-        receipt = await self._farhand.desk.settle(request.owner, result)
+        receipt = await self._service.desk.settle(request.owner, result)
         await request.reply(*encode_receipt(receipt, dialect))
 
     async def progress(self, request: Request) -> None:
+        """Report that a call is still being worked on."""
         report = decode_progress(await request.json(), request.owner, self._settings.limits)
-        await request.reply(*encode_progress(await self._attendance.progress.note(report)))
+        await request.reply(*encode_progress(await self._sessions.report(report)))
 
     async def _may_answer(self, request: Request, call_id: str) -> bool:
-        """A sign-in that may only be a client answers for clients alone."""
+        """A credential with the scope `client` alone may answer calls of clients alone."""
         if "answer" in request.principal.scopes:
             return True
-        call = await self._farhand.call_of(request.owner, call_id)
+        call = await self._service.call_of(request.owner, call_id)
         return call is not None and call.client_id is not None
 
 
 class _Requests:
-    """A client's inbox as the body of a response, with a ping every so many seconds."""
+    """A client's inbox as the body of a response, with a ping at intervals."""
 
     ended = False
 

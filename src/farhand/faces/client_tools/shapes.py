@@ -1,13 +1,16 @@
-"""The words of the client-tools wire, spelled as it spells them."""
+"""The structs of the client-tools wire. Fields that the docstrings call ours extend the original wire."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+ClientId: TypeAlias = Annotated[str, Meta(extra_json_schema={"pattern": "^[A-Za-z0-9_-]{1,64}$"})]
+"""Checked by `decode.py`; the pattern is for the OpenAPI document. A tool's short id has the same form."""
 
 
-class ToolShape(Struct):
+class ClientTool(Struct):
     """A tool as it is listed, with its full id."""
 
     id: str
@@ -16,10 +19,10 @@ class ToolShape(Struct):
 
 
 class OfferedTool(Struct):
-    """A tool as a client offers it, with its short id. Ours are `output`, a schema of what it brings, and all
-    that follows: for people, its time, whether it is asked for, whether strangers may speak through it."""
+    """A tool as a client registers it, with its short id. Ours are `output`, the schema of its output, and
+    the fields after it: title, timeout, whether it needs an approval, whether its output is untrusted."""
 
-    id: str
+    id: ClientId
     description: str
     parameters: object
     output: dict[str, object] | None = None
@@ -29,26 +32,26 @@ class OfferedTool(Struct):
     untrusted: bool = False
 
 
-class Register(Struct):
-    """`holder` is ours: the program that registers, as it names itself on its stream."""
+class RegisterTools(Struct):
+    """`holder` is ours: the program that registers, with the name that it uses on its stream."""
 
-    client_id: str = field(name="clientID")
+    client_id: ClientId = field(name="clientID")
     tools: list[OfferedTool]
     grace_sec: float | None = field(name="graceSec", default=None)
     holder: str | None = None
 
 
-class Unregister(Struct):
-    """`tool_ids` absent (or null) means all of them, an empty list none. `holder` is ours: the program that
-    leaves, whose leaving means nothing once another one is this client."""
+class UnregisterTools(Struct):
+    """`tool_ids` absent (or null) means all tools, an empty list none. `holder` is ours: the program that
+    leaves; if another program has become this client, nothing is unregistered."""
 
-    client_id: str = field(name="clientID")
+    client_id: ClientId = field(name="clientID")
     tool_ids: list[str] | None = field(name="toolIDs", default=None)
     holder: str | None = None
 
 
-class Execute(Struct):
-    """`timeout` is in milliseconds: how long the caller waits. `keep` is ours: the call stays after that."""
+class ExecuteTool(Struct):
+    """`timeout` is how long the caller waits, in milliseconds. `keep` is ours: the call outlives it."""
 
     tool_id: str = field(name="toolID")
     input: dict[str, object]
@@ -60,8 +63,8 @@ class Execute(Struct):
     keep: bool = False
 
 
-class Response(Struct):
-    """What a tool brought."""
+class ToolResponse(Struct):
+    """The result of a tool."""
 
     status: Literal["success", "error"]
     title: str | None = None
@@ -70,11 +73,11 @@ class Response(Struct):
     error: str | None = None
 
 
-class ResultBody(Struct):
+class ClientToolResult(Struct):
     """Flat: the response's own fields beside `requestID`. Nested: the same under `result`."""
 
     request_id: str = field(name="requestID")
-    result: Response | UnsetType = UNSET
+    result: ToolResponse | UnsetType = UNSET
     status: Literal["success", "error"] | UnsetType = UNSET
     title: str | None = None
     output: object = UNSET
@@ -82,9 +85,9 @@ class ResultBody(Struct):
     error: str | None = None
 
 
-class ProgressBody(Struct):
-    """Ours: the client still works on this request. `text` is how far it is, for people. With `keepAlive` it
-    is only kept from others: its deadline stays."""
+class ClientToolProgress(Struct):
+    """Ours: the client still works on this request. `text` says how far it is, for people. With `keepAlive`
+    the client keeps the request, but its deadline stays."""
 
     client_id: str = field(name="clientID")
     request_id: str = field(name="requestID")
@@ -115,13 +118,13 @@ class ToolSettled(Struct):
 
 
 class ToolUnregistered(Struct):
-    """The data of a `tool-unregistered`, which is ours: the full ids of tools that are offered no more."""
+    """The data of a `tool-unregistered`, which is ours: the full ids of tools that were unregistered."""
 
     type: str
     tool_ids: list[str] = field(name="toolIDs")
 
 
-class Executed(Struct, omit_defaults=True):
+class ExecutedTool(Struct, omit_defaults=True):
     status: str
     title: str | UnsetType = UNSET
     output: object = UNSET
@@ -129,13 +132,29 @@ class Executed(Struct, omit_defaults=True):
     error: str | UnsetType = UNSET
 
 
-class Fault(Struct, omit_defaults=True):
-    """`call_id` is ours: the call that stays open though its caller's time is over."""
+class ClientToolFault(Struct, omit_defaults=True):
+    """`call_id` is ours: the call that stays open after its caller's timeout."""
 
     code: str
     message: str
     call_id: str | UnsetType = field(name="callID", default=UNSET)
 
 
-class Refusal(Struct):
-    error: Fault
+class ClientToolRefusal(Struct):
+    error: ClientToolFault
+
+
+class RegisteredTools(Struct):
+    registered: list[str]
+
+
+class UnregisteredTools(Struct):
+    success: bool
+    unregistered: list[str]
+
+
+class TakenResult(Struct, omit_defaults=True):
+    """The answer of the flat dialect to an accepted result or progress report."""
+
+    success: bool
+    ignored: bool = False

@@ -1,1 +1,1 @@
-"""What happens to an owner's runs, calls and clients, as one stream."""
+"""One stream of everything that happens to an owner's runs, calls and clients."""

@@ -1,23 +1,23 @@
-"""Where a reader of the events wire stands, and what it wishes."""
+"""Decodes the position and the options of a reader of the events wire."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 
-from farhand.core.event import Position, parse_position
+from farhand.core.position import Position, parse_position
 
 
 def decode_position(last_event_id: bytes | None, query: Mapping[str, str]) -> str | None:
-    """What the reader says of itself: a browser that reconnects says it in a header, over what its address
-    said when it first came. None for one that has no position yet."""
+    """The position of the reader: a browser that reconnects sends it in a header, which counts more than the
+    one in its address. None if it has no position yet."""
     if last_event_id:
         return last_event_id.decode("latin-1")
     return query.get("after")
 
 
 def decode_keep_alive(query: Mapping[str, str]) -> float:
-    """After how many seconds without news the reader wants a sign of life; what cannot be read is no wish."""
+    """Seconds of silence before the reader wants a keep-alive; a bad value is ignored."""
     try:
         return max(1.0, float(query["keepAlive"]))
     except (KeyError, ValueError):
@@ -25,13 +25,12 @@ def decode_keep_alive(query: Mapping[str, str]) -> float:
 
 
 def read_position(text: str, span: tuple[int, int]) -> Position | None:
-    """The position, if what follows on it is still kept; else None.
+    """The position, if the entries after it are still kept; else None.
 
-    `seq` counts entries of which everything was told, `offset` frames of the next one.
+    `seq` is the last entry of which all frames were sent, `offset` counts frames of the next one.
     """
     position = parse_position(text)
     first, last = span
-    # feeds are stored before they are told: there are no takeovers in them
-    if position is None or position.takeover or not first - 1 <= position.seq <= last:
+    if position is None or not first - 1 <= position.seq <= last:
         return None
     return position

@@ -1,4 +1,4 @@
-"""Entries of a feed become frames: the event itself, then what it means for a registered client."""
+"""Encodes entries of a feed: the event itself, then what it means for a registered client."""
 
 from __future__ import annotations
 
@@ -17,22 +17,27 @@ from farhand.core.event import (
     CallTaken,
     ClientRegistered,
     ClientUnregistered,
-    Happening,
-    News,
-    Position,
+    RunResumed,
 )
-from farhand.core.outcome import Success, public, told_to_people
+from farhand.core.outcome import Success, public, public_error
+from farhand.core.position import Happening, News, Position
 from farhand.core.tool import Executor
-from farhand.errors import FarhandError
-from farhand.faces.events.shapes import ClientTools, Gap, RequestShape, ToolRequest, ToolStatus
-from farhand.wire.json_out import encode
+from farhand.faces.event_fields import event_type, public_fields
+from farhand.faces.events.shapes import (
+    ClientToolsEvent,
+    FeedGap,
+    RequestShape,
+    ToolRequestEvent,
+    ToolStatusEvent,
+)
+from farhand.wire.json_writer import encode
 from farhand.wire.sse import frame
 
-Told: TypeAlias = dict[str, object] | ClientTools | ToolRequest | ToolStatus
+EventBody: TypeAlias = dict[str, object] | ClientToolsEvent | ToolRequestEvent | ToolStatusEvent
 
 
 def call_in(news: News) -> str | None:
-    """The call that has to be known for this entry to be told: one that a registered client may run."""
+    """The call that is needed to encode this entry, if a registered client may run it."""
     event = news.event
     if isinstance(event, CallTaken):
         return event.call_id
@@ -42,54 +47,48 @@ def call_in(news: News) -> str | None:
 
 
 def encode_news(news: News, call: Call | None, *, skip: int = 0) -> bytes:
-    """Its frames but the first few. Each has the reader's position behind it."""
+    """The frames of the entry, without the first few. Each one carries the reader's position after it."""
     told = _told(news, call)
     frames = [_frame(each, _position(news, number, len(told))) for number, each in enumerate(told, 1)]
     if skip >= len(frames):
-        # no reader of ours ever stood there
+        # no reader can have had this position
         frames.insert(0, encode_gap(str(Position(news.no - 1, skip)), Position(news.no - 1)))
         skip = 0
     return b"".join(frames[skip:])
 
 
 def encode_start(position: Position) -> bytes:
-    """Where the reader stands before the first event; a reader takes note of it, and shows nothing."""
+    """The reader's position before the first event; not shown to anyone."""
     return f"id: {position}\n\n".encode()
 
 
 def encode_gap(after: str, position: Position) -> bytes:
-    return frame(encode(Gap("gap", after[:64])), event="gap", id=str(position))
-
-
-def encode_error(error: FarhandError, status: int) -> bytes:
-    return encode({"error": {"code": error.code, "message": str(error)}})
+    return frame(encode(FeedGap("gap", after[:64])), event="gap", id=str(position))
 
 
 def _position(news: News, number: int, of: int) -> Position:
-    """After the last frame the entry is done; until then the one before it is."""
+    """Only the last frame moves the position to this entry."""
     return Position(news.no) if number == of else Position(news.no - 1, number)
 
 
-def _frame(told: Told, position: Position) -> bytes:
+def _frame(told: EventBody, position: Position) -> bytes:
     kind = told["type"] if isinstance(told, dict) else told.type
     return frame(encode(told), event=str(kind), id=str(position))
 
 
-def _told(news: News, call: Call | None) -> list[Told]:
+def _told(news: News, call: Call | None) -> list[EventBody]:
     event = news.event
     if isinstance(event, ClientRegistered):
-        return [ClientTools("client-tool.registered", event.client_id, list(event.tools))]
+        return [ClientToolsEvent("client-tool.registered", event.client_id, list(event.tools))]
     if isinstance(event, ClientUnregistered):
-        return [ClientTools("client-tool.unregistered", event.client_id, list(event.tools))]
+        return [ClientToolsEvent("client-tool.unregistered", event.client_id, list(event.tools))]
     own: dict[str, object] = {
-        "type": event.__struct_config__.tag,
+        "type": event_type(event),
         "at": news.at,
         "threadId": news.thread_id,
         "runId": news.run_id,
-        **_in_camel_case(_public(event)),
+        **_shown(_public(event), news.thread_id),
     }
-    # for those who may inspect runs
-    own.pop("detail", None)
     meant = None if call is None or call.client_id is None else _for_client(event, call, call.client_id)
     return [own] if meant is None else [own, meant]
 
@@ -100,10 +99,10 @@ def _public(event: Happening) -> Happening:
     return event
 
 
-def _for_client(event: Happening, call: Call, client_id: str) -> Told | None:
+def _for_client(event: Happening, call: Call, client_id: str) -> EventBody | None:
     match event:
         case CallOpened(phase=Phase.READY) | ApprovalAnswered(approved=True):
-            return ToolRequest("client-tool.request", client_id, _request(call, client_id))
+            return ToolRequestEvent("client-tool.request", client_id, _request(call, client_id))
         case CallTaken(holder=holder) if holder.partition(".")[0] == client_id:
             return _status("client-tool.executing", call, client_id)
         case CallSettled(outcome=Success()):
@@ -111,7 +110,7 @@ def _for_client(event: Happening, call: Call, client_id: str) -> Told | None:
             return msgspec.structs.replace(completed, success=True)
         case CallSettled(outcome=outcome):
             failed = _status("client-tool.failed", call, client_id)
-            return msgspec.structs.replace(failed, error=told_to_people(outcome), success=False)
+            return msgspec.structs.replace(failed, error=public_error(outcome), success=False)
         case _:
             return None
 
@@ -128,8 +127,8 @@ def _request(call: Call, client_id: str) -> RequestShape:
     )
 
 
-def _status(kind: str, call: Call, client_id: str) -> ToolStatus:
-    return ToolStatus(
+def _status(kind: str, call: Call, client_id: str) -> ToolStatusEvent:
+    return ToolStatusEvent(
         type=kind,
         request_id=call.call_id,
         session_id=call.thread_id,
@@ -145,8 +144,18 @@ def _message_id(call: Call) -> str:
     return asked or (f"{call.run_id}:{call.step}" if call.run_id is not None else "")
 
 
+def _shown(event: Happening, thread_id: str | None) -> dict[str, object]:
+    shown = public_fields(event, thread_id)
+    # for the Inspector alone
+    shown.pop("detail", None)
+    if isinstance(event, RunResumed) and not event.taken_over:
+        # only where it is true, which is rare
+        del shown["taken_over"]
+    return {_camel(name): _plain(value) for name, value in shown.items()}
+
+
 def _in_camel_case(record: Struct) -> dict[str, object]:
-    """Our own field names; what a model or a tool wrote is left as it is."""
+    """Our own field names in camel case; what a model or a tool wrote stays as it is."""
     names = record.__struct_fields__
     if record.__struct_config__.omit_defaults:
         names = tuple(each.name for each in fields(record) if getattr(record, each.name) != each.default)

@@ -1,18 +1,18 @@
-"""The words of the events wire. Runs and calls are told in ours, clients as their wire spells them."""
+"""The structs of the events wire: clients are spelled as on their own wire."""
 
 from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType, field
 
 
-class Gap(Struct):
-    """The position that was sent is not known here: everything that is kept follows."""
+class FeedGap(Struct):
+    """The position that was sent is unknown: everything that is kept follows."""
 
     type: str
     after: str
 
 
-class ClientTools(Struct):
+class ClientToolsEvent(Struct):
     """`client-tool.registered` and `client-tool.unregistered`."""
 
     type: str
@@ -30,7 +30,7 @@ class RequestShape(Struct):
     input: dict[str, object]
 
 
-class ToolRequest(Struct):
+class ToolRequestEvent(Struct):
     """`client-tool.request`."""
 
     type: str
@@ -38,7 +38,7 @@ class ToolRequest(Struct):
     request: RequestShape
 
 
-class ToolStatus(Struct, omit_defaults=True):
+class ToolStatusEvent(Struct, omit_defaults=True):
     """`client-tool.executing`, `client-tool.completed` and `client-tool.failed`."""
 
     type: str

@@ -1,1 +1,1 @@
-"""What is too big for a result: uploaded once, referred to by its ref."""
+"""Files that are too big for a result: uploaded once, then referred to."""

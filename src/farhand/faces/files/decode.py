@@ -1,4 +1,4 @@
-"""The head of an upload becomes a label. The body is the file itself and is not looked at."""
+"""Decodes the headers of an upload. The body is the file itself and is not read here."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from urllib.parse import unquote_to_bytes
 from farhand.agent.files import Label
 from farhand.core.file import UNNAMED, clean_name, media_type_of
 from farhand.errors import Malformed, NotAllowed, WrongType
-from farhand.wire.body import declared_length
-from farhand.wire.http import Header, require_unencoded
+from farhand.wire.http import Header, declared_length, require_unencoded
 
 NAME_AT_MOST = 4096
 
@@ -18,11 +17,11 @@ def decode_label(headers: Iterable[Header]) -> Label:
     heads = dict(headers)
     require_unencoded(heads.items())
     if not heads.get(b"x-farhand", b"").strip():
-        # a form of another site can send any body, but no header of its own
+        # an HTML form of another site can send any body, but no custom header
         raise NotAllowed("An upload needs the header X-Farhand.", hint="Send X-Farhand: 1.")
     media_type = media_type_of(heads.get(b"content-type", b"").decode("latin-1"))
     if media_type is None:
-        raise WrongType("An upload says of which type it is.", hint="Send Content-Type: image/png, or so.")
+        raise WrongType("An upload needs a media type.", hint="Send for example Content-Type: image/png.")
     return Label(_name(heads.get(b"x-file-name")), media_type, declared_length(heads.items()))
 
 

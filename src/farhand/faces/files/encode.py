@@ -1,18 +1,17 @@
-"""A stored file as it leaves: never to be shown as a page, always under a safe name."""
+"""Encodes downloads: never displayed as a page, always with a safe name."""
 
 from __future__ import annotations
 
 from urllib.parse import quote
 
 from farhand.core.file import StoredFile
-from farhand.errors import FarhandError
-from farhand.faces.files.shapes import ErrorBody, ErrorShape, Uploaded
+from farhand.faces.files.shapes import UploadedFile
 from farhand.wire.http import Header
-from farhand.wire.json_out import encode
+from farhand.wire.json_writer import encode
 
 
 def encode_uploaded(file: StoredFile) -> bytes:
-    return encode(Uploaded(file.ref, file.name, file.media_type, file.size))
+    return encode(UploadedFile(file.ref, file.name, file.media_type, file.size))
 
 
 def headers_of(file: StoredFile) -> list[Header]:
@@ -24,17 +23,13 @@ def headers_of(file: StoredFile) -> list[Header]:
     ]
 
 
-def encode_error(error: FarhandError, status: int) -> bytes:
-    return encode(ErrorShape(ErrorBody(error.code, str(error))))
-
-
 _SAFE: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
-    # also where a browser passes over the attachment: it runs nothing and stands in no frame
+    # even if a browser ignores the attachment header: no script runs, no frame embeds it
     (b"content-security-policy", b"default-src 'none'; sandbox; frame-ancestors 'none'"),
     (b"cross-origin-resource-policy", b"same-site"),
     (b"referrer-policy", b"no-referrer"),
-    # the next one to use this browser may be somebody else
+    # the next user of this browser may be somebody else
     (b"cache-control", b"private, no-store"),
 )
 
@@ -42,7 +37,7 @@ _ACTIVE = ("html", "svg", "xml", "script")
 
 
 def _served_type(media_type: str) -> str:
-    """What could run as a page or a script is only bytes to a browser."""
+    """A type that a browser could run as a page or a script becomes plain bytes."""
     return "application/octet-stream" if any(word in media_type for word in _ACTIVE) else media_type
 
 

@@ -1,1 +1,1 @@
-"""What a developer sees of runs and calls: read-only, secrets masked."""
+"""What a developer sees of runs and calls: read-only, with secrets redacted."""

@@ -1,4 +1,4 @@
-"""Requests of the inspector's wire become our nouns. Nothing here can change anything."""
+"""Decodes requests of the Inspector."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from farhand.core.ids import is_chosen_id
 from farhand.errors import Malformed
 
 STATES = frozenset({"running", "waiting", "parked", "done", "stopped", "failed"})
-MOST_AT_ONCE = 100
+RUNS_PER_PAGE = 100
 MOST_EVENTS = 1000
 LONGEST_SEARCH = 200
 
 
 class Search(Struct, frozen=True):
-    """Which runs to list. `words` are looked for in titles, ids and names of tools, whatever their case."""
+    """Which runs to list. `words` are searched for in titles, ids and tool names, ignoring case."""
 
     limit: int
     after: str | None
@@ -27,14 +27,14 @@ class Search(Struct, frozen=True):
 def decode_search(parameters: Mapping[str, str]) -> Search:
     after = parameters.get("after")
     if after is not None and not is_chosen_id(after):
-        raise Malformed("after is not a run id.", hint="Send the `next` of the page before.")
+        raise Malformed("after is not a run id.", hint="Send the `next` of the previous page.")
     state = parameters.get("state")
     if state is not None and state not in STATES:
-        raise Malformed(f"state is one of {', '.join(sorted(STATES))}.")
+        raise Malformed(f"state must be one of {', '.join(sorted(STATES))}.")
     words = parameters.get("search", "").strip().casefold()
     if len(words) > LONGEST_SEARCH:
-        raise Malformed(f"search has {LONGEST_SEARCH} characters at most.")
-    return Search(_count(parameters, "30", MOST_AT_ONCE), after, state, words)
+        raise Malformed(f"search may have at most {LONGEST_SEARCH} characters.")
+    return Search(_count(parameters, "30", RUNS_PER_PAGE), after, state, words)
 
 
 def decode_limit(parameters: Mapping[str, str]) -> int:

@@ -1,95 +1,128 @@
-"""Runs, calls, clients and tools in the words of the inspector's wire. Pure; everything is masked here."""
+"""Encodes runs, calls, clients and tools for the Inspector. Pure; everything is redacted here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from msgspec import UNSET, Struct, UnsetType
 
 from farhand.core.call import Call, Phase
 from farhand.core.client import Client
-from farhand.core.event import Entry, Happening, News, RunParked
+from farhand.core.event import RunParked
 from farhand.core.outcome import (
+    Cancelled,
     Denied,
     Failure,
+    Outcome,
     Success,
+    TimedOut,
     digest,
     kind_of,
     reason_of,
 )
+from farhand.core.position import Entry, Happening, News
 from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, Unknown
 from farhand.core.run import Run
 from farhand.core.tool import Executor, Tool
-from farhand.errors import FarhandError
-from farhand.faces.inspector.curl import curl_of
-from farhand.faces.inspector.journal import masked_call, masked_entries, masked_news
-from farhand.faces.inspector.life import Sentence, life_of
-from farhand.faces.inspector.masks import masked_text
+from farhand.faces.event_fields import event_type
+from farhand.faces.inspector.call_timeline import TimelineEntry, timeline_of
+from farhand.faces.inspector.event_text import event_json, event_line, struct_json
+from farhand.faces.inspector.redaction import redact_call, redact_entries, redact_news, redact_text
 from farhand.faces.inspector.shapes import (
-    CallShape,
-    ClientShape,
-    EventPage,
-    EventShape,
-    FiguresShape,
-    FrameShape,
-    ReceiptShape,
-    RowShape,
-    RunPage,
-    RunRow,
-    RunShape,
-    SegmentShape,
-    SentenceShape,
-    ToolShape,
-    Trouble,
-    WaitingShape,
-    WireShape,
+    InspectedCall,
+    InspectedClient,
+    InspectedClients,
+    InspectedEvent,
+    InspectedEvents,
+    InspectedFigures,
+    InspectedFrame,
+    InspectedInbox,
+    InspectedReceipt,
+    InspectedRow,
+    InspectedRun,
+    InspectedRunRow,
+    InspectedRuns,
+    InspectedSegment,
+    InspectedSentence,
+    InspectedTool,
+    InspectedTools,
+    InspectedTrouble,
+    InspectedWaiting,
+    InspectedWire,
 )
-from farhand.faces.inspector.spans import Row, figures_of, rows_of
-from farhand.faces.inspector.told import plain, type_of, words_of
-from farhand.faces.inspector.wires import Told, Wire
-from farhand.wire.json_out import encode
+from farhand.faces.inspector.spans import SpanRow, span_rows, split_time
+from farhand.wire.http import Header
+from farhand.wire.json_writer import encode
 
 
-class Around(Struct, frozen=True):
-    """What the server says of itself beside a run."""
+class RecordedCall(Struct, frozen=True):
+    """A call, its run (if it has one) and the run's journal, all of it redacted."""
+
+    call: Call
+    run: Run | None
+    entries: Sequence[Entry]
+
+
+class CallFrame(Struct, frozen=True):
+    """`seq` is the journal entry of the frame; None if there is no journal."""
+
+    seq: int | None
+    text: bytes
+
+
+EncodeCall: TypeAlias = Callable[[RecordedCall], list[CallFrame]]
+
+
+class WireEncoder(Struct, frozen=True):
+    """How another face encodes a call: `request` names the request, `headers` are those of its response."""
+
+    name: str
+    request: str
+    headers: tuple[Header, ...]
+    encode: EncodeCall
+
+
+class ServerFacts(Struct, frozen=True):
+    """What a page shows about the server beside a run."""
 
     model: str
     store: str
     now: float
 
 
-def run_row(run: Run, title: str, calls: Sequence[Call], now: float) -> RunRow:
+def run_row(run: Run, title: str, calls: Sequence[Call], now: float) -> InspectedRunRow:
     waiting = [call for call in calls if call.blocks]
     unhappy = [call for call in calls if call.outcome is not None and not isinstance(call.outcome, Success)]
-    return RunRow(
+    return InspectedRunRow(
         run_id=run.run_id,
         thread_id=run.thread_id,
-        title=masked_text(title),
-        state=state_of(run),
+        title=redact_text(title),
+        state=run_state(run),
         started_at=_time(run.started_at),
         ended_at=None if run.ended_at is None else _time(run.ended_at),
         seconds=_seconds(run, now),
         steps=run.step,
         calls=len(calls),
         waiting=len(waiting),
-        error=None if run.error is None else masked_text(run.error),
+        error=None if run.error is None else redact_text(run.error),
         trouble=_trouble(unhappy[-1]) if unhappy else UNSET,
     )
 
 
-def encode_page(rows: list[RunRow], following: str | None) -> bytes:
-    return encode(RunPage(rows, following if following is not None else UNSET))
+def encode_page(rows: list[InspectedRunRow], following: str | None) -> bytes:
+    return encode(InspectedRuns(rows, following if following is not None else UNSET))
 
 
-def encode_run(run: Run, row: RunRow, entries: Sequence[Entry], around: Around) -> bytes:
-    rows = rows_of(entries, run.started_at)
-    figures = figures_of(rows, row.seconds)
+def encode_run(run: Run, row: InspectedRunRow, entries: Sequence[Entry], around: ServerFacts) -> bytes:
+    rows = span_rows(entries, run.started_at)
+    figures = split_time(rows, row.seconds)
     return encode(
-        RunShape(
+        InspectedRun(
             run=row,
-            figures=FiguresShape(**{name: getattr(figures, name) for name in figures.__struct_fields__}),
+            figures=InspectedFigures(**{name: getattr(figures, name) for name in figures.__struct_fields__}),
             rows=[_row(each) for each in rows],
             now=row.seconds,
             kept=bool(entries),
@@ -101,40 +134,40 @@ def encode_run(run: Run, row: RunRow, entries: Sequence[Entry], around: Around) 
 
 
 def encode_events(run: Run, entries: Sequence[Entry], limit: int) -> bytes:
-    """The last ones. Text that came in pieces is one event."""
+    """The last `limit` events. Text that came in pieces is one event."""
     tools: dict[str, str] = {}
     events = []
-    for entry in masked_entries(entries):
-        event = _event(entry.event, entry.seq, tools)
+    for entry in redact_entries(entries):
+        event = _event(entry.event, entry.seq, tools, run.thread_id)
         event.at = round(max(0.0, entry.at - run.started_at), 3)
         events.append(event)
-    return encode(EventPage(events[-limit:], len(events)))
+    return encode(InspectedEvents(events[-limit:], len(events)))
 
 
 def encode_feed(page: Iterable[News], total: int) -> bytes:
     tools: dict[str, str] = {}
     events = []
-    for news in map(masked_news, page):
-        event = _event(news.event, news.no, tools)
+    for news in map(redact_news, page):
+        event = _event(news.event, news.no, tools, news.thread_id)
         event.happened_at = _time(news.at)
         event.run_id = news.run_id if news.run_id is not None else UNSET
         event.thread_id = news.thread_id if news.thread_id is not None else UNSET
         events.append(event)
-    return encode(EventPage(events, total))
+    return encode(InspectedEvents(events, total))
 
 
 def encode_call(
-    call: Call, run: Run | None, entries: Sequence[Entry], wires: Iterable[Wire], url: str
+    call: Call, run: Run | None, entries: Sequence[Entry], wires: Iterable[WireEncoder], url: str
 ) -> bytes:
-    """`url` is where the server was reached, for the command."""
-    hidden = masked_call(call)
-    journal = masked_entries(entries)
+    """`url` is the address of the server, for the curl command."""
+    hidden = redact_call(call)
+    journal = redact_entries(entries)
     began = call.opened_at if run is None else run.started_at
-    told = Told(hidden, run, journal)
+    told = RecordedCall(hidden, run, journal)
     approval = hidden.approval
     asks = approval is not None and call.phase is Phase.ASKING
     return encode(
-        CallShape(
+        InspectedCall(
             call_id=call.call_id,
             tool=call.tool,
             executor=call.executor.value,
@@ -149,9 +182,9 @@ def encode_call(
             approval_id=approval.approval_id if asks and approval is not None else None,
             input=hidden.input,
             asked_input=None if approval is None else approval.asked_input,
-            outcome=None if hidden.outcome is None else plain(hidden.outcome),
+            outcome=None if hidden.outcome is None else struct_json(hidden.outcome),
             digest=call.digest,
-            life=[_sentence(each) for each in life_of(hidden, journal, began=began)],
+            life=[_sentence(each) for each in timeline_of(hidden, journal, began=began)],
             wires=[_wire(wire, told) for wire in wires],
             curl=curl_of(hidden, hidden.outcome, url),
             again=may_be_sent_again(call),
@@ -160,8 +193,8 @@ def encode_call(
 
 
 def may_be_sent_again(call: Call) -> bool:
-    """Whether the record still has what was sent: an output that broke its schema was replaced by a reason,
-    and where nobody answered there is nothing."""
+    """Whether the record still has what was sent: an output that did not fit its schema was replaced by a
+    reason, and without an answer there is nothing to send."""
     if isinstance(call.outcome, Denied):
         return call.approval is not None and call.approval.answer is not None
     far = call.executor is not Executor.SERVER and isinstance(call.outcome, Success | Failure)
@@ -173,21 +206,21 @@ def encode_receipt(receipt: Receipt) -> bytes:
         case Repeated():
             told = "The same answer again: nothing changed."
         case Accepted():
-            told = "The answer was taken."
+            told = "The answer was accepted."
         case Conflict(winner=winner):
-            told = f"Another answer was taken before ({winner.kind})."
+            told = f"A different answer was accepted before ({winner.kind})."
         case Refused(reason=reason):
-            told = f"Not taken: {reason.replace('_', ' ')}."
+            told = f"Refused: {reason.replace('_', ' ')}."
         case Unknown():
             told = "There is no such call."
         case _:
             assert_never(receipt)
-    return encode(ReceiptShape(type(receipt).__name__.lower(), told))
+    return encode(InspectedReceipt(type(receipt).__name__.lower(), told))
 
 
 def encode_clients(clients: Iterable[tuple[Client, bool, float | None, int]]) -> bytes:
     shown = [
-        ClientShape(
+        InspectedClient(
             client_id=client.client_id,
             tools=[tool.name for tool in client.tools],
             here=here,
@@ -198,12 +231,12 @@ def encode_clients(clients: Iterable[tuple[Client, bool, float | None, int]]) ->
         )
         for client, here, away, asked in clients
     ]
-    return encode({"clients": shown})
+    return encode(InspectedClients(shown))
 
 
 def encode_tools(tools: Iterable[Tool]) -> bytes:
     shown = [
-        ToolShape(
+        InspectedTool(
             name=tool.name,
             description=tool.description,
             executor=tool.executor.value,
@@ -217,18 +250,14 @@ def encode_tools(tools: Iterable[Tool]) -> bytes:
         )
         for tool in tools
     ]
-    return encode({"tools": shown})
+    return encode(InspectedTools(shown))
 
 
 def encode_inbox(calls: Iterable[tuple[Call, str]]) -> bytes:
-    return encode({"calls": [_waiting(masked_call(call), title) for call, title in calls]})
+    return encode(InspectedInbox([_waiting(redact_call(call), title) for call, title in calls]))
 
 
-def encode_error(error: FarhandError, status: int) -> bytes:
-    return encode({"error": {"code": error.code, "message": str(error)}})
-
-
-def state_of(run: Run) -> str:
+def run_state(run: Run) -> str:
     if not run.active:
         return run.state.value
     if run.waits:
@@ -240,18 +269,19 @@ def _seconds(run: Run, now: float) -> float:
     return round(max(0.0, (run.ended_at or now) - run.started_at), 3)
 
 
-def _trouble(call: Call) -> Trouble:
-    assert call.outcome is not None, "only ended calls are in trouble"
-    return Trouble(call.tool, kind_of(call.outcome), masked_text(reason_of(call.outcome)))
+def _trouble(call: Call) -> InspectedTrouble:
+    assert call.outcome is not None, "only settled calls have trouble"
+    return InspectedTrouble(call.tool, kind_of(call.outcome), redact_text(reason_of(call.outcome)))
 
 
-def _row(row: Row) -> RowShape:
-    return RowShape(
+def _row(row: SpanRow) -> InspectedRow:
+    return InspectedRow(
         step=row.step,
         start=row.start,
         end=_or_unset(row.end),
         segments=[
-            SegmentShape(each.kind.value, each.start, _or_unset(each.end), each.lost) for each in row.segments
+            InspectedSegment(each.kind.value, each.start, _or_unset(each.end), each.lost)
+            for each in row.segments
         ],
         call_id=row.call_id or UNSET,
         tool=row.tool or UNSET,
@@ -261,33 +291,35 @@ def _row(row: Row) -> RowShape:
     )
 
 
-def _event(event: Happening, number: int, tools: dict[str, str]) -> EventShape:
-    """`tools` learns the names of calls as they are told."""
+def _event(event: Happening, number: int, tools: dict[str, str], thread_id: str | None) -> InspectedEvent:
+    """`tools` collects the tool of each call id."""
     call_id, tool = getattr(event, "call_id", None), getattr(event, "tool", None)
     if call_id and tool:
         tools[call_id] = tool
-    shape = EventShape(number, type_of(event), words_of(event, tools), plain(event))
+    shape = InspectedEvent(
+        number, event_type(event), event_line(event, tools, thread_id), event_json(event, thread_id)
+    )
     shape.call_id = call_id or UNSET
     return shape
 
 
-def _sentence(sentence: Sentence) -> SentenceShape:
-    return SentenceShape(sentence.title, sentence.detail, sentence.tone, _or_unset(sentence.at))
+def _sentence(sentence: TimelineEntry) -> InspectedSentence:
+    return InspectedSentence(sentence.title, sentence.detail, sentence.tone, _or_unset(sentence.at))
 
 
-def _wire(wire: Wire, told: Told) -> WireShape:
-    frames = [FrameShape(frame.seq, frame.text.decode(errors="replace")) for frame in wire.encode(told)]
+def _wire(wire: WireEncoder, told: RecordedCall) -> InspectedWire:
+    frames = [InspectedFrame(frame.seq, frame.text.decode(errors="replace")) for frame in wire.encode(told)]
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in wire.headers]
-    return WireShape(wire.name, wire.request, headers, frames)
+    return InspectedWire(wire.name, wire.request, headers, frames)
 
 
-def _waiting(call: Call, title: str) -> WaitingShape:
+def _waiting(call: Call, title: str) -> InspectedWaiting:
     asks = call.approval is not None and call.phase is Phase.ASKING
-    return WaitingShape(
+    return InspectedWaiting(
         call_id=call.call_id,
         thread_id=call.thread_id,
         run_id=call.run_id,
-        title=masked_text(title),
+        title=redact_text(title),
         tool=call.tool,
         executor=call.executor.value,
         phase=call.phase.value,
@@ -305,3 +337,44 @@ def _or_unset(value: float | None) -> float | UnsetType:
 
 def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def curl_of(call: Call, outcome: Outcome | None, address: str) -> str:
+    """A command that would send the call's answer once more; the token is named, never written."""
+    if call.approval is not None and (call.phase is Phase.ASKING or isinstance(outcome, Denied)):
+        return _post(f"{address}/api/tools/approve", _approval(call.approval.approval_id, outcome))
+    if call.executor is Executor.SERVER:
+        # only the server can answer it: the command reads its record
+        return f"curl {_quoted(f'{address}/api/inspect/calls/{call.call_id}')} {_SIGN_IN}"
+    return _post(f"{address}/api/tools/ack", _ack(call.call_id, outcome))
+
+
+_SIGN_IN = '-H "Authorization: Bearer $FARHAND_TOKEN"'
+
+
+def _approval(approval_id: str, outcome: Outcome | None) -> dict[str, object]:
+    said: dict[str, object] = {"approvalId": approval_id, "approved": not isinstance(outcome, Denied)}
+    return {**said, "reason": outcome.reason} if isinstance(outcome, Denied) and outcome.reason else said
+
+
+def _ack(call_id: str, outcome: Outcome | None) -> dict[str, object]:
+    ack: dict[str, object] = {"toolCallId": call_id, "status": "success"}
+    match outcome:
+        case Success(output=output):
+            return {**ack, "output": output}
+        case Failure(error=error):
+            return {**ack, "status": "failed", "errorText": error}
+        case None | TimedOut() | Cancelled() | Denied():
+            # nobody has answered: the reader fills in the answer
+            return {**ack, "output": None}
+
+
+def _post(url: str, body: dict[str, object]) -> str:
+    return (
+        f"curl {_quoted(url)} {_SIGN_IN} \\\n  -H 'Content-Type: application/json' \\\n"
+        f"  -d {_quoted(encode(body).decode())}"
+    )
+
+
+def _quoted(text: str) -> str:
+    return shlex.quote(text)

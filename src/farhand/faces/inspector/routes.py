@@ -1,27 +1,26 @@
-"""Endpoints of the Inspector. All of them read, but for one that brings an answer which is there already."""
+"""Endpoints of the Inspector. They only read, except for one that sends an existing answer again."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from farhand.agent.farhand import Farhand
-from farhand.clients.attendance import Attendance
+from farhand.agent.service import AgentService
+from farhand.clients.sessions import ClientSessions
 from farhand.core.call import Call
 from farhand.core.outcome import Denied
 from farhand.core.principal import Principal
 from farhand.core.result import Receipt, Result
 from farhand.core.run import Run
 from farhand.errors import Malformed, NotAllowed, NotFound
-from farhand.faces.base import Face, Request, Route, if_readable
-from farhand.faces.inspector.as_test import file_of
+from farhand.faces.base import CHOSEN_ID, PAGE_SIZE, Endpoint, Face, Parameter, Request, Route, read_or_none
 from farhand.faces.inspector.decode import decode_limit, decode_search
 from farhand.faces.inspector.encode import (
-    Around,
+    ServerFacts,
+    WireEncoder,
     encode_call,
     encode_clients,
-    encode_error,
     encode_events,
     encode_feed,
     encode_inbox,
@@ -32,96 +31,129 @@ from farhand.faces.inspector.encode import (
     may_be_sent_again,
     run_row,
 )
-from farhand.faces.inspector.listing import Listing
-from farhand.faces.inspector.recording import recording_of
-from farhand.faces.inspector.shapes import ServerShape, TestShape
-from farhand.faces.inspector.wires import Wire
+from farhand.faces.inspector.run_search import RunSearch
+from farhand.faces.inspector.shapes import (
+    InspectedCall,
+    InspectedClients,
+    InspectedEvents,
+    InspectedInbox,
+    InspectedReceipt,
+    InspectedRun,
+    InspectedRuns,
+    InspectedServer,
+    InspectedTest,
+    InspectedTools,
+)
 from farhand.wire.address import query
-from farhand.wire.json_out import encode
+from farhand.wire.json_writer import encode
 
 ROOT = "/api/inspect"
+LAST = (Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000}),)
+STATES = ["running", "waiting", "parked", "done", "stopped", "failed"]
+SEARCH = (
+    PAGE_SIZE,
+    Parameter("after", CHOSEN_ID),
+    Parameter("state", {"enum": STATES}),
+    Parameter("search", {"type": "string", "maxLength": 200}),
+)
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What only the server knows: how the other faces tell a call, and what it is made of."""
+class ServerDetails:
+    """What only the server knows: how the other faces encode a call, its store and its version."""
 
-    wires: Sequence[Wire]
+    wires: Sequence[WireEncoder]
     store: str
     version: str
+    write_test: Callable[[AgentService, Run], Awaitable[InspectedTest]]
+    """Writes a run as a test that replays it."""
 
 
-def inspector_face(farhand: Farhand, attendance: Attendance, around: Surroundings) -> Face:
-    runs = _Runs(farhand, around)
-    rest = _Rest(farhand, attendance, around)
-    reads = {
-        "": rest.server,
-        "/runs": runs.runs,
-        "/runs/{run_id}": runs.run,
-        "/runs/{run_id}/events": runs.events,
-        "/runs/{run_id}/test": runs.test,
-        "/calls/{call_id}": runs.call,
-        "/events": rest.events,
-        "/inbox": rest.inbox,
-        "/clients": rest.clients,
-        "/tools": rest.tools,
-    }
-    path = f"{ROOT}/calls/{{call_id}}/again"
-    again = Route("POST", path, runs.again, scope="inspect&answer", limit=1024, rate="results")
-    routes = [Route("GET", f"{ROOT}{path}", endpoint, scope="inspect") for path, endpoint in reads.items()]
-    return Face(name="inspector", explain=encode_error, routes=(*routes, again))
+def inspector_face(service: AgentService, sessions: ClientSessions, around: ServerDetails) -> Face:
+    runs = _Runs(service, around)
+    rest = _Rest(service, sessions, around)
+    reads: list[tuple[str, Endpoint, object, tuple[Parameter, ...]]] = [
+        ("", rest.server, InspectedServer, ()),
+        ("/runs", runs.runs, InspectedRuns, SEARCH),
+        ("/runs/{run_id}", runs.run, InspectedRun, ()),
+        ("/runs/{run_id}/events", runs.events_of, InspectedEvents, LAST),
+        ("/runs/{run_id}/test", runs.test, InspectedTest, ()),
+        ("/calls/{call_id}", runs.call, InspectedCall, ()),
+        ("/events", rest.events, InspectedEvents, LAST),
+        ("/inbox", rest.inbox, InspectedInbox, ()),
+        ("/clients", rest.clients, InspectedClients, ()),
+        ("/tools", rest.tools, InspectedTools, ()),
+    ]
+    again = Route(
+        "POST",
+        f"{ROOT}/calls/{{call_id}}/again",
+        runs.again,
+        scope="inspect&answer",
+        limit=1024,
+        rate="results",
+        takes=dict[str, object],
+        gives=InspectedReceipt,
+    )
+    routes = [
+        Route("GET", f"{ROOT}{path}", endpoint, scope="inspect", gives=shape, parameters=parameters)
+        for path, endpoint, shape, parameters in reads
+    ]
+    return Face(name="inspector", routes=(*routes, again))
 
 
 class _Runs:
-    def __init__(self, farhand: Farhand, around: Surroundings) -> None:
-        self._farhand = farhand
+    def __init__(self, service: AgentService, around: ServerDetails) -> None:
+        self._service = service
         self._around = around
-        self._listing = Listing(farhand)
+        self._listing = RunSearch(service)
 
     async def runs(self, request: Request) -> None:
+        """List runs, newest first."""
         search = decode_search(query(request.scope))
         found = await self._listing.find(request.owner, search)
         await request.reply(200, encode_page(found.rows, found.following))
 
     async def run(self, request: Request) -> None:
+        """Read one run, as a waterfall."""
         run = await self._run(request)
-        calls = await self._farhand.calls(run)
+        calls = await self._service.calls(run)
         title = await self._listing.title(run)
-        entries = await self._farhand.journal(run)
-        now = self._farhand.kit.store.now()
-        around = Around(self._farhand.spec.model.name, self._around.store, now)
+        entries = await self._service.journal(run)
+        now = self._service.context.log.now()
+        around = ServerFacts(self._service.spec.model.name, self._around.store, now)
         row = await asyncio.to_thread(run_row, run, title, calls, now)
         body = await asyncio.to_thread(encode_run, run, row, entries, around)
         await request.reply(200, body)
 
-    async def events(self, request: Request) -> None:
+    async def events_of(self, request: Request) -> None:
+        """Read the last events of a run."""
         limit = decode_limit(query(request.scope))
         run = await self._run(request)
-        entries = await self._farhand.journal(run)
+        entries = await self._service.journal(run)
         await request.reply(200, await asyncio.to_thread(encode_events, run, entries, limit))
 
     async def test(self, request: Request) -> None:
-        """The run as a pytest file."""
-        recording = await recording_of(self._farhand, await self._run(request))
-        written = await asyncio.to_thread(file_of, recording)
-        await request.reply(200, encode(TestShape(written.name, written.text)))
+        """Read a run as a pytest file."""
+        written = await self._around.write_test(self._service, await self._run(request))
+        await request.reply(200, encode(written))
 
     async def call(self, request: Request) -> None:
+        """Read everything about one call."""
         call = await self._call(request)
-        run = None if call.run_id is None else await self._farhand.run_of(request.owner, call.run_id)
-        entries = [] if run is None else await self._farhand.journal(run)
-        # beside the loop: what is masked may be long
+        run = None if call.run_id is None else await self._service.run_of(request.owner, call.run_id)
+        entries = [] if run is None else await self._service.journal(run)
+        # in a thread: redacting may take long
         body = await asyncio.to_thread(encode_call, call, run, entries, self._around.wires, _address(request))
         await request.reply(200, body)
 
     async def again(self, request: Request) -> None:
-        """Brings the answer that the call has, as a client does that did not hear the receipt."""
+        """Send the answer of a call once more, as a client does that did not receive the receipt."""
         await request.json()
         call = await self._call(request)
         if not may_be_sent_again(call):
             raise Malformed(
-                f"The answer of '{call.tool}' can not be sent again.",
-                hint="Only what a far hand or a person sent can be, as long as it is kept as it was sent.",
+                f"The answer of '{call.tool}' cannot be sent again.",
+                hint="Only answers of clients and people can, as long as they are kept as they were sent.",
             )
         await request.reply(200, encode_receipt(await self._bring(request.principal, call)))
 
@@ -132,36 +164,40 @@ class _Runs:
         if isinstance(call.outcome, Denied) and approval is not None and approval.answer is not None:
             if "approve" not in principal.scopes:
                 raise NotAllowed(
-                    "This sign-in has no scope 'approve'.", hint="A no is sent again by who may approve."
+                    "This credential has no scope 'approve'.",
+                    hint="Sending a denial again needs the permission to approve.",
                 )
-            return await self._farhand.desk.approve(owner, approval.approval_id, approval.answer)
-        return await self._farhand.desk.settle(owner, Result(call_id=call.call_id, outcome=call.outcome))
+            return await self._service.desk.approve(
+                owner, approval.approval_id, approval.answer, by=principal.claims
+            )
+        return await self._service.desk.settle(owner, Result(call_id=call.call_id, outcome=call.outcome))
 
     async def _run(self, request: Request) -> Run:
-        run = await self._farhand.run_of(request.owner, request.parameter("run_id"))
+        run = await self._service.run_of(request.owner, request.parameter("run_id"))
         if run is None:
             raise NotFound("There is no such run.")
         return run
 
     async def _call(self, request: Request) -> Call:
-        call = await self._farhand.call_of(request.owner, request.parameter("call_id"))
+        call = await self._service.call_of(request.owner, request.parameter("call_id"))
         if call is None:
             raise NotFound("There is no such call.")
         return call
 
 
 class _Rest:
-    def __init__(self, farhand: Farhand, attendance: Attendance, around: Surroundings) -> None:
-        self._farhand = farhand
-        self._attendance = attendance
+    def __init__(self, service: AgentService, sessions: ClientSessions, around: ServerDetails) -> None:
+        self._service = service
+        self._sessions = sessions
         self._around = around
 
     async def server(self, request: Request) -> None:
+        """Who looks, and at which server."""
         principal, around = request.principal, self._around
-        shown = ServerShape(
+        shown = InspectedServer(
             tenant=principal.tenant,
             subject=principal.subject,
-            model=self._farhand.spec.model.name,
+            model=self._service.spec.model.name,
             store=around.store,
             version=around.version,
             wires=[wire.name for wire in around.wires],
@@ -169,25 +205,27 @@ class _Rest:
         await request.reply(200, encode(shown))
 
     async def events(self, request: Request) -> None:
-        """The last that happened to this owner, oldest first."""
+        """Read the last events of this owner, oldest first."""
         limit = decode_limit(query(request.scope))
-        first, last = await self._farhand.feed_span(request.owner)
-        page = await self._farhand.news(request.owner, after=max(first - 1, last - limit), limit=limit)
+        first, last = await self._service.feed_span(request.owner)
+        page = await self._service.news(request.owner, after=max(first - 1, last - limit), limit=limit)
         await request.reply(200, await asyncio.to_thread(encode_feed, page, max(0, last - first + 1)))
 
     async def inbox(self, request: Request) -> None:
-        calls = [call for call in await self._farhand.open_calls(request.owner) if call.blocks]
+        """List the calls that wait for somebody."""
+        calls = [call for call in await self._service.open_calls(request.owner) if call.blocks]
         titles: dict[str, str] = {}
         for thread_id in {call.thread_id for call in calls}:
-            thread = await if_readable(self._farhand.thread(request.owner, thread_id), thread_id)
+            thread = await read_or_none(self._service.thread(request.owner, thread_id), thread_id)
             titles[thread_id] = "" if thread is None else thread.title
         titled = [(call, titles[call.thread_id]) for call in calls]
         await request.reply(200, await asyncio.to_thread(encode_inbox, titled))
 
     async def clients(self, request: Request) -> None:
-        presence = self._attendance.presence
+        """List the registered clients."""
+        presence = self._sessions.presence
         away = dict(presence.absent())
-        asked = [call.client_id for call in await self._farhand.open_calls(request.owner)]
+        asked = [call.client_id for call in await self._service.open_calls(request.owner)]
         clients = [
             (
                 client,
@@ -195,15 +233,16 @@ class _Rest:
                 away.get((client.owner, client.client_id)),
                 asked.count(client.client_id),
             )
-            for client in self._attendance.roster.clients(request.owner)
+            for client in self._sessions.registry.clients(request.owner)
         ]
         await request.reply(200, encode_clients(clients))
 
     async def tools(self, request: Request) -> None:
-        await request.reply(200, encode_tools(self._farhand.kit.tools(request.owner)))
+        """List the tools."""
+        await request.reply(200, encode_tools(await self._service.tools(request.principal)))
 
 
 def _address(request: Request) -> str:
-    """As the visitor reached the server, so that a command works from where they are."""
+    """The address by which the visitor reached the server, so that the command works for them."""
     host = (request.header(b"host") or b"").decode("latin-1")
     return f"{request.scope.get('scheme', 'http')}://{host}{request.scope.get('root_path', '')}"

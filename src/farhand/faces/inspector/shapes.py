@@ -1,11 +1,11 @@
-"""The words of the inspector's own wire. A moment is in seconds since the run began, an `…At` a time."""
+"""The structs of the Inspector. Moments are seconds since the run began, fields `…At` are times."""
 
 from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
 
-class Trouble(Struct, rename="camel"):
+class InspectedTrouble(Struct, rename="camel"):
     """The last call of a run that did not end well."""
 
     tool: str
@@ -13,8 +13,8 @@ class Trouble(Struct, rename="camel"):
     told: str
 
 
-class RunRow(Struct, rename="camel"):
-    """`state` is running, waiting, parked, done, stopped or failed; `waiting` counts answers that are due."""
+class InspectedRunRow(Struct, rename="camel"):
+    """`state` is running, waiting, parked, done, stopped or failed; `waiting` counts unanswered calls."""
 
     run_id: str
     thread_id: str
@@ -27,27 +27,27 @@ class RunRow(Struct, rename="camel"):
     calls: int
     waiting: int
     error: str | None
-    trouble: Trouble | UnsetType = UNSET
+    trouble: InspectedTrouble | UnsetType = UNSET
 
 
-class RunPage(Struct):
-    runs: list[RunRow]
+class InspectedRuns(Struct):
+    runs: list[InspectedRunRow]
     next: str | UnsetType = UNSET
 
 
-class SegmentShape(Struct, omit_defaults=True):
+class InspectedSegment(Struct, omit_defaults=True):
     kind: str
     start: float
     end: float | UnsetType = UNSET
     lost: bool = False
 
 
-class RowShape(Struct, rename="camel", omit_defaults=True):
+class InspectedRow(Struct, rename="camel", omit_defaults=True):
     """A model step, or one of its calls. Without an `end` it is still going."""
 
     step: int
     start: float
-    segments: list[SegmentShape]
+    segments: list[InspectedSegment]
     end: float | UnsetType = UNSET
     call_id: str | UnsetType = UNSET
     tool: str | UnsetType = UNSET
@@ -56,7 +56,7 @@ class RowShape(Struct, rename="camel", omit_defaults=True):
     outcome: str | UnsetType = UNSET
 
 
-class FiguresShape(Struct):
+class InspectedFigures(Struct):
     """Milliseconds; the five add up to the whole."""
 
     whole: int
@@ -67,12 +67,12 @@ class FiguresShape(Struct):
     server: int
 
 
-class RunShape(Struct, rename="camel"):
-    """`now` is the server's, on the run's own scale. `kept`: whether its events are still there."""
+class InspectedRun(Struct, rename="camel"):
+    """`now` is the server's time in seconds since the run began. `kept`: whether its events still exist."""
 
-    run: RunRow
-    figures: FiguresShape
-    rows: list[RowShape]
+    run: InspectedRunRow
+    figures: InspectedFigures
+    rows: list[InspectedRow]
     now: float
     kept: bool
     parks: int
@@ -80,8 +80,8 @@ class RunShape(Struct, rename="camel"):
     store: str
 
 
-class EventShape(Struct, rename="camel", omit_defaults=True):
-    """One thing that happened; `told` in a few words, `data` as it was. `at` or, in a feed, `happenedAt`."""
+class InspectedEvent(Struct, rename="camel", omit_defaults=True):
+    """One event: `told` as a line of text, `data` as JSON; with `at` or, in a feed, `happenedAt`."""
 
     seq: int
     type: str
@@ -94,35 +94,35 @@ class EventShape(Struct, rename="camel", omit_defaults=True):
     thread_id: str | UnsetType = UNSET
 
 
-class EventPage(Struct):
-    """`total` counts what there is; `events` are the last of it."""
+class InspectedEvents(Struct):
+    """`total` counts all events; `events` are the last ones."""
 
-    events: list[EventShape]
+    events: list[InspectedEvent]
     total: int
 
 
-class SentenceShape(Struct, omit_defaults=True):
+class InspectedSentence(Struct, omit_defaults=True):
     title: str
     detail: str
     tone: str
     at: float | UnsetType = UNSET
 
 
-class FrameShape(Struct):
+class InspectedFrame(Struct):
     seq: int | None
     text: str
 
 
-class WireShape(Struct):
-    """How one face tells the call: what is asked for, the headers of the answer, its frames."""
+class InspectedWire(Struct):
+    """How one face encodes the call: the request, the headers of the response, its frames."""
 
     name: str
     request: str
     headers: list[tuple[str, str]]
-    frames: list[FrameShape]
+    frames: list[InspectedFrame]
 
 
-class CallShape(Struct, rename="camel"):
+class InspectedCall(Struct, rename="camel"):
     """`outcome` is null while the call is open; `again` says whether its answer can be sent once more."""
 
     call_id: str
@@ -141,26 +141,26 @@ class CallShape(Struct, rename="camel"):
     asked_input: dict[str, object] | None
     outcome: dict[str, object] | None
     digest: str | None
-    life: list[SentenceShape]
-    wires: list[WireShape]
+    life: list[InspectedSentence]
+    wires: list[InspectedWire]
     curl: str
     again: bool
 
 
-class ReceiptShape(Struct, omit_defaults=True):
-    """What the desk said to the same answer, sent once more."""
+class InspectedReceipt(Struct, omit_defaults=True):
+    """The receipt for the same answer, sent once more."""
 
     receipt: str
     told: str
 
 
-class TestShape(Struct):
+class InspectedTest(Struct):
     name: str
     text: str
 
 
-class ClientShape(Struct, rename="camel"):
-    """`here`: it listens now. `away` counts the seconds since it was last heard of, if this process knows."""
+class InspectedClient(Struct, rename="camel"):
+    """`here`: it has a stream now. `away` are the seconds since its last stream, if this process knows."""
 
     client_id: str
     tools: list[str]
@@ -171,7 +171,7 @@ class ClientShape(Struct, rename="camel"):
     open_calls: int
 
 
-class ToolShape(Struct, rename="camel"):
+class InspectedTool(Struct, rename="camel"):
     name: str
     description: str
     executor: str
@@ -184,7 +184,7 @@ class ToolShape(Struct, rename="camel"):
     output_schema: dict[str, object] | None
 
 
-class WaitingShape(Struct, rename="camel"):
+class InspectedWaiting(Struct, rename="camel"):
     """One open question."""
 
     call_id: str
@@ -201,7 +201,7 @@ class WaitingShape(Struct, rename="camel"):
     holder: str | None
 
 
-class ServerShape(Struct, rename="camel"):
+class InspectedServer(Struct, rename="camel"):
     """Who looks, and at what."""
 
     tenant: str
@@ -210,3 +210,15 @@ class ServerShape(Struct, rename="camel"):
     store: str
     version: str
     wires: list[str]
+
+
+class InspectedInbox(Struct):
+    calls: list[InspectedWaiting]
+
+
+class InspectedClients(Struct):
+    clients: list[InspectedClient]
+
+
+class InspectedTools(Struct):
+    tools: list[InspectedTool]

@@ -1,7 +1,7 @@
-"""What took the time of a run: one row for each model step and each call, each row cut into segments.
+"""How the time of a run was spent: one row for each model step and each call, divided into segments. Pure.
 
-Pure: a journal in, rows and figures out. Tells only what the journal knows: nobody wrote down when a frame
-arrived at the other side, so a call is on its way until somebody takes it.
+Only what the journal knows: it does not record when a frame arrived, so a call is on its way until somebody
+takes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from farhand.core.event import (
     CallReleased,
     CallSettled,
     CallTaken,
-    Entry,
     RunFailed,
     RunFinished,
     StepDiscarded,
@@ -28,11 +27,12 @@ from farhand.core.event import (
     StepStarted,
 )
 from farhand.core.outcome import kind_of
+from farhand.core.position import Entry
 from farhand.core.tool import Executor
 
 
-class Kind(StrEnum):
-    """Whom a moment is spent on."""
+class SpanKind(StrEnum):
+    """Who works during a segment."""
 
     MODEL = "model"
     SERVER = "server"
@@ -42,16 +42,16 @@ class Kind(StrEnum):
 
 
 class Segment(Struct, frozen=True):
-    """In seconds since the run began; without an end it is still going. `lost`: given back by who had it."""
+    """In seconds since the run began; open without an end. `lost`: the take before it was given back."""
 
-    kind: Kind
+    kind: SpanKind
     start: float
     end: float | None = None
     lost: bool = False
 
 
-class Row(Struct, frozen=True, kw_only=True):
-    """A model step, or a call of one (`call_id`). `outcome` is there once it has ended."""
+class SpanRow(Struct, frozen=True, kw_only=True):
+    """A model step, or a call of one (`call_id`). `outcome` is set once it has ended."""
 
     step: int
     start: float
@@ -64,8 +64,8 @@ class Row(Struct, frozen=True, kw_only=True):
     outcome: str | None = None
 
 
-class Figures(Struct, frozen=True, kw_only=True):
-    """Milliseconds. The five add up to the whole: each moment counts once, for who was at work in it."""
+class TimeSplit(Struct, frozen=True, kw_only=True):
+    """Milliseconds. The five add up to the whole: each moment counts once."""
 
     whole: int
     model: int
@@ -75,36 +75,37 @@ class Figures(Struct, frozen=True, kw_only=True):
     server: int
 
 
-def rows_of(entries: Sequence[Entry], began: float) -> list[Row]:
+def span_rows(entries: Sequence[Entry], began: float) -> list[SpanRow]:
     drawn = _Drawing(began)
     for entry in entries:
         drawn.note(entry)
     return [bar.row() for bar in drawn.bars]
 
 
-def figures_of(rows: Iterable[Row], seconds: float) -> Figures:
-    """Where several were at work at once, the one counts that comes first in `Kind`; farhand itself where
-    nobody was."""
+def split_time(rows: Iterable[SpanRow], seconds: float) -> TimeSplit:
+    """If several worked at once, the first one in `SpanKind` counts; if nobody did, the server."""
     whole = max(0, round(seconds * 1000))
     pieces = [_in_ms(segment, whole) for row in rows for segment in row.segments]
     marks = sorted({0, whole, *(mark for _, start, end in pieces for mark in (start, end))})
-    spent = dict.fromkeys(Kind, 0)
+    spent = dict.fromkeys(SpanKind, 0)
     for start, end in pairwise(marks):
         busy = {kind for kind, begun, ended in pieces if begun <= start and end <= ended}
-        spent[next((kind for kind in Kind if kind in busy), Kind.SERVER)] += end - start
-    return Figures(whole=whole, **{kind.value: spent[kind] for kind in Kind})
+        spent[next((kind for kind in SpanKind if kind in busy), SpanKind.SERVER)] += end - start
+    return TimeSplit(whole=whole, **{kind.value: spent[kind] for kind in SpanKind})
 
 
-def _in_ms(segment: Segment, whole: int) -> tuple[Kind, int, int]:
+def _in_ms(segment: Segment, whole: int) -> tuple[SpanKind, int, int]:
     end = whole if segment.end is None else round(segment.end * 1000)
     return segment.kind, min(round(segment.start * 1000), whole), min(end, whole)
 
 
 class _Bar:
-    """A row while it is drawn."""
+    """A row while it is built."""
 
-    def __init__(self, kind: Kind, at: float, *, step: int, opened: CallOpened | CallRejected | None) -> None:
-        self.kind: Kind | None = kind
+    def __init__(
+        self, kind: SpanKind, at: float, *, step: int, opened: CallOpened | CallRejected | None
+    ) -> None:
+        self.kind: SpanKind | None = kind
         self._since = at
         self._start = at
         self._end: float | None = None
@@ -116,20 +117,20 @@ class _Bar:
         self._segments: list[Segment] = []
 
     @property
-    def after_yes(self) -> Kind:
-        """Whom the call waits for once it may run."""
+    def after_yes(self) -> SpanKind:
+        """Who the call waits for once it is approved."""
         opened = self._opened
         if not isinstance(opened, CallOpened) or opened.executor is Executor.SERVER:
-            return Kind.SERVER
+            return SpanKind.SERVER
         shows_card = opened.executor is Executor.FRONTEND and opened.card is not None
-        return Kind.PERSON if shows_card else Kind.WAY
+        return SpanKind.PERSON if shows_card else SpanKind.WAY
 
     def take(self, at: float) -> None:
         self._was_taken = True
-        self.turn(Kind.SERVER if self.after_yes is Kind.SERVER else Kind.CLIENT, at)
+        self.turn(SpanKind.SERVER if self.after_yes is SpanKind.SERVER else SpanKind.CLIENT, at)
 
-    def turn(self, kind: Kind | None, at: float, *, lost: bool = False) -> None:
-        """From now on it is somebody else's time; nobody's, if it has ended."""
+    def turn(self, kind: SpanKind | None, at: float, *, lost: bool = False) -> None:
+        """Starts the next segment; None if the row has ended."""
         if self.kind is not None and (at > self._since or kind is None):
             self._segments.append(Segment(self.kind, self._since, at, self._lost))
         self.kind, self._since, self._lost = kind, at, lost
@@ -137,17 +138,17 @@ class _Bar:
     def end(self, at: float, outcome: str | None = None) -> None:
         if self._end is not None:
             return
-        if self.kind is Kind.WAY and not self._was_taken and outcome in ("success", "failure"):
-            # a wire without a take: it was brought to somebody, who ran it
-            self.kind = Kind.CLIENT
+        if self.kind is SpanKind.WAY and not self._was_taken and outcome in ("success", "failure"):
+            # a wire without takes: somebody ran the call all the same
+            self.kind = SpanKind.CLIENT
         self.turn(None, at)
         self._end, self._outcome = at, outcome
 
-    def row(self) -> Row:
+    def row(self) -> SpanRow:
         going = () if self.kind is None else (Segment(self.kind, self._since, None, self._lost),)
         opened = self._opened
         call = opened if isinstance(opened, CallOpened) else None
-        return Row(
+        return SpanRow(
             step=self._step,
             start=self._start,
             end=self._end,
@@ -173,7 +174,7 @@ class _Drawing:
         match entry.event:
             case StepStarted(step=step):
                 self._step = step
-                self._model = self._add(_Bar(Kind.MODEL, at, step=step, opened=None))
+                self._model = self._add(_Bar(SpanKind.MODEL, at, step=step, opened=None))
             case StepFinished() | StepDiscarded() as event:
                 self._end_step(at, "discarded" if isinstance(event, StepDiscarded) else "success")
             case CallOpened() | CallRejected() as event:
@@ -194,16 +195,16 @@ class _Drawing:
             self._model.end(at, outcome)
 
     def _open(self, event: CallOpened | CallRejected, at: float) -> None:
-        bar = self._calls[event.call_id] = self._add(_Bar(Kind.SERVER, at, step=self._step, opened=event))
+        bar = self._calls[event.call_id] = self._add(_Bar(SpanKind.SERVER, at, step=self._step, opened=event))
         if isinstance(event, CallRejected):
             bar.end(at, "failure")
             return
-        bar.kind = Kind.PERSON if event.phase is Phase.ASKING else bar.after_yes
+        bar.kind = SpanKind.PERSON if event.phase is Phase.ASKING else bar.after_yes
 
     def _move(self, event: ApprovalAnswered | CallTaken | CallReleased | CallSettled, at: float) -> None:
         bar = self._calls.get(event.call_id)
         if bar is None:
-            # a journal that was cut at its beginning
+            # the beginning of the journal was removed
             return
         match event:
             case ApprovalAnswered(approved=True):
@@ -213,6 +214,6 @@ class _Drawing:
             case CallTaken():
                 bar.take(at)
             case CallReleased():
-                bar.turn(Kind.WAY, at, lost=True)
+                bar.turn(SpanKind.WAY, at, lost=True)
             case CallSettled(outcome=outcome):
                 bar.end(at, kind_of(outcome))

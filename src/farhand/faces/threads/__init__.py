@@ -1,1 +1,1 @@
-"""What a page needs around the stream: its chats, their messages, what is open, which tools there are."""
+"""What a page needs beside the stream: its chats, their messages, open calls and tools."""

@@ -1,4 +1,4 @@
-"""Requests of the threads wire become our nouns."""
+"""Decodes requests of the threads wire."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from farhand.core.settings import Limits
 from farhand.core.thread import Used, printable
 from farhand.errors import Malformed, TooLarge
 from farhand.faces.threads.shapes import Rename
-from farhand.wire.guard import read_as
+from farhand.wire.json_reader import read_as
 
 MOST_AT_ONCE = 100
 
@@ -33,7 +33,7 @@ def decode_page(parameters: Mapping[str, str]) -> Page:
 
 
 def decode_resume(parameters: Mapping[str, str]) -> bool:
-    """Whether the page will resume the stream, which tells the answer under way from its start."""
+    """Whether the page will resume the stream, which sends the current answer from its start."""
     text = parameters.get("resume", "false")
     if text not in ("true", "false"):
         raise Malformed("resume must be true or false.")
@@ -43,7 +43,7 @@ def decode_resume(parameters: Mapping[str, str]) -> bool:
 def _place(text: str) -> Used:
     at, _, thread_id = text.partition(":")
     if not _TIME.fullmatch(at) or not is_chosen_id(thread_id):
-        raise Malformed("after is no place in the list.", hint="Send the `next` of the page before.")
+        raise Malformed("after is not a position in the list.", hint="Send the `next` of the previous page.")
     return Used(float(at), thread_id)
 
 

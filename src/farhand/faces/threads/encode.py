@@ -1,6 +1,6 @@
-"""Threads, messages, open calls and tools in the words of the threads wire.
+"""Encodes threads, messages, open calls and tools for the threads wire.
 
-Messages are what `useChat` takes after a reload: one message for each run, parts in their stored states.
+Messages have the form that `useChat` reads after a reload: one for each run, parts in their stored states.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple, assert_never
 from msgspec import UNSET, UnsetType
 
 from farhand.core.call import Call, Phase
-from farhand.core.event import Entry, RunFailed
+from farhand.core.event import RunFailed
 from farhand.core.outcome import (
     Cancelled,
     Denied,
@@ -21,14 +21,17 @@ from farhand.core.outcome import (
     Success,
     TimedOut,
     kind_of,
-    told_to_people,
+    public_error,
 )
-from farhand.core.run import Run, RunState
+from farhand.core.position import Entry
+from farhand.core.run import ENDED, Run, RunState
 from farhand.core.thread import (
     Asked,
     AssistantMessage,
     File,
+    ListedThread,
     Message,
+    Note,
     Reasoning,
     Resolved,
     Text,
@@ -38,54 +41,66 @@ from farhand.core.thread import (
 )
 from farhand.core.thread import Part as StoredPart
 from farhand.core.tool import Tool
-from farhand.errors import FarhandError
 from farhand.faces.threads.shapes import (
     AboutShape,
     ApprovalShape,
     FailureShape,
+    InboxShape,
     OpenCall,
     Part,
     ThreadPage,
     ThreadRow,
     ThreadShape,
     ToolShape,
+    ToolsShape,
     UIMessage,
 )
-from farhand.wire.json_out import encode
+from farhand.wire.json_writer import encode
 
 
-class Seen(NamedTuple):
+class ThreadSnapshot(NamedTuple):
     """A thread, its last run, and how the journal of that run ends."""
 
     thread: Thread
     run: Run | None
     last: Sequence[Entry] = ()
     unfinished: AssistantMessage | None = None
-    """What the model has written of the step under way."""
+    """What the model has written of the current step."""
 
 
-Results = Mapping[str, Resolved]
-Calls = Mapping[str, Call]
+ResultParts = Mapping[str, Resolved]
+CallsById = Mapping[str, Call]
 
 
-def encode_page(rows: Sequence[tuple[Thread, Run | None, int]], following: Used | None) -> bytes:
+def encode_page(listed: Sequence[ListedThread], following: Used | None) -> bytes:
     threads = [
-        ThreadRow(thread.thread_id, thread.title, state_of(run), _time(thread.updated_at), open_calls)
-        for thread, run, open_calls in rows
+        ThreadRow(
+            thread.thread_id,
+            thread.title,
+            run_state(thread.run_state, is_blocked=thread.is_blocked),
+            _time(thread.updated_at),
+            thread.open_calls,
+        )
+        for thread in listed
     ]
-    # a place, not a thread: the thread may be used again, or deleted, before the next page is asked for
+    # a position, not a thread: the thread may be used again or deleted before the next page is read
     return encode(
         ThreadPage(threads, UNSET if following is None else f"{following.at}:{following.thread_id}")
     )
 
 
 def encode_thread(
-    seen: Seen, messages: Sequence[Message], calls: Sequence[Call], *, root: str = "", to_resume: bool = False
+    seen: ThreadSnapshot,
+    messages: Sequence[Message],
+    calls: Sequence[Call],
+    *,
+    root: str = "",
+    to_resume: bool = False,
 ) -> bytes:
-    """`calls` are those of the last run, and every open one; `root` is the path that a host mounts us at.
+    """`calls` are those of the last run and every open one; `root` is the path under which a host mounts us.
 
-    A page that is `to_resume` the stream gets the messages before the answer that the stream tells: some
-    clients add what they are told to what they have.
+    With `to_resume`, the current answer is left out because the stream sends it: some clients would show it
+    twice.
     """
     thread, run = seen.thread, seen.run
     open_calls = [open_call(call, thread.title) for call in calls if call.phase is not Phase.SETTLED]
@@ -96,37 +111,39 @@ def encode_thread(
         shown = [message for message in shown if message.id != active.run_id]
     for part in (part for message in shown for part in message.parts):
         part.url = part.url if part.url is UNSET else f"{root}{part.url}"
-    shape = ThreadShape(thread.thread_id, thread.title, state_of(run), shown, open_calls, active is not None)
+    shape = ThreadShape(
+        thread.thread_id, thread.title, thread_state(run), shown, open_calls, active is not None
+    )
     shape.run_id = run.run_id if run is not None else UNSET
-    shape.failure = failure_of(run, seen.last)
+    shape.failure = failure_part(run, seen.last)
     return encode(shape)
 
 
 def encode_inbox(calls: Iterable[tuple[Call, str]]) -> bytes:
-    return encode({"calls": [open_call(call, title) for call, title in calls]})
+    return encode(InboxShape([open_call(call, title) for call, title in calls]))
 
 
 def encode_tools(tools: Iterable[Tool]) -> bytes:
-    return encode({"tools": [_tool(tool) for tool in tools]})
+    return encode(ToolsShape([_tool(tool) for tool in tools]))
 
 
 def encode_about(model: str, largest_file: int) -> bytes:
     return encode(AboutShape(model, largest_file))
 
 
-def encode_error(error: FarhandError, status: int) -> bytes:
-    return encode({"error": {"code": error.code, "message": str(error)}})
+def thread_state(run: Run | None) -> str:
+    return "done" if run is None else run_state(run.state, is_blocked=run.blockers > 0)
 
 
-def state_of(run: Run | None) -> str:
-    if run is None:
+def run_state(state: RunState | None, *, is_blocked: bool) -> str:
+    if state is None:
         return "done"
-    if not run.active:
-        return run.state.value
-    return "waiting" if run.waits else "running"
+    if state in ENDED:
+        return state.value
+    return "waiting" if state is RunState.WAITING and is_blocked else "running"
 
 
-def failure_of(run: Run | None, last: Sequence[Entry]) -> FailureShape | UnsetType:
+def failure_part(run: Run | None, last: Sequence[Entry]) -> FailureShape | UnsetType:
     if run is None or run.state is not RunState.FAILED:
         return UNSET
     told = [each.event for each in last if isinstance(each.event, RunFailed)]
@@ -152,7 +169,7 @@ def open_call(call: Call, title: str) -> OpenCall:
     )
 
 
-def ui_messages(messages: Sequence[Message], calls: Calls) -> list[UIMessage]:
+def ui_messages(messages: Sequence[Message], calls: CallsById) -> list[UIMessage]:
     results: dict[str, Resolved] = {}
     for message in messages:
         if not isinstance(message, UserMessage | AssistantMessage):
@@ -174,7 +191,7 @@ def _add_step(shown: list[UIMessage], step: AssistantMessage, parts: list[Part])
 
 
 def _add_unfinished(shown: list[UIMessage], step: AssistantMessage | None) -> None:
-    """What the model has written of the step under way, marked as AI SDK marks it."""
+    """What the model has written of the current step, marked as AI SDK marks it."""
     if step is None:
         return
     parts = _parts(step.parts, {}, {})
@@ -182,11 +199,12 @@ def _add_unfinished(shown: list[UIMessage], step: AssistantMessage | None) -> No
     _add_step(shown, step, parts)
 
 
-def _parts(parts: Iterable[StoredPart], results: Results, calls: Calls) -> list[Part]:
-    return [_part(part, results, calls) for part in parts]
+def _parts(parts: Iterable[StoredPart], results: ResultParts, calls: CallsById) -> list[Part]:
+    # notes are for the model, not for people
+    return [_part(part, results, calls) for part in parts if not isinstance(part, Note)]
 
 
-def _part(part: StoredPart, results: Results, calls: Calls) -> Part:
+def _part(part: Text | Reasoning | File | Asked, results: ResultParts, calls: CallsById) -> Part:
     match part:
         case Text(text=text):
             return Part(type="text", text=text, state="done")
@@ -200,7 +218,7 @@ def _part(part: StoredPart, results: Results, calls: Calls) -> Part:
 
 
 def _tool_part(asked: Asked, result: Resolved | None, call: Call | None) -> Part:
-    """Calls are kept for a while and results with the thread: both know what ran, the wish does not."""
+    """The input that ran, from the call or the result: what the model asked for may have been edited."""
     known = call or result
     shown = Part(
         type=f"tool-{asked.tool}",
@@ -230,10 +248,10 @@ def _ended(shown: Part, outcome: Outcome) -> Part:
             shown.state, shown.output = "output-available", output
         case Denied(reason=reason):
             shown.state = "output-denied"
-            # the client's type wants one, and of an older call only the answer is known
+            # the client's type requires one, and of an older call only the answer is known
             shown.approval = shown.approval or ApprovalShape(str(shown.tool_call_id), False, reason or UNSET)
         case Failure() | TimedOut() | Cancelled():
-            shown.state, shown.error_text = "output-error", told_to_people(outcome)
+            shown.state, shown.error_text = "output-error", public_error(outcome)
         case _:
             assert_never(outcome)
     return shown

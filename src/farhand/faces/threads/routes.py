@@ -4,119 +4,161 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from farhand.agent.farhand import Farhand
-from farhand.core.event import Entry
+from farhand.agent.service import AgentService
+from farhand.core.position import Entry
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Thread
 from farhand.errors import NotFound
-from farhand.faces.base import Face, Request, Route, if_readable
+from farhand.faces.base import (
+    PAGE_SIZE,
+    THREAD,
+    Face,
+    Ok,
+    Parameter,
+    Request,
+    Route,
+    decode_thread,
+    read_or_none,
+)
 from farhand.faces.threads.decode import decode_page, decode_resume, decode_title
 from farhand.faces.threads.encode import (
-    Seen,
+    ThreadSnapshot,
     encode_about,
-    encode_error,
     encode_inbox,
     encode_page,
     encode_thread,
     encode_tools,
 )
+from farhand.faces.threads.shapes import AboutShape, InboxShape, Rename, ThreadPage, ThreadShape, ToolsShape
 from farhand.wire.address import query
-from farhand.wire.json_out import encode
+from farhand.wire.json_writer import encode
 
-OK = encode({"ok": True})
+OK = encode(Ok(ok=True))
+AFTER_THREAD = Parameter(
+    "after", {"type": "string", "pattern": r"^[0-9]{1,12}(\.[0-9]{1,17})?:[A-Za-z0-9_.:-]{1,128}$"}
+)
 
 
-def threads_face(farhand: Farhand) -> Face:
-    endpoints = _Endpoints(farhand)
+def threads_face(service: AgentService) -> Face:
+    endpoints = _Endpoints(service)
     return Face(
         name="threads",
-        explain=encode_error,
         routes=(
-            Route("GET", "/api/chat", endpoints.threads, scope="chat"),
-            Route("GET", "/api/chat/{thread_id}", endpoints.thread, scope="chat"),
-            Route("PATCH", "/api/chat/{thread_id}", endpoints.rename, scope="chat", limit=4096),
-            Route("DELETE", "/api/chat/{thread_id}", endpoints.delete, scope="chat"),
-            Route("GET", "/api/inbox", endpoints.inbox, scope="answer"),
-            Route("GET", "/api/tools", endpoints.tools, scope="chat"),
-            Route("GET", "/api/about", endpoints.about, scope="chat"),
+            Route(
+                "GET",
+                "/api/chat",
+                endpoints.threads,
+                scope="chat",
+                gives=ThreadPage,
+                parameters=(PAGE_SIZE, AFTER_THREAD),
+                name="list",
+            ),
+            Route(
+                "GET",
+                "/api/chat/{thread_id}",
+                endpoints.thread,
+                scope="chat",
+                gives=ThreadShape,
+                parameters=(Parameter("resume", {"enum": ["true", "false"]}),),
+            ),
+            Route(
+                "PATCH",
+                "/api/chat/{thread_id}",
+                endpoints.rename,
+                scope="chat",
+                limit=4096,
+                takes=Rename,
+                gives=Ok,
+            ),
+            Route("DELETE", "/api/chat/{thread_id}", endpoints.delete, scope="chat", gives=Ok),
+            Route(
+                "GET",
+                "/api/inbox",
+                endpoints.inbox,
+                scope="answer|approve",
+                gives=InboxShape,
+                parameters=(THREAD,),
+            ),
+            Route("GET", "/api/tools", endpoints.tools, scope="chat", gives=ToolsShape),
+            Route("GET", "/api/about", endpoints.about, scope="chat", gives=AboutShape),
         ),
     )
 
 
 class _Endpoints:
-    def __init__(self, farhand: Farhand) -> None:
-        self._farhand = farhand
+    def __init__(self, service: AgentService) -> None:
+        self._service = service
 
     async def threads(self, request: Request) -> None:
+        """List your chats, newest first."""
         page = decode_page(query(request.scope))
-        found = await self._farhand.threads(request.owner, limit=page.limit + 1, after=page.after)
+        found = await self._service.threads(request.owner, limit=page.limit + 1, after=page.after)
         shown = found[: page.limit]
-        rows = [
-            (
-                thread,
-                await if_readable(self._farhand.find_run(request.owner, thread.thread_id), thread.thread_id),
-                len(await self._farhand.open_calls(request.owner, thread.thread_id)),
-            )
-            for thread in shown
-        ]
-        await request.reply(200, encode_page(rows, shown[-1].used if len(found) > len(shown) else None))
+        await request.reply(200, encode_page(shown, shown[-1].used if len(found) > len(shown) else None))
 
     async def thread(self, request: Request) -> None:
+        """Read one chat."""
         to_resume = decode_resume(query(request.scope))
         thread = await self._load(request)
-        # the run before the messages: what it had written by then is in one of the two
-        run = await self._farhand.find_run(request.owner, thread.thread_id)
-        messages = await self._farhand.messages(request.owner, thread.thread_id)
-        of_run = await self._farhand.calls(run) if run is not None else []
+        # the run is read before the messages, so that its current step is in one of the two
+        run = await self._service.find_run(request.owner, thread.thread_id)
+        messages = await self._service.messages(request.owner, thread.thread_id)
+        of_run = await self._service.calls(run) if run is not None else []
         alone = [
             call
-            for call in await self._farhand.open_calls(request.owner, thread.thread_id)
+            for call in await self._service.open_calls(request.owner, thread.thread_id)
             if call.run_id is None
         ]
         root = str(request.scope.get("root_path", ""))
-        seen = Seen(thread, run)
+        seen = ThreadSnapshot(thread, run)
         if run is not None:
-            unfinished = None if to_resume else await self._farhand.unfinished_step(run, messages)
-            seen = Seen(thread, run, await self._end_of(run), unfinished)
+            unfinished = None if to_resume else await self._service.unfinished_step(run, messages)
+            seen = ThreadSnapshot(thread, run, await self._end_of(run), unfinished)
         calls = [*of_run, *alone]
         await request.reply(200, encode_thread(seen, messages, calls, root=root, to_resume=to_resume))
 
     async def rename(self, request: Request) -> None:
-        title = decode_title(await request.json(), self._farhand.settings.limits)
+        """Change the title of a chat."""
+        title = decode_title(await request.json(), self._service.settings.limits)
         thread = await self._load(request)
-        await self._farhand.rename(request.owner, thread.thread_id, title)
+        await self._service.rename(request.owner, thread.thread_id, title)
         await request.reply(200, OK)
 
     async def delete(self, request: Request) -> None:
+        """Delete a chat and everything in it."""
         request.bodiless()
         thread = await self._load(request)
-        await self._farhand.delete(request.owner, thread.thread_id)
+        await self._service.delete(request.owner, thread.thread_id)
         await request.reply(200, OK)
 
     async def inbox(self, request: Request) -> None:
-        calls = [call for call in await self._farhand.open_calls(request.owner) if call.blocks]
+        """List the calls that wait for you."""
+        thread_id = decode_thread(query(request.scope))
+        calls = [call for call in await self._service.open_calls(request.owner, thread_id) if call.blocks]
         titles = {
             thread_id: thread.title if thread is not None else ""
             for thread_id in {call.thread_id for call in calls}
-            for thread in [await if_readable(self._farhand.thread(request.owner, thread_id), thread_id)]
+            for thread in [await read_or_none(self._service.thread(request.owner, thread_id), thread_id)]
         }
         await request.reply(200, encode_inbox((call, titles[call.thread_id]) for call in calls))
 
     async def tools(self, request: Request) -> None:
-        await request.reply(200, encode_tools(self._farhand.kit.tools(request.owner)))
+        """List the tools that your runs see."""
+        await request.reply(200, encode_tools(await self._service.tools(request.principal)))
 
     async def about(self, request: Request) -> None:
-        model, files = self._farhand.spec.model.name, self._farhand.settings.files
+        """Read what a page shows about its server."""
+        model, files = self._service.spec.model.name, self._service.settings.files
         await request.reply(200, encode_about(model, files.size))
 
     async def _end_of(self, run: Run) -> Sequence[Entry]:
-        """The end of a journal says why a run failed; that somebody has heard of it may stand behind."""
+        """The last events of a failed run, which say why it failed; a note about delivery may follow."""
         if run.state is not RunState.FAILED:
             return ()
-        return await self._farhand.kit.store.events(run.owner, run.run_id, after=max(0, run.last_seq - 2))
+        return await self._service.journal(run)
 
     async def _load(self, request: Request) -> Thread:
-        thread = await self._farhand.thread(request.owner, request.parameter("thread_id"))
+        thread = await self._service.thread(request.owner, request.parameter("thread_id"))
         if thread is None:
             raise NotFound("There is no such chat.")
         return thread

@@ -1,4 +1,4 @@
-"""The words of the threads wire."""
+"""The structs of the threads wire."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Part(Struct, rename="camel", omit_defaults=True):
     filename: str | UnsetType = UNSET
     url: str | UnsetType = UNSET
     outcome: str | UnsetType = UNSET
-    """Which of the outcomes a call came to: AI SDK's own states call several of them an error."""
+    """The outcome of a call: AI SDK's own states have one word for several of them."""
     after_sec: float | UnsetType = UNSET
     took_ms: int | UnsetType = UNSET
-    """From the moment it was opened until it was settled; known for as long as calls are kept."""
+    """From opening to settling; known for as long as calls are kept."""
 
 
 class UIMessage(Struct):
@@ -72,7 +72,7 @@ class OpenCall(Struct, rename="camel", omit_defaults=True):
 
 
 class AboutShape(Struct, rename="camel"):
-    """What a page says about its server. `largest_file` is in bytes."""
+    """What a page shows about its server. `largest_file` is in bytes."""
 
     model: str
     largest_file: int
@@ -92,7 +92,7 @@ class ThreadShape(Struct, rename="camel"):
     messages: list[UIMessage]
     open_calls: list[OpenCall]
     resume: bool = False
-    """An answer is under way: `GET /api/chat/{id}/stream` tells it from its start."""
+    """An answer is being written: `GET /api/chat/{id}/stream` sends it from its start."""
     run_id: str | UnsetType = UNSET
     """The last run; a run that failed early has no message that would name it."""
     failure: FailureShape | UnsetType = UNSET
@@ -108,3 +108,11 @@ class ToolShape(Struct, rename="camel"):
     card: str | None
     version: str
     title: str | None = None
+
+
+class InboxShape(Struct):
+    calls: list[OpenCall]
+
+
+class ToolsShape(Struct):
+    tools: list[ToolShape]

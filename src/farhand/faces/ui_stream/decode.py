@@ -1,27 +1,32 @@
-"""A post of the chat page becomes our nouns.
+"""Decodes requests of the chat page.
 
 Taken from a client's messages: a new user message, results of calls and answers to approvals. Nothing else in
-them is believed, and whether those are new and allowed is the desk's to say.
+them is believed, and whether those are new and allowed is decided by `Turns`.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import TypeAlias
+from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
 
-from farhand.agent.attachments import Said
-from farhand.calls.change import Reply
-from farhand.calls.desk import Brought
+from farhand.agent.attachments import Attached, MessageInput, Referred, from_base64
+from farhand.agent.files import Label
+from farhand.agent.turns import CallAnswers, ChatTurn, NewMessage, Regeneration
+from farhand.calls.desk import Submission
 from farhand.core.approval import Answer
-from farhand.core.event import Bookmark, parse_bookmark
+from farhand.core.decide.calls import Reply
+from farhand.core.file import UNNAMED, clean_name, media_type_of
 from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Failure, Outcome, Success
+from farhand.core.position import Bookmark, parse_bookmark
 from farhand.core.result import Result
 from farhand.core.settings import Wait
 from farhand.core.thread import Text
 from farhand.errors import Malformed
-from farhand.faces.ui_stream.attachments import file_of
 from farhand.faces.ui_stream.shapes import (
     AbortFrame,
     Addressed,
@@ -35,43 +40,16 @@ from farhand.faces.ui_stream.shapes import (
     UIMessage,
     UIPart,
 )
-from farhand.wire.guard import OneOf, read_as
-
-
-class Say(Struct, frozen=True):
-    """A user's message; `instead_of` names the message it replaces, with all that came after."""
-
-    message_id: str
-    said: tuple[Said, ...]
-    instead_of: str | None = None
-
-
-class Again(Struct, frozen=True):
-    """Another answer to the last user message, instead of this one or the last one."""
-
-    instead_of: str | None
-
-
-class Bring(Struct, frozen=True):
-    """What far hands and people bring for open calls. `call_ids`: every call that the message shows;
-    `claimed`: those of them that it shows as answered."""
-
-    brought: tuple[Brought, ...]
-    call_ids: tuple[str, ...]
-    claimed: tuple[str, ...] = ()
-    inputs: dict[str, object] = {}
-    """What the message shows as the calls' inputs; it counts only if it is the stored one."""
+from farhand.wire.json_reader import OneOf, read_as
 
 
 class Chat(Struct, frozen=True):
-    """`wait` is None where the request does not say it."""
+    """`wait` is None if the request does not say. `claimed` are calls that the client shows as answered."""
 
     thread_id: str
     wait: Wait | None
-    wish: Say | Again | Bring
-
-
-Wish: TypeAlias = Say | Again | Bring
+    turn: ChatTurn
+    claimed: tuple[str, ...] = ()
 
 
 def decode_message(body: bytes) -> Chat:
@@ -81,11 +59,13 @@ def decode_message(body: bytes) -> Chat:
 def chat_of(request: ChatRequest) -> Chat:
     if not is_chosen_id(request.id):
         raise Malformed("id must be 1 to 128 letters, digits or _ . : -")
-    return Chat(request.id, request.wait, _wish(request))
+    turn = _turn(request)
+    claimed = _calls_of(request.messages[-1], _ANSWERED) if isinstance(turn, CallAnswers) else ()
+    return Chat(request.id, request.wait, turn, claimed)
 
 
 def decode_position(text: str | None) -> Bookmark | None:
-    """Where a reader of our own stopped; a stock client has no position."""
+    """The position of our own client; a stock client has none."""
     if text is None:
         return None
     bookmark = parse_bookmark(text)
@@ -94,45 +74,84 @@ def decode_position(text: str | None) -> Bookmark | None:
     return bookmark
 
 
-def _wish(request: ChatRequest) -> Wish:
+def _turn(request: ChatRequest) -> ChatTurn:
     if request.trigger == "regenerate-message":
-        return Again(request.message_id)
+        return Regeneration(request.message_id)
     if not request.messages:
-        raise Malformed("messages is empty.", hint="Send the last message at least.")
+        raise Malformed("messages is empty.", hint="Send at least the last message.")
     last = request.messages[-1]
     if last.role == "user":
         if not is_chosen_id(last.id):
             raise Malformed("A message's id must be 1 to 128 letters, digits or _ . : -")
         edits = request.message_id is not None and request.message_id == last.id
-        return Say(last.id, _said(last), request.message_id if edits else None)
+        return NewMessage(last.id, _parts(last), request.message_id if edits else None)
     if last.role == "system":
         raise Malformed("The last message must be the user's or the assistant's.")
     calls = [part for part in last.parts if part.tool_call_id]
-    return Bring(
-        tuple(item for part in calls for item in _brought(part)),
-        tuple(part.tool_call_id for part in calls),
-        tuple(part.tool_call_id for part in calls if part.state in _ANSWERED),
+    return CallAnswers(
+        tuple(item for part in calls for item in _submissions(part)),
+        _calls_of(last),
         {part.tool_call_id: part.input for part in calls if part.input is not None},
     )
 
 
-def _said(message: UIMessage) -> tuple[Said, ...]:
-    said: list[Said] = []
+def _calls_of(message: UIMessage, states: Collection[str] | None = None) -> tuple[str, ...]:
+    """The calls that the message shows, all of them or those in one of these states."""
+    return tuple(
+        part.tool_call_id
+        for part in message.parts
+        if part.tool_call_id and (states is None or part.state in states)
+    )
+
+
+def _parts(message: UIMessage) -> tuple[MessageInput, ...]:
+    parts: list[MessageInput] = []
     for part in message.parts:
         if part.type == "text" and part.text.strip():
-            said.append(Text(part.text))
+            parts.append(Text(part.text))
         elif part.type == "file":
-            said.append(file_of(part))
-    if not said:
+            parts.append(_file(part))
+    if not parts:
         raise Malformed("The user's message has no text.")
-    return tuple(said)
+    return tuple(parts)
 
 
-def _brought(part: UIPart) -> list[Brought]:
-    """An answer to an approval comes first: it may be what lets the output beside it count."""
+def _file(part: UIPart) -> Attached | Referred:
+    """Bytes in a `data:` address, or a file that was uploaded before. Nothing is ever fetched."""
+    if part.url.startswith("data:"):
+        return _attached(part)
+    found = _OWN_ADDRESS.fullmatch(part.url)
+    if found is None:
+        raise Malformed(
+            "A file part needs a data: address, or the address of a file that was uploaded here.",
+            hint="Upload it (POST /api/files) and send /api/files/ and its ref; nothing is fetched.",
+        )
+    return Referred(found[1])
+
+
+# also below the path of a host that mounts farhand, but never on another server
+_OWN_ADDRESS = re.compile(r"(?:/(?!/)[^?#\\]*)?/api/files/(blob_[0-9a-f]{32})")
+
+
+def _attached(part: UIPart) -> Attached:
+    head, comma, body = part.url.removeprefix("data:").partition(",")
+    if not comma:
+        raise Malformed("The data: address of a file has no comma.", hint="Nothing was applied.")
+    media_type = media_type_of(part.media_type or head)
+    if media_type is None:
+        raise Malformed("A file part needs its mediaType.", hint="Nothing was applied.")
+    raw = unquote_to_bytes(body)
+    in_base64 = head.strip().lower().endswith(";base64")
+    data = from_base64(raw, what="The data: address of a file") if in_base64 else raw
+    name = clean_name(part.filename) if part.filename else UNNAMED
+    return Attached(Label(name, media_type, len(data)), data)
+
+
+def _submissions(part: UIPart) -> list[Submission]:
+    """The approval comes first: the output beside it may count only because of it."""
     if not (part.type.startswith("tool-") or part.type == "dynamic-tool"):
         return []
-    items: list[Brought] = []
+    items: list[Submission] = []
     if part.approval is not None and isinstance(part.approval.approved, bool):
         answer = Answer(approved=part.approval.approved, reason=part.approval.reason or "")
         items.append(Reply(part.approval.id, answer))
@@ -177,12 +196,12 @@ def chat_of_send(frame: SendFrame) -> Chat:
 
 
 def chat_of_message(frame: MessageFrame) -> Chat:
-    # every exchange of this socket ends by itself: its client cannot answer in any other way
+    # a response on this socket ends at a pause: its client cannot answer before that
     return chat_of(ChatRequest(frame.id, frame.messages, frame.trigger, frame.message_id, "turn"))
 
 
 def brings_results(frame: MessageFrame | ToolResultFrame) -> bool:
-    """Whether it answers calls, rather than saying something new."""
+    """Whether it answers calls, instead of sending a new message."""
     return isinstance(frame, ToolResultFrame) or bool(
         frame.messages and frame.messages[-1].role == "assistant"
     )
@@ -196,7 +215,7 @@ def result_of(frame: ToolResultFrame) -> Result:
 
 
 def request_id_in(frame: bytes) -> str | None:
-    """Whose request a frame was that could not be understood, if even that can be told."""
+    """The request id of a malformed frame, if that can be read."""
     try:
         addressed = read_as(frame, Addressed)
     except Malformed:

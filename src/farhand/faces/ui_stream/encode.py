@@ -1,19 +1,21 @@
-"""Our events become the chunks of the AI SDK UI message stream, in an order that its clients accept.
+"""Encodes events as the chunks of the AI SDK UI message stream, in an order that its clients accept.
 
 Only chunk types and fields that the oldest supported client knows are sent. A step is opened with its first
-content, so that there is never an empty one.
+content, so that no step is empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
-from msgspec import Raw
-
+from farhand.agent.turns import CallAnswers, Turn, may_run
 from farhand.core.call import Call, Phase
+from farhand.core.decide.calls import Reply
 from farhand.core.event import (
-    AnswerHeard,
+    THREAD_EVENTS,
+    AnswerDelivered,
     ApprovalAnswered,
     CallBegun,
     CallOpened,
@@ -21,10 +23,10 @@ from farhand.core.event import (
     CallReleased,
     CallSettled,
     CallTaken,
-    Entry,
     Event,
     InputAdded,
     ModelDelayed,
+    OutcomeReported,
     ReasoningAdded,
     RunFailed,
     RunFinished,
@@ -34,12 +36,14 @@ from farhand.core.event import (
     StepDiscarded,
     StepFinished,
     StepStarted,
+    TakeRenewed,
     TextAdded,
-    mark_of,
 )
-from farhand.core.run import RunState
+from farhand.core.outcome import Denied
+from farhand.core.position import START, Entry, Position, mark_of
+from farhand.core.run import Run, RunState
 from farhand.core.tool import Executor
-from farhand.errors import FarhandError
+from farhand.faces.ui_stream.decode import Chat
 from farhand.faces.ui_stream.written import (
     DONE,
     FINISH,
@@ -53,16 +57,16 @@ from farhand.faces.ui_stream.written import (
     outcome,
     start,
 )
-from farhand.wire.json_out import encode
-from farhand.wire.sse import frame, frames
+from farhand.wire.json_writer import encode
+from farhand.wire.sse import frames
 
 OVER = "This answer has ended and takes no more results. Send a new message to go on."
 CUT = "The server cannot go on with this stream now. Nothing is lost: resume it in a moment."
 
-Told: TypeAlias = list[bytes]
+ChunkList: TypeAlias = list[bytes]
 """Chunks as JSON, in their order."""
 
-_Words: TypeAlias = tuple[type[TextAdded | ReasoningAdded], int, bytes]
+_OpenText: TypeAlias = tuple[type[TextAdded | ReasoningAdded], int, bytes]
 
 _FINISH_REASON = {"end": "stop", "calls": "tool-calls", "length": "length", "refusal": "content-filter"}
 
@@ -70,10 +74,10 @@ _FINISH_REASON = {"end": "stop", "calls": "tool-calls", "length": "length", "ref
 class Chunks:
     """The chunks of one response, as JSON; the last one is `[DONE]`.
 
-    `past` events were there before the response: a pause in them does not end it. `known` has the calls as
-    they are now: of what is replayed, only open calls that may run are shown so that a client runs them.
-    A `dead_end` brought results to an answer that ended with its calls: a proper finish would make a client
-    that sees them all complete post them again, for ever.
+    The first `past` events were there before the response: a pause among them does not end it. `known` has
+    the calls as they are now: of a replay, only open calls that may run are sent as available, since clients
+    run what is available. A `dead_end` answers results for a run that has ended: after a proper finish, a
+    client that sees all its calls complete would post them again for ever.
     """
 
     __slots__ = (
@@ -84,14 +88,14 @@ class Chunks:
         "_kept_back",
         "_known",
         "_message_id",
+        "_open_delta",
         "_past",
         "_shown",
         "_step",
         "_step_open",
-        "_words",
         "_written",
         "ended",
-        "ended_unheard",
+        "ended_unread",
     )
 
     def __init__(
@@ -103,8 +107,8 @@ class Chunks:
         dead_end: bool = False,
     ) -> None:
         self.ended = False
-        self.ended_unheard = False
-        """The answer had ended before anybody was reading."""
+        self.ended_unread = False
+        """The answer ended before anybody read it."""
         self._dead_end = dead_end
         self._message_id = message_id
         self._past = past
@@ -114,232 +118,313 @@ class Chunks:
         self._step: int | None = None
         self._step_open = False
         self._block: bytes | None = None
-        self._words: _Words | None = None
-        """Of the open block: kind and part, and how every delta of it begins."""
+        self._open_delta: _OpenText | None = None
+        """The open block: its kind and part, and how each of its deltas begins."""
         self._shown: Collection[str] = ()
         self._written: Collection[str] = ()
         self._kept_back: Collection[str] = ()
 
     @property
     def mark(self) -> str:
-        """Tells this answer's positions from another's."""
+        """Distinguishes the positions of this answer from those of others."""
         return mark_of(self._message_id)
 
-    def of_entries(self, entries: Iterable[Entry]) -> Told:
-        told: Told = []
+    def of_entries(self, entries: Iterable[Entry]) -> ChunkList:
+        chunks: ChunkList = []
         for entry in entries:
             if self.ended:
                 break
             if not self._begun:
-                self._begin(told)
+                self._begin(chunks)
             self._in_the_past = entry.seq <= self._past
-            self._TELLING[type(entry.event)](self, entry.event, told)
-        return told
+            self._METHODS[type(entry.event)](self, entry.event, chunks)
+        return chunks
 
-    def close(self, *, cut: bool) -> Told:
-        told = self._begin([])
+    def close(self, *, cut: bool) -> ChunkList:
+        chunks = self._begin([])
         if cut:
-            self._fail(told, CUT)
+            self._fail(chunks, CUT)
         else:
-            self._finish(told, "tool-calls")
-        return told
+            self._finish(chunks, "tool-calls")
+        return chunks
 
     def corrected(
         self, calls: Iterable[Call], *, dispatch: Collection[str], altered: Collection[str] = ()
-    ) -> Told:
+    ) -> ChunkList:
         """The stored state of open calls, for a client that is mistaken about them.
 
-        Who waits for a yes is asked about again, with the stored input if the client has `altered` it; of
-        `dispatch`, what may run is handed out again.
+        A call that waits for an approval is asked about again, with the stored input if the client has
+        `altered` it; calls in `dispatch` that may run are sent again.
         """
-        told = self._begin([])
+        chunks = self._begin([])
         for call in calls:
             if call.phase is Phase.ASKING and call.approval is not None:
                 if call.call_id in altered:
-                    self._show_stored_input(told, call)
-                told.append(approval_request(call.approval.approval_id, call.call_id))
+                    self._show_stored_input(chunks, call)
+                chunks.append(approval_request(call.approval.approval_id, call.call_id))
             elif call.call_id in dispatch and may_run(call):
-                told.append(input_available(call.call_id, call.tool, call.input))
-        return told
+                chunks.append(input_available(call.call_id, call.tool, call.input))
+        return chunks
 
     def keep_back(self, denied: Collection[str]) -> None:
-        """Calls that this client denied and shows so, in a step that is not complete yet.
+        """Holds back calls that this client denied, in a step that is not complete yet.
 
-        Its helpers would take a step with a denied part for one that has nothing more to post.
+        A client with a denied part would conclude that the step has nothing more to post.
         """
         self._kept_back = denied
 
-    def gap(self) -> Told:
-        """Told to a reader whose position the journal does not know; the whole answer follows."""
+    def gap(self) -> ChunkList:
+        """For a reader whose position is unknown; the whole answer follows."""
         return [*self._begin([]), chunk("data-gap", data={"replay": True}, transient=True)]
 
-    def _begin(self, told: Told) -> Told:
+    def _begin(self, chunks: ChunkList) -> ChunkList:
         if not self._begun:
             self._begun = True
-            told.append(start(self._message_id))
-        return told
+            chunks.append(start(self._message_id))
+        return chunks
 
-    def _finish(self, told: Told, reason: str) -> None:
+    def _finish(self, chunks: ChunkList, reason: str) -> None:
         self.ended = True
-        self._close_step(told)
-        told += (FINISH[reason], DONE)
+        self._close_step(chunks)
+        chunks += (FINISH[reason], DONE)
 
-    def _fail(self, told: Told, text: str) -> None:
+    def _fail(self, chunks: ChunkList, text: str) -> None:
         self.ended = True
-        self._close_step(told)
-        told += (chunk("error", errorText=text), DONE)
+        self._close_step(chunks)
+        chunks += (chunk("error", errorText=text), DONE)
 
-    def _tell_words(self, event: TextAdded | ReasoningAdded, told: Told) -> None:
-        words = self._words
+    def _write_text(self, event: TextAdded | ReasoningAdded, chunks: ChunkList) -> None:
+        words = self._open_delta
         if words is None or words[1] != event.part or words[0] is not type(event):
-            words = self._begin_words(event, told)
-        told.append(b"%b%b}" % (words[2], encode(event.text)))
+            words = self._open_text(event, chunks)
+        chunks.append(b"%b%b}" % (words[2], encode(event.text)))
 
-    def _begin_words(self, event: TextAdded | ReasoningAdded, told: Told) -> _Words:
-        self._begin_content(told)
+    def _open_text(self, event: TextAdded | ReasoningAdded, chunks: ChunkList) -> _OpenText:
+        self._begin_content(chunks)
         kind = b"text" if type(event) is TextAdded else b"reasoning"
         block = self._block = b"%b-%d-%d" % (kind, self._step or 0, event.part)
-        told.append(b'{"type":"%b-start","id":"%b"}' % (kind, block))
-        self._words = (type(event), event.part, b'{"type":"%b-delta","id":"%b","delta":' % (kind, block))
-        return self._words
+        chunks.append(b'{"type":"%b-start","id":"%b"}' % (kind, block))
+        self._open_delta = (type(event), event.part, b'{"type":"%b-delta","id":"%b","delta":' % (kind, block))
+        return self._open_delta
 
-    def _tell_wish(self, event: CallBegun | InputAdded | CallOpened | CallRejected, told: Told) -> None:
-        self._begin_content(told)
+    def _write_call(
+        self, event: CallBegun | InputAdded | CallOpened | CallRejected, chunks: ChunkList
+    ) -> None:
+        self._begin_content(chunks)
         match event:
             case CallBegun(call_id=call_id, tool=tool):
                 self._shown = (*self._shown, call_id)
-                told.append(input_start(call_id, tool))
+                chunks.append(input_start(call_id, tool))
             case InputAdded(call_id=call_id, text=text):
                 if call_id not in self._written:
                     self._written = (*self._written, call_id)
-                told.append(input_delta(call_id, text))
+                chunks.append(input_delta(call_id, text))
             case CallOpened():
-                self._show_opened(told, event)
+                self._show_opened(chunks, event)
             case CallRejected(call_id=call_id, tool=tool, input=input, error=error):
                 named = {"toolCallId": call_id, "toolName": tool}
-                told.append(chunk("tool-input-error", **named, input=input, errorText=error))
+                chunks.append(chunk("tool-input-error", **named, input=input, errorText=error))
 
-    def _show_opened(self, told: Told, event: CallOpened) -> None:
+    def _show_opened(self, chunks: ChunkList, event: CallOpened) -> None:
         now = self._known.get(event.call_id)
         if now is not None and now.phase is Phase.SETTLED:
-            # a client runs whatever becomes available, also in a replay
-            self._write_out(told, event.call_id, event.tool, event.input)
+            # a client runs everything that becomes available, also in a replay
+            self._write_out(chunks, event.call_id, event.tool, event.input)
             return
         is_asking = event.phase is Phase.ASKING
-        # before the yes nobody gets `tool-input-available`, and no page what a registered client runs
+        # no page gets `tool-input-available` before the approval, or for what a registered client runs
         is_shown = event.executor is Executor.SERVER if is_asking else event.executor is not Executor.CLIENT
         if is_shown:
-            told.append(input_available(event.call_id, event.tool, event.input))
+            chunks.append(input_available(event.call_id, event.tool, event.input))
         else:
-            self._write_out(told, event.call_id, event.tool, event.input)
+            self._write_out(chunks, event.call_id, event.tool, event.input)
         if is_asking and event.approval_id and (now is None or now.phase is Phase.ASKING):
-            told.append(approval_request(event.approval_id, event.call_id))
+            chunks.append(approval_request(event.approval_id, event.call_id))
 
-    def _show_stored_input(self, told: Told, call: Call) -> None:
-        """What the yes would be said to, whatever the client shows."""
+    def _show_stored_input(self, chunks: ChunkList, call: Call) -> None:
+        """Shows what the approval would be for, whatever the client shows."""
         if call.executor is Executor.SERVER:
-            told.append(input_available(call.call_id, call.tool, call.input))
+            chunks.append(input_available(call.call_id, call.tool, call.input))
         else:
-            self._write_out(told, call.call_id, call.tool, call.input)
+            self._write_out(chunks, call.call_id, call.tool, call.input)
 
-    def _write_out(self, told: Told, call_id: str, tool: str, input: object) -> None:
-        """The input to be shown and not executed: as if the model were still writing it."""
+    def _write_out(self, chunks: ChunkList, call_id: str, tool: str, input: object) -> None:
+        """Shows an input without having it executed: as if the model were still writing it."""
         if call_id not in self._shown:
-            told.append(input_start(call_id, tool))
+            chunks.append(input_start(call_id, tool))
         if call_id not in self._written:
-            told.append(input_delta(call_id, encode(input).decode()))
+            chunks.append(input_delta(call_id, encode(input).decode()))
 
-    def _tell_settled(self, event: CallSettled, told: Told) -> None:
+    def _write_outcome(self, event: CallSettled, chunks: ChunkList) -> None:
         if self._block is not None:
-            self._close_block(told)
+            self._close_block(chunks)
         if event.call_id not in self._kept_back:
-            told.append(outcome(event.call_id, event.outcome))
+            chunks.append(outcome(event.call_id, event.outcome))
 
-    def _tell_answered(self, event: ApprovalAnswered, told: Told) -> None:
+    def _write_approval(self, event: ApprovalAnswered, chunks: ChunkList) -> None:
         if not event.approved or event.executor is not Executor.FRONTEND:
             return
         now = self._known.get(event.call_id)
         may_run = not self._in_the_past if now is None else now.phase is not Phase.SETTLED
         if may_run:
-            told.append(input_available(event.call_id, event.tool, event.input))
+            chunks.append(input_available(event.call_id, event.tool, event.input))
 
-    def _tell_step(self, event: StepStarted, told: Told) -> None:
-        self._close_step(told)
+    def _start_step(self, event: StepStarted, chunks: ChunkList) -> None:
+        self._close_step(chunks)
         self._step = event.step
 
-    def _tell_end_of_step(self, event: StepFinished | StepDiscarded, told: Told) -> None:
-        self._close_step(told)
+    def _end_step(self, event: StepFinished | StepDiscarded, chunks: ChunkList) -> None:
+        self._close_step(chunks)
         self._step = None
 
-    def _tell_pause(self, event: RunParked, told: Told) -> None:
+    def _pause(self, event: RunParked, chunks: ChunkList) -> None:
         if not self._in_the_past:
-            self._finish(told, "tool-calls")
+            self._finish(chunks, "tool-calls")
 
-    def _tell_end(self, event: RunFinished | RunFailed, told: Told) -> None:
-        self.ended_unheard = not event.heard
+    def _end(self, event: RunFinished | RunFailed, chunks: ChunkList) -> None:
+        self.ended_unread = not event.delivered
         if isinstance(event, RunFailed):
-            self._fail(told, event.message)
+            self._fail(chunks, event.message)
         elif self._dead_end:
-            self._fail(told, OVER)
+            self._fail(chunks, OVER)
         else:
             is_done = event.state is RunState.DONE
-            self._finish(told, _FINISH_REASON.get(event.reason, "other") if is_done else "other")
+            self._finish(chunks, _FINISH_REASON.get(event.reason, "other") if is_done else "other")
 
-    def _tell_nothing(self, event: Event, told: Told) -> None:
-        """The protocol has no word for it, or none is needed."""
+    def _skip(self, event: Event, chunks: ChunkList) -> None:
+        """The protocol has no chunk for it, or needs none."""
 
-    def _begin_content(self, told: Told) -> None:
-        """A step is opened with its first content, and what was being said has ended."""
+    def _begin_content(self, chunks: ChunkList) -> None:
+        """Opens a step with its first content, and closes the text block before it."""
         if self._step is not None and not self._step_open:
             self._step_open = True
-            told.append(START_STEP)
+            chunks.append(START_STEP)
         if self._block is not None:
-            self._close_block(told)
+            self._close_block(chunks)
 
-    def _close_step(self, told: Told) -> None:
+    def _close_step(self, chunks: ChunkList) -> None:
         if self._block is not None:
-            self._close_block(told)
+            self._close_block(chunks)
         if self._step_open:
             self._step_open = False
-            told.append(FINISH_STEP)
+            chunks.append(FINISH_STEP)
 
-    def _close_block(self, told: Told) -> None:
+    def _close_block(self, chunks: ChunkList) -> None:
         assert self._block is not None, "only what was opened is closed"
-        block, self._block, self._words = self._block, None, None
-        told.append(b'{"type":"%b-end","id":"%b"}' % (block.partition(b"-")[0], block))
+        block, self._block, self._open_delta = self._block, None, None
+        chunks.append(b'{"type":"%b-end","id":"%b"}' % (block.partition(b"-")[0], block))
 
-    # Any: each of them takes its own kind of event, and the key says which
-    _TELLING: ClassVar[dict[type[Event], Callable[[Chunks, Any, Told], None]]] = {
-        TextAdded: _tell_words,
-        ReasoningAdded: _tell_words,
-        StepStarted: _tell_step,
-        StepFinished: _tell_end_of_step,
-        StepDiscarded: _tell_end_of_step,
-        CallBegun: _tell_wish,
-        InputAdded: _tell_wish,
-        CallOpened: _tell_wish,
-        CallRejected: _tell_wish,
-        CallSettled: _tell_settled,
-        ApprovalAnswered: _tell_answered,
-        RunParked: _tell_pause,
-        RunFinished: _tell_end,
-        RunFailed: _tell_end,
-        CallTaken: _tell_nothing,
-        CallReleased: _tell_nothing,
-        ModelDelayed: _tell_nothing,
-        RunStarted: _tell_nothing,
-        RunResumed: _tell_nothing,
-        AnswerHeard: _tell_nothing,
+    # Any: each method takes its own type of event, which is the key
+    _METHODS: ClassVar[dict[type[Event], Callable[[Chunks, Any, ChunkList], None]]] = {
+        TextAdded: _write_text,
+        ReasoningAdded: _write_text,
+        StepStarted: _start_step,
+        StepFinished: _end_step,
+        StepDiscarded: _end_step,
+        CallBegun: _write_call,
+        InputAdded: _write_call,
+        CallOpened: _write_call,
+        CallRejected: _write_call,
+        CallSettled: _write_outcome,
+        ApprovalAnswered: _write_approval,
+        RunParked: _pause,
+        RunFinished: _end,
+        RunFailed: _end,
+        CallTaken: _skip,
+        TakeRenewed: _skip,
+        CallReleased: _skip,
+        OutcomeReported: _skip,
+        ModelDelayed: _skip,
+        RunStarted: _skip,
+        RunResumed: _skip,
+        AnswerDelivered: _skip,
+        # events of the thread, which no reader of a run gets
+        **dict.fromkeys(THREAD_EVENTS, _skip),
     }
-    """What is told of each event. A test counts them."""
+    """The method for each type of event. A test checks that all are here."""
 
 
-def may_run(call: Call) -> bool:
-    """Whether a page may execute it now: allowed, and without an outcome."""
-    return call.executor is Executor.FRONTEND and call.phase in (Phase.READY, Phase.TAKEN)
+@dataclass(slots=True)
+class Response:
+    """What one response shows of a run: from where on, until which event, and which chunks come first."""
+
+    run: Run
+    after: Position
+    chunks: Chunks
+    until: int | None = None
+    first: list[bytes] = field(default_factory=list)
+    """Chunks that come before those of the journal."""
+    with_ids: bool = False
+    is_undelivered: bool = True
+    """Nobody has read the answer to its end yet: if it ends before it is read, that is noted."""
+    awaits_output: bool = False
+    """It answers the first approval of a frontend tool, which has no output yet: there is nothing to show."""
 
 
-class Encoder:
+def respond(turn: Turn, chat: Chat | None = None) -> Response:
+    """`chat` is what the client sent, so that the response neither loses a part nor makes the client post
+    for ever."""
+    if turn.is_new:
+        return Response(turn.run, turn.after, Chunks(turn.run.run_id))
+    if chat is not None and isinstance(chat.turn, CallAnswers) and chat.turn.call_ids:
+        return _respond_to_answers(turn, chat.turn, chat.claimed)
+    return _replay(turn)
+
+
+def resume(turn: Turn) -> Response | None:
+    """The answer, or what follows on the position that its reader has; None if the reader has all of it."""
+    response = _replay(turn)
+    if turn.seen is None:
+        response.first = response.chunks.gap()
+        return response
+    response.after = turn.after
+    # the reader has these chunks: what follows must fit on them
+    response.chunks.of_entries(turn.seen)
+    return None if response.chunks.ended else response
+
+
+def _replay(turn: Turn) -> Response:
+    """The whole run. One that waits for an answer ends the response after its last event."""
+    run = turn.run
+    known = {call.call_id: call for call in turn.calls}
+    chunks = Chunks(run.run_id, past=run.last_seq, known=known)
+    until = run.last_seq if turn.is_at_rest else None
+    return Response(run, START, chunks, until, is_undelivered=run.active or not run.is_delivered)
+
+
+def _respond_to_answers(turn: Turn, answers: CallAnswers, claimed: Collection[str]) -> Response:
+    """The outcomes of open calls as they are stored, then the rest of the message."""
+    run = turn.run
+    if turn.is_followed:
+        known = {call.call_id: call for call in turn.calls}
+        return Response(run, turn.after, Chunks(run.run_id, past=turn.past, known=known))
+    dead_end = not run.active and any(call.step == run.step for call in turn.calls)
+    chunks = Chunks(run.run_id, past=run.last_seq, dead_end=dead_end)
+    if not turn.is_at_rest:
+        return Response(run, turn.after, chunks)
+    if turn.awaits_output:
+        # no correction: a client that is about to add its output would lose it
+        return Response(run, Position(run.last_seq), chunks, run.last_seq, awaits_output=True)
+    chunks.keep_back(_own_denials(turn))
+    # what came after the steps that the client knows follows from the journal, in its place
+    shown = [call for call in turn.calls if call.call_id in answers.call_ids]
+    first = chunks.corrected(shown, dispatch=claimed, altered=turn.altered)
+    return Response(run, turn.after, chunks, run.last_seq, first)
+
+
+def _own_denials(turn: Turn) -> set[str]:
+    """Calls that this client denied, and which are denied."""
+    denied = {
+        item.approval_id for item, _ in turn.receipts if isinstance(item, Reply) and not item.answer.approved
+    }
+    return {
+        call.call_id
+        for call in turn.calls
+        if call.approval and call.approval.approval_id in denied and isinstance(call.outcome, Denied)
+    }
+
+
+class UiStreamEncoder:
     """The chunks as server-sent events. `with_ids` is for a reader that keeps its position."""
 
     __slots__ = ("_chunks", "_first", "_with_ids")
@@ -358,41 +443,18 @@ class Encoder:
             return b"".join([self._with_id(entry) for entry in entries])
         if not entries:
             return b""
-        told = self._chunks.of_entries(entries)
-        return frames(self._with_first(told) if self._first else told)
+        chunks = self._chunks.of_entries(entries)
+        return frames(self._with_first(chunks) if self._first else chunks)
 
     def close(self, *, cut: bool) -> bytes:
         return frames(self._with_first(self._chunks.close(cut=cut)))
 
     def _with_id(self, entry: Entry) -> bytes:
-        """On the last frame, so that whoever has the id has all of the entry."""
-        told = self._with_first(self._chunks.of_entries((entry,)))
-        return frames(told, f"{entry.end}~{self._chunks.mark}".encode()) if told else b""
+        """The id is on the last frame, so that a reader with the id has the whole entry."""
+        chunks = self._with_first(self._chunks.of_entries((entry,)))
+        return frames(chunks, f"{entry.end}~{self._chunks.mark}".encode()) if chunks else b""
 
-    def _with_first(self, chunks: Told) -> Told:
+    def _with_first(self, chunks: ChunkList) -> ChunkList:
         if self._first:
             chunks, self._first = [*self._first, *chunks], []
         return chunks
-
-
-def socket_frame(kind: str, request_id: str, error: str | None = None) -> bytes:
-    """A frame of AI SDK's own WebSocket transport."""
-    told = {"type": kind, "requestId": request_id}
-    return encode(told if error is None else {**told, "errorText": error})
-
-
-def socket_chunk(request_id: str, sequence: int, chunk: bytes) -> bytes:
-    return encode({"type": "chunk", "requestId": request_id, "sequence": sequence, "chunk": Raw(chunk)})
-
-
-def live_error(text: str) -> bytes:
-    """An error outside any exchange of the held socket."""
-    return frame(chunk("error", errorText=text))
-
-
-def live_pong(timestamp: object) -> bytes:
-    return encode({"type": "pong", "timestamp": timestamp})
-
-
-def encode_error(error: FarhandError, status: int) -> bytes:
-    return encode({"error": {"code": error.code, "message": str(error)}})

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
-from farhand.agent.endings import STOPPED_BY_USER
-from farhand.agent.farhand import Farhand
+from farhand.agent.service import AgentService
+from farhand.agent.start_run import STOPPED_BY_USER
 from farhand.errors import TooLarge
-from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute, follow
+from farhand.faces.base import STREAM, Face, Ok, Parameter, Request, Route, SocketRequest, SocketRoute, follow
 from farhand.faces.ui_stream.decode import decode_message, decode_position
-from farhand.faces.ui_stream.encode import Encoder, encode_error
-from farhand.faces.ui_stream.exchange import Exchange, begin, resume
-from farhand.faces.ui_stream.sockets import LiveSocket, MultiplexedSocket
+from farhand.faces.ui_stream.encode import Response, UiStreamEncoder, respond, resume
+from farhand.faces.ui_stream.shapes import ChatRequest
+from farhand.faces.ui_stream.sockets import OUTPUT_GRACE_SEC, LiveSocket, MultiplexedSocket
 from farhand.wire.address import query
 from farhand.wire.http import respond_empty
-from farhand.wire.json_out import encode
-from farhand.wire.pull import End
+from farhand.wire.json_writer import encode
+from farhand.wire.streaming_response import StreamEnd
 
 HEADERS = (
     (b"content-type", b"text/event-stream"),
@@ -30,17 +30,40 @@ ONLY_THE_LAST = (
     "Nothing was applied."
 )
 
+AFTER = Parameter(
+    "after",
+    {
+        "type": "string",
+        "pattern": r"^[0-9]{1,15}(\.[0-9]{1,15}(\.[1-9][0-9]{0,14})?)?(~[A-Za-z0-9_-]{1,8})?$",
+    },
+)
 
-def ui_stream_face(farhand: Farhand) -> Face:
-    endpoints = _Endpoints(farhand)
-    chat_body = farhand.settings.limits.chat_body
+
+def ui_stream_face(service: AgentService) -> Face:
+    endpoints = _Endpoints(service)
+    chat_body = service.settings.limits.chat_body
     return Face(
         name="ui_stream",
-        explain=encode_error,
         routes=(
-            Route("POST", "/api/chat", endpoints.chat, scope="chat", limit=chat_body, streams=True),
-            Route("GET", "/api/chat/{thread_id}/stream", endpoints.stream, scope="chat", streams=True),
-            Route("POST", "/api/chat/{thread_id}/stop", endpoints.stop, scope="chat"),
+            Route(
+                "POST",
+                "/api/chat",
+                endpoints.chat,
+                scope="chat",
+                limit=chat_body,
+                streams=True,
+                takes=ChatRequest,
+            ),
+            Route(
+                "GET",
+                "/api/chat/{thread_id}/stream",
+                endpoints.resume,
+                scope="chat",
+                streams=True,
+                gives={200: STREAM, 204: None},
+                parameters=(AFTER,),
+            ),
+            Route("POST", "/api/chat/{thread_id}/stop", endpoints.stop, scope="chat", gives=Ok),
         ),
         sockets=(
             SocketRoute("/api/chat/ws", endpoints.multiplexed, scope="chat"),
@@ -50,52 +73,64 @@ def ui_stream_face(farhand: Farhand) -> Face:
 
 
 class _Endpoints:
-    def __init__(self, farhand: Farhand) -> None:
-        self._farhand = farhand
+    def __init__(self, service: AgentService) -> None:
+        self._service = service
 
     def chat(self, request: Request) -> Awaitable[None]:
+        """Send a message, or answers to calls and approvals."""
         return self._show(request, self._begun(request))
 
-    def stream(self, request: Request) -> Awaitable[None]:
+    def resume(self, request: Request) -> Awaitable[None]:
+        """Resume the current answer."""
         return self._show(request, self._resumed(request))
 
     async def stop(self, request: Request) -> None:
+        """Stop the run."""
         request.bodiless()
-        stopped = await self._farhand.stop(request.owner, request.parameter("thread_id"), STOPPED_BY_USER)
-        await request.reply(200, encode({"ok": True} if stopped else {"ok": True, "ignored": True}))
+        stopped = await self._service.stop(request.owner, request.parameter("thread_id"), STOPPED_BY_USER)
+        await request.reply(200, encode(Ok(ok=True, ignored=not stopped)))
 
     async def multiplexed(self, request: SocketRequest) -> None:
         async with asyncio.TaskGroup() as group:
-            await MultiplexedSocket(self._farhand, request, group).serve()
+            await MultiplexedSocket(self._service, request, group).serve()
 
     async def live(self, request: SocketRequest) -> None:
         async with asyncio.TaskGroup() as group:
-            await LiveSocket(self._farhand, request, group).serve()
+            await LiveSocket(self._service, request, group).serve()
 
-    async def _begun(self, request: Request) -> Exchange:
+    async def _begun(self, request: Request) -> Response:
         try:
             body = await request.json()
         except TooLarge as fault:
-            # a stock client sends the whole conversation with every post, so a long one gets here in the end
+            # a stock client posts the whole conversation each time, so a long one ends up here
             raise TooLarge(fault.message, hint=ONLY_THE_LAST) from None
-        exchange = await begin(self._farhand, request.principal, decode_message(body))
-        # a client that will come back after a cut wants to know where it stands from the first event on
-        exchange.with_ids = "after" in query(request.scope)
-        return exchange
+        chat = decode_message(body)
+        turn = await self._service.turns.take(
+            request.principal, chat.thread_id, chat.turn, wait=chat.wait, output_grace=OUTPUT_GRACE_SEC
+        )
+        response = respond(turn, chat)
+        # a client that resumes after a cut needs its position from the first event on
+        response.with_ids = "after" in query(request.scope)
+        return response
 
-    async def _resumed(self, request: Request) -> Exchange | None:
+    async def _resumed(self, request: Request) -> Response | None:
         after = decode_position(query(request.scope).get("after"))
-        return await resume(self._farhand, request.owner, request.parameter("thread_id"), after)
+        turn = await self._service.turns.resume(request.owner, request.parameter("thread_id"), after)
+        response = None if turn is None else resume(turn)
+        if response is not None:
+            response.with_ids = after is not None
+        return response
 
-    async def _show(self, request: Request, found: Awaitable[Exchange | None]) -> None:
-        """One layer for all that is held: each of them would be kept for as long as a stream is open."""
-        exchange = await found
+    async def _show(self, request: Request, found: Awaitable[Response | None]) -> None:
+        """One coroutine for all of it: each one more would stay in memory while the stream is open."""
+        response = await found
         del found
-        if exchange is None:
-            await respond_empty(request.line.send)
+        if response is None:
+            await respond_empty(request.exchange.send)
             return
-        encoder = Encoder(exchange.chunks, first=exchange.first, with_ids=exchange.with_ids)
-        with self._farhand.read(exchange.run, exchange.after, is_new=exchange.is_new) as reader:
-            end = await follow(request, reader, encoder, headers=HEADERS, until=exchange.until)
-        if end is End.FINISHED and encoder.ended and exchange.unheard and exchange.chunks.ended_unheard:
-            await self._farhand.heard(exchange.run)
+        encoder = UiStreamEncoder(response.chunks, first=response.first, with_ids=response.with_ids)
+        with self._service.read(response.run, response.after) as reader:
+            end = await follow(request, reader, encoder, headers=HEADERS, until=response.until)
+        is_over = end is StreamEnd.FINISHED and encoder.ended
+        if is_over and response.is_undelivered and response.chunks.ended_unread:
+            await self._service.mark_delivered(response.run)

@@ -1,12 +1,17 @@
-"""The words of the AI SDK UI message stream, spelled as it spells them; only what is read of them."""
+"""The structs of the AI SDK UI message stream: what is read of requests, and the chunks of responses.
+
+The chunks are for the schema and the TypeScript types; `encode.py` writes them field by field, and the
+transcripts are checked against both.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
 from farhand.core.settings import Wait
+from farhand.faces.base import ChosenId
 
 
 class ApprovalPart(Struct, rename="camel"):
@@ -16,7 +21,7 @@ class ApprovalPart(Struct, rename="camel"):
 
 
 class UIPart(Struct, rename="camel"):
-    """Every kind of part in one: `type` and `state` say which fields count."""
+    """All kinds of parts in one struct: `type` and `state` say which fields count."""
 
     type: str
     text: str = ""
@@ -38,7 +43,7 @@ class UIMessage(Struct, rename="camel"):
 
 
 class ChatRequest(Struct, rename="camel"):
-    id: str
+    id: ChosenId
     messages: list[UIMessage]
     trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
     message_id: str | None = None
@@ -90,3 +95,146 @@ class InterruptFrame(Struct, rename="camel", tag="interrupt"):
 
 class PingFrame(Struct, rename="camel", tag="ping"):
     timestamp: object = None
+
+
+class StartChunk(Struct, rename="camel", tag_field="type", tag="start", forbid_unknown_fields=True):
+    message_id: str
+
+
+class StartStepChunk(Struct, tag_field="type", tag="start-step", forbid_unknown_fields=True):
+    pass
+
+
+class FinishStepChunk(Struct, tag_field="type", tag="finish-step", forbid_unknown_fields=True):
+    pass
+
+
+class TextStartChunk(Struct, tag_field="type", tag="text-start", forbid_unknown_fields=True):
+    id: str
+
+
+class TextDeltaChunk(Struct, tag_field="type", tag="text-delta", forbid_unknown_fields=True):
+    id: str
+    delta: str
+
+
+class TextEndChunk(Struct, tag_field="type", tag="text-end", forbid_unknown_fields=True):
+    id: str
+
+
+class ReasoningStartChunk(Struct, tag_field="type", tag="reasoning-start", forbid_unknown_fields=True):
+    id: str
+
+
+class ReasoningDeltaChunk(Struct, tag_field="type", tag="reasoning-delta", forbid_unknown_fields=True):
+    id: str
+    delta: str
+
+
+class ReasoningEndChunk(Struct, tag_field="type", tag="reasoning-end", forbid_unknown_fields=True):
+    id: str
+
+
+class ToolInputStartChunk(
+    Struct, rename="camel", tag_field="type", tag="tool-input-start", forbid_unknown_fields=True
+):
+    """The model begins to write the input of a call."""
+
+    tool_call_id: str
+    tool_name: str
+
+
+class ToolInputDeltaChunk(
+    Struct, rename="camel", tag_field="type", tag="tool-input-delta", forbid_unknown_fields=True
+):
+    tool_call_id: str
+    input_text_delta: str
+
+
+class ToolInputAvailableChunk(
+    Struct, rename="camel", tag_field="type", tag="tool-input-available", forbid_unknown_fields=True
+):
+    """The input is complete. The tool may be executed now, unless it still needs an approval."""
+
+    tool_call_id: str
+    tool_name: str
+    input: dict[str, object]
+
+
+class ToolInputErrorChunk(
+    Struct, rename="camel", tag_field="type", tag="tool-input-error", forbid_unknown_fields=True
+):
+    tool_call_id: str
+    tool_name: str
+    input: object
+    error_text: str
+
+
+class ToolApprovalRequestChunk(
+    Struct, rename="camel", tag_field="type", tag="tool-approval-request", forbid_unknown_fields=True
+):
+    approval_id: str
+    tool_call_id: str
+
+
+class ToolOutputAvailableChunk(
+    Struct, rename="camel", tag_field="type", tag="tool-output-available", forbid_unknown_fields=True
+):
+    tool_call_id: str
+    output: object
+
+
+class ToolOutputErrorChunk(
+    Struct, rename="camel", tag_field="type", tag="tool-output-error", forbid_unknown_fields=True
+):
+    tool_call_id: str
+    error_text: str
+
+
+class ToolOutputDeniedChunk(
+    Struct, rename="camel", tag_field="type", tag="tool-output-denied", forbid_unknown_fields=True
+):
+    tool_call_id: str
+
+
+class Replay(Struct, forbid_unknown_fields=True):
+    replay: bool
+
+
+class GapChunk(Struct, tag_field="type", tag="data-gap", forbid_unknown_fields=True):
+    """The reader's position is unknown; the whole answer follows."""
+
+    data: Replay
+    transient: bool | UnsetType = UNSET
+
+
+class ErrorChunk(Struct, rename="camel", tag_field="type", tag="error", forbid_unknown_fields=True):
+    error_text: str
+
+
+class FinishChunk(Struct, rename="camel", tag_field="type", tag="finish", forbid_unknown_fields=True):
+    finish_reason: str
+
+
+Chunk: TypeAlias = (
+    StartChunk
+    | StartStepChunk
+    | FinishStepChunk
+    | TextStartChunk
+    | TextDeltaChunk
+    | TextEndChunk
+    | ReasoningStartChunk
+    | ReasoningDeltaChunk
+    | ReasoningEndChunk
+    | ToolInputStartChunk
+    | ToolInputDeltaChunk
+    | ToolInputAvailableChunk
+    | ToolInputErrorChunk
+    | ToolApprovalRequestChunk
+    | ToolOutputAvailableChunk
+    | ToolOutputErrorChunk
+    | ToolOutputDeniedChunk
+    | GapChunk
+    | ErrorChunk
+    | FinishChunk
+)

@@ -1,6 +1,6 @@
-"""The chat stream over WebSockets: AI SDK's own transport, and the held one. Same exchanges, same rules.
+"""The chat stream over WebSockets: AI SDK's own transport, and the live socket. Same turns, same rules.
 
-A dropped socket or an aborted request ends what is shown, never the run.
+A dropped socket or an aborted request ends the response, never the run.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 
-from farhand.agent.endings import STOPPED_BY_USER
-from farhand.agent.farhand import Farhand
-from farhand.agent.reader import Reader
+from farhand.agent.service import AgentService
+from farhand.agent.start_run import STOPPED_BY_USER
+from farhand.agent.turns import CallAnswers
 from farhand.errors import FarhandError, Malformed, PeerFault, TooMany
+from farhand.eventlog.reader import LogReader
 from farhand.faces.base import SocketRequest
 from farhand.faces.ui_stream.decode import (
+    Chat,
     brings_results,
     chat_of_message,
     chat_of_send,
@@ -23,15 +25,7 @@ from farhand.faces.ui_stream.decode import (
     request_id_in,
     result_of,
 )
-from farhand.faces.ui_stream.encode import live_error, live_pong, socket_chunk, socket_frame
-from farhand.faces.ui_stream.exchange import (
-    SPLIT_HOLD_SEC,
-    Exchange,
-    begin,
-    bring_result,
-    is_at_rest,
-    resume,
-)
+from farhand.faces.ui_stream.encode import Response, respond, resume
 from farhand.faces.ui_stream.shapes import (
     AbortFrame,
     InterruptFrame,
@@ -41,19 +35,21 @@ from farhand.faces.ui_stream.shapes import (
     SendFrame,
     ToolResultFrame,
 )
-from farhand.faces.ui_stream.written import DONE
+from farhand.faces.ui_stream.written import DONE, live_error, live_pong, socket_chunk, socket_frame
 from farhand.wire.sse import frame
 
-Tell = Callable[[bytes], Awaitable[None]]
+SendChunk = Callable[[bytes], Awaitable[None]]
 SILENCE_SEC = 15.0
+OUTPUT_GRACE_SEC = 0.3
+"""How long the first approval of a frontend tool is held: an eager client sends its output meanwhile."""
 
 
-class Asker:
-    """Whoever is shown an exchange. It may leave at any moment; what it asked for is begun all the same."""
+class SocketReader:
+    """The reader of a response. It may leave at any moment; its turn is taken all the same."""
 
     def __init__(self) -> None:
         self._left = False
-        self._reader: Reader | None = None
+        self._reader: LogReader | None = None
 
     def leave(self) -> None:
         self._left = True
@@ -63,82 +59,88 @@ class Asker:
     def has_left(self) -> bool:
         return self._left
 
-    def reads(self, reader: Reader) -> None:
+    def reads(self, reader: LogReader) -> None:
         self._reader = reader
 
 
 class MultiplexedSocket:
-    """`/api/chat/ws`: many chats and requests share one connection, each request a task of its own."""
+    """`/api/chat/ws`: many chats and requests share one connection, each request in its own task."""
 
-    def __init__(self, farhand: Farhand, request: SocketRequest, group: asyncio.TaskGroup) -> None:
-        self._farhand = farhand
+    def __init__(self, service: AgentService, request: SocketRequest, group: asyncio.TaskGroup) -> None:
+        self._service = service
         self._socket = request.socket
         self._owner = request.owner
         self._principal = request.principal
         self._group = group
-        self._requests: dict[str, Asker] = {}
+        self._requests: dict[str, SocketReader] = {}
 
     async def serve(self) -> None:
         while (text := await self._socket.read()) is not None:
             try:
                 await self._take(decode_socket_frame(text))
             except PeerFault as fault:
-                # the frame was bad, not the connection: the others that share it go on
+                # the frame was bad, not the connection: the other requests go on
                 await self._socket.write(socket_frame("error", request_id_in(text) or "", str(fault)))
-        for asker in self._requests.values():
-            asker.leave()
+        for socket_reader in self._requests.values():
+            socket_reader.leave()
 
-    async def _take(self, told: SendFrame | ResumeFrame | AbortFrame | PingFrame) -> None:
-        match told:
+    async def _take(self, received: SendFrame | ResumeFrame | AbortFrame | PingFrame) -> None:
+        match received:
             case PingFrame(timestamp=timestamp):
-                # a page sees no pings of the WebSocket itself, and a proxy may hold a dead line open
+                # a page does not see WebSocket pings, and a proxy may keep a dead connection open
                 await self._socket.write(live_pong(timestamp))
             case SendFrame():
-                self._start(told.request_id, lambda asker: self._send(told, asker))
+                self._start(received.request_id, lambda socket_reader: self._send(received, socket_reader))
             case ResumeFrame():
-                self._start(told.request_id, lambda asker: self._resume(told, asker))
+                self._start(received.request_id, lambda socket_reader: self._resume(received, socket_reader))
             case AbortFrame(request_id=request_id):
-                # the request is closed, not the run, and not what it is about to begin
-                asker = self._requests.pop(request_id, None)
-                if asker is not None:
-                    asker.leave()
+                # this ends the response alone, not the run, nor a turn that is being taken
+                socket_reader = self._requests.pop(request_id, None)
+                if socket_reader is not None:
+                    socket_reader.leave()
 
-    def _start(self, request_id: str, work: Callable[[Asker], Coroutine[None, None, None]]) -> None:
+    def _start(self, request_id: str, work: Callable[[SocketReader], Coroutine[None, None, None]]) -> None:
         if request_id in self._requests:
-            raise Malformed("A request with this requestId is under way.")
-        most = self._farhand.settings.limits.streams_per_principal
+            raise Malformed("A request with this requestId is already open.")
+        most = self._service.settings.limits.streams_per_principal
         if len(self._requests) >= most:
-            raise TooMany(f"{most} requests share this socket already.", hint="Nothing was applied.")
-        asker = self._requests[request_id] = Asker()
-        self._group.create_task(self._guarded(request_id, asker, work(asker)))
+            raise TooMany(f"This socket already has {most} open requests.", hint="Nothing was applied.")
+        socket_reader = self._requests[request_id] = SocketReader()
+        self._group.create_task(self._guarded(request_id, socket_reader, work(socket_reader)))
 
-    async def _guarded(self, request_id: str, asker: Asker, work: Coroutine[None, None, None]) -> None:
+    async def _guarded(
+        self, request_id: str, socket_reader: SocketReader, work: Coroutine[None, None, None]
+    ) -> None:
         try:
             with self._socket.in_use():
                 await work
         except FarhandError as error:
-            if not asker.has_left():
+            if not socket_reader.has_left():
                 await self._socket.write(socket_frame("error", request_id, str(error)))
         finally:
-            if self._requests.get(request_id) is asker:
+            if self._requests.get(request_id) is socket_reader:
                 del self._requests[request_id]
 
-    async def _send(self, told: SendFrame, asker: Asker) -> None:
-        exchange = await begin(self._farhand, self._principal, chat_of_send(told))
-        await self._show(told.request_id, exchange, asker)
+    async def _send(self, received: SendFrame, socket_reader: SocketReader) -> None:
+        chat = chat_of_send(received)
+        turn = await self._service.turns.take(
+            self._principal, chat.thread_id, chat.turn, wait=chat.wait, output_grace=OUTPUT_GRACE_SEC
+        )
+        await self._show(received.request_id, respond(turn, chat), socket_reader)
 
-    async def _resume(self, told: ResumeFrame, asker: Asker) -> None:
-        exchange = await resume(self._farhand, self._owner, told.id, None)
-        if exchange is None:
-            await self._socket.write(socket_frame("no-active", told.request_id))
+    async def _resume(self, received: ResumeFrame, socket_reader: SocketReader) -> None:
+        turn = await self._service.turns.resume(self._owner, received.id, None)
+        response = None if turn is None else resume(turn)
+        if response is None:
+            await self._socket.write(socket_frame("no-active", received.request_id))
             return
-        await self._socket.write(socket_frame("start", told.request_id))
-        await self._show(told.request_id, exchange, asker)
+        await self._socket.write(socket_frame("start", received.request_id))
+        await self._show(received.request_id, response, socket_reader)
 
-    async def _show(self, request_id: str, exchange: Exchange, asker: Asker) -> None:
+    async def _show(self, request_id: str, response: Response, socket_reader: SocketReader) -> None:
         sequence = 0
 
-        async def tell(chunk: bytes) -> None:
+        async def send_chunk(chunk: bytes) -> None:
             nonlocal sequence
             if chunk == DONE:
                 await self._socket.write(socket_frame("end", request_id))
@@ -146,31 +148,31 @@ class MultiplexedSocket:
             await self._socket.write(socket_chunk(request_id, sequence, chunk))
             sequence += 1
 
-        await show(self._farhand, exchange, tell, asker)
+        await send_response(self._service, response, send_chunk, socket_reader)
 
 
 class LiveSocket:
-    """`/api/chat/live`: one exchange at a time, whole server-sent events as frames.
+    """`/api/chat/live`: one response at a time, whole server-sent events as frames.
 
-    After the yes to a frontend tool the exchange stays open for a moment, for a client that sends the output
-    while it is. Then it ends as on HTTP, since a stock client sends nothing before that.
+    After the approval of a frontend tool the response stays open for a moment, for a client that sends the
+    output meanwhile. Then it ends as on HTTP, since a stock client sends nothing before that.
     """
 
-    def __init__(self, farhand: Farhand, request: SocketRequest, group: asyncio.TaskGroup) -> None:
-        self._farhand = farhand
+    def __init__(self, service: AgentService, request: SocketRequest, group: asyncio.TaskGroup) -> None:
+        self._service = service
         self._socket = request.socket
         self._owner = request.owner
         self._principal = request.principal
         self._group = group
         self._thread_id: str | None = None
-        self._asker = Asker()
+        self._socket_reader = SocketReader()
         self._is_open = False
         self._waits_for_output = False
-        self._brought = asyncio.Event()
-        """Set when something came for an exchange that waits for its output."""
+        self._output_arrived = asyncio.Event()
+        """Set when something arrived for a response that waits for an output."""
         self._deciding = asyncio.Lock()
-        """Held while an exchange that waits for its output is closed, and while an output is taken for it:
-        one that is taken is always answered."""
+        """Held while a response that waits for an output is closed, and while an output is accepted for it:
+        an accepted output always gets its response."""
 
     async def serve(self) -> None:
         while (text := await self._socket.read()) is not None:
@@ -178,76 +180,84 @@ class LiveSocket:
                 await self._take(decode_live_frame(text))
             except FarhandError as error:
                 await self._socket.write(live_error(str(error)))
-        self._asker.leave()
+        self._socket_reader.leave()
 
-    async def _take(self, told: MessageFrame | ToolResultFrame | InterruptFrame | PingFrame) -> None:
-        match told:
+    async def _take(self, received: MessageFrame | ToolResultFrame | InterruptFrame | PingFrame) -> None:
+        match received:
             case PingFrame(timestamp=timestamp):
                 await self._socket.write(live_pong(timestamp))
             case InterruptFrame():
                 await self._interrupt()
             case MessageFrame() | ToolResultFrame():
-                await self._begin(told)
+                await self._begin(received)
 
     async def _interrupt(self) -> None:
         if self._thread_id is not None:
-            await self._farhand.stop(self._owner, self._thread_id, STOPPED_BY_USER)
+            await self._service.stop(self._owner, self._thread_id, STOPPED_BY_USER)
 
-    async def _begin(self, told: MessageFrame | ToolResultFrame) -> None:
+    async def _begin(self, received: MessageFrame | ToolResultFrame) -> None:
         async with self._deciding:
             was_open = self._is_open
-            if was_open and not (self._waits_for_output and brings_results(told)):
-                await self._socket.write(live_error("An exchange is under way; wait for its [DONE]."))
+            if was_open and not (self._waits_for_output and brings_results(received)):
+                await self._socket.write(live_error("A response is still open; wait for its [DONE]."))
                 return
             try:
-                # before the next frame is read: an output may come right behind the yes that allows it
-                exchange = await self._exchange_for(told)
+                # before the next frame is read: an output may follow right after its approval
+                response = await self._respond_to(received)
             except FarhandError as error:
-                # an exchange that is open has its own end
+                # an open response ends by itself
                 await (self._socket.write(live_error(str(error))) if was_open else self._fail(error))
                 return
-            self._thread_id = exchange.run.thread_id
+            self._thread_id = response.run.thread_id
             if was_open:
-                # the open exchange shows what follows from it
-                self._brought.set()
+                # the open response shows what follows
+                self._output_arrived.set()
                 return
             self._is_open = True
-            self._waits_for_output = exchange.only_yes
-        self._group.create_task(self._show(exchange))
+            self._waits_for_output = response.awaits_output
+        self._group.create_task(self._show(response))
 
-    async def _wait_for_output(self, exchange: Exchange) -> bool:
-        """False if the output has not come in time: then the exchange was closed, untouched, as on HTTP."""
-        until = asyncio.get_running_loop().time() + SPLIT_HOLD_SEC
+    async def _wait_for_output(self, response: Response) -> bool:
+        """False if the output did not come in time: then the response was closed as on HTTP."""
+        until = asyncio.get_running_loop().time() + OUTPUT_GRACE_SEC
         with suppress(TimeoutError):
             async with asyncio.timeout_at(until):
-                while await is_at_rest(self._farhand, exchange.run):
-                    await self._brought.wait()
-                    self._brought.clear()
+                while await self._is_at_rest(response):
+                    await self._output_arrived.wait()
+                    self._output_arrived.clear()
         async with self._deciding:
             self._waits_for_output = False
-            if not await is_at_rest(self._farhand, exchange.run):
-                exchange.until = None
+            if not await self._is_at_rest(response):
+                response.until = None
                 return True
-            await show(self._farhand, exchange, self._tell, self._asker)
+            await send_response(self._service, response, self._send_chunk, self._socket_reader)
         return False
 
-    async def _exchange_for(self, told: MessageFrame | ToolResultFrame) -> Exchange:
-        if isinstance(told, ToolResultFrame):
-            return await bring_result(self._farhand, self._principal, result_of(told))
-        return await begin(self._farhand, self._principal, chat_of_message(told), split=False)
+    async def _is_at_rest(self, response: Response) -> bool:
+        return (await self._service.turns.load(response.run)).is_at_rest
 
-    async def _show(self, exchange: Exchange) -> None:
+    async def _respond_to(self, received: MessageFrame | ToolResultFrame) -> Response:
+        turns = self._service.turns
+        if isinstance(received, ToolResultFrame):
+            result = result_of(received)
+            turn = await turns.answer_call(self._principal, result)
+            answered = CallAnswers((result,), (result.call_id,))
+            return respond(turn, Chat(turn.run.thread_id, "turn", answered))
+        chat = chat_of_message(received)
+        return respond(await turns.take(self._principal, chat.thread_id, chat.turn, wait=chat.wait), chat)
+
+    async def _show(self, response: Response) -> None:
         try:
             with self._socket.in_use():
-                if not exchange.only_yes or await self._wait_for_output(exchange):
-                    await show(self._farhand, exchange, self._tell, self._asker)
+                if not response.awaits_output or await self._wait_for_output(response):
+                    await send_response(self._service, response, self._send_chunk, self._socket_reader)
         except FarhandError as error:
             self._is_open = False
             await self._fail(error)
 
-    async def _tell(self, chunk: bytes) -> None:
+    async def _send_chunk(self, chunk: bytes) -> None:
         if chunk == DONE:
-            # from here on the next message is welcome, whatever is still noted down
+            # from here on the next message is accepted, even if the delivery is still being noted
             self._is_open = False
         await self._socket.write(frame(chunk))
 
@@ -256,22 +266,24 @@ class LiveSocket:
         await self._socket.write(frame(DONE))
 
 
-async def show(farhand: Farhand, exchange: Exchange, tell: Tell, asker: Asker) -> None:
-    """Every chunk of the exchange, `[DONE]` included, as long as somebody is there to see it."""
-    with farhand.read(exchange.run, exchange.after) as reader:
-        asker.reads(reader)
-        for chunk in exchange.first:
-            await tell(chunk)
-        while not exchange.chunks.ended and not asker.has_left():
-            at_end = exchange.until is not None and reader.at.seq >= exchange.until
+async def send_response(
+    service: AgentService, response: Response, send_chunk: SendChunk, socket_reader: SocketReader
+) -> None:
+    """Sends every chunk of the response, `[DONE]` included, as long as its reader is there."""
+    with service.read(response.run, response.after) as reader:
+        socket_reader.reads(reader)
+        for chunk in response.first:
+            await send_chunk(chunk)
+        while not response.chunks.ended and not socket_reader.has_left():
+            at_end = response.until is not None and reader.at.seq >= response.until
             entries = None if at_end else await reader.next(SILENCE_SEC)
-            if asker.has_left():
+            if socket_reader.has_left():
                 return
             if entries is None:
-                chunks = exchange.chunks.close(cut=reader.cut)
+                chunks = response.chunks.close(cut=reader.cut)
             else:
-                chunks = exchange.chunks.of_entries(entries)
+                chunks = response.chunks.of_entries(entries)
             for chunk in chunks:
-                await tell(chunk)
-    if exchange.unheard and exchange.chunks.ended_unheard and not asker.has_left():
-        await farhand.heard(exchange.run)
+                await send_chunk(chunk)
+    if response.is_undelivered and response.chunks.ended_unread and not socket_reader.has_left():
+        await service.mark_delivered(response.run)

@@ -1,14 +1,17 @@
-"""The chunks of the UI message stream as JSON, each as it is written. Pure; `chunks.py` has their shapes.
+"""The chunks of the UI message stream as JSON, and the frames of the sockets around them. Pure.
 
-Frequent ones are put together around the parts that vary, at a fraction of the price of a dictionary.
+Frequent chunks are joined around the parts that vary, which costs a fraction of encoding a dictionary.
 """
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut, told_to_people
-from farhand.wire.json_out import encode
+from msgspec import Raw
+
+from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut, public_error
+from farhand.wire.json_writer import encode
+from farhand.wire.sse import frame
 
 DONE = b"[DONE]"
 
@@ -25,7 +28,7 @@ FINISH = {
 }
 
 
-# ids of ours are letters and digits: they need no look for what JSON would have to escape
+# our ids are letters and digits, so there is nothing to escape
 
 
 def start(message_id: str) -> bytes:
@@ -68,5 +71,24 @@ def outcome(call_id: str, ended: Outcome) -> bytes:
         case Denied():
             return chunk("tool-output-denied", toolCallId=call_id)
         case Failure() | TimedOut() | Cancelled():
-            return chunk("tool-output-error", toolCallId=call_id, errorText=told_to_people(ended))
+            return chunk("tool-output-error", toolCallId=call_id, errorText=public_error(ended))
     assert_never(ended)
+
+
+def socket_frame(kind: str, request_id: str, error: str | None = None) -> bytes:
+    """A frame of AI SDK's own WebSocket transport."""
+    told = {"type": kind, "requestId": request_id}
+    return encode(told if error is None else {**told, "errorText": error})
+
+
+def socket_chunk(request_id: str, sequence: int, chunk: bytes) -> bytes:
+    return encode({"type": "chunk", "requestId": request_id, "sequence": sequence, "chunk": Raw(chunk)})
+
+
+def live_error(text: str) -> bytes:
+    """An error outside any response of the live socket."""
+    return frame(chunk("error", errorText=text))
+
+
+def live_pong(timestamp: object) -> bytes:
+    return encode({"type": "pong", "timestamp": timestamp})

@@ -1,40 +1,43 @@
-"""`Anthropic`: a model over Anthropic's official library, the only module that imports it.
+"""`Anthropic`: a model over Anthropic's official library; the only module that imports it.
 
-Retries and time limits are the library's. What goes wrong becomes a `ModelFault` with the next step.
+The library does the retries and the timeouts. Every error becomes a `ModelFault` that names the next step.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
 from msgspec.structs import replace
 
 from farhand.errors import BadSetting, ModelFault, not_installed
-from farhand.models.anthropic.answer import Answer
-from farhand.models.anthropic.request import LONGEST_ID, LONGEST_NAME, gone_tools_of, messages_of, tools_of
+from farhand.models.anthropic.request import LONGEST_ID, LONGEST_NAME, former_tools_of, messages_of, tools_of
+from farhand.models.anthropic.stream import AnswerFailed, MessageDecoder, MessageEvent, decode_event
 from farhand.models.base import ModelEvent, Prompt
-from farhand.models.connection import Connection
-from farhand.models.delays import wait_asked_for, watching
-from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api
-from farhand.models.options import options_for
-from farhand.models.reading import heard
-from farhand.models.seeing import Seeing
+from farhand.models.error_messages import ProviderError, model_fault, stream_cut
+from farhand.models.image_fallback import ImageFallback
+from farhand.models.prompt_encoding import PromptEncoder
+from farhand.models.retry_after import retry_after_sec, retry_hooks
 from farhand.models.settings import (
     CONNECT_SEC,
+    SETUP_ERRORS,
     TIMEOUT_SEC,
-    UNUSABLE,
-    checked_address,
-    checked_key,
-    checked_model,
-    checked_timeout,
+    ProviderConnection,
+    check_base_url,
+    check_key,
+    check_model,
+    check_timeout,
+    request_options,
 )
-from farhand.models.telling import Telling
+from farhand.models.sse_reader import SseReader
+from farhand.models.stream_guard import guard_stream
 
 try:
     import anthropic
+    import anyio
     import httpx2
     from anthropic.resources.messages import AsyncMessages
 except ModuleNotFoundError as error:
@@ -44,23 +47,32 @@ KEY = "ANTHROPIC_API_KEY"
 ADDRESS = "ANTHROPIC_BASE_URL"
 MAX_TOKENS = 16_000
 _RESERVED = frozenset({"model", "messages", "system", "stream", "timeout"})
+# the last two are TLS errors that the HTTP client does not wrap
+_CONNECTION_LOST = (httpx2.HTTPError, httpx2.StreamError, ssl.SSLError, anyio.EndOfStream)
 
 
 class Anthropic:
-    """Claude.
+    """Claude over Anthropic's Messages API; requires `pip install 'farhand[anthropic]'`.
+
+    ```python
+    from farhand import Agent
+    from farhand.models import Anthropic
+
+    agent = Agent(Anthropic("claude-sonnet-5", api_key="sk-ant-example", max_tokens=4_000))
+    ```
 
     Args:
-        model: Such as `claude-sonnet-5`.
-        api_key: Without it the environment's, `ANTHROPIC_API_KEY`.
-        base_url: Another server that speaks the Messages API; without it `ANTHROPIC_BASE_URL`, if set.
+        model: For example `claude-sonnet-5`.
+        api_key: Defaults to the environment variable `ANTHROPIC_API_KEY`.
+        base_url: Another server with the Messages API; defaults to `ANTHROPIC_BASE_URL`, if set.
         max_tokens: The longest answer of one step.
-        max_retries: How often the library asks again after 429, 5xx or a lost connection.
-        timeout_sec: How long it may be silent, before its first word and between two of them.
-        options: More members of the request, as the server spells them, also those that the library does not
-            know: `thinking`, `output_config`, `tools` of Anthropic's own.
+        max_retries: How often the library retries after 429, 5xx or a lost connection.
+        timeout_sec: How long the server may be silent, before the first event and between two events.
+        options: More members of the request, including those that the library does not know: `thinking`,
+            `output_config`, Anthropic's own `tools`.
     """
 
-    # the knobs of a model, each of them a word that its user writes
+    # each is an option that a user of the model sets by name
     def __init__(  # noqa: PLR0913
         self,
         model: str,
@@ -73,16 +85,16 @@ class Anthropic:
         options: Mapping[str, object] | None = None,
     ) -> None:
         self.name = f"anthropic:{model}"
-        self._model = checked_model(model, "anthropic:claude-sonnet-5")
+        self._model = check_model(model, "anthropic:claude-sonnet-5")
         self._max_tokens = max_tokens
-        self._options = options_for(AsyncMessages.create, options, _RESERVED)
+        self._options = request_options(AsyncMessages.create, options, _RESERVED)
 
         if address := base_url or os.environ.get(ADDRESS):
-            checked_address(address, "base_url" if base_url else ADDRESS)
-        timeout = httpx2.Timeout(checked_timeout(timeout_sec), connect=min(timeout_sec, CONNECT_SEC))
+            check_base_url(address, "base_url" if base_url else ADDRESS)
+        timeout = httpx2.Timeout(check_timeout(timeout_sec), connect=min(timeout_sec, CONNECT_SEC))
 
         def client() -> anthropic.AsyncAnthropic:
-            hooks = watching("Anthropic", max_retries)
+            hooks = retry_hooks("Anthropic", max_retries)
             return anthropic.AsyncAnthropic(
                 api_key=api_key,
                 base_url=base_url,
@@ -92,10 +104,10 @@ class Anthropic:
             )
 
         self._connection = _connected(client)
-        self._seeing = Seeing()
+        self._image_fallback = ImageFallback()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
-        async with aclosing(self._seeing.stream(prompt, self._stream)) as events:
+        async with aclosing(self._image_fallback.stream(prompt, self._stream)) as events:
             async for event in events:
                 yield event
 
@@ -103,83 +115,93 @@ class Anthropic:
         await self._connection.close()
 
     async def _stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
-        telling = Telling(prompt, longest_id=LONGEST_ID, longest_name=LONGEST_NAME)
-        answer = Answer(telling.names)
+        encoder = PromptEncoder(prompt, longest_id=LONGEST_ID, longest_name=LONGEST_NAME)
+        answer = MessageDecoder(encoder.names)
         try:
-            async with aclosing(self._ask(telling, answer)) as events:
+            async with aclosing(self._ask(encoder, answer)) as events:
                 async for event in events:
                     yield event
         except anthropic.AnthropicError as error:
             raise self._fault(error) from error
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
-            raise broke_off("Anthropic", str(error)) from error
+        except AnswerFailed as failed:
+            # the status of the response was 200, sent long before
+            status = _STATUS_OF.get(failed.kind, 500)
+            raise model_fault(replace(self._trouble(failed.words), status=status)) from failed
+        except _CONNECTION_LOST as error:
+            raise stream_cut("Anthropic", str(error)) from error
         if answer.stop is None:
-            raise broke_off("Anthropic")
+            raise stream_cut("Anthropic")
         yield answer.stop
 
-    async def _ask(self, telling: Telling, answer: Answer) -> AsyncGenerator[ModelEvent, None]:
+    async def _ask(self, encoder: PromptEncoder, answer: MessageDecoder) -> AsyncGenerator[ModelEvent, None]:
         client = self._connection.client()
-        async with (
-            await client.messages.create(**self._request(telling), stream=True) as events,
-            aclosing(heard("Anthropic", events, answer.hear)) as said,
-        ):
-            async for event in said:
-                yield event
+        sending = client.messages.with_streaming_response.create(**self._request(encoder), stream=True)
+        async with sending as response:
+            events = _read_events(response.iter_bytes())
+            async with aclosing(events), aclosing(guard_stream("Anthropic", events, answer.decode)) as said:
+                async for event in said:
+                    yield event
 
-    # Any: the library has a TypedDict for each shape of the API; here a request is the JSON that is sent
-    def _request(self, telling: Telling) -> dict[str, Any]:
-        own, given = tools_of(telling), self._options.get("tools")
+    # Any: the library has a TypedDict for each shape; here a request is the JSON that is sent
+    def _request(self, encoder: PromptEncoder) -> dict[str, Any]:
+        own, given = tools_of(encoder), self._options.get("tools")
         tools = [*own, *given] if isinstance(given, list | tuple) else own
         request = {
             "model": self._model,
             "max_tokens": self._max_tokens,
-            # each step repeats all of the conversation so far
+            # each step repeats the whole conversation
             "cache_control": {"type": "ephemeral"},
             **self._options,
-            "messages": messages_of(telling),
+            "messages": messages_of(encoder),
         }
-        if telling.prompt.instructions:
-            request["system"] = telling.prompt.instructions
+        if encoder.prompt.instructions:
+            request["system"] = encoder.prompt.instructions
         if tools:
             return {**request, "tools": tools}
-        gone = gone_tools_of(telling)
-        return {**request, "tools": gone, "tool_choice": {"type": "none"}} if gone else request
+        former = former_tools_of(encoder)
+        return {**request, "tools": former, "tool_choice": {"type": "none"}} if former else request
 
     def _fault(self, error: anthropic.AnthropicError) -> ModelFault:
-        if isinstance(error, anthropic.APIResponseValidationError):
-            return no_answer_of_its_api("Anthropic")
-        trouble = Trouble(provider="Anthropic", model=self._model, key_setting=KEY, words=str(error))
+        trouble = self._trouble(str(error))
         if isinstance(error, anthropic.CredentialsError):
             trouble = replace(trouble, status=401)
         if isinstance(error, anthropic.APIStatusError):
             trouble = replace(
                 trouble,
-                status=_status(error),
+                # a redirect without a target is not a status of the API
+                status=error.status_code if error.status_code >= 400 else 500,
                 words=error.api_message or error.message,
-                wait_sec=wait_asked_for(error.response.headers),
+                wait_sec=retry_after_sec(error.response.headers),
             )
-        return fault_of(trouble)
+        return model_fault(trouble)
+
+    def _trouble(self, words: str) -> ProviderError:
+        return ProviderError(provider="Anthropic", model=self._model, key_setting=KEY, words=words)
 
 
-def _connected(client: Callable[[], anthropic.AsyncAnthropic]) -> Connection[anthropic.AsyncAnthropic]:
+def _connected(
+    client: Callable[[], anthropic.AsyncAnthropic],
+) -> ProviderConnection[anthropic.AsyncAnthropic]:
     """The library finds keys, tokens and profiles by itself; it must have found one."""
     try:
-        connection = Connection(client, anthropic.AsyncAnthropic.close)
-    except (anthropic.AnthropicError, *UNUSABLE) as error:
-        raise BadSetting(f"Anthropic's library has no way in: {error}", hint=f"Or set {KEY}.") from error
+        connection = ProviderConnection(client, anthropic.AsyncAnthropic.close)
+    except (anthropic.AnthropicError, *SETUP_ERRORS) as error:
+        raise BadSetting(f"Anthropic's library cannot be set up: {error}", hint=f"Set {KEY}.") from error
     first = connection.first
     if not first.api_key and not first.auth_token and first.credentials is None:
-        raise BadSetting("Anthropic needs a key.", hint=f"Set {KEY}.")
+        raise BadSetting("Anthropic requires a key.", hint=f"Set {KEY}.")
     if first.api_key:
-        checked_key(first.api_key, KEY)
+        check_key(first.api_key, KEY)
     return connection
 
 
-def _status(error: anthropic.APIStatusError) -> int:
-    """Trouble in the middle of a stream comes under a 200 that was sent long before."""
-    if error.status_code >= 400:
-        return error.status_code
-    return _STATUS_OF.get(str(error.type), 500)
+async def _read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[MessageEvent, None]:
+    reader = SseReader()
+    async for chunk in chunks:
+        for sent in reader.feed(chunk):
+            event = decode_event(sent)
+            if event is not None:
+                yield event
 
 
 _STATUS_OF = {

@@ -1,7 +1,9 @@
 """`Backboard`: a model over Backboard's threads and runs.
 
-Backboard keeps the conversation, too. As long as both sides stand at the same place it is told only what is
-new: the results of a round in one submit, or the next message. Otherwise a new thread is told everything.
+Backboard stores the conversation as well. While both sides have the same position, only what is new is sent:
+the results of a round in one submit, or the next message. Otherwise a new thread gets the whole conversation.
+An assistant at Backboard stands for one set of tools and instructions and is never changed, since others may
+use the same key and name.
 """
 
 from __future__ import annotations
@@ -13,56 +15,70 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from farhand.core.outcome import digest
 from farhand.core.thread import UserMessage
 from farhand.errors import BadSetting, ModelFault
-from farhand.models.backboard.answer import Answer
-from farhand.models.backboard.assistant import Assistants
 from farhand.models.backboard.client import (
+    MAX_RETRIES,
     WHO,
-    Busy,
-    Client,
-    Event,
+    BackboardApi,
+    BackboardEvent,
+    BackboardRefusal,
     Events,
-    Refused,
+    ProviderBusy,
     ThreadRecord,
-    checked_options,
     connection,
-    in_our_words,
+    message_options,
+    translate_errors,
+    with_retries,
 )
-from farhand.models.backboard.patience import MAX_RETRIES, patiently
-from farhand.models.backboard.standing import Place, Standing, standing_of
-from farhand.models.backboard.words import after_cancelled, everything, user_words
+from farhand.models.backboard.position import (
+    AnswerPlace,
+    ThreadPosition,
+    position_of,
+    text_after_cancel,
+    user_text,
+    whole_conversation,
+)
+from farhand.models.backboard.stream import RoundDecoder
 from farhand.models.base import ModelEvent, Prompt
-from farhand.models.faults import broke_off
-from farhand.models.reading import heard
-from farhand.models.settings import TIMEOUT_SEC, checked_model, checked_timeout, shown_as_set
-from farhand.models.telling import Telling
+from farhand.models.error_messages import stream_cut
+from farhand.models.prompt_encoding import PromptEncoder
+from farhand.models.settings import TIMEOUT_SEC, check_model, check_timeout, one_line
+from farhand.models.stream_guard import guard_stream
 
 MARK = "farhand_message"
-"""In the metadata of a message: which of ours it is."""
+"""A key in the metadata of a message: the id of our message."""
 WAITS = "REQUIRES_ACTION"
 """The status of a message whose calls have no outputs yet."""
 DEFAULT = "default"
 THREADS_KEPT = 10_000
 
-Round: TypeAlias = tuple[Place, Events]
-"""Where an answer is said, and what is said in it."""
+Round: TypeAlias = tuple[AnswerPlace, Events]
+"""The place of an answer, and its events."""
 
 
 class Backboard:
-    """A model that Backboard routes to.
+    """A model that Backboard routes to; requires `pip install 'farhand[backboard]'`.
+
+    ```python
+    from farhand import Agent
+    from farhand.models import Backboard
+
+    agent = Agent(Backboard("openai/gpt-4o", api_key="example"))
+    ```
 
     Args:
         model: The provider and its model, such as `openai/gpt-4o`; `default` leaves the choice to Backboard.
-        api_key: Without it the environment's, `BACKBOARD_API_KEY`.
-        base_url: Without it `BACKBOARD_BASE_URL`, if set, else Backboard's own.
-        assistant: How the assistants begin their names that stand for this agent at Backboard.
-        max_retries: How often it is asked again after 429, 5xx or a lost connection.
-        timeout_sec: How long it may be silent, before its first word and between two of them.
-        options: More of what Backboard takes with a message: `thinking`, `memory`, `web_search`.
+        api_key: Defaults to the environment variable `BACKBOARD_API_KEY`.
+        base_url: Defaults to `BACKBOARD_BASE_URL`, if set, otherwise to Backboard's own address.
+        assistant: A prefix for the names of the assistants that stand for this agent at Backboard.
+        max_retries: How often a request is retried after 429, 5xx or a lost connection.
+        timeout_sec: How long Backboard may be silent, before the first event and between two events.
+        options: More options of a message: `thinking`, `memory`, `web_search`.
     """
 
-    # the knobs of a model, each of them a word that its user writes
+    # each is an option that a user of the model sets by name
     def __init__(  # noqa: PLR0913
         self,
         model: str,
@@ -76,13 +92,13 @@ class Backboard:
     ) -> None:
         if model != DEFAULT and not all(model.partition("/")):
             raise BadSetting(
-                f"'{shown_as_set(model)}' is no model of Backboard.",
-                hint="Name its provider, too: openai/gpt-4o; or default.",
+                f"'{one_line(model)}' is not a model of Backboard.",
+                hint="Include the provider, as in openai/gpt-4o, or use default.",
             )
         self.name = f"backboard:{model}"
-        self._model = checked_model(model, "backboard:openai/gpt-4o")
-        self._options = checked_options(options or {})
-        self._connection = connection(api_key, base_url, checked_timeout(timeout_sec))
+        self._model = check_model(model, "backboard:openai/gpt-4o")
+        self._options = message_options(options or {})
+        self._connection = connection(api_key, base_url, check_timeout(timeout_sec))
         self._assistants = Assistants(assistant)
         self._max_retries = max_retries
         self._in_step: dict[str, int] = {}
@@ -90,139 +106,152 @@ class Backboard:
         self._cancelling = asyncio.Lock()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
-        telling = Telling(prompt)
-        place, events = await self._begin(telling)
-        answer = Answer(telling.names, place)
+        encoder = PromptEncoder(prompt)
+        place, events = await self._begin(encoder)
+        answer = RoundDecoder(encoder.names, place)
         async with (
             aclosing(_read(events, self._model)) as read,
-            aclosing(heard(WHO, read, answer.hear)) as said,
+            aclosing(guard_stream(WHO, read, answer.decode)) as said,
         ):
             async for each in said:
                 yield each
         if answer.stop is None:
-            raise broke_off(WHO)
+            raise stream_cut(WHO)
         _remember(self._in_step, place.thread, place.at)
         yield answer.stop
 
     async def leave(self, prompt: Prompt) -> None:
         """Cancels the run that waits for results which will never be submitted."""
-        standing = standing_of(prompt.messages)
-        if standing is not None:
-            await self._cancel(self._connection.client(), standing)
+        position = position_of(prompt.messages)
+        if position is not None:
+            await self._cancel(self._connection.client(), position)
 
     async def close(self) -> None:
         await self._connection.close()
 
-    async def _begin(self, telling: Telling) -> Round:
-        """The answer, once its first word is there: up to then, what Backboard refuses can be told anew."""
+    async def _begin(self, encoder: PromptEncoder) -> Round:
+        """The answer, once its first event has arrived: until then, a refused request can be sent again."""
         try:
-            return await patiently(lambda: self._try(telling), self._max_retries)
-        except Refused:
-            # the assistant may be gone; one more look for it, or a new one
+            return await with_retries(lambda: self._try(encoder), self._max_retries)
+        except BackboardRefusal:
+            # the assistant may have been deleted: look it up again, or create a new one
             self._assistants.forget()
         try:
-            return await patiently(lambda: self._try(telling), self._max_retries)
-        except Refused as refused:
+            return await with_retries(lambda: self._try(encoder), self._max_retries)
+        except BackboardRefusal as refused:
             raise refused.fault from refused
 
-    async def _try(self, telling: Telling) -> Round:
+    async def _try(self, encoder: PromptEncoder) -> Round:
         client = self._connection.client()
-        with in_our_words(self._model, begun=False):
-            assistant = await self._assistants.fitting(client, telling)
-            gone_on = await self._go_on(client, telling, assistant)
-            return gone_on or await self._start_over(client, telling, assistant)
+        with translate_errors(self._model, begun=False):
+            assistant = await self._assistants.matching(client, encoder)
+            continued = await self._continue(client, encoder, assistant)
+            return continued or await self._start_over(client, encoder, assistant)
 
-    async def _go_on(self, client: Client, telling: Telling, assistant: str) -> Round | None:
-        """In the thread as it is; None if that is not possible, or if it has other tools."""
-        standing = standing_of(telling.prompt.messages)
-        if standing is None:
+    async def _continue(self, client: BackboardApi, encoder: PromptEncoder, assistant: str) -> Round | None:
+        """In the existing thread; None if that is not possible or if it has other tools."""
+        position = position_of(encoder.prompt.messages)
+        if position is None:
             return None
         try:
-            with in_our_words(self._model, begun=False):
-                fits = standing.place.assistant == assistant
-                said = await self._say(client, telling, standing) if fits else None
-        except Refused:
+            with translate_errors(self._model, begun=False):
+                fits = position.place.assistant == assistant
+                said = await self._say(client, encoder, position) if fits else None
+        except BackboardRefusal:
             said = None
         if said is None:
-            await self._cancel(client, standing)
+            await self._cancel(client, position)
             return None
-        return replace(standing.place, at=standing.place.at + 1), said
+        return replace(position.place, at=position.place.at + 1), said
 
-    async def _say(self, client: Client, telling: Telling, standing: Standing) -> Events | None:
-        # known once only: of a try that failed, nobody knows whether Backboard heard it
-        in_step = self._in_step.pop(standing.place.thread, None) == standing.place.at
-        there = None if in_step else await client.get_thread(standing.place.thread)
-        if there is not None and not _is_where_we_are(there, telling, standing):
+    async def _say(
+        self, client: BackboardApi, encoder: PromptEncoder, position: ThreadPosition
+    ) -> Events | None:
+        # known only once: after a failed try, nobody knows whether Backboard received it
+        in_step = self._in_step.pop(position.place.thread, None) == position.place.at
+        there = None if in_step else await client.get_thread(position.place.thread)
+        if there is not None and not _is_in_sync(there, encoder, position):
             return None
-        if standing.results is None:
-            content = user_words(standing.users, telling)
-        elif standing.users:
-            await self._cancel(client, standing)
-            content = after_cancelled(standing.results, standing.users, telling)
+        if position.results is None:
+            content = user_text(position.users, encoder)
+        elif position.users:
+            await self._cancel(client, position)
+            content = text_after_cancel(position.results, position.users, encoder)
         else:
-            return await self._submit(client, telling, standing)
-        return await self._send(client, standing.place.thread, content, standing.users)
+            return await self._submit(client, encoder, position)
+        return await self._send(client, position.place.thread, content, position.users)
 
-    async def _submit(self, client: Client, telling: Telling, standing: Standing) -> Events | None:
+    async def _submit(
+        self, client: BackboardApi, encoder: PromptEncoder, position: ThreadPosition
+    ) -> Events | None:
         """All results of the round at once, in the order of its calls."""
-        if standing.run is None or standing.results is None:
+        if position.run is None or position.results is None:
             return None
         outputs = [
             {
                 "tool_call_id": resolved.model_call_id or resolved.call_id,
-                "output": telling.result(resolved).text,
+                "output": encoder.result(resolved).text,
             }
-            for resolved in standing.results.results
+            for resolved in position.results.results
         ]
         options = {name: value for name, value in self._options.items() if name == "thinking"}
-        return await _begun(
+        return await _first_event(
             await client.submit_tool_outputs(
-                standing.place.thread, standing.run, outputs, stream=True, **options
+                position.place.thread, position.run, outputs, stream=True, **options
             )
         )
 
-    async def _start_over(self, client: Client, telling: Telling, assistant: str) -> Round:
+    async def _start_over(self, client: BackboardApi, encoder: PromptEncoder, assistant: str) -> Round:
         thread = str((await client.create_thread(assistant)).thread_id)
-        users = tuple(each for each in telling.prompt.messages if isinstance(each, UserMessage))
-        return Place(assistant, thread, 1), await self._send(client, thread, everything(telling), users)
+        users = tuple(each for each in encoder.prompt.messages if isinstance(each, UserMessage))
+        return AnswerPlace(assistant, thread, 1), await self._send(
+            client, thread, whole_conversation(encoder), users
+        )
 
-    async def _send(self, client: Client, thread: str, content: str, users: Sequence[UserMessage]) -> Events:
+    async def _send(
+        self, client: BackboardApi, thread: str, content: str, users: Sequence[UserMessage]
+    ) -> Events:
         provider, _, model = self._model.partition("/")
         chosen = {} if self._model == DEFAULT else {"llm_provider": provider, "model_name": model}
         mark = {MARK: users[-1].message_id} if users else {}
         options = {**chosen, **self._options, "metadata": mark}
-        return await _begun(await client.send_message(content, thread_id=thread, stream=True, **options))
+        return await _first_event(
+            await client.send_message(content, thread_id=thread, stream=True, **options)
+        )
 
-    async def _cancel(self, client: Client, standing: Standing) -> None:
-        """Once, and if Backboard does not want to, it is no matter: the run ends there by itself."""
+    async def _cancel(self, client: BackboardApi, position: ThreadPosition) -> None:
+        """Only once; an error does not matter, because the run then ends at Backboard by itself."""
         async with self._cancelling:
-            if standing.run is None or standing.run in self._left:
+            if position.run is None or position.run in self._left:
                 return
-            with suppress(Refused, Busy, ModelFault), in_our_words(self._model, begun=False):
-                await client.cancel_run(standing.place.thread, standing.run)
-            _remember(self._left, standing.run)
+            with (
+                suppress(BackboardRefusal, ProviderBusy, ModelFault),
+                translate_errors(self._model, begun=False),
+            ):
+                await client.cancel_run(position.place.thread, position.run)
+            _remember(self._left, position.run)
 
 
-def _is_where_we_are(there: ThreadRecord, telling: Telling, standing: Standing) -> bool:
-    """False if the thread heard what is not in our history, or has gone on from where we are.
+def _is_in_sync(there: ThreadRecord, encoder: PromptEncoder, position: ThreadPosition) -> bool:
+    """False if the thread has messages that are not in our history, or has moved on from our position.
 
-    A crash came before its answer was stored, or the history was changed since.
+    Either a crash came before its answer was stored, or the history was changed since.
     """
     marks = {(message.metadata_ or {}).get(MARK) for message in there.messages} - {None}
-    new = {user.message_id for user in standing.users}
-    users = {each.message_id for each in telling.prompt.messages if isinstance(each, UserMessage)}
+    new = {user.message_id for user in position.users}
+    users = {each.message_id for each in encoder.prompt.messages if isinstance(each, UserMessage)}
     last = there.messages[-1].status if there.messages else None
-    waits = standing.results is None or last in (None, WAITS)
+    waits = position.results is None or last in (None, WAITS)
     return waits and marks <= users - new
 
 
-async def _begun(events: Events) -> Events:
-    """The same events, with the first one waited for: only then the request was sent and taken."""
+async def _first_event(events: Events) -> Events:
+    """The same events after waiting for the first one: only then has the request been accepted."""
     first = await anext(events, None)
     return _chained(first, events)
 
 
-async def _chained(first: Event | None, rest: Events) -> Events:
+async def _chained(first: BackboardEvent | None, rest: Events) -> Events:
     async with aclosing(rest):
         if first is not None:
             yield first
@@ -231,7 +260,7 @@ async def _chained(first: Event | None, rest: Events) -> Events:
 
 
 async def _read(events: Events, model: str) -> Events:
-    with in_our_words(model, begun=True):
+    with translate_errors(model, begun=True):
         async with aclosing(events):
             async for event in events:
                 yield event
@@ -241,3 +270,48 @@ def _remember(known: dict[str, int], name: str, at: int = 0) -> None:
     known[name] = at
     while len(known) > THREADS_KEPT:
         del known[next(iter(known))]
+
+
+_MARK = 16
+_KEPT = 1_000
+
+
+class Assistants:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._ids: dict[str, str] = {}
+        self._making = asyncio.Lock()
+
+    async def matching(self, client: BackboardApi, encoder: PromptEncoder) -> str:
+        """The id of the assistant with these tools and instructions: known, found or created."""
+        tools, instructions = tools_of(encoder), encoder.prompt.instructions
+        name = f"{self._name} {digest((tools, instructions))[-_MARK:]}"
+        async with self._making:
+            if name not in self._ids:
+                found = await client.list_assistants(name=name)
+                there = next((each for each in found if each.name == name), None)
+                made = there or await client.create_assistant(
+                    name=name, system_prompt=instructions, tools=tools
+                )
+                self._ids[name] = str(made.assistant_id)
+            while len(self._ids) > _KEPT:
+                del self._ids[next(iter(self._ids))]
+            return self._ids[name]
+
+    def forget(self) -> None:
+        """They may have been deleted: the next answer looks them up again."""
+        self._ids.clear()
+
+
+def tools_of(encoder: PromptEncoder) -> list[BackboardEvent]:
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": {"properties": {}, **tool.schema},
+            },
+        }
+        for tool in encoder.definitions()
+    ]

@@ -1,72 +1,88 @@
-"""The official library of OpenAI, and the only module that imports it.
+"""OpenAI's official library; the only module that imports it.
 
-Owns keys, addresses and what the library raises. Which API is spoken is the business of its neighbours.
+Owns keys, addresses, what the library raises, and where an answer ends: at `[DONE]`, whatever follows, or
+with the bytes. Must not know which of the two APIs is used or what is in its events.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from farhand.errors import BadSetting, ModelFault, not_installed
-from farhand.models.base import ModelEvent
-from farhand.models.connection import Connection
-from farhand.models.delays import wait_asked_for, watching
-from farhand.models.faults import Trouble, broke_off, fault_of, no_answer_of_its_api
-from farhand.models.settings import CONNECT_SEC, TIMEOUT_SEC, UNUSABLE, checked_address, checked_key
+from farhand.models.error_messages import ProviderError, model_fault, stream_cut
+from farhand.models.retry_after import retry_after_sec, retry_hooks
+from farhand.models.settings import (
+    CONNECT_SEC,
+    SETUP_ERRORS,
+    TIMEOUT_SEC,
+    ProviderConnection,
+    check_base_url,
+    check_key,
+)
+from farhand.models.sse_reader import SseEvent, SseReader
 
 try:
+    import anyio
+    import httpx2
     import openai
     from openai.resources.chat import AsyncCompletions
     from openai.resources.responses import AsyncResponses
 except ModuleNotFoundError as error:
     raise not_installed("Models of OpenAI and compatible servers", "openai") from error
 
+
 KEY = "OPENAI_API_KEY"
 ADDRESS = "OPENAI_BASE_URL"
-# servers of one's own rarely ask for a key, and the library always wants one
+# self-hosted servers rarely need a key, but the library always requires one
 _NO_KEY = "none"
 MAX_RETRIES = openai.DEFAULT_MAX_RETRIES
 create_chat = AsyncCompletions.create
 create_response = AsyncResponses.create
+CONNECTION_LOST = (httpx2.HTTPError, httpx2.StreamError, ssl.SSLError, anyio.EndOfStream)
+"""Raised while an answer is read. The last two are TLS errors that the HTTP client does not wrap."""
 
 
 class Server(Struct, frozen=True):
-    """Where the model is, and with which key; what is None comes from the environment."""
+    """The address and the key of a model; those that are None come from the environment."""
 
     api_key: str | None = None
     base_url: str | None = None
     max_retries: int = MAX_RETRIES
     timeout_sec: float = TIMEOUT_SEC
 
-    def connection(self) -> Connection[openai.AsyncOpenAI]:
-        key, elsewhere = self._key, self._elsewhere
-        if not key and not elsewhere:
+    def connection(self) -> ProviderConnection[openai.AsyncOpenAI]:
+        key, address = self._key, self._address
+        if not key and not address:
             raise BadSetting(
-                "OpenAI needs a key.", hint=f"Set {KEY}; for a server of your own, set {ADDRESS} or base_url."
+                "OpenAI requires a key.",
+                hint=f"Set {KEY}; for a server of your own, set {ADDRESS} or base_url.",
             )
-        if elsewhere:
-            checked_address(elsewhere, "base_url" if self.base_url else ADDRESS)
+        if address:
+            check_base_url(address, "base_url" if self.base_url else ADDRESS)
         if key:
-            checked_key(key, "api_key" if self.api_key else KEY)
+            check_key(key, "api_key" if self.api_key else KEY)
 
         def make() -> openai.AsyncOpenAI:
-            hooks = watching(self.who, self.max_retries)
+            hooks = retry_hooks(self.label, self.max_retries)
             return openai.AsyncOpenAI(
                 api_key=key or _NO_KEY,
-                base_url=elsewhere or None,
+                base_url=address or None,
                 max_retries=self.max_retries,
                 timeout=openai.Timeout(self.timeout_sec, connect=min(self.timeout_sec, CONNECT_SEC)),
                 http_client=openai.DefaultAsyncHttpxClient(event_hooks=hooks),
             )
 
         try:
-            return Connection(make, openai.AsyncOpenAI.close)
-        except (openai.OpenAIError, *UNUSABLE) as error:
+            return ProviderConnection(make, openai.AsyncOpenAI.close)
+        except (openai.OpenAIError, *SETUP_ERRORS) as error:
             raise BadSetting(f"OpenAI's library cannot be set up: {error}") from error
 
     @property
@@ -74,25 +90,25 @@ class Server(Struct, frozen=True):
         return bool(self._key)
 
     @property
-    def who(self) -> str:
-        """How a fault calls it."""
-        elsewhere = urlsplit(self._elsewhere or "")
-        if not elsewhere.hostname:
+    def label(self) -> str:
+        """Its name in error messages."""
+        address = urlsplit(self._address or "")
+        if not address.hostname:
             return "OpenAI"
-        # without the user and password that an address may carry
-        return f"the model server at {elsewhere.netloc.rpartition('@')[2]}"
+        # without the user and password that an address may contain
+        return f"the model server at {address.netloc.rpartition('@')[2]}"
 
     @property
     def _key(self) -> str | None:
         return self.api_key or os.environ.get(KEY)
 
     @property
-    def _elsewhere(self) -> str | None:
+    def _address(self) -> str | None:
         return self.base_url or os.environ.get(ADDRESS)
 
 
 class AnswerFailed(Exception):
-    """The stream itself says that there will be no answer."""
+    """The stream contains an error instead of an answer."""
 
     def __init__(self, code: str, words: str) -> None:
         super().__init__(words)
@@ -100,38 +116,27 @@ class AnswerFailed(Exception):
         self.words = words
 
 
-class Asking(Struct, frozen=True):
-    """Who is asked for which model: the facts of every fault."""
+class RequestContext(Struct, frozen=True):
+    """The server and the model of a request, for error messages."""
 
-    who: str
+    label: str
     model: str
     has_key: bool = True
 
     @contextmanager
-    def answering(self) -> Iterator[None]:
-        """Within this an answer has begun, with or without a word: a connection that is lost cuts it."""
+    def translate_errors(self) -> Iterator[None]:
+        """Translates errors of the library and lost connections to `ModelFault`."""
         try:
             yield
+        except CONNECTION_LOST as error:
+            # the library has its own error for a connection that is lost before the answer begins
+            raise stream_cut(self.label, str(error)) from error
         except openai.APIConnectionError as error:
-            raise broke_off(self.who, _cause(error)) from error
-
-    async def in_our_words(
-        self, events: AsyncGenerator[ModelEvent, None]
-    ) -> AsyncGenerator[ModelEvent, None]:
-        """The same events; what the library raises in between becomes a `ModelFault`."""
-        try:
-            async with aclosing(events):
-                async for event in events:
-                    yield event
-        except openai.APIConnectionError as error:
-            raise self._fault("", _cause(error), None) from error
-        except openai.APIResponseValidationError as error:
-            # a 200 with something else in it than a stream
-            raise no_answer_of_its_api(self.who) from error
+            raise self._fault("", str(error.__cause__ or error.message), None) from error
         except openai.APIError as error:
             raise self._fault_of(error) from error
         except openai.OpenAIError as error:
-            # no answer at all: the library could not make up a credential
+            # no response at all: the library found no credential
             raise self._fault("", str(error), 401) from error
         except AnswerFailed as error:
             raise self._fault(error.code, error.words, _STATUS_OF.get(error.code, 500)) from error
@@ -139,14 +144,14 @@ class Asking(Struct, frozen=True):
     def _fault_of(self, error: openai.APIError) -> ModelFault:
         code = error.code or error.type or ""
         if not isinstance(error, openai.APIStatusError):
-            return self._fault(code, _words(error) or error.message, _STATUS_OF.get(code, 500))
-        words = _words(error) or error.response.text
-        return self._fault(code, words, error.status_code, wait_asked_for(error.response.headers))
+            return self._fault(code, _words(error.body) or error.message, _STATUS_OF.get(code, 500))
+        words = _words(error.body) or error.response.text
+        return self._fault(code, words, error.status_code, retry_after_sec(error.response.headers))
 
     def _fault(self, code: str, words: str, status: int | None, wait_sec: float | None = None) -> ModelFault:
-        return fault_of(
-            Trouble(
-                provider=self.who,
+        return model_fault(
+            ProviderError(
+                provider=self.label,
                 model=self.model,
                 key_setting=KEY,
                 status=status,
@@ -158,19 +163,21 @@ class Asking(Struct, frozen=True):
         )
 
 
-def _cause(error: openai.APIConnectionError) -> str:
-    return str(error.__cause__ or error.message)
+def answer_failed(error: object) -> AnswerFailed:
+    """For an `error` in the stream in place of an event."""
+    members = error if isinstance(error, dict) else {}
+    code = members.get("code") or members.get("type") or ""
+    return AnswerFailed(str(code), _words(error) or "An error occurred during streaming")
 
 
-def _words(error: openai.APIError) -> str:
-    """What the server says of it: compatible ones say it in a form of their own."""
-    body = error.body
+def _words(body: object) -> str:
+    """The server's message, which compatible servers send in forms of their own."""
     if isinstance(body, dict):
         body = next((body[name] for name in ("message", "detail", "error") if body.get(name)), None)
     return body if isinstance(body, str) else ""
 
 
-# in the middle of a stream there is a code and no status any more
+# in the middle of a stream there is a code and no status
 _STATUS_OF = {
     "rate_limit_exceeded": 429,
     "insufficient_quota": 429,
@@ -178,3 +185,62 @@ _STATUS_OF = {
     "invalid_request_error": 400,
     "context_length_exceeded": 400,
 }
+
+
+E = TypeVar("E")
+
+DRAIN_SEC: Final = 0.1
+"""How long to wait for the end of a response after `[DONE]`: some servers never send it."""
+
+
+def is_done(data: bytes) -> bool:
+    """True for the end of the stream."""
+    return data.startswith(b"[DONE]")
+
+
+async def read_events(
+    chunks: AsyncIterator[bytes], decode: Callable[[bytes], E | None]
+) -> AsyncGenerator[E, None]:
+    """The decoded data of each event, `[DONE]` included, without those that decode to None."""
+    reader = _EventReader(decode)
+    async for chunk in chunks:
+        for event in reader.feed(chunk):
+            yield event
+        if reader.is_done:
+            await _drain(chunks)
+            return
+    for event in reader.end():
+        yield event
+
+
+class _EventReader(Generic[E]):
+    def __init__(self, decode: Callable[[bytes], E | None]) -> None:
+        self.is_done = False
+        self._decode = decode
+        self._reader = SseReader()
+
+    def feed(self, chunk: bytes) -> Iterator[E]:
+        return self._read(self._reader.feed(chunk))
+
+    def end(self) -> Iterator[E]:
+        """Only `[DONE]` needs no blank line after it: any other event may be incomplete."""
+        last = self._reader.end()
+        return self._read([last] if last is not None and is_done(last.data) else [])
+
+    def _read(self, events: Iterable[SseEvent]) -> Iterator[E]:
+        for sent in events:
+            self.is_done = is_done(sent.data)
+            # proxies keep a connection open with empty events
+            event = self._decode(sent.data) if sent.data else None
+            if event is not None:
+                yield event
+            if self.is_done:
+                return
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """Reads the response to its end: only then can its connection be reused."""
+    with suppress(TimeoutError, *CONNECTION_LOST):
+        async with asyncio.timeout(DRAIN_SEC):
+            async for _ in chunks:
+                pass

@@ -1,4 +1,4 @@
-"""What the models over both of OpenAI's APIs have in common: how they are made, asked and closed."""
+"""What the models over both of OpenAI's APIs have in common: how they are created, asked and closed."""
 
 from __future__ import annotations
 
@@ -8,51 +8,52 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from farhand.models.base import ModelEvent, Prompt, Stop
-from farhand.models.calling import Names
-from farhand.models.faults import broke_off
-from farhand.models.openai.client import MAX_RETRIES, Asking, Server
-from farhand.models.options import options_for
-from farhand.models.reading import heard
-from farhand.models.seeing import Seeing
-from farhand.models.settings import TIMEOUT_SEC, checked_model, checked_timeout
-from farhand.models.telling import Telling
+from farhand.models.error_messages import stream_cut
+from farhand.models.image_fallback import ImageFallback
+from farhand.models.openai.client import MAX_RETRIES, RequestContext, Server, read_events
+from farhand.models.prompt_encoding import PromptEncoder
+from farhand.models.provider_ids import ToolNames
+from farhand.models.settings import TIMEOUT_SEC, check_model, check_timeout, request_options
+from farhand.models.stream_guard import guard_stream
 
 if TYPE_CHECKING:
     import openai
 
-# Any: the library has a TypedDict for each shape of the API; here a request is the JSON that is sent
-Request: TypeAlias = dict[str, Any]
+# Any: the library has a TypedDict for each shape; here a request is the JSON that is sent
+ModelRequest: TypeAlias = dict[str, Any]
 
 
-class Stream(AbstractAsyncContextManager["Stream"], Protocol):
-    """The library's stream of one answer."""
+class RawResponse(Protocol):
+    """A response before the library decodes it."""
 
-    # Any: each API has its own events, and its own `Hearing` of them
-    def __aiter__(self) -> AsyncIterator[Any]: ...
+    def iter_bytes(self) -> AsyncIterator[bytes]: ...
 
 
-class Hearing(Protocol):
-    """One answer while it is heard. `stop` is there once it is complete."""
+class AnswerDecoder(Protocol):
+    """Decodes one answer. `stop` is set once it is complete."""
 
     @property
     def stop(self) -> Stop | None: ...
 
-    # Any: as above
-    def hear(self, event: Any, /) -> Iterable[ModelEvent]: ...
+    # Any: an event of the API
+    def decode(self, event: Any, /) -> Iterable[ModelEvent]: ...
 
 
 class OpenAIModel(ABC):
-    """A model that `OpenAI` and `OpenAIChat` make complete, each for its API."""
+    """Base of `OpenAI` and `OpenAIChat`, which complete it for their API."""
 
     provider: ClassVar[str]
     example: ClassVar[str]
     longest_id: ClassVar[int] = 64
     _create: ClassVar[Callable[..., object]]
     """The library's function that sends a request."""
+    # Any: each API has its own events
+    _decode: ClassVar[Callable[..., Any]]
+    """Decodes the data of an event; None for one to skip."""
     _reserved: ClassVar[frozenset[str]]
-    """Members of a request that are never the user's."""
+    """Members of a request that a user cannot set."""
 
-    # the knobs of a model, each of them a word that its user writes
+    # each is an option that a user of the model sets by name
     def __init__(
         self,
         model: str,
@@ -64,15 +65,15 @@ class OpenAIModel(ABC):
         options: Mapping[str, object] | None = None,
     ) -> None:
         self.name = f"{self.provider}:{model}"
-        self._model = checked_model(model, self.example)
-        self._options = options_for(self._create, options, self._reserved)
-        server = Server(api_key, base_url, max_retries, checked_timeout(timeout_sec))
+        self._model = check_model(model, self.example)
+        self._options = request_options(self._create, options, self._reserved)
+        server = Server(api_key, base_url, max_retries, check_timeout(timeout_sec))
         self._connection = server.connection()
-        self._seeing = Seeing()
-        self._asking = Asking(server.who, model, server.has_key)
+        self._image_fallback = ImageFallback()
+        self._context = RequestContext(server.label, model, server.has_key)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
-        async with aclosing(self._seeing.stream(prompt, self._stream)) as events:
+        async with aclosing(self._image_fallback.stream(prompt, self._stream)) as events:
             async for event in events:
                 yield event
 
@@ -80,31 +81,35 @@ class OpenAIModel(ABC):
         await self._connection.close()
 
     async def _stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
-        telling = Telling(prompt, longest_id=self.longest_id)
-        answer = self._hearing(telling.names)
-        async with aclosing(self._asking.in_our_words(self._ask(telling, answer))) as events:
-            async for event in events:
-                yield event
+        encoder = PromptEncoder(prompt, longest_id=self.longest_id)
+        answer = self._decoder(encoder.names)
+        with self._context.translate_errors():
+            async with aclosing(self._ask(encoder, answer)) as events:
+                async for event in events:
+                    yield event
         if answer.stop is None:
-            raise broke_off(self._asking.who)
+            raise stream_cut(self._context.label)
         yield answer.stop
 
     @abstractmethod
-    def _hearing(self, names: Names) -> Hearing: ...
+    def _decoder(self, names: ToolNames) -> AnswerDecoder: ...
 
     @abstractmethod
-    def _request(self, telling: Telling) -> Request: ...
+    def _request(self, encoder: PromptEncoder) -> ModelRequest: ...
 
     @abstractmethod
-    async def _send(self, client: openai.AsyncOpenAI, request: Request) -> Stream: ...
+    def _send(
+        self, client: openai.AsyncOpenAI, request: ModelRequest
+    ) -> AbstractAsyncContextManager[RawResponse]:
+        """Sends the request on entry and closes the response on exit."""
 
-    async def _ask(self, telling: Telling, answer: Hearing) -> AsyncGenerator[ModelEvent, None]:
+    async def _ask(self, encoder: PromptEncoder, answer: AnswerDecoder) -> AsyncGenerator[ModelEvent, None]:
         client = self._connection.client()
-        stream = await self._send(client, self._request(telling))
-        with self._asking.answering():
+        async with self._send(client, self._request(encoder)) as response:
+            events = read_events(response.iter_bytes(), self._decode)
             async with (
-                stream as events,
-                aclosing(heard(self._asking.who, events, answer.hear)) as said,
+                aclosing(events),
+                aclosing(guard_stream(self._context.label, events, answer.decode)) as said,
             ):
                 async for event in said:
                     yield event

@@ -1,39 +1,41 @@
-"""Rules from what a user says to the steps a model makes: the meaning of a script that was read from YAML.
+"""Rules from what a user says to the steps of a model: the meaning of a script that was read from YAML.
 
-Which step is next follows from the conversation alone, so a run that was parked for days goes on where
-it was. Knows nothing of files or YAML.
+The next step follows from the conversation alone, so a run that was parked for days continues where it was.
+`{name.path[0]|fallback}` in a text is filled with values from the conversation: a path follows dictionaries
+by key and lists by number and nothing else, and filled text is never filled again, so a user's text cannot
+reach anything. Knows nothing of files or YAML.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from farhand.core.outcome import Success
 from farhand.errors import ModelFault
 from farhand.models.base import Stop, StopReason
-from farhand.models.scripted.fill import Scope, Template, as_text, filled
-from farhand.models.scripted.moment import Moment, Returned
-from farhand.models.scripted.step import Ask, Fail, Item, Say, Think
+from farhand.models.scripted.model import Ask, Fail, Moment, Say, ScriptItem, Think, ToolResult
 
-# patterns are tried on words that a stranger typed: this bounds what one try can cost
-_LOOKS_AT = 2_000
+# patterns are matched against text of strangers: this bounds the cost of one match
+_SEARCHED_CHARS = 2_000
 
 FILLS = frozenset({"text", "results", "tools"})
-"""What every template may ask for, beside the groups of its rule's pattern."""
+"""Names that every template may use, besides the groups of its rule's pattern."""
 
 
 class CallLine(Struct, frozen=True):
     tool: str
     input: object
-    """With a template for each text; or one template, whose text is sent as it stands."""
+    """With a template for each string; or one template, whose text is sent unchanged."""
     id: str | None = None
 
 
 class StepLine(Struct, frozen=True, kw_only=True):
-    """One step as it is written down, and when it fits: no condition fits always."""
+    """One step of the script and its conditions; without a condition it always fits."""
 
     on: frozenset[str] = frozenset()
     output: re.Pattern[str] | None = None
@@ -44,18 +46,20 @@ class StepLine(Struct, frozen=True, kw_only=True):
     stop: StopReason | None = None
     delay: float | None = None
 
-    def fits(self, last: Sequence[Returned]) -> bool:
+    def fits(self, last: Sequence[ToolResult]) -> bool:
         if self.on and not self.on & _kinds(last):
             return False
-        return self.output is None or bool(last and _brought(last[-1], self.output))
+        return self.output is None or bool(last and _output_matches(last[-1], self.output))
 
-    def items(self, scope: Scope) -> list[Item]:
-        items: list[Item] = []
+    def items(self, scope: Scope) -> list[ScriptItem]:
+        items: list[ScriptItem] = []
         if self.think is not None:
             items.append(Think(self.think.text(scope), self.delay))
         if self.text is not None:
             items.append(Say(self.text.text(scope), self.delay))
-        items += [Ask(call.tool, filled(call.input, scope), call.id, self.delay) for call in self.calls]
+        items += [
+            Ask(call.tool, fill_templates(call.input, scope), call.id, self.delay) for call in self.calls
+        ]
         if self.fail is not None:
             items.append(Fail(self.fail.text(scope)))
         if self.stop is not None:
@@ -63,10 +67,10 @@ class StepLine(Struct, frozen=True, kw_only=True):
         return items
 
 
-class Rule(Struct, frozen=True):
-    """What to do when a pattern is found in the user's words; without a pattern, whatever they are.
+class ScriptRule(Struct, frozen=True):
+    """What to do if a pattern is found in the user's text; without a pattern, for any text.
 
-    `steps` holds, for each step of the model, the lines it may choose from: the first that fits.
+    `steps` holds, for each step of the model, the lines to choose from: the first one that fits.
     """
 
     place: str
@@ -75,24 +79,24 @@ class Rule(Struct, frozen=True):
 
 
 class Rules(Struct, frozen=True):
-    """A whole script. The first rule that matches speaks."""
+    """A whole script. The first rule that matches counts."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[ScriptRule, ...]
 
-    def __call__(self, moment: Moment) -> list[Item]:
+    def __call__(self, moment: Moment) -> list[ScriptItem]:
         for rule in self.rules:
             groups = _groups(rule, moment.text)
             if groups is not None:
                 return _line(rule, moment).items(_scope(moment, groups))
         raise ModelFault(
-            "No rule of the script matches what the user said.", hint="Add a `default` with steps to it."
+            "No rule of the script matches the user's message.", hint="Add a `default` with steps."
         )
 
 
-def _line(rule: Rule, moment: Moment) -> StepLine:
+def _line(rule: ScriptRule, moment: Moment) -> StepLine:
     if moment.steps >= len(rule.steps):
         raise ModelFault(
-            f"The script has {len(rule.steps)} steps at {rule.place}, and the model was asked once more."
+            f"The script has {len(rule.steps)} steps at {rule.place}, but the model was asked once more."
         )
     for line in rule.steps[moment.steps]:
         if line.fits(moment.last):
@@ -101,20 +105,20 @@ def _line(rule: Rule, moment: Moment) -> StepLine:
     raise ModelFault(f"No step {moment.steps + 1} at {rule.place} of the script fits: {got}.")
 
 
-def _kinds(last: Sequence[Returned]) -> frozenset[str]:
-    """Success only if all succeeded: one that did not is what there is to talk about."""
+def _kinds(last: Sequence[ToolResult]) -> frozenset[str]:
+    """Success only if all calls succeeded: otherwise the others matter."""
     bad = frozenset(each.kind for each in last if not isinstance(each.outcome, Success))
     return bad or frozenset(each.kind for each in last)
 
 
-def _brought(result: Returned, pattern: re.Pattern[str]) -> bool:
-    return isinstance(result.outcome, Success) and _found(pattern, as_text(result.output)) is not None
+def _output_matches(result: ToolResult, pattern: re.Pattern[str]) -> bool:
+    return isinstance(result.outcome, Success) and _search(pattern, as_text(result.output)) is not None
 
 
-def _groups(rule: Rule, text: str) -> dict[str, object] | None:
+def _groups(rule: ScriptRule, text: str) -> dict[str, object] | None:
     if rule.pattern is None:
         return {"0": text}
-    match = _found(rule.pattern, text)
+    match = _search(rule.pattern, text)
     if match is None:
         return None
     numbered = {str(number): words for number, words in enumerate(match.groups(), start=1)}
@@ -122,17 +126,166 @@ def _groups(rule: Rule, text: str) -> dict[str, object] | None:
     return {name: words.strip() for name, words in given.items() if words is not None}
 
 
-def _found(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    return pattern.search(text[:_LOOKS_AT])
+def _search(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return pattern.search(text[:_SEARCHED_CHARS])
 
 
 def _scope(moment: Moment, groups: dict[str, object]) -> Scope:
-    results = [_plain(result) for result in moment.results]
+    results = [_as_dict(result) for result in moment.results]
     return {**groups, "text": moment.text, "tools": list(moment.tools), "results": results}
 
 
-def _plain(result: Returned) -> dict[str, object]:
+def _as_dict(result: ToolResult) -> dict[str, object]:
     known: dict[str, object] = {"tool": result.tool, "input": result.input, "kind": result.kind}
     if isinstance(result.outcome, Success):
         return {**known, "output": result.output}
     return {**known, "error": result.error}
+
+
+Scope: TypeAlias = Mapping[str, object]
+
+_TOKEN = re.compile(r"\{\{|\}\}|\{(?P<fill>[^{}]*)\}|[{}]")
+_PATH = re.compile(r"(?P<root>\w+)(?P<rest>(?:\.[^.\[\]|\s]+|\[-?\d+\])*)")
+_STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>-?\d+)\]")
+
+
+class BadTemplate(ValueError):
+    """The text is not a valid template; the message says why."""
+
+
+class Fill(Struct, frozen=True):
+    """One `{…}`: a path through the scope, and the text to use if it does not exist."""
+
+    source: str
+    path: tuple[str | int, ...]
+    fallback: str | None = None
+
+    def value(self, scope: Scope) -> object:
+        found: object = scope
+        for key in self.path:
+            found = _step_into(found, key)
+        if found is not _NOTHING:
+            return found
+        if self.fallback is None:
+            raise ModelFault(
+                f"The script uses {{{self.source}}}, but there is no such value.",
+                hint=f"Add a fallback: {{{self.source}|…}}.",
+            )
+        return self.fallback
+
+
+class Template(Struct, frozen=True):
+    """Text with fills."""
+
+    pieces: tuple[str | Fill, ...]
+
+    @property
+    def roots(self) -> frozenset[str]:
+        """The names that it needs from the scope."""
+        return frozenset(str(piece.path[0]) for piece in self.pieces if isinstance(piece, Fill))
+
+    def text(self, scope: Scope) -> str:
+        return "".join(
+            piece if isinstance(piece, str) else as_text(piece.value(scope)) for piece in self.pieces
+        )
+
+    def value(self, scope: Scope) -> object:
+        """The text; for a single fill, the value itself: a number stays a number."""
+        if len(self.pieces) == 1 and isinstance(self.pieces[0], Fill):
+            return self.pieces[0].value(scope)
+        return self.text(scope)
+
+
+def parse_template(text: str) -> Template:
+    """Double braces are literal braces. Raises `BadTemplate` for any other mistake."""
+    return Template(tuple(_pieces(text)))
+
+
+def templates_in(value: object) -> object:
+    """The same lists and dictionaries, with a template for each string."""
+    match value:
+        case str():
+            return parse_template(value)
+        case list():
+            return [templates_in(each) for each in value]
+        case dict():
+            return {key: templates_in(each) for key, each in value.items()}
+        case _:
+            return value
+
+
+def fill_templates(value: object, scope: Scope) -> object:
+    """The result of `templates_in` with the values of this scope."""
+    match value:
+        case Template():
+            return value.value(scope)
+        case list():
+            return [fill_templates(each, scope) for each in value]
+        case dict():
+            return {key: fill_templates(each, scope) for key, each in value.items()}
+        case _:
+            return value
+
+
+def roots_in(value: object) -> frozenset[str]:
+    match value:
+        case Template():
+            return value.roots
+        case list():
+            return frozenset().union(*map(roots_in, value))
+        case dict():
+            return frozenset().union(*map(roots_in, value.values()))
+        case _:
+            return frozenset()
+
+
+def as_text(value: object) -> str:
+    """A string unchanged, a list of simple values separated by commas, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and not any(isinstance(each, list | dict) for each in value):
+        return ", ".join(map(as_text, value))
+    return msgspec.json.encode(value).decode()
+
+
+_NOTHING = object()
+
+
+def _step_into(value: object, key: str | int) -> object:
+    if isinstance(value, Mapping) and isinstance(key, str):
+        return value.get(key, _NOTHING)
+    if isinstance(value, list) and isinstance(key, int) and -len(value) <= key < len(value):
+        return value[key]
+    return _NOTHING
+
+
+def _pieces(text: str) -> Iterator[str | Fill]:
+    words = ""
+    end = 0
+    for token in _TOKEN.finditer(text):
+        words += text[end : token.start()]
+        end = token.end()
+        if token["fill"] is None:
+            words += _brace(token[0])
+            continue
+        if words:
+            yield words
+        words = ""
+        yield _fill(token["fill"])
+    if words + text[end:]:
+        yield words + text[end:]
+
+
+def _brace(token: str) -> str:
+    if len(token) == 1:
+        raise BadTemplate(f"a single `{token}`; write `{token}{token}` for the character itself")
+    return token[0]
+
+
+def _fill(source: str) -> Fill:
+    way, bar, fallback = source.partition("|")
+    path = _PATH.fullmatch(way)
+    if path is None:
+        raise BadTemplate(f"`{{{source}}}` is not a path such as `results[0].output.name`")
+    keys = (step["key"] or int(step["index"]) for step in _STEP.finditer(path["rest"]))
+    return Fill(way, (path["root"], *keys), fallback if bar else None)

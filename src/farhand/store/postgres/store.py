@@ -1,63 +1,59 @@
-"""The store itself: writes go to the writer's task, reads to a few shared connections.
+"""The store itself: appends go to the queue's task, everything else to a few shared connections.
 
-A read sees every commit that was answered. What belongs to another owner is never found.
+A read sees every append that was answered. What belongs to another owner is never found.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+
+from msgspec.structs import replace
 
 from farhand.clock import Clock
-from farhand.core.call import Call
-from farhand.core.client import Client
-from farhand.core.event import Entry, News
+from farhand.core.file import Kept, StoredFile
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.thread import Message, Thread, Used
 from farhand.core.tool import Tool
-from farhand.store.base import Commit, Due, Old, Write
-from farhand.store.draft.listed import (
-    listed_call,
-    listed_client,
-    listed_run,
-    listed_thread,
-    readable,
-    whole_page,
+from farhand.store.base import (
+    Append,
+    AppendResult,
+    CallFilter,
+    CallKey,
+    ClientStore,
+    Counted,
+    FeedRow,
+    FileStore,
+    FoundCall,
+    HintListener,
+    Loaded,
+    Lookups,
+    PurgeCount,
+    ThreadFound,
+    ThreadKey,
 )
-from farhand.store.draft.records import (
-    body_of_call,
-    body_of_thread,
-    call_if_readable,
-    call_if_there,
-    calls_in,
-    due_of,
-    entry_of,
-    messages_of,
-    named_run_of,
-    news_of,
-    number_of,
-    run_if_there,
-    run_of,
-    span_of,
-    tool_if_there,
+from farhand.store.postgres import queries
+from farhand.store.postgres.append import AppendQueue
+from farhand.store.postgres.batch import compare_versions
+from farhand.store.postgres.clients import PostgresClients, PostgresStreams
+from farhand.store.postgres.connection import (
+    NOW,
+    Columns,
+    Connection,
+    DatabaseClock,
+    Place,
+    Unstorable,
+    place_of,
 )
-from farhand.store.hub import Hub
-from farhand.store.postgres import sql
-from farhand.store.postgres.at_once import AtOnce
-from farhand.store.postgres.bell import Bell
-from farhand.store.postgres.files import PostgresFiles
-from farhand.store.postgres.hints import ASIDE
-from farhand.store.postgres.hours import Hours
-from farhand.store.postgres.lines import Lines
-from farhand.store.postgres.migrate import prepare
-from farhand.store.postgres.place import Place, place_of
-from farhand.store.postgres.purge import count_old, purge
-from farhand.store.postgres.streams import PostgresStreams
-from farhand.store.postgres.writer import Writer
+from farhand.store.postgres.notify import FeedWriter, Notifier
+from farhand.store.postgres.pool import Pool
+from farhand.store.postgres.purge import count_old, delete_thread, purge, rebuild_thread, remove_files
+from farhand.store.postgres.schema import prepare
+from farhand.store.presence import Streams
+from farhand.store.records import decode_alone, decode_file, decode_run, decode_tool, encode
 
-TOOLS_AT_HAND = 256
+CACHED_TOOLS = 256
 
 
 class PostgresStore:
@@ -65,174 +61,255 @@ class PostgresStore:
 
     is_shared: bool = True
 
-    def __init__(self, place: Place, hours: Hours) -> None:
-        name = os.urandom(8).hex()
-        self.hub = Hub(aside=lambda topic, item: self._bell.say((ASIDE, topic, item)))
+    def __init__(self, place: Place, clock: DatabaseClock) -> None:
+        sender = os.urandom(8).hex()
         self._place = place
-        self._hours = hours
-        self._lines = Lines(place)
-        self._writer = Writer(place, hours, self.hub, name)
-        self._bell = Bell(place, self._lines, self.hub, name)
-        self.files = PostgresFiles(self._lines)
-        self.streams = PostgresStreams(self._lines, hours)
-        self._messages = AtOnce(self._lines, sql.MESSAGES, messages_of)
-        self._tool = AtOnce(self._lines, sql.TOOL, tool_if_there)
-        self._run = AtOnce(self._lines, sql.RUN, run_if_there)
-        self._calls_of = AtOnce(self._lines, sql.CALLS_OF_RUN, calls_in)
-        self._call = AtOnce(self._lines, sql.CALL, call_if_there)
-        self._count_open = AtOnce(self._lines, sql.COUNT_OPEN, number_of)
+        self._clock = clock
+        self._pool = Pool(place)
+        self._appends = AppendQueue(place, clock, sender)
+        self._notifier = Notifier(place, self._pool, sender)
+        self._feed = FeedWriter(place.channel, sender, clock)
+        self.files: FileStore = PostgresFiles(self._pool, clock)
+        self.clients: ClientStore = PostgresClients(self._pool, clock, self._feed)
+        self.streams: Streams | None = PostgresStreams(self._pool, clock)
         self._tools: dict[str, Tool] = {}
         # without a group, like the other below: it lives as long as the store does
-        self._writing = asyncio.create_task(self._writer.run())  # noqa: TID251
+        self._appending = asyncio.create_task(self._appends.run())  # noqa: TID251
         # it owns the group that its own live in
-        self._hearing = asyncio.create_task(self._bell.run())  # noqa: TID251
+        self._notifying = asyncio.create_task(self._notifier.run())  # noqa: TID251
 
     @classmethod
     async def open(cls, address: str, clock: Clock | None = None, *, as_is: bool = False) -> PostgresStore:
         """Raises `BadSetting` for a database that cannot be used, and, opened `as_is`, for one whose tables
         are not those of this version. The database's own clock counts, unless one is given."""
         place = place_of(address)
-        hours = Hours(asyncio.get_running_loop().time, clock)
-        hours.seen(await prepare(place, as_is=as_is))
-        return cls(place, hours)
+        database_clock = DatabaseClock(asyncio.get_running_loop().time, clock)
+        database_clock.update(await prepare(place, as_is=as_is))
+        return cls(place, database_clock)
 
     def now(self) -> float:
-        return self._hours.now()
-
-    async def commit(self, *writes: Write) -> Commit:
-        return await self._writer.commit(writes)
+        return self._clock.now()
 
     async def check(self) -> None:
-        await self._lines.check()
-        await self._writer.check()
+        await self._pool.check()
+        await self._appends.check()
 
-    async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
-        return await self._lines.one(sql.THREAD, (*_key(owner), thread_id), body_of_thread)
+    async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
+        if any(each.body for each in appends):
+            return await self._appends.append(appends)
+        return await compare_versions(self._pool, appends, self._clock) if appends else []
 
-    async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[Thread]:
-        async def page(after: Used | None, limit: int) -> list[tuple[Used | None, Thread | None]]:
+    async def load(self, owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        if after is None:
+            return queries.loaded_of(await self._pool.fetch(queries.LOAD, *_key(owner), thread_id))
+        rows = await self._pool.fetch(queries.ROWS, *_key(owner), thread_id, after)
+        return Loaded(tuple([queries.row_of(row) for row in rows]))
+
+    async def find_call(self, owner: Owner, kind: CallKey, value: str) -> FoundCall | None:
+        rows = await self._pool.fetch(queries.FIND_CALL[kind], *_key(owner), value)
+        return queries.call_of(rows[0]) if rows else None
+
+    async def open_calls(self, which: CallFilter, *, limit: int = 1000) -> list[FoundCall]:
+        sql, values = queries.open_calls_query(which)
+        return queries.calls_of(await self._pool.fetch(sql, *values, limit))
+
+    async def threads(
+        self, owner: Owner, *, limit: int, after: tuple[float, str] | None = None
+    ) -> list[ThreadFound]:
+        async def read(after: tuple[float, str] | None, limit: int) -> list[Columns]:
             if after is None:
-                return await self._lines.many(sql.THREADS, (*_key(owner), limit), listed_thread)
-            return await self._lines.many(sql.THREADS_AFTER, (*_key(owner), *after, limit), listed_thread)
+                return await self._pool.fetch(queries.THREADS, *_key(owner), limit)
+            return await self._pool.fetch(queries.THREADS_AFTER, *_key(owner), limit, *after)
 
-        return await whole_page(limit, after, page)
+        return await queries.full_page(
+            limit,
+            after,
+            read=read,
+            place_of=lambda row: (row["updated_at"], row["thread_id"]),
+            decode=queries.thread_of_row,
+        )
 
-    async def count_threads(self, owner: Owner) -> int:
-        return await self._lines.one(sql.COUNT_THREADS, _key(owner), number_of) or 0
-
-    async def count_running(self, tenant: str, subject: str | None = None) -> int:
-        return await self._lines.one(sql.COUNT_RUNNING, (tenant, subject), number_of) or 0
-
-    async def message_bytes(self, tenant: str, subject: str | None = None) -> int:
-        return await self._lines.one(sql.MESSAGE_BYTES, (tenant, subject), number_of) or 0
-
-    async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
-        return await self._messages.read(*_key(owner), thread_id)
-
-    async def get_run(self, owner: Owner, run_id: str) -> Run | None:
-        return await self._run.read(*_key(owner), run_id)
-
-    async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
-        return await self._lines.one(sql.LAST_RUN, (*_key(owner), thread_id), run_of)
-
-    async def count_runs(self, owner: Owner, thread_id: str) -> int:
-        return await self._lines.one(sql.COUNT_RUNS, (*_key(owner), thread_id), number_of) or 0
+    async def find_run(self, owner: Owner, run_id: str) -> Run | None:
+        rows = await self._pool.fetch(queries.FIND_RUN, *_key(owner), run_id)
+        return decode_alone(decode_run, rows[0][0]) if rows else None
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
-        async def page(after: str | None, limit: int) -> list[tuple[str | None, Run | None]]:
-            return await self._lines.many(sql.RUNS, (*_key(owner), after, limit), listed_run)
+        async def read(after: str | None, limit: int) -> list[Columns]:
+            return await self._pool.fetch(queries.RUNS, *_key(owner), after, limit)
 
-        return await whole_page(limit, after, page)
+        return await queries.full_page(
+            limit, after, read=read, place_of=lambda row: str(row["run_id"]), decode=queries.run_of_row
+        )
 
-    async def get_call(self, owner: Owner, call_id: str) -> Call | None:
-        return await self._call.read(*_key(owner), call_id)
-
-    async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
-        return await self._lines.one(sql.ASKING, (*_key(owner), approval_id), body_of_call)
-
-    async def calls_of(self, owner: Owner, run_id: str, step: int | None = None) -> list[Call]:
-        return await self._calls_of.read(*_key(owner), run_id, None if step is None else str(step))
-
-    async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
-        return readable(await self._lines.many(sql.OPEN_CALLS, (*_key(owner), thread_id), listed_call))
-
-    async def count_open(self, owner: Owner, thread_id: str) -> int:
-        return await self._count_open.read(*_key(owner), thread_id)
-
-    async def count_open_of_tenant(self, tenant: str) -> int:
-        return await self._lines.one(sql.COUNT_OPEN_OF_TENANT, (tenant,), number_of) or 0
-
-    async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
-        return await self._lines.one(sql.REQUESTED, (*_key(owner), request_id), body_of_call)
-
-    async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
-        return await self._lines.many(sql.CLIENT_CALLS, (*_key(owner), client_id), body_of_call)
-
-    async def clients(self, owner: Owner | None = None) -> list[Client]:
-        key = (None, None) if owner is None else _key(owner)
-        return readable(await self._lines.many(sql.CLIENTS, key, listed_client))
-
-    async def get_tool(self, version: str) -> Tool | None:
-        # a version never changes, so a copy at hand is as good as the record
+    async def find_tool(self, version: str) -> Tool | None:
+        # a version never changes, so a cached copy is as good as the record
         tool = self._tools.get(version)
-        if tool is None:
-            tool = await self._tool.read(version)
-            self._keep_at_hand(version, tool)
+        if tool is not None:
+            return tool
+        rows = await self._pool.fetch(queries.FIND_TOOL, version)
+        if not rows:
+            return None
+        if len(self._tools) >= CACHED_TOOLS:
+            self._tools.clear()
+        self._tools[version] = tool = decode_alone(decode_tool, rows[0][0])
         return tool
 
-    async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]:
-        return await self._lines.many(sql.EVENTS, (*_key(owner), run_id, after, limit), entry_of)
+    async def count(self, what: Counted, tenant: str, subject: str | None = None) -> int:
+        rows = await self._pool.fetch(queries.COUNT[what], tenant, subject)
+        return int(rows[0][0]) if rows else 0
 
-    async def feed(self, owner: Owner, *, after: int = 0, limit: int = 500) -> list[News]:
-        return await self._lines.many(sql.FEED, (*_key(owner), after, limit), news_of)
+    async def claimable(
+        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
+    ) -> list[ThreadFound]:
+        unreadable: list[int] = []
+        while True:
+            values = (self._clock.override, list(skip), unreadable, limit)
+            if reserve_sec:
+                rows = await self._pool.fetch(queries.RESERVE_CLAIMABLE, *values, reserve_sec)
+            else:
+                rows = await self._pool.fetch(queries.CLAIMABLE, *values)
+            found = [each for each in map(queries.thread_of_row, rows) if each is not None]
+            if found or not rows:
+                return found
+            # none of these can be read: they must not hide the others
+            unreadable += [row["thread_no"] for row in rows]
+
+    async def renew(self, worker: str, until: float) -> None:
+        await self._pool.fetch(queries.RENEW, worker, until)
+
+    async def add_to_feed(self, owner: Owner, body: bytes, thread_id: str | None = None) -> None:
+        await self._pool.transact(lambda connection: self._feed.write(connection, owner, body, thread_id))
+
+    async def feed(self, owner: Owner, *, after: int, limit: int) -> list[FeedRow]:
+        rows = await self._pool.fetch(queries.FEED, *_key(owner), after, limit)
+        return [queries.feed_row_of(row) for row in rows]
 
     async def feed_span(self, owner: Owner) -> tuple[int, int]:
-        [span] = await self._lines.many(sql.FEED_SPAN, _key(owner), span_of)
-        return span
+        rows = await self._pool.fetch(queries.FEED_SPAN, *_key(owner))
+        return (rows[0][0], rows[0][1]) if rows else (1, 0)
 
-    async def direct_calls(self) -> list[Call]:
-        found = await self._lines.many(sql.DIRECT_CALLS, (), call_if_readable)
-        return [call for call in found if call is not None]
+    async def delete(self, owner: Owner, thread_id: str, version: int) -> bool:
+        return await delete_thread(self._pool, self._feed, owner, thread_id=thread_id, version=version)
 
-    async def due(self, *, before: float, limit: int) -> list[Due]:
-        return await self._lines.many(sql.DUE, (before, limit), due_of)
+    async def without_snapshot(self, *, before: float, limit: int) -> list[ThreadKey]:
+        rows = await self._pool.fetch(queries.WITHOUT_SNAPSHOT, before, limit)
+        return [(Owner(row[0], row[1]), row[2]) for row in rows]
 
-    async def stray_runs(
-        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
-    ) -> list[Run]:
-        left = list(skip)
-        while True:
-            if reserve_sec:
-                key: tuple[object, ...] = (self._hours.told, left, limit, reserve_sec)
-                found = await self._lines.many(sql.RESERVE_STRAYS, key, named_run_of)
-            else:
-                found = await self._lines.many(sql.STRAY_RUNS, (self._hours.told, left, limit), named_run_of)
-            readable = [run for _, run in found if run is not None]
-            if readable or not found:
-                return readable
-            left += [run_id for run_id, _ in found]
+    async def put_snapshot(self, owner: Owner, thread_id: str, version: int, body: bytes) -> None:
+        await self._pool.fetch(queries.PUT_SNAPSHOT, *_key(owner), thread_id, version, body)
 
-    async def purge(self, *, settled_before: float) -> Old:
-        return await purge(self._lines, settled_before, now=self.now())
+    async def purge(self, *, before: float, dry_run: bool = False) -> PurgeCount:
+        if dry_run:
+            return await count_old(self._place, before, now=self.now())
+        return await purge(self._pool, before, now=self.now())
 
-    async def count_old(self, *, settled_before: float) -> Old:
-        return await count_old(self._place, settled_before, now=self.now())
+    async def thread_keys(
+        self, *, limit: int, after: tuple[Owner, str] | None = None
+    ) -> list[tuple[Owner, str]]:
+        key = ("", "", "") if after is None else (*_key(after[0]), after[1])
+        rows = await self._pool.fetch(queries.THREAD_KEYS, *key, limit)
+        return [(Owner(row[0], row[1]), row[2]) for row in rows]
+
+    async def rebuild(self, lookups: Lookups, *, dry_run: bool = False) -> int | None:
+        return await self._pool.transact(
+            lambda connection: rebuild_thread(connection, lookups, dry_run=dry_run)
+        )
+
+    def listen(self, listener: HintListener) -> None:
+        self._notifier.listen(listener)
+
+    def notify(self, topic: str, item: str) -> None:
+        self._notifier.send((topic, item))
 
     async def close(self) -> None:
         """Writes what was queued, then lets go of the database."""
-        self._writer.close()
-        await asyncio.wait([self._writing])
-        self._hearing.cancel()
-        await asyncio.wait([self._hearing])
-        await self._lines.close()
-
-    def _keep_at_hand(self, version: str, tool: Tool | None) -> None:
-        if tool is None:
-            return
-        if len(self._tools) >= TOOLS_AT_HAND:
-            self._tools.clear()
-        self._tools[version] = tool
+        self._appends.close()
+        await asyncio.wait([self._appending])
+        self._notifying.cancel()
+        await asyncio.wait([self._notifying])
+        await self._pool.close()
 
 
 def _key(owner: Owner) -> tuple[str, str]:
     return owner.tenant, owner.subject
+
+
+class PostgresFiles:
+    def __init__(self, pool: Pool, clock: DatabaseClock) -> None:
+        self._pool = pool
+        self._clock = clock
+
+    async def get(self, owner: Owner, ref: str) -> StoredFile | None:
+        rows = await self._pool.fetch(GET, owner.tenant, owner.subject, ref)
+        return replace(decode_alone(decode_file, rows[0][0]), size=rows[0][1]) if rows else None
+
+    async def piece(self, owner: Owner, ref: str, no: int) -> bytes | None:
+        rows = await self._pool.fetch(PIECE, owner.tenant, owner.subject, ref, no)
+        return bytes(rows[0][0]) if rows else None
+
+    async def kept(self, tenant: str, subject: str | None = None) -> Kept:
+        rows = await self._pool.fetch(KEPT, tenant, subject)
+        return Kept(*rows[0]) if rows else Kept()
+
+    async def put(self, file: StoredFile, no: int, pieces: Sequence[bytes], *, is_last: bool) -> bool:
+        size = sum(map(len, pieces))
+        values = [file.owner.tenant, file.owner.subject, file.ref, no, list(pieces), size, is_last]
+        values.append(self._clock.override)
+        if no == 0:
+            values.append(encode(file))
+        rows = await self._pool.transact(
+            lambda connection: connection.fetch(BEGIN_FILE if no == 0 else CONTINUE_FILE, *values)
+        )
+        return bool(rows)
+
+    async def drop(self, owner: Owner, ref: str) -> None:
+        async def drop(connection: Connection) -> None:
+            rows = await connection.fetch(LOCK, owner.tenant, owner.subject, ref)
+            await remove_files(connection, rows)
+
+        try:
+            await self._pool.transact(drop)
+        except Unstorable:
+            return
+
+
+GET = "SELECT body, size FROM files WHERE tenant = $1 AND subject = $2 AND ref = $3 AND arrived"
+
+PIECE = """
+    SELECT piece FROM pieces JOIN files USING (file_no)
+    WHERE tenant = $1 AND subject = $2 AND ref = $3 AND arrived AND piece_no = $4
+"""
+
+KEPT = """
+    SELECT count(*), coalesce(sum(size), 0)::bigint FROM files
+    WHERE tenant = $1 AND ($2::text IS NULL OR subject = $2)
+"""
+
+_ADD_PIECES = """
+    added AS (
+        INSERT INTO pieces (file_no, piece_no, piece)
+        SELECT file_no, $4 + place - 1, piece
+        FROM file, unnest($5::bytea[]) WITH ORDINALITY AS each (piece, place)
+    )
+    SELECT file_no FROM file
+"""
+
+BEGIN_FILE = f"""
+    WITH file AS (
+        INSERT INTO files (tenant, subject, ref, size, pieces, arrived, written_at, body)
+        SELECT $1, $2, $3, $6, cardinality($5::bytea[]), $7, {NOW.format("$8")}, $9
+        WHERE $4::bigint = 0
+        ON CONFLICT DO NOTHING RETURNING file_no
+    ), {_ADD_PIECES}
+"""
+
+CONTINUE_FILE = f"""
+    WITH file AS (
+        UPDATE files SET size = size + $6, pieces = pieces + cardinality($5::bytea[]), arrived = $7,
+            written_at = {NOW.format("$8")}
+        WHERE tenant = $1 AND subject = $2 AND ref = $3 AND NOT arrived AND pieces = $4::bigint
+        RETURNING file_no
+    ), {_ADD_PIECES}
+"""
+
+LOCK = "SELECT file_no FROM files WHERE tenant = $1 AND subject = $2 AND ref = $3 FOR UPDATE"

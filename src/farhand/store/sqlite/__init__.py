@@ -1,16 +1,13 @@
 """The default store: one SQLite file, one server process, nothing to install.
 
-A commit goes through these files, top to bottom:
-
-    store.py     the Store: `commit` and every read
-    writer.py    the one thread that writes; group commit
-    commit.py    one commit enters the draft as a whole, or not at all
-    threads.py runs.py calls.py clients.py feed.py files.py    what each write means: its guard and its change
-    draft.py     what the transaction is about to write, over what is stored (overlay.py)
-    flush.py     the draft becomes SQL
-
-Beside them: `file.py` opens, locks and migrates; `reads.py` and `rows.py` turn rows into records; `purge.py`
-removes what is old.
+store.py     the Store, and the registrations of clients
+writer.py    the thread that writes, its connection, and group commit
+append.py    one append in that transaction: first all that may refuse it, then its rows; and rebuild
+queries.py   what is read, and on which thread
+files.py     files in pieces
+purge.py     removes what is old
+file.py      opens, locks and inspects the file
+migrate.py   its tables
 """
 
 from __future__ import annotations

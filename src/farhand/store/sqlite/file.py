@@ -1,36 +1,38 @@
-"""The file of a SQLite store: whose it is, whether it is ours, and which version its tables have.
+"""The file of a SQLite store: who has it, whether it can be one, and how it is opened or inspected.
 
-Whatever is wrong with a path is one clear sentence at start. Must not know what is kept in the tables.
+Whatever is wrong with a path is one clear sentence at start.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import logging
 import os
 import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.resources import files
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
 
 from farhand.errors import BadSetting, StoreLocked
-from farhand.store.facts import ROOM_BYTES
-from farhand.store.sqlite.sql import END_LEASES
-
-APPLICATION_ID = 0x46415248
-"""`FARH` in the file's header: a database of somebody else is never touched."""
+from farhand.store.health import ROOM_BYTES, StoreHealth
+from farhand.store.records import unreadable_in
+from farhand.store.sqlite.migrate import (
+    check_ours,
+    check_version,
+    foreign_tables,
+    latest_version,
+    migrate,
+    rewrite_header,
+    stored_version,
+)
 
 WAL_PAGES = 4000
 """About 16 MiB of log before it is copied back: hot pages are copied once; a restart reads it in no time."""
 
 CACHE_KIB = 32 * 1024
-
-log = logging.getLogger("farhand.store")
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -91,10 +93,6 @@ def open_file(path: str, *, as_is: bool = False) -> StoreFile:
     return file
 
 
-def latest_version() -> int:
-    return max(number for number, _ in _migrations())
-
-
 def _check_place(place: Path) -> None:
     if place.is_dir():
         raise BadSetting(f"The store '{place}' is a folder.", hint="Name a file in it.")
@@ -127,17 +125,11 @@ def _lock(place: Path) -> IO[bytes]:
 def _prepare(file: StoreFile, place: Path) -> None:
     db = file.connect()
     try:
-        _check_ours(db, place)
-        _keep_log(db, place)
-        _migrate(db, place)
-        # whoever held a run is gone: this process has the file to itself
-        db.execute(END_LEASES)
-        # nor will anybody send the rest of a file
-        db.execute(
-            "DELETE FROM file_pieces WHERE file_no IN ("
-            " SELECT file_no FROM files WHERE bound = 0 AND arrived = 0)"
-        )
-        db.execute("DELETE FROM files WHERE bound = 0 AND arrived = 0")
+        check_ours(db, place)
+        _use_write_ahead_log(db, place)
+        migrate(db, place)
+        # a file that can only be read is found out here, not by the first append
+        rewrite_header(db)
     finally:
         db.close()
 
@@ -145,66 +137,18 @@ def _prepare(file: StoreFile, place: Path) -> None:
 def _check_version(file: StoreFile, place: Path) -> None:
     db = file.connect()
     try:
-        _check_ours(db, place)
-        (stored,) = db.execute("PRAGMA user_version").fetchone()
+        check_ours(db, place)
+        check_version(db, place)
     finally:
         db.close()
-    latest = latest_version()
-    if stored != latest:
-        raise BadSetting(
-            f"The store '{place}' has tables of version {stored}, and this farhand works with {latest}.",
-            hint="Use the farhand that serves it, or start a server of the newer one first.",
-        )
 
 
-def _check_ours(db: sqlite3.Connection, place: Path) -> None:
-    (owner,) = db.execute("PRAGMA application_id").fetchone()
-    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if owner != APPLICATION_ID and tables:
-        raise BadSetting(f"'{place}' is a database of another program.", hint="Name another file.")
-
-
-def _keep_log(db: sqlite3.Connection, place: Path) -> None:
+def _use_write_ahead_log(db: sqlite3.Connection, place: Path) -> None:
     (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise BadSetting(
             f"The store '{place}' lies where SQLite cannot keep a write-ahead log.", hint="Use a local disk."
         )
-
-
-def _migrate(db: sqlite3.Connection, place: Path) -> None:
-    (stored,) = db.execute("PRAGMA user_version").fetchone()
-    latest = latest_version()
-    if stored > latest:
-        raise BadSetting(
-            f"The store '{place}' was written by a newer farhand ({stored}; this one knows {latest}).",
-            hint="Use that farhand, or another file.",
-        )
-    if 0 < stored < latest:
-        # a table that is rewritten may be large, and nobody is served meanwhile
-        log.warning(
-            "the store is being upgraded from version %d to %d: this may take a while", stored, latest
-        )
-    for number, sql in _migrations():
-        if number > stored:
-            _run_migration(db, number, sql)
-
-
-def _run_migration(db: sqlite3.Connection, number: int, sql: str) -> None:
-    """One transaction: a crash in the middle leaves the version before it."""
-    marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number};"
-    try:
-        db.executescript(f"BEGIN IMMEDIATE; {sql} {marks} COMMIT;")
-    except sqlite3.Error:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-
-
-def _migrations() -> list[tuple[int, str]]:
-    folder = files("farhand.store") / "migrations" / "sqlite"
-    scripts = [script for script in folder.iterdir() if script.name.endswith(".sql")]
-    return sorted((int(script.name[:4]), script.read_text()) for script in scripts)
 
 
 @contextmanager
@@ -226,3 +170,59 @@ def _is_full(error: Exception) -> bool:
         return error.errno in _FULL
     # the low byte is the kind, whatever the rest says of it
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
+def inspect_file(path: str) -> StoreHealth:
+    """From outside, also while a server has it. Writes nothing."""
+    place = Path(os.path.realpath(Path(path).expanduser()))
+    what = f"SQLite {sqlite3.sqlite_version}, {place}"
+    latest = latest_version()
+    if not place.exists():
+        problem = None if place.parent.is_dir() else f"the folder {place.parent} does not exist"
+        room = None if problem else _room(place)
+        return StoreHealth(f"{what} (not made yet)", latest=latest, problem=problem, room=room)
+    if not os.access(place, os.W_OK):
+        return StoreHealth(what, latest=latest, problem="the file cannot be written")
+    try:
+        with closing(sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True, timeout=1.0)) as db:
+            return _inspect(db, place, what)
+    except sqlite3.DatabaseError as error:
+        is_other = error.sqlite_errorcode == sqlite3.SQLITE_NOTADB
+        problem = "the file is not an SQLite database" if is_other else f"the file cannot be read: {error}"
+        return StoreHealth(what, latest=latest, problem=problem, hint="Name a farhand store, or a new file.")
+
+
+def _inspect(db: sqlite3.Connection, place: Path, what: str) -> StoreHealth:
+    foreign, version, latest = foreign_tables(db), stored_version(db), latest_version()
+    if foreign is not None:
+        problem, hint = foreign
+        return StoreHealth(what, version, latest, problem=f"the file {problem}", hint=hint)
+    # tables of another version may lack what is asked for
+    unreadable = unreadable_in(db.execute(RECORDS)) if version == latest else ()
+    return StoreHealth(
+        what, version, latest, in_use_by=_holder(place), room=_room(place), unreadable=unreadable
+    )
+
+
+def _room(place: Path) -> int:
+    return shutil.disk_usage(place.parent).free
+
+
+def _holder(place: Path) -> str | None:
+    lock = place.with_name(place.name + ".lock")
+    if not lock.exists():
+        return None
+    with lock.open("rb") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return f"process {held.read(20).decode(errors='replace').strip()}"
+    return None
+
+
+RECORDS = """
+SELECT 'thread', thread_id, record FROM threads
+UNION ALL SELECT 'call', call_id, record FROM calls
+UNION ALL SELECT 'run', run_id, record FROM runs
+UNION ALL SELECT 'client', client_id, record FROM clients"""
+"""What a list may leave out, for `unreadable_in`."""

@@ -1,186 +1,147 @@
-"""Files: what is written to them, straight to the database inside the transaction; and what is told of them.
-
-A write answers with the reason why its guard does not hold, or with None.
-"""
+"""The files of a SQLite store: found by nobody once they are removed, and their bytes go a few at a time."""
 
 from __future__ import annotations
 
 import sqlite3
-from typing import TypeAlias, assert_never
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from farhand.core.file import Kept, StoredFile
 from farhand.core.principal import Owner
-from farhand.store.base import BindFiles, DropFile, InsertFile, PutPiece, Why
-from farhand.store.draft.records import encode, file_of
-from farhand.store.sqlite.draft import SqliteDraft
-from farhand.store.sqlite.reads import Reads
+from farhand.store.records import decode_alone, decode_file, encode
+from farhand.store.sqlite.queries import Reads
+from farhand.store.sqlite.writer import WriteConnection, Writer
 
-FileWrite: TypeAlias = InsertFile | PutPiece | DropFile | BindFiles
-
-PURGED = 500
 SWEPT = 64
-"""Files, and pieces, that are removed in one transaction: others get their turn in between."""
+"""Pieces that are removed in one transaction: others get their turn in between."""
 
 
-def write_file(draft: SqliteDraft, write: FileWrite, now: float) -> Why | None:
-    match write:
-        case InsertFile(file=file):
-            return _insert(draft.db, file, now)
-        case PutPiece():
-            return _put_piece(draft.db, write, now)
-        case DropFile():
-            return _drop(draft.db, write)
-        case BindFiles():
-            _bind(draft, write)
-            return None
-    assert_never(write)
+class SqliteFiles:
+    def __init__(self, reads: Reads, writer: Writer) -> None:
+        self._reads = reads
+        self._writer = writer
+
+    async def get(self, owner: Owner, ref: str) -> StoredFile | None:
+        found = self._reads.one(GET, (ref, owner.tenant, owner.subject))
+        return None if found is None else replace(decode_alone(decode_file, found[0]), size=found[1])
+
+    async def piece(self, owner: Owner, ref: str, no: int) -> bytes | None:
+        key = (no, ref, owner.tenant, owner.subject)
+        found = await self._reads.far(lambda db: db.execute(PIECE, key).fetchone())
+        return None if found is None else found[0]
+
+    async def kept(self, tenant: str, subject: str | None = None) -> Kept:
+        sql, key = (KEPT, (tenant,)) if subject is None else (KEPT_OF_OWNER, (tenant, subject))
+        return Kept(*await self._reads.far(lambda db: db.execute(sql, key).fetchone()))
+
+    async def put(self, file: StoredFile, no: int, pieces: Sequence[bytes], *, is_last: bool) -> bool:
+        return await self._writer.do(lambda writing: _put(writing, file, no, pieces, is_last=is_last))
+
+    async def drop(self, owner: Owner, ref: str) -> None:
+        await self._writer.do(lambda writing: _drop(writing.db, owner, ref))
+        await self.sweep()
+
+    async def sweep(self) -> None:
+        """Whoever removes files waits for it, and nobody else does; what a crash left goes with a purge."""
+        while await self._writer.do(lambda writing: _sweep(writing.db)):
+            pass
+
+
+def bind_files(db: sqlite3.Connection, owner: Owner, thread_no: int, refs: Sequence[str]) -> None:
+    for ref in refs:
+        found = db.execute(BIND, (ref, owner.tenant, owner.subject)).fetchone()
+        if found is not None:
+            db.execute(BIND_THREAD, (thread_no, *found))
 
 
 def drop_files_of(db: sqlite3.Connection, thread_no: int) -> None:
     """What goes with this thread, unless another one refers to it, too."""
-    alone: list[tuple[int]] = db.execute(
-        "SELECT file_no FROM file_threads AS this WHERE thread_no = ? AND NOT EXISTS ("
-        " SELECT 1 FROM file_threads AS other"
-        " WHERE other.file_no = this.file_no AND other.thread_no <> this.thread_no)",
-        (thread_no,),
-    ).fetchall()
-    _remove(db, alone)
+    remove_files(db, db.execute(ONLY_OF_THREAD, (thread_no,)).fetchall())
     db.execute("DELETE FROM file_threads WHERE thread_no = ?", (thread_no,))
 
 
-def purge_files(db: sqlite3.Connection, before: float, *, arriving_before: float) -> int:
-    """Some of those that no thread refers to and that are old, or that stopped arriving."""
-    gone: list[tuple[int]] = db.execute(
-        "SELECT file_no FROM files WHERE bound = 0 AND written_at < ?"
-        " AND (written_at < ? OR arrived = 0) LIMIT ?",
-        (max(before, arriving_before), before, PURGED),
-    ).fetchall()
-    _remove(db, gone)
-    return len(gone)
+def drop_incomplete_files(db: sqlite3.Connection) -> None:
+    """At start: nobody will send the rest."""
+    remove_files(db, db.execute("SELECT no FROM files WHERE is_bound = 0 AND is_complete = 0").fetchall())
 
 
-def sweep_pieces(db: sqlite3.Connection) -> int:
-    """Some pieces of files that are gone."""
-    swept = db.execute(
-        "DELETE FROM file_pieces WHERE rowid IN ("
-        " SELECT file_pieces.rowid FROM file_rubbish JOIN file_pieces USING (file_no) LIMIT ?)",
-        (SWEPT,),
-    ).rowcount
+def remove_files(db: sqlite3.Connection, numbers: list[tuple[int]]) -> None:
+    """From now on nobody finds them."""
+    db.executemany("INSERT INTO removed_files (file_no) VALUES (?)", numbers)
+    db.executemany("DELETE FROM file_threads WHERE file_no = ?", numbers)
+    db.executemany("DELETE FROM files WHERE no = ?", numbers)
+
+
+def _put(
+    writing: WriteConnection, file: StoredFile, no: int, pieces: Sequence[bytes], *, is_last: bool
+) -> bool:
+    db, now = writing.db, writing.now()
+    found: tuple[int, int, int, str, str] | None = db.execute(FIND, (file.ref,)).fetchone()
+    if no == 0:
+        if found is not None:
+            return False
+        file_no = db.execute(INSERT, (file.ref, file.owner.tenant, file.owner.subject, now, encode(file)))
+        number = file_no.lastrowid
+    else:
+        if found is None or found[1:] != (no, 0, file.owner.tenant, file.owner.subject):
+            return False
+        number = found[0]
+    db.executemany(
+        "INSERT INTO file_pieces (file_no, piece_no, piece) VALUES (?, ?, ?)",
+        [(number, piece_no, piece) for piece_no, piece in enumerate(pieces, no)],
+    )
+    db.execute(GROW, (sum(map(len, pieces)), len(pieces), is_last, now, number))
+    return True
+
+
+def _drop(db: sqlite3.Connection, owner: Owner, ref: str) -> None:
+    key = (ref, owner.tenant, owner.subject)
+    remove_files(
+        db, db.execute("SELECT no FROM files WHERE ref = ? AND tenant = ? AND subject = ?", key).fetchall()
+    )
+
+
+def _sweep(db: sqlite3.Connection) -> int:
+    """Some pieces of files that are gone; how many."""
+    swept = db.execute(SWEEP, (SWEPT,)).rowcount
     if not swept:
-        db.execute("DELETE FROM file_rubbish")
+        db.execute("DELETE FROM removed_files")
     return swept
 
 
-class SqliteFiles:
-    def __init__(self, reads: Reads) -> None:
-        self._reads = reads
-
-    async def get(self, owner: Owner, ref: str) -> StoredFile | None:
-        return self._reads.one(GET, (ref, owner.tenant, owner.subject), _stored)
-
-    async def piece(self, owner: Owner, ref: str, no: int) -> bytes | None:
-        found = await self._reads.far(PIECE, (no, ref, owner.tenant, owner.subject), _piece)
-        return found[0] if found else None
-
-    async def kept(self, tenant: str, subject: str | None = None) -> Kept:
-        [kept] = await self._reads.far(KEPT, (tenant, subject, subject), _kept)
-        return kept
-
-
-def _insert(db: sqlite3.Connection, file: StoredFile, now: float) -> Why | None:
-    if db.execute("SELECT 1 FROM files WHERE ref = ?", (file.ref,)).fetchone() is not None:
-        return "exists"
-    db.execute(
-        "INSERT INTO files (file_no, ref, tenant, subject, size, pieces, arrived, bound, written_at, body)"
-        " VALUES (1 + max(coalesce((SELECT max(file_no) FROM files), 0),"
-        " coalesce((SELECT max(file_no) FROM file_rubbish), 0)), ?, ?, ?, 0, 0, 0, 0, ?, ?)",
-        (file.ref, file.owner.tenant, file.owner.subject, now, encode(file)),
-    )
-    return None
-
-
-def _put_piece(db: sqlite3.Connection, write: PutPiece, now: float) -> Why | None:
-    found: tuple[int, int, int] | None = db.execute(
-        "SELECT file_no, pieces, arrived FROM files WHERE ref = ? AND tenant = ? AND subject = ?",
-        _key(write),
-    ).fetchone()
-    if found is None:
-        return "missing"
-    file_no, pieces, arrived = found
-    if arrived:
-        return "ended"
-    if write.no != pieces:
-        return "version"
-    db.execute(
-        "INSERT INTO file_pieces (file_no, piece_no, piece) VALUES (?, ?, ?)",
-        (file_no, write.no, write.piece),
-    )
-    db.execute(
-        "UPDATE files SET size = size + ?, pieces = pieces + 1, arrived = ?, written_at = ?"
-        " WHERE file_no = ?",
-        (len(write.piece), int(write.is_last), now, file_no),
-    )
-    return None
-
-
-def _drop(db: sqlite3.Connection, write: DropFile) -> Why | None:
-    found: list[tuple[int]] = db.execute(
-        "SELECT file_no FROM files WHERE ref = ? AND tenant = ? AND subject = ?", _key(write)
-    ).fetchall()
-    _remove(db, found)
-    return None if found else "missing"
-
-
-def _bind(draft: SqliteDraft, write: BindFiles) -> None:
-    thread = draft.threads[write.owner, write.thread_id]
-    if thread is None:
-        return
-    for ref in write.refs:
-        found: tuple[int] | None = draft.db.execute(
-            "UPDATE files SET bound = 1 WHERE ref = ? AND tenant = ? AND subject = ? AND arrived = 1"
-            " RETURNING file_no",
-            (ref, write.owner.tenant, write.owner.subject),
-        ).fetchone()
-        if found is not None:
-            draft.db.execute(
-                "INSERT OR IGNORE INTO file_threads (thread_no, file_no) VALUES (?, ?)",
-                (thread.thread_no, *found),
-            )
-
-
-def _remove(db: sqlite3.Connection, numbers: list[tuple[int]]) -> None:
-    """From now on nobody finds them; their bytes are swept away behind this."""
-    db.executemany("INSERT INTO file_rubbish (file_no) VALUES (?)", numbers)
-    db.executemany("DELETE FROM file_threads WHERE file_no = ?", numbers)
-    db.executemany("DELETE FROM files WHERE file_no = ?", numbers)
-
-
-def _key(write: PutPiece | DropFile) -> tuple[str, str, str]:
-    return write.ref, write.owner.tenant, write.owner.subject
-
-
-def _stored(row: tuple[bytes, int]) -> StoredFile:
-    return replace(file_of(row[0]), size=row[1])
-
-
-def _piece(row: tuple[bytes]) -> bytes:
-    return row[0]
-
-
-def _kept(row: tuple[int, int]) -> Kept:
-    return Kept(*row)
-
-
-GET = "SELECT body, size FROM files WHERE ref = ? AND tenant = ? AND subject = ? AND arrived = 1"
+GET = "SELECT record, size FROM files WHERE ref = ? AND tenant = ? AND subject = ? AND is_complete = 1"
 
 PIECE = """
-    SELECT piece FROM file_pieces WHERE piece_no = ? AND file_no = (
-        SELECT file_no FROM files WHERE ref = ? AND tenant = ? AND subject = ? AND arrived = 1
-    )
-"""
+SELECT piece FROM file_pieces WHERE piece_no = ? AND file_no = (
+    SELECT no FROM files WHERE ref = ? AND tenant = ? AND subject = ? AND is_complete = 1)"""
 
-KEPT = """
-    SELECT count(*), coalesce(sum(size), 0) FROM files WHERE tenant = ? AND (? IS NULL OR subject = ?)
-"""
+KEPT = "SELECT count(*), coalesce(sum(size), 0) FROM files WHERE tenant = ?"
+KEPT_OF_OWNER = f"{KEPT} AND subject = ?"
+
+FIND = "SELECT no, pieces, is_complete, tenant, subject FROM files WHERE ref = ?"
+
+INSERT = """
+INSERT INTO files (no, ref, tenant, subject, size, pieces, is_complete, is_bound, written_at, record)
+VALUES (
+    1 + max(coalesce((SELECT max(no) FROM files), 0), coalesce((SELECT max(file_no) FROM removed_files), 0)),
+    ?, ?, ?, 0, 0, 0, 0, ?, ?)"""
+
+GROW = """
+UPDATE files SET size = size + ?, pieces = pieces + ?, is_complete = ?, written_at = ? WHERE no = ?"""
+
+BIND = """
+UPDATE files SET is_bound = 1 WHERE ref = ? AND tenant = ? AND subject = ? AND is_complete = 1
+RETURNING no"""
+
+BIND_THREAD = "INSERT OR IGNORE INTO file_threads (thread_no, file_no) VALUES (?, ?)"
+
+ONLY_OF_THREAD = """
+SELECT file_no FROM file_threads AS this WHERE thread_no = ? AND NOT EXISTS (
+    SELECT 1 FROM file_threads AS other
+    WHERE other.file_no = this.file_no AND other.thread_no <> this.thread_no)"""
+
+SWEEP = """
+DELETE FROM file_pieces WHERE rowid IN (
+    SELECT file_pieces.rowid FROM removed_files CROSS JOIN file_pieces USING (file_no) LIMIT ?)"""
+"""CROSS: the removed ones are looked through, never all the pieces there are."""

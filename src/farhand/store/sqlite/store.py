@@ -1,256 +1,375 @@
 """The store itself: writes go to the writer's thread, reads happen on the spot or, if long, in another one.
 
-A read sees every commit that was answered. What belongs to another owner is never found.
+A read sees every write that was answered. What belongs to another owner is never found.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
-from typing import TypeVar
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Literal
+
+import msgspec
 
 from farhand.clock import Clock
-from farhand.core.call import Call
 from farhand.core.client import Client
-from farhand.core.event import Entry, News
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.thread import Message, Thread, Used
 from farhand.core.tool import Tool
 from farhand.errors import StoreDown
-from farhand.store.base import Commit, DeleteThread, DropFile, Due, Old, Write
-from farhand.store.draft.listed import (
-    listed_call,
-    listed_client,
-    listed_run,
-    listed_thread,
-    readable,
-    whole_page,
+from farhand.store.base import (
+    ARRIVING_SEC,
+    Append,
+    AppendResult,
+    CallFilter,
+    CallKey,
+    ClientStore,
+    Counted,
+    FeedRow,
+    FileStore,
+    FoundCall,
+    HintListener,
+    Loaded,
+    Lookups,
+    PurgeCount,
+    ThreadFound,
+    ThreadKey,
 )
-from farhand.store.draft.records import (
-    body_of_call,
-    body_of_message,
-    body_of_thread,
-    body_of_tool,
-    call_if_readable,
-    due_of,
-    entries_of,
-    named_run_of,
-    news_among,
-    number_of,
-    run_of,
-    span_of,
+from farhand.store.guards import is_wanted, sort_key
+from farhand.store.presence import Streams
+from farhand.store.records import (
+    decode_alone,
+    decode_call,
+    decode_client,
+    decode_listed,
+    decode_run,
+    decode_tool,
+    next_registration,
 )
-from farhand.store.hub import Hub
-from farhand.store.rules import ARRIVING_SEC
-from farhand.store.slices import in_slices
-from farhand.store.sqlite import sql
+from farhand.store.sqlite import queries
+from farhand.store.sqlite.append import (
+    END_LEASES,
+    RENEW_LEASES,
+    RESERVE,
+    append_all,
+    put_snapshot,
+    write_held,
+)
 from farhand.store.sqlite.file import StoreFile, open_file
-from farhand.store.sqlite.files import SqliteFiles, purge_files, sweep_pieces
-from farhand.store.sqlite.purge import count_old, purge_calls, purge_feed, purge_journals
-from farhand.store.sqlite.reads import Reads
-from farhand.store.sqlite.writer import Writer
-from farhand.store.streams import Unshared
+from farhand.store.sqlite.files import SqliteFiles, drop_incomplete_files
+from farhand.store.sqlite.purge import count_old, delete_thread, purge, rebuild_thread, sweep_log
+from farhand.store.sqlite.queries import CLIENTS, CLIENTS_OF_OWNER, Columns, Reads, fetch
+from farhand.store.sqlite.writer import WriteConnection, Writer
+
+SMALL_BYTES = 64 * 1024
+"""What is read of a thread on the spot."""
 
 TOOLS_AT_HAND = 256
-Owned = TypeVar("Owned", Call, Run)
 
 
-class SqliteStore(Unshared):
+class SqliteStore:
     """Made by `open`."""
 
+    is_shared: bool = False
+    streams: Streams | None = None
+
     def __init__(self, file: StoreFile, clock: Clock) -> None:
-        self.hub = Hub()
-        self._clock = clock
+        self.now: Callable[[], float] = clock.now
         self._file = file
         self._reads = Reads(file)
-        self.files = SqliteFiles(self._reads)
-        self._writer = Writer(file.connect(), clock, self.hub)
+        self._writing = WriteConnection(file, clock.now)
+        self._held = self._writing.held
+        self._writer = Writer(self._writing)
+        self._files = SqliteFiles(self._reads, self._writer)
+        self.files: FileStore = self._files
+        self.clients: ClientStore = SqliteClients(self._reads, self._writer)
         self._tools: dict[str, Tool] = {}
 
     @classmethod
     async def open(cls, path: str, clock: Clock, *, as_is: bool = False) -> SqliteStore:
         """Raises `BadSetting` for a path that cannot be a store, `StoreLocked` if another process has it.
         Opened `as_is`, a file that is not there, or of another version, is none."""
-        return cls(await asyncio.to_thread(open_file, path, as_is=as_is), clock)
-
-    def now(self) -> float:
-        return self._clock.now()
-
-    async def commit(self, *writes: Write) -> Commit:
-        commit = await self._writer.commit(writes)
-        if not _REMOVING.isdisjoint(map(type, writes)):
-            await self._sweep()
-        return commit
+        store = cls(await asyncio.to_thread(open_file, path, as_is=as_is), clock)
+        try:
+            if not as_is:
+                await store._writer.do(_tidy_up)
+                await store._sweep()
+        except BaseException:
+            await store.close()
+            raise
+        return store
 
     async def check(self) -> None:
-        self._reads.one("SELECT 1", (), number_of)
+        self._reads.one("SELECT 1", ())
         if not await asyncio.to_thread(self._file.has_room):
             raise StoreDown("The store has no room left: the disk is full.", hint="Try again in a moment.")
         await self._writer.check()
 
-    async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
-        return self._reads.one(sql.THREAD, (owner.tenant, owner.subject, thread_id), body_of_thread)
+    async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
+        return await self._writer.do(partial(append_all, appends=appends))
 
-    async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[Thread]:
-        key = (owner.tenant, owner.subject)
+    async def load(self, owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        key: tuple[object, ...] = (owner.tenant, owner.subject, thread_id)
+        found = self._reads.one(queries.SIZE, key)
+        if found is None:
+            return Loaded(())
+        version, size = found
+        sql = queries.LOAD
+        if after is not None:
+            sql, key = queries.LOAD_AFTER, (*key, after)
+            if version <= after:
+                return Loaded(())
+        if size <= SMALL_BYTES:
+            rows = self._reads.near(lambda db: db.execute(sql, key).fetchall())
+        else:
+            rows = await self._reads.far(lambda db: db.execute(sql, key).fetchall())
+        return queries.loaded_of(rows)
 
-        async def page(after: Used | None, limit: int) -> list[tuple[Used | None, Thread | None]]:
-            if after is None:
-                return await self._reads.many(sql.THREADS, key, listed_thread, limit=limit)
-            return await self._reads.many(sql.THREADS_AFTER, (*key, *after), listed_thread, limit=limit)
+    async def find_call(self, owner: Owner, kind: CallKey, value: str) -> FoundCall | None:
+        held = self._held.find_call(owner, kind, value)
+        if held is not None:
+            return held
+        found = self._reads.one(queries.FIND_CALL[kind], (value, owner.tenant, owner.subject))
+        return None if found is None else FoundCall(owner, found[2], decode_alone(decode_call, found[4]))
 
-        return await whole_page(limit, after, page)
+    async def open_calls(self, which: CallFilter, *, limit: int = 1000) -> list[FoundCall]:
+        # first: what is written meanwhile is found in the table
+        held = {each.call.call_id: each for each in self._held.calls()}
 
-    async def count_threads(self, owner: Owner) -> int:
-        return self._reads.one(sql.COUNT_THREADS, (owner.tenant, owner.subject), number_of) or 0
+        def make(row: Columns) -> FoundCall | None:
+            return None if row[3] in held else queries.listed_call(row)
 
-    async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
-        return await self._reads.many(sql.MESSAGES, (owner.tenant, owner.subject, thread_id), body_of_message)
+        sql, values = queries.open_calls(which)
+        found = await self._reads.page(sql, values, make, limit=limit)
+        wanted = [each for each in held.values() if is_wanted(which, each)]
+        return sorted([*found, *wanted], key=partial(sort_key, which))[:limit] if wanted else found
 
-    async def get_run(self, owner: Owner, run_id: str) -> Run | None:
-        return _owned(owner, self._reads.one(sql.RUN_BY_ID, (run_id,), run_of))
+    async def threads(
+        self, owner: Owner, *, limit: int, after: tuple[float, str] | None = None
+    ) -> list[ThreadFound]:
+        sql = queries.THREADS if after is None else queries.THREADS_AFTER
+        key = (owner.tenant, owner.subject, *(after or ()))
+        return await self._reads.page(sql, key, queries.listed_thread, limit=limit)
 
-    async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
-        return self._reads.one(sql.LAST_RUN, (owner.tenant, owner.subject, thread_id), run_of)
-
-    async def count_runs(self, owner: Owner, thread_id: str) -> int:
-        return self._reads.one(sql.COUNT_RUNS, (owner.tenant, owner.subject, thread_id), number_of) or 0
-
-    async def count_running(self, tenant: str, subject: str | None = None) -> int:
-        return self._reads.one(sql.COUNT_RUNNING, (tenant, subject), number_of) or 0
-
-    async def message_bytes(self, tenant: str, subject: str | None = None) -> int:
-        [total] = await self._reads.far(sql.MESSAGE_BYTES, (tenant, subject), number_of)
-        return total
+    async def find_run(self, owner: Owner, run_id: str) -> Run | None:
+        held = self._held.find_run(owner, run_id)
+        if held is not None:
+            return held
+        found = self._reads.one(queries.RUN, (run_id, owner.tenant, owner.subject))
+        return None if found is None else decode_alone(decode_run, found[1])
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
-        key = (owner.tenant, owner.subject)
+        held = {run.run_id: run for run in self._held.runs(owner)}
+        place = self._place_of_run(owner, after)
 
-        async def page(after: str | None, limit: int) -> list[tuple[str | None, Run | None]]:
-            return await self._reads.many(sql.RUNS, (*key, after, *key), listed_run, limit=limit)
+        def make(row: Columns) -> Run | None:
+            return None if row[0] in held else queries.listed_run(row)
 
-        return await whole_page(limit, after, page)
+        sql = queries.RUNS if place is None else queries.RUNS_AFTER
+        values = (owner.tenant, owner.subject, *(place or ()))
+        found = await self._reads.page(sql, values, make, limit=limit)
+        wanted = [run for run in held.values() if place is None or _begun(run) < place]
+        return sorted([*found, *wanted], key=_begun, reverse=True)[:limit] if wanted else found
 
-    async def get_call(self, owner: Owner, call_id: str) -> Call | None:
-        return _owned(owner, self._reads.one(sql.CALL, (call_id,), body_of_call))
-
-    async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
-        return _owned(owner, self._reads.one(sql.ASKING, (approval_id,), body_of_call))
-
-    async def calls_of(self, owner: Owner, run_id: str, step: int | None = None) -> list[Call]:
-        key = (run_id, owner.tenant, owner.subject, step, step)
-        return await self._reads.many(sql.CALLS_OF_RUN, key, body_of_call)
-
-    async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
-        key = (owner.tenant, owner.subject)
-        if thread_id is None:
-            return readable(await self._reads.many(sql.OPEN_CALLS, key, listed_call))
-        return readable(await self._reads.many(sql.OPEN_CALLS_OF_THREAD, (*key, thread_id), listed_call))
-
-    async def count_open(self, owner: Owner, thread_id: str) -> int:
-        return self._reads.one(sql.COUNT_OPEN, (owner.tenant, owner.subject, thread_id), number_of) or 0
-
-    async def count_open_of_tenant(self, tenant: str) -> int:
-        return self._reads.one(sql.COUNT_OPEN_OF_TENANT, (tenant,), number_of) or 0
-
-    async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
-        return self._reads.one(sql.REQUESTED, (owner.tenant, owner.subject, request_id), body_of_call)
-
-    async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
-        return await self._reads.many(
-            sql.CLIENT_CALLS, (owner.tenant, owner.subject, client_id), body_of_call
+    def _place_of_run(self, owner: Owner, run_id: str | None) -> tuple[float, str] | None:
+        if run_id is None:
+            return None
+        held = self._held.find_run(owner, run_id)
+        if held is not None:
+            return _begun(held)
+        found: tuple[float, str] | None = self._reads.one(
+            queries.RUN_PLACE, (run_id, owner.tenant, owner.subject)
         )
+        return found
 
-    async def clients(self, owner: Owner | None = None) -> list[Client]:
-        found = readable(await self._reads.many(sql.CLIENTS, (), listed_client))
-        return [client for client in found if owner in (None, client.owner)]
-
-    async def get_tool(self, version: str) -> Tool | None:
+    async def find_tool(self, version: str) -> Tool | None:
         # a version never changes, so a copy at hand is as good as the record
         tool = self._tools.get(version)
-        if tool is None:
-            tool = self._reads.one(sql.TOOL, (version,), body_of_tool)
-            self._keep_at_hand(version, tool)
+        if tool is not None:
+            return tool
+        found = self._reads.one(queries.TOOL, (version,))
+        if found is None:
+            return None
+        if len(self._tools) >= TOOLS_AT_HAND:
+            self._tools.clear()
+        tool = self._tools[version] = decode_alone(decode_tool, found[0])
         return tool
 
-    async def events(self, owner: Owner, run_id: str, *, after: int = 0, limit: int = 500) -> list[Entry]:
-        key = (after, run_id, owner.tenant, owner.subject)
-        found = await self._reads.many(sql.EVENTS, key, entries_of, limit=limit)
-        # a row may begin before the reader's place, and end behind its page
-        return [entry for said in found for entry in said if entry.seq > after][:limit]
+    async def count(self, what: Counted, tenant: str, subject: str | None = None) -> int:
+        counts = self._writing.counts
+        if tenant not in counts.tenants:
+            counts = await self._writer.do(lambda writing: writing.count_tenant(tenant))
+        return counts.totals.get(what, tenant, subject)
 
-    async def feed(self, owner: Owner, *, after: int = 0, limit: int = 500) -> list[News]:
+    async def claimable(
+        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
+    ) -> list[ThreadFound]:
+        values = (self.now(), msgspec.json.encode(list(skip)).decode())
+        found = await self._reads.page(queries.CLAIMABLE, values, _claimable_row, limit=limit)
+        if found and reserve_sec > 0:
+            leases = [(self.now() + reserve_sec, no) for no, _ in found]
+            await self._writer.do(lambda writing: _reserve(writing, leases))
+        return [thread for _, thread in found]
+
+    async def renew(self, worker: str, until: float) -> None:
+        await self._writer.do(lambda writing: _execute(writing, RENEW_LEASES, (until, worker)))
+
+    async def add_to_feed(self, owner: Owner, body: bytes, thread_id: str | None = None) -> None:
+        await self._writer.do(lambda writing: writing.add_to_feed(owner, body, thread_id=thread_id))
+
+    async def feed(self, owner: Owner, *, after: int, limit: int) -> list[FeedRow]:
         key = (owner.tenant, owner.subject, after)
-        return await self._reads.many(sql.FEED, key, news_among, limit=limit)
+        return await self._reads.page(queries.FEED, key, queries.feed_row, limit=limit)
 
     async def feed_span(self, owner: Owner) -> tuple[int, int]:
-        span = self._reads.one(sql.FEED_SPAN, (owner.tenant, owner.subject), span_of)
-        assert span is not None, "a minimum and a maximum are always answered"
-        return span
+        first, last = self._reads.one(queries.FEED_SPAN, (owner.tenant, owner.subject)) or (1, 0)
+        return first, last
 
-    async def direct_calls(self) -> list[Call]:
-        found = await self._reads.many(sql.DIRECT_CALLS, (), call_if_readable)
-        return [call for call in found if call is not None]
-
-    async def due(self, *, before: float, limit: int) -> list[Due]:
-        return await self._reads.many(sql.DUE, (before,), due_of, limit=limit)
-
-    async def stray_runs(
-        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
-    ) -> list[Run]:
-        left = set(skip)
-        while True:
-            found = await self._reads.many(
-                sql.STRAY_RUNS, (self.now(),), named_run_of, limit=limit + len(left)
-            )
-            unknown = [(run_id, run) for run_id, run in found if run_id not in left]
-            readable = [run for _, run in unknown if run is not None]
-            if readable or not unknown:
-                return readable[:limit]
-            left.update(run_id for run_id, _ in unknown)
-
-    async def purge(self, *, settled_before: float) -> Old:
-        # in slices, each an own transaction: nobody waits for the whole of it
-        do, lost = self._writer.do, self.now() - ARRIVING_SEC
-        removed = Old(
-            calls=await in_slices(lambda: do(lambda db: purge_calls(db, settled_before))),
-            journals=await in_slices(lambda: do(lambda db: purge_journals(db, settled_before))),
-            news=await in_slices(lambda: do(lambda db: purge_feed(db, settled_before))),
-            files=await in_slices(
-                lambda: do(lambda db: purge_files(db, settled_before, arriving_before=lost))
-            ),
+    async def delete(self, owner: Owner, thread_id: str, version: int) -> bool:
+        deleted = await self._writer.do(
+            partial(delete_thread, owner=owner, thread_id=thread_id, version=version)
         )
-        await self._sweep()
-        return removed
+        if deleted:
+            await self._sweep()
+        return deleted
 
-    async def count_old(self, *, settled_before: float) -> Old:
-        arriving = max(settled_before, self.now() - ARRIVING_SEC)
-        # a walk through feeds, which nobody else should wait for
-        return await asyncio.to_thread(count_old, self._file, settled_before, arriving)
+    async def _sweep(self) -> None:
+        """Whoever removes something waits for it, and nobody else does; what a crash left goes with the next
+        start or purge."""
+        while await self._writer.do(sweep_log):
+            pass
+        await self._files.sweep()
+
+    async def without_snapshot(self, *, before: float, limit: int) -> list[ThreadKey]:
+        values = (before, before, limit)
+        found = await self._reads.far(lambda db: db.execute(queries.WITHOUT_SNAPSHOT, values).fetchall())
+        return [(Owner(tenant, subject), thread_id) for tenant, subject, thread_id in found]
+
+    async def put_snapshot(self, owner: Owner, thread_id: str, version: int, body: bytes) -> None:
+        await self._writer.do(
+            partial(put_snapshot, owner=owner, thread_id=thread_id, version=version, body=body)
+        )
+
+    async def purge(self, *, before: float, dry_run: bool = False) -> PurgeCount:
+        arriving_before = self.now() - ARRIVING_SEC
+        if dry_run:
+            return await self._reads.far(lambda db: count_old(db, before, arriving_before))
+        old = await purge(self._reads, self._writer, before=before, arriving_before=arriving_before)
+        await self._sweep()
+        return old
+
+    async def thread_keys(
+        self, *, limit: int, after: tuple[Owner, str] | None = None
+    ) -> list[tuple[Owner, str]]:
+        key = ("", "", "") if after is None else (after[0].tenant, after[0].subject, after[1])
+        found = await self._reads.far(lambda db: db.execute(queries.THREAD_KEYS, (*key, limit)).fetchall())
+        return [(Owner(tenant, subject), thread_id) for tenant, subject, thread_id in found]
+
+    async def rebuild(self, lookups: Lookups, *, dry_run: bool = False) -> int | None:
+        return await self._writer.do(partial(rebuild_thread, lookups=lookups, dry_run=dry_run))
+
+    def listen(self, listener: HintListener) -> None:
+        """Nobody else writes."""
+
+    def notify(self, topic: str, item: str) -> None:
+        """Nobody else reads."""
 
     async def close(self) -> None:
-        """Writes what was queued, then lets go of the file."""
+        """Writes what was queued and what was held back, then lets go of the file."""
+        with suppress(StoreDown):
+            await self._writer.do(lambda writing: write_held(writing, writing.held.numbers()))
         await self._writer.close()
         await asyncio.to_thread(self._reads.close)
         self._file.close()
 
-    async def _sweep(self) -> None:
-        """Who removes files waits for it, and nobody else does; what is left by a crash goes with a purge."""
-        while await self._writer.do(sweep_pieces):
-            pass
 
-    def _keep_at_hand(self, version: str, tool: Tool | None) -> None:
-        if tool is None:
-            return
-        if len(self._tools) >= TOOLS_AT_HAND:
-            self._tools.clear()
-        self._tools[version] = tool
+def _tidy_up(writing: WriteConnection) -> None:
+    """This process has the file to itself: nobody else advances a run, or sends the rest of a file."""
+    writing.db.execute(END_LEASES)
+    drop_incomplete_files(writing.db)
 
 
-_REMOVING = frozenset({DeleteThread, DropFile})
-"""Writes after which bytes of files may be left to sweep away."""
+def _begun(run: Run) -> tuple[float, str]:
+    return run.started_at, run.run_id
 
 
-def _owned(owner: Owner, record: Owned | None) -> Owned | None:
-    return record if record is not None and record.owner == owner else None
+def _claimable_row(row: Columns) -> tuple[int, ThreadFound] | None:
+    found = queries.listed_thread(row)
+    return None if found is None else (row[5], found)
+
+
+def _reserve(writing: WriteConnection, leases: list[tuple[float, int]]) -> None:
+    writing.db.executemany(RESERVE, leases)
+
+
+def _execute(writing: WriteConnection, sql: str, values: tuple[object, ...]) -> None:
+    writing.db.execute(sql, values)
+
+
+ALL = 1_000_000_000
+
+
+class SqliteClients:
+    def __init__(self, reads: Reads, writer: Writer) -> None:
+        self._reads = reads
+        self._writer = writer
+
+    async def all(self, owner: Owner | None = None) -> list[Client]:
+        if owner is None:
+            return await self._reads.far(lambda db: fetch(db, CLIENTS, (), _listed, limit=ALL))
+        key = (owner.tenant, owner.subject)
+        return await self._reads.page(CLIENTS_OF_OWNER, key, _listed, limit=ALL)
+
+    async def put(self, client: Client, notice: bytes = b"") -> Literal["put", "moved", "name_taken"]:
+        return await self._writer.do(lambda writing: _put(writing, client, notice))
+
+    async def drop(
+        self, client: Client, notice: bytes = b"", *, if_away: bool = False
+    ) -> Literal["dropped", "moved", "here"]:
+        """Which streams there are knows this process itself, so nobody is `here` for the store."""
+        return await self._writer.do(lambda writing: _drop(writing, client, notice))
+
+
+def _put(writing: WriteConnection, client: Client, notice: bytes) -> Literal["put", "moved", "name_taken"]:
+    others = [record for (record,) in writing.db.execute(OTHERS, _key(client))]
+    record = next_registration(client, _stored(writing, client), others)
+    if isinstance(record, str):
+        return record
+    writing.db.execute(PUT, (*_key(client), client.version, record))
+    _tell(writing, client.owner, notice)
+    return "put"
+
+
+def _drop(writing: WriteConnection, client: Client, notice: bytes) -> Literal["dropped", "moved"]:
+    stored = _stored(writing, client)
+    if stored is None or stored[0] != client.version:
+        return "moved"
+    writing.db.execute(DROP, _key(client))
+    _tell(writing, client.owner, notice)
+    return "dropped"
+
+
+def _tell(writing: WriteConnection, owner: Owner, body: bytes) -> None:
+    if body:
+        writing.add_to_feed(owner, body)
+
+
+def _stored(writing: WriteConnection, client: Client) -> tuple[int, bytes] | None:
+    found: tuple[int, bytes] | None = writing.db.execute(FIND, _key(client)).fetchone()
+    return found
+
+
+def _listed(row: Columns) -> Client | None:
+    return decode_listed(decode_client, row[1], kind="client", name=row[0])
+
+
+def _key(client: Client) -> tuple[str, str, str]:
+    return client.owner.tenant, client.owner.subject, client.client_id
+
+
+FIND = "SELECT version, record FROM clients WHERE tenant = ? AND subject = ? AND client_id = ?"
+OTHERS = "SELECT record FROM clients WHERE tenant = ? AND subject = ? AND client_id <> ?"
+PUT = "INSERT OR REPLACE INTO clients (tenant, subject, client_id, version, record) VALUES (?, ?, ?, ?, ?)"
+DROP = "DELETE FROM clients WHERE tenant = ? AND subject = ? AND client_id = ?"

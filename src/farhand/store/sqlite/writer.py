@@ -1,10 +1,11 @@
-"""The one thread that writes, and its group commit.
+"""The one thread that writes, its connection, and its group commit.
 
 Everything that queued up while the last transaction ran goes into the next one, so that one wait for the disk
 serves all of them. Nobody is answered before it is durable. If the disk refuses, everybody in the transaction
-is told so, nothing of it was written, and the next one is tried afresh.
+gets an error, nothing of it was written, and the next one is tried afresh.
 
-Must not know what a write means.
+Nobody else writes the file, so versions, feed numbers, tools and totals that were read once stay true. What a
+transaction adds to them counts once it is committed, and is forgotten with a rollback.
 """
 
 from __future__ import annotations
@@ -17,95 +18,337 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import TypeAlias
+from typing import Any, Generic, TypeVar
 
-import msgspec
 from msgspec import Struct
 
-from farhand.clock import Clock
-from farhand.errors import StoreDown, Unreadable
-from farhand.store.base import Commit, Committed, Write
-from farhand.store.hub import Hub, tell_commit
-from farhand.store.sqlite.commit import commit
-from farhand.store.sqlite.draft import SqliteDraft
-from farhand.store.sqlite.flush import flush
-from farhand.store.told import Told
+from farhand.core.call import Call
+from farhand.core.principal import Owner
+from farhand.core.run import Run
+from farhand.errors import StoreDown
+from farhand.store.base import CallKey, FoundCall
+from farhand.store.guards import Totals
+from farhand.store.sqlite.file import StoreFile
+from farhand.store.sqlite.migrate import rewrite_header
+
+REMEMBERED = 10_000
+"""Threads, feeds, and tools, whose rows are not looked up again."""
+
+COUNTED = 200_000
+"""Totals that are kept before all are counted anew: some tens of MiB."""
+
+
+class ThreadHeader:
+    """What the table has of a thread, as far as an append needs it."""
+
+    __slots__ = ("can_go_on", "has_rows", "is_running", "no", "open_calls", "updated_at", "version")
+
+    def __init__(
+        self, no: int, version: int, updated_at: float, flags: tuple[bool, bool, bool], open_calls: int
+    ) -> None:
+        self.no = no
+        self.version = version
+        self.updated_at = updated_at
+        self.can_go_on, self.is_running, self.has_rows = flags
+        self.open_calls = open_calls
+
+
+class HeldThread(Struct, frozen=True):
+    """The records of a run at work that no table has yet, or not as they are now."""
+
+    owner: Owner
+    thread_id: str
+    run_id: str | None
+    calls: dict[str, Call]
+    runs: dict[str, Run]
+
+
+class HeldRows:
+    """Look-up rows of runs that are at work, which are written when the run parks or ends: most calls are
+    settled by then, and each is one row instead of two.
+
+    Everything here is also in the log of a thread whose run can go on: after a crash its rows are made again
+    from there. Written by the writer's thread at each commit and read by the loop: single operations on a
+    dictionary, which no other thread can interrupt.
+    """
+
+    def __init__(self) -> None:
+        self._threads: dict[int, HeldThread] = {}
+        self._changed: dict[int, HeldThread | None] = {}
+        self._calls: dict[str, FoundCall] = {}
+        self._approvals: dict[str, FoundCall] = {}
+        self._runs: dict[str, Run] = {}
+
+    def get(self, no: int) -> HeldThread | None:
+        """As this transaction sees it."""
+        return self._changed[no] if no in self._changed else self._threads.get(no)
+
+    def put(self, no: int, held: HeldThread | None) -> None:
+        """From the next commit on."""
+        self._changed[no] = held
+
+    def numbers(self) -> list[int]:
+        return list(self._threads.keys() | self._changed.keys())
+
+    def commit(self) -> None:
+        for no, held in self._changed.items():
+            before = self._threads.pop(no, None)
+            if held is not None:
+                self._threads[no] = held
+                self._add(held)
+            if before is not None:
+                self._remove(before, held)
+        self._changed = {}
+
+    def roll_back(self) -> None:
+        self._changed = {}
+
+    def find_call(self, owner: Owner, kind: CallKey, value: str) -> FoundCall | None:
+        found = (self._approvals if kind == "approval" else self._calls).get(value)
+        return found if found is not None and found.owner == owner and kind != "request" else None
+
+    def find_run(self, owner: Owner, run_id: str) -> Run | None:
+        run = self._runs.get(run_id)
+        return run if run is not None and run.owner == owner else None
+
+    def calls(self) -> list[FoundCall]:
+        return list(self._calls.values())
+
+    def runs(self, owner: Owner) -> list[Run]:
+        return [run for run in list(self._runs.values()) if run.owner == owner]
+
+    def _add(self, held: HeldThread) -> None:
+        for call in held.calls.values():
+            found = FoundCall(held.owner, held.thread_id, call)
+            self._calls[call.call_id] = found
+            if call.approval is not None:
+                self._approvals[call.approval.approval_id] = found
+        self._runs.update(held.runs)
+
+    def _remove(self, before: HeldThread, held: HeldThread | None) -> None:
+        """What is in the tables from now on."""
+        for call_id, call in before.calls.items():
+            if held is None or call_id not in held.calls:
+                del self._calls[call_id]
+                if call.approval is not None:
+                    self._approvals.pop(call.approval.approval_id, None)
+        for run_id in before.runs:
+            if held is None or run_id not in held.runs:
+                del self._runs[run_id]
+
+
+class WriteConnection:
+    def __init__(self, file: StoreFile, now: Callable[[], float]) -> None:
+        # kept, since the writer's thread lives on if a program forgets the store: so does the file's lock
+        self._file = file
+        self.db = file.connect()
+        self.now = now
+        self.held = HeldRows()
+        self._counts = TenantCounts()
+        self._pending = Totals()
+        self._threads: dict[tuple[Owner, str], ThreadHeader] = {}
+        self._last_thread_no: int | None = None
+        self._feeds: dict[Owner, int] = {}
+        self._tools: set[str] = set()
+
+    @property
+    def counts(self) -> TenantCounts:
+        """As of the last commit."""
+        return self._counts
+
+    def begin(self) -> None:
+        self.db.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        self.db.execute("COMMIT")
+        self.held.commit()
+        if len(self._counts.totals) + len(self._counts.tenants) > COUNTED:
+            self.forget_counts()
+        self._counts.totals.merge(self._pending, tenants=self._counts.tenants)
+        self._pending = Totals()
+
+    def roll_back(self) -> None:
+        self.held.roll_back()
+        self._pending = Totals()
+        self._threads.clear()
+        self._last_thread_no = None
+        self._feeds.clear()
+        self._tools.clear()
+        if self.db.in_transaction:
+            with suppress(sqlite3.Error):
+                self.db.execute("ROLLBACK")
+
+    def count(
+        self, owner: Owner, *, threads: int = 0, running: int = 0, open_calls: int = 0, size: int = 0
+    ) -> None:
+        """So many more, from the next commit on."""
+        self._pending.add(owner, threads=threads, running=running, open_calls=open_calls, size=size)
+
+    def count_tenant(self, tenant: str) -> TenantCounts:
+        """From now on its totals are known."""
+        if tenant not in self._counts.tenants:
+            totals = self._counts.totals
+            for subject, threads, running, calls, size in self.db.execute(COUNT_THREADS, (tenant,)):
+                owner = Owner(tenant, subject)
+                totals.add(owner, threads=threads, running=running, open_calls=calls, size=size)
+            self._counts.tenants[tenant] = None
+            # what this transaction has written is in these sums, and is added with its commit
+            totals.merge(self._pending, tenants={tenant: None}, sign=-1)
+        return self._counts
+
+    def forget_counts(self) -> None:
+        """All are counted anew."""
+        # a new one, since the loop may be reading this one
+        self._counts = TenantCounts()
+
+    def find_thread(self, owner: Owner, thread_id: str) -> ThreadHeader | None:
+        found = self._threads.get((owner, thread_id))
+        if found is not None:
+            return found
+        row = self.db.execute(FIND_THREAD, (owner.tenant, owner.subject, thread_id)).fetchone()
+        if row is None:
+            return None
+        no, version, updated_at, can_go_on, is_running, has_rows, open_calls = row
+        flags = (bool(can_go_on), bool(is_running), bool(has_rows))
+        return self.keep_thread(owner, thread_id, ThreadHeader(no, version, updated_at, flags, open_calls))
+
+    def keep_thread(self, owner: Owner, thread_id: str, header: ThreadHeader) -> ThreadHeader:
+        if len(self._threads) >= REMEMBERED:
+            self._threads.clear()
+        self._threads[owner, thread_id] = header
+        return header
+
+    def forget_threads(self) -> None:
+        """Their rows were changed by something else than an append."""
+        self._threads.clear()
+
+    def next_thread_no(self) -> int:
+        """Never that of a thread whose rows are not all gone."""
+        if self._last_thread_no is None:
+            (self._last_thread_no,) = self.db.execute(LAST_THREAD_NO).fetchone()
+        self._last_thread_no += 1
+        return self._last_thread_no
+
+    def next_feed_no(self, owner: Owner, count: int) -> int:
+        """The number of the last of so many new entries."""
+        last = self._feeds.get(owner)
+        if last is None:
+            (last,) = self.db.execute(LAST_FEED_NO, (owner.tenant, owner.subject)).fetchone()
+            if len(self._feeds) >= REMEMBERED:
+                self._feeds.clear()
+        self._feeds[owner] = last + count
+        return last + count
+
+    def add_to_feed(self, owner: Owner, body: bytes, *, thread_id: str | None = None) -> None:
+        no = self.next_feed_no(owner, 1)
+        self.db.execute(INSERT_ENTRY, (owner.tenant, owner.subject, no, self.now(), thread_id, body))
+
+    def is_new_tool(self, version: str) -> bool:
+        if version in self._tools:
+            return False
+        if len(self._tools) >= REMEMBERED:
+            self._tools.clear()
+        self._tools.add(version)
+        return True
+
+
+class TenantCounts:
+    """Totals of the tenants that were asked for; of others nothing is known."""
+
+    def __init__(self) -> None:
+        self.totals = Totals()
+        self.tenants: dict[str, None] = {}
+
+
+FIND_THREAD = """
+SELECT no, version, updated_at, can_go_on, is_running, oldest_at IS NOT NULL, open_calls
+FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?"""
+COUNT_THREADS = """
+SELECT subject, count(*), sum(is_running), sum(open_calls), sum(size) FROM threads WHERE tenant = ?
+GROUP BY subject"""
+LAST_THREAD_NO = """
+SELECT max(coalesce((SELECT max(no) FROM threads), 0), coalesce((SELECT max(no) FROM removed_threads), 0))"""
+LAST_FEED_NO = "SELECT coalesce(max(no), 0) FROM feed WHERE tenant = ? AND subject = ?"
+INSERT_ENTRY = """
+INSERT INTO feed (tenant, subject, no, count, at, thread_id, body) VALUES (?, ?, ?, 1, ?, ?, ?)"""
+
 
 AT_MOST = 512
-"""Orders in one transaction: a flood must not make the first one wait for the last."""
+"""Jobs in one transaction: a flood must not make the first one wait for the last."""
 
 ANSWERED_AT_ONCE = 64
-"""Orders that are answered in one turn of the loop."""
+"""Jobs that are answered in one turn of the loop."""
 
-UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
-"""What is raised for a record that JSON or SQLite cannot hold: the fault of that record alone."""
-
-Chore: TypeAlias = Callable[[sqlite3.Connection], int]
-"""Work that is no commit, such as a purge: how many rows it removed."""
+T = TypeVar("T")
 
 log = logging.getLogger("farhand.store")
 
 
-class Order(Struct):
-    """Writes of one commit, or a chore; who waits for it, and what came of it."""
+class Job(Generic[T]):
+    """What to write, who waits for it, and what came of it. If it runs twice, the first time was undone."""
 
-    writes: tuple[Write, ...]
-    waiter: asyncio.Future[Commit]
-    chore: Chore | None = None
-    answer: Commit | Exception | None = None
-    told: Told | None = None
-    removed: int = 0
-    """Rows, by a chore."""
+    __slots__ = ("answer", "error", "waiter", "work")
+
+    def __init__(self, work: Callable[[WriteConnection], T], waiter: asyncio.Future[T]) -> None:
+        self.work = work
+        self.waiter = waiter
+        self.answer: T | None = None
+        self.error: Exception | None = None
+
+    def run(self, writing: WriteConnection) -> None:
+        self.answer, self.error = self.work(writing), None
+
+    def conclude(self) -> None:
+        """Whoever was cancelled while waiting is not waited for."""
+        if self.waiter.done():
+            return
+        if self.error is not None:
+            self.waiter.set_exception(self.error)
+        else:
+            # None is an answer, too: that of work which gives None
+            self.waiter.set_result(self.answer)  # type: ignore[arg-type]
 
 
 class Writer:
-    def __init__(self, db: sqlite3.Connection, clock: Clock, hub: Hub) -> None:
+    def __init__(self, writing: WriteConnection) -> None:
         self.transactions = 0
-        self._db = db
-        self._clock = clock
-        self._hub = hub
-        self._draft = SqliteDraft(db)
+        self._writing = writing
         self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[list[Order] | None] = SimpleQueue()
-        self._ordered: list[Order] = []
-        """Of this moment of the loop: handed over together: to wake a thread costs more than one."""
-        self._unanswered: deque[Order] = deque()
-        self._closed = False
+        # Any: the jobs of one transaction have answers of any type
+        self._queue: SimpleQueue[list[Job[Any]] | None] = SimpleQueue()
+        self._ordered: list[Job[Any]] = []
+        """Of this turn of the loop, handed over together: to wake a thread costs more than a job."""
+        self._unanswered: deque[Job[Any]] = deque()
+        self._is_closed = False
         self._has_failed = False
         """Whether the disk refused the last transaction."""
         self._ended: asyncio.Future[None] = self._loop.create_future()
         # a daemon: a program that ends without closing the store has lost nothing, and must not hang
         threading.Thread(target=self._run, name="farhand-store", daemon=True).start()
 
-    def commit(self, writes: tuple[Write, ...]) -> asyncio.Future[Commit]:
-        """Answered once it is durable."""
-        return self._order(Order(writes, self._loop.create_future()))
-
-    async def do(self, chore: Chore) -> int:
-        order = Order((), self._loop.create_future(), chore)
-        await self._order(order)
-        return order.removed
+    def do(self, work: Callable[[WriteConnection], T]) -> asyncio.Future[T]:
+        """Answered once what it wrote is durable. It shares a transaction with others; if it raises, nothing
+        of it is kept."""
+        if self._is_closed:
+            raise StoreDown("The store is closed.")
+        if not self._ordered:
+            self._loop.call_soon(self._hand_over)
+        job = Job(work, self._loop.create_future())
+        self._ordered.append(job)
+        return job.waiter
 
     async def check(self) -> None:
         """Raises `StoreDown` while the disk refuses; if it did last, it is tried again."""
         if self._has_failed:
-            await self.do(_write_a_page)
+            await self.do(lambda writing: rewrite_header(writing.db))
 
     async def close(self) -> None:
         """After everything that was queued before."""
-        if not self._closed:
-            self._closed = True
+        if not self._is_closed:
+            self._is_closed = True
             self._hand_over()
             self._queue.put(None)
         await asyncio.shield(self._ended)
-
-    def _order(self, order: Order) -> asyncio.Future[Commit]:
-        if self._closed:
-            raise StoreDown("The store is closed.")
-        if not self._ordered:
-            self._loop.call_soon(self._hand_over)
-        self._ordered.append(order)
-        return order.waiter
 
     def _hand_over(self) -> None:
         ordered, self._ordered = self._ordered, []
@@ -113,142 +356,93 @@ class Writer:
             self._queue.put(ordered[start : start + AT_MOST])
 
     def _run(self) -> None:
-        orders: list[Order] = []
+        jobs: list[Job[Any]] = []
         try:
-            last = False
-            while not last:
-                orders, last = self._next_orders()
-                self._transact(orders)
-                self._on_loop(self._answer, orders)
+            is_last = False
+            while not is_last:
+                jobs, is_last = self._next_jobs()
+                if jobs:
+                    self._transact(jobs)
+                    self._on_loop(self._answer, jobs)
+                    jobs = []
         finally:
-            self._db.close()
-            self._on_loop(self._end, orders)
+            self._writing.db.close()
+            self._on_loop(self._end, jobs)
 
-    def _next_orders(self) -> tuple[list[Order], bool]:
+    def _next_jobs(self) -> tuple[list[Job[Any]], bool]:
         """Waits for one and takes all the others that are there; and whether they are the last."""
-        orders: list[Order] = []
+        jobs: list[Job[Any]] = []
         ordered = self._queue.get()
         while ordered is not None:
-            orders += ordered
+            jobs += ordered
             # nobody else takes from it, so what it is seen to have is there
-            if len(orders) >= AT_MOST or self._queue.empty():
+            if len(jobs) >= AT_MOST or self._queue.empty():
                 break
             ordered = self._queue.get()
-        return orders, ordered is None
+        return jobs, ordered is None
 
-    def _transact(self, orders: list[Order]) -> None:
-        if not orders:
-            return
+    def _transact(self, jobs: list[Job[Any]]) -> None:
         self.transactions += 1
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._fill(orders)
-            self._db.execute("COMMIT")
+            self._writing.begin()
+            for job in jobs:
+                job.run(self._writing)
+            self._writing.commit()
             self._has_failed = False
-        except (sqlite3.Error, *UNWRITABLE) as error:
-            self._roll_back()
-            self._after_fault(orders, error)
+        # whatever a job fails with is told to the one who asked for it; this thread serves the others
+        except Exception as error:  # noqa: BLE001
+            self._writing.roll_back()
+            self._after_fault(jobs, error)
 
-    def _fill(self, orders: list[Order]) -> None:
-        now = self._clock.now()
-        for order in orders:
-            self._draft_order(order, Told(now))
-        flush(self._draft)
-        for order in orders:
-            if order.chore is not None:
-                order.removed = order.chore(self._db)
-                self._draft.forget()
-
-    def _draft_order(self, order: Order, told: Told) -> None:
-        order.told = None
-        try:
-            order.answer = commit(self._draft, told, order.writes)
-            if type(order.answer) is Committed:
-                order.told = told
-        except msgspec.DecodeError as error:
-            # of a row that a guard had to look at
-            order.answer = Unreadable(f"A stored record cannot be read by this version of farhand: {error}.")
-        except UNWRITABLE as error:
-            order.answer = error
-
-    def _roll_back(self) -> None:
-        self._draft.forget()
-        if self._db.in_transaction:
-            with suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
-
-    def _after_fault(self, orders: list[Order], error: Exception) -> None:
-        """A disk that refuses refuses everybody; any other fault is somebody's own, and the others go on."""
-        if not self._draft.careful and not isinstance(error, sqlite3.OperationalError):
-            self._one_by_one(orders)
+    def _after_fault(self, jobs: list[Job[Any]], error: Exception) -> None:
+        """A disk that refuses refuses everybody; any other fault is one job's own, and the others go on."""
+        is_of_disk = isinstance(error, sqlite3.OperationalError)
+        if len(jobs) > 1 and not is_of_disk:
+            for job in jobs:
+                self._transact([job])
             return
-        # once, until something can be written again
-        level = logging.DEBUG if self._has_failed else logging.WARNING
-        log.log(level, "a transaction of %d commits failed: %s", len(orders), error)
-        self._has_failed = self._has_failed or isinstance(error, sqlite3.OperationalError)
-        for order in orders:
-            order.told = None
-            order.answer = _refusal(error)
+        if isinstance(error, sqlite3.Error):
+            # once, until something can be written again
+            level = logging.DEBUG if self._has_failed else logging.WARNING
+            log.log(level, "a transaction of %d writes failed: %s", len(jobs), error)
+            self._has_failed = self._has_failed or is_of_disk
+        for job in jobs:
+            job.error = _refusal(error)
 
-    def _one_by_one(self, orders: list[Order]) -> None:
-        self._draft.careful = True
-        for order in orders:
-            self._transact([order])
-        self._draft.careful = False
-
-    def _on_loop(self, function: Callable[..., None], *arguments: object) -> None:
+    def _on_loop(self, function: Callable[[list[Job[Any]]], None], jobs: list[Job[Any]]) -> None:
         try:
-            self._loop.call_soon_threadsafe(function, *arguments)
+            self._loop.call_soon_threadsafe(function, jobs)
         except RuntimeError:
             # a program ended without closing the store
-            log.debug("the loop is gone: nobody is left to tell")
+            log.debug("the loop is gone: nobody is left to answer")
 
-    def _answer(self, orders: list[Order]) -> None:
-        """On the loop, in the order of the commits. Whoever is answered goes on in the loop's next turn, and
+    def _answer(self, jobs: list[Job[Any]]) -> None:
+        """On the loop, in the order of the jobs. Whoever is answered goes on in the loop's next turn, and
         hundreds of them in one turn would hold up everybody else."""
         is_under_way = bool(self._unanswered)
-        self._unanswered.extend(orders)
+        self._unanswered.extend(jobs)
         if not is_under_way:
             self._answer_some()
 
     def _answer_some(self) -> None:
         for _ in range(min(ANSWERED_AT_ONCE, len(self._unanswered))):
-            self._answer_one(self._unanswered.popleft())
+            self._unanswered.popleft().conclude()
         if self._unanswered:
             self._loop.call_soon(self._answer_some)
 
-    def _answer_one(self, order: Order) -> None:
-        """Who was cancelled while waiting is not waited for."""
-        if order.told is not None:
-            tell_commit(self._hub, order.told)
-        waiter, answer = order.waiter, order.answer
-        if waiter.done():
-            return
-        if isinstance(answer, Exception):
-            waiter.set_exception(answer)
-        elif answer is not None:
-            waiter.set_result(answer)
-
-    def _end(self, orders: list[Order]) -> None:
+    def _end(self, jobs: list[Job[Any]]) -> None:
         """Nobody is left waiting, also if the thread has died of a fault of ours."""
-        self._closed = True
+        self._is_closed = True
         while self._unanswered:
-            self._answer_one(self._unanswered.popleft())
+            self._unanswered.popleft().conclude()
         self._hand_over()
         while not self._queue.empty():
-            orders += self._queue.get_nowait() or []
-        for order in orders:
-            order.told, order.answer = None, StoreDown("The store is closed.")
-            self._answer_one(order)
+            jobs += self._queue.get_nowait() or []
+        for job in jobs:
+            job.error = StoreDown("The store is closed.")
+            job.conclude()
         if not self._ended.done():
             self._ended.set_result(None)
-
-
-def _write_a_page(db: sqlite3.Connection) -> int:
-    """Changes nothing, and needs room as anything does: a number in the head of the file is written again."""
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    db.execute(f"PRAGMA user_version = {version}")
-    return 0
 
 
 def _refusal(error: Exception) -> Exception:

@@ -20,37 +20,33 @@ of its own; the store must judge time by the clock it is given.
 
 from __future__ import annotations
 
+from farhand.testing.store_laws.appends import AppendLaws
 from farhand.testing.store_laws.calls import CallLaws
 from farhand.testing.store_laws.clients import ClientLaws
-from farhand.testing.store_laws.commits import CommitLaws
 from farhand.testing.store_laws.durable import DurabilityLaws
 from farhand.testing.store_laws.feeds import FeedLaws
 from farhand.testing.store_laws.files import FileLaws
-from farhand.testing.store_laws.journal import JournalLaws
 from farhand.testing.store_laws.leases import LeaseLaws
-from farhand.testing.store_laws.news import NewsLaws
 from farhand.testing.store_laws.owners import OwnerLaws
+from farhand.testing.store_laws.rebuilds import RebuildLaws
 from farhand.testing.store_laws.removals import RemovalLaws
 from farhand.testing.store_laws.retention import RetentionLaws
-from farhand.testing.store_laws.runs import RunLaws
 from farhand.testing.store_laws.threads import ThreadLaws
 
 __all__ = ["DurableStoreLaws", "StoreLaws"]
 
 
 class StoreLaws(
-    CommitLaws,
+    AppendLaws,
     CallLaws,
-    RunLaws,
-    LeaseLaws,
-    JournalLaws,
     ThreadLaws,
-    RemovalLaws,
-    OwnerLaws,
-    NewsLaws,
-    RetentionLaws,
-    ClientLaws,
+    LeaseLaws,
     FeedLaws,
+    RemovalLaws,
+    RetentionLaws,
+    RebuildLaws,
+    OwnerLaws,
+    ClientLaws,
     FileLaws,
 ):
     """What every store does."""

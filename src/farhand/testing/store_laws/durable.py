@@ -5,26 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from farhand.clock import Clock
-from farhand.core.call import Request
-from farhand.core.event import ClientRegistered, RunParked, TextAdded
+from farhand.core.call import ProgramRequest
 from farhand.core.file import Kept
-from farhand.core.run import RunState
-from farhand.store.base import (
-    BindFiles,
-    ClaimRun,
-    DeleteThread,
-    InsertCall,
-    InsertRun,
-    ParkRun,
-    PutClient,
-    Store,
-    SwapCall,
-    Tell,
-    WriteRun,
-)
-from farhand.testing.store_laws.clients import asked, new_client
-from farhand.testing.store_laws.files import put_file
-from farhand.testing.store_laws.given import ANN, OPEN_URL, Given, Laws
+from farhand.store.base import Lease, Moved, RequestTaken, Store
+from farhand.testing.store_laws.clients import new_client
+from farhand.testing.store_laws.fixture import ANN, LEASE_SEC, OPEN_URL, Laws, StoreFixture
 
 
 class DurabilityLaws(Laws):
@@ -33,87 +18,105 @@ class DurabilityLaws(Laws):
         raise NotImplementedError
 
     async def test_everything_that_was_answered_is_there_again(self) -> None:
-        async with self.given() as given:
-            run = await given.run()
-            message = await given.message("m1")
-            approval = given.asking()
-            call = await given.call(run, approval=approval)
-            await given.write(WriteRun(run_id=run.run_id, events=(TextAdded(0, "x"),)))
-            await given.write(ParkRun(run.run_id, 1, RunParked()))
-            thread, parked = await given.store.get_thread(ANN, "t1"), await given.stored_run(run)
-            entries = await given.store.events(ANN, run.run_id)
-            await self._reopen(given)
-            assert await given.store.get_thread(ANN, "t1") == thread
-            assert await given.store.messages(ANN, "t1") == [message]
-            assert await given.store.last_run(ANN, "t1") == parked
-            assert await given.store.get_asking(ANN, approval.approval_id) == call
-            assert await given.store.open_calls(ANN) == [call]
-            assert await given.store.get_tool(OPEN_URL.version) == OPEN_URL
-            assert await given.store.events(ANN, run.run_id) == entries
+        async with self.opened() as fixture:
+            call = fixture.new_call(approval=fixture.new_approval(), request=ProgramRequest("job-1"))
+            run = fixture.new_run()
+            await fixture.append(body=b"[1]", snapshot=b"{}")
+            await fixture.append(
+                body=b"[2]",
+                thread=fixture.parked(),
+                calls=(call,),
+                runs=(run,),
+                tools=(OPEN_URL,),
+                feed=2,
+                lease=Lease("", 0.0),
+            )
+            loaded, threads = await fixture.store.load(ANN, "t1"), await fixture.store.threads(ANN, limit=9)
+            await self._reopen(fixture)
+            store = fixture.store
+            assert await store.load(ANN, "t1") == loaded
+            assert await store.threads(ANN, limit=9) == threads
+            found = await store.find_call(ANN, "approval", "apr_1")
+            assert found is not None
+            assert found.call == call
+            assert await fixture.open_ids(owner=ANN) == ["call_1"]
+            assert await store.find_run(ANN, "run_1") == run
+            assert await store.find_tool(OPEN_URL.version) == OPEN_URL
+            assert [row.no for row in await store.feed(ANN, after=0, limit=9)] == [2]
+            assert [await store.count(what, "acme") for what in ("threads", "running", "bytes")] == [1, 0, 6]
+            assert await store.count("open_calls", "acme", "ann") == 1
 
-    async def test_registrations_requests_and_feeds_go_on_where_they_were(self) -> None:
-        async with self.given() as given:
-            client = new_client(given, "notes", "read")
-            await given.write(PutClient(client), Tell(ANN, (ClientRegistered("notes", ("read",)),)))
-            call = await asked(given, "notes", request=Request("job-1"))
-            news = await given.store.feed(ANN)
-            await self._reopen(given)
-            assert await given.store.clients() == [client]
-            assert await given.store.client_calls(ANN, "notes") == [call]
-            assert await given.refuse(InsertCall(given.new_call(request=Request("job-1")))) == "exists"
-            await given.write(Tell(ANN, (ClientRegistered("notes", ("read",)),)))
-            assert (await given.store.feed(ANN))[:-1] == news
-            assert await given.store.feed_span(ANN) == (1, 2)
+    async def test_versions_requests_and_numbers_go_on_where_they_were(self) -> None:
+        async with self.opened() as fixture:
+            await fixture.append(calls=(fixture.new_call(request=ProgramRequest("job-1")),), feed=2)
+            await self._reopen(fixture)
+            assert await fixture.try_append(version=0) == Moved(1)
+            again = fixture.new_call("call_2", request=ProgramRequest("job-1"))
+            assert await fixture.try_append("t2", calls=(again,)) == RequestTaken()
+            await fixture.append(feed=1)
+            feed = await fixture.store.feed(ANN, after=0, limit=9)
+            assert [(row.no, row.version) for row in feed] == [(2, 1), (3, 2)]
+
+    async def test_numbers_of_a_feed_are_not_given_twice_though_the_newest_are_gone(self) -> None:
+        async with self.opened() as fixture:
+            await fixture.append("t1", feed=1)
+            await fixture.append("t2", feed=3)
+            await fixture.delete("t2")
+            await self._reopen(fixture)
+            await fixture.store.add_to_feed(ANN, b"x")
+            assert [row.no for row in await fixture.store.feed(ANN, after=0, limit=9)] == [1, 5]
+            fixture.clock.advance(100)
+            await fixture.store.purge(before=fixture.clock.now() - 50)
+            await self._reopen(fixture)
+            assert await fixture.store.feed_span(ANN) == (6, 5)
+            await fixture.store.add_to_feed(ANN, b"y")
+            assert [row.no for row in await fixture.store.feed(ANN, after=0, limit=9)] == [6]
+
+    async def test_registrations_are_there_again(self) -> None:
+        async with self.opened() as fixture:
+            client = new_client(fixture, "notes", "read")
+            assert await fixture.store.clients.put(client, b"came") == "put"
+            await self._reopen(fixture)
+            assert await fixture.store.clients.all() == [client]
+            assert await fixture.store.clients.put(client) == "moved"
+            assert len(await fixture.store.feed(ANN, after=0, limit=9)) == 1
 
     async def test_a_file_that_arrived_is_there_again_and_goes_with_its_thread_still(self) -> None:
-        async with self.given() as given:
-            await given.thread()
-            file = await put_file(given, b"one", b"two")
-            await given.write(BindFiles(ANN, "t1", (file.ref,)))
-            await self._reopen(given)
-            assert await given.store.files.piece(ANN, file.ref, 1) == b"two"
-            assert await given.store.files.kept(ANN.tenant) == Kept(1, 6)
-            await given.write(DeleteThread(ANN, "t1"))
-            assert await given.store.files.get(ANN, file.ref) is None
+        async with self.opened() as fixture:
+            file = await fixture.put_file(b"one", b"two")
+            await fixture.append(files=(file.ref,))
+            await self._reopen(fixture)
+            assert await fixture.store.files.piece(ANN, file.ref, 1) == b"two"
+            assert await fixture.store.files.kept(ANN.tenant) == Kept(1, 6)
+            await fixture.delete()
+            assert await fixture.store.files.get(ANN, file.ref) is None
 
-    async def test_a_result_that_was_accepted_wins_after_a_crash_too(self) -> None:
-        async with self.given() as given:
-            run = await given.run()
-            call = await given.call(run)
-            await given.settle(call)
-            settled = await given.stored_call(call)
-            await self._reopen(given)
-            assert await given.stored_call(call) == settled
-            assert (await given.stored_run(run)).blockers == 0
-            assert await given.refuse(SwapCall(call, given.settled(call, "another"))) == "version"
+    async def test_a_deleted_thread_stays_deleted(self) -> None:
+        async with self.opened() as fixture:
+            await fixture.append(calls=(fixture.new_call(),), snapshot=b"{}", feed=1)
+            await fixture.delete()
+            await self._reopen(fixture)
+            assert (await fixture.store.load(ANN, "t1")).snapshot is None
+            assert await fixture.store.find_call(ANN, "call", "call_1") is None
+            await fixture.append("t1", version=0)
 
-    async def test_guards_and_numbers_go_on_where_they_were(self) -> None:
-        async with self.given() as given:
-            run = await given.run()
-            call = await given.call(run)
-            await given.write(WriteRun(run_id=run.run_id, events=(TextAdded(0, "a"),)))
-            await given.write(ClaimRun(run.run_id, 15.0, by_force=True))
-            await self._reopen(given)
-            assert await given.refuse(InsertCall(call)) == "exists"
-            assert await given.refuse(InsertRun(given.new_run())) == "active"
-            assert await given.refuse(WriteRun(run_id=run.run_id, fence=1, step=1)) == "fence"
-            await given.write(WriteRun(run_id=run.run_id, fence=2, events=(TextAdded(0, "b"),)))
-            entries = await given.store.events(ANN, run.run_id)
-            assert [entry.seq for entry in entries] == [1, 2]
-            await given.write(WriteRun(run_id=run.run_id, fence=2, state=RunState.DONE))
-            second = await given.run()
-            assert await given.store.last_run(ANN, "t1") == second
-            assert (await given.stored_run(second)).last_seq == 0
+    async def test_runs_of_a_process_that_is_gone_are_found_at_the_latest_when_its_leases_lapse(self) -> None:
+        async with self.opened() as fixture:
+            lease = Lease("w1", fixture.clock.now() + LEASE_SEC)
+            await fixture.append("held", thread=fixture.running(), lease=lease)
+            await fixture.append("parked", thread=fixture.parked(), lease=Lease("", 0.0))
+            await self._reopen(fixture)
+            fixture.clock.advance(LEASE_SEC)
+            assert await fixture.claimable_ids() == ["held"]
 
-    async def test_of_many_commits_at_once_all_that_were_answered_are_there(self) -> None:
-        async with self.given() as given:
-            run = await given.run()
-            calls = [given.new_call(run) for _ in range(200)]
-            await asyncio.gather(*(given.write(InsertCall(call)) for call in calls))
-            await self._reopen(given)
-            found = await given.store.calls_of(ANN, run.run_id)
-            assert {call.call_id for call in found} == {call.call_id for call in calls}
-            assert (await given.stored_run(run)).blockers == 200
+    async def test_of_many_appends_at_once_all_that_were_answered_are_there(self) -> None:
+        async with self.opened() as fixture:
+            names = [f"t{no}" for no in range(100)]
+            await asyncio.gather(*(fixture.append(name, feed=1) for name in names))
+            await self._reopen(fixture)
+            found = await fixture.store.threads(ANN, limit=200)
+            assert {each.thread_id for each in found} == set(names)
+            assert len(await fixture.store.feed(ANN, after=0, limit=200)) == 100
 
-    async def _reopen(self, given: Given) -> None:
-        given.store = await self.reopen(given.store, given.clock)
+    async def _reopen(self, fixture: StoreFixture) -> None:
+        fixture.store = await self.reopen(fixture.store, fixture.clock)

@@ -1,145 +1,124 @@
-"""What each owner is told: in order, numbered without gaps, of all runs, and of nobody else's."""
+"""Each owner's feed: entries of all threads in order, numbered without gaps, and nobody else's."""
 
 from __future__ import annotations
 
 import asyncio
 
-from farhand.core.event import (
-    CallTaken,
-    ClientRegistered,
-    Event,
-    Happening,
-    News,
-    RunFinished,
-    RunParked,
-    RunStarted,
-    StepStarted,
-    TextAdded,
-)
 from farhand.core.principal import Owner
-from farhand.core.run import RunState
-from farhand.store.base import DeleteThread, ParkRun, Store, Tell, WriteRun
-from farhand.store.hub import feed_of
-from farhand.testing.store_laws.given import ANN, BOB, Laws
-
-TAKEN = CallTaken("call_1", "tab")
-CAME = ClientRegistered("notes", ("client_notes_read",))
+from farhand.store.base import FeedRow
+from farhand.testing.store_laws.fixture import ANN, BOB, EVE, Laws, StoreFixture
 
 
 class FeedLaws(Laws):
-    async def test_a_feed_tells_of_all_runs_in_the_order_it_happened(self) -> None:
-        async with self.given() as given:
-            one, two = await given.run("t1"), await given.run("t2")
-            await given.write(WriteRun(run_id=two.run_id, events=(RunStarted("t2"),)))
-            await given.write(WriteRun(run_id=one.run_id, events=(RunStarted("t1"), TAKEN)))
-            now = given.clock.now()
-            assert await given.store.feed(ANN) == [
-                News(1, now, RunStarted("t2"), "t2", two.run_id),
-                News(2, now, RunStarted("t1"), "t1", one.run_id),
-                News(3, now, TAKEN, "t1", one.run_id),
+    async def test_a_feed_has_the_appends_of_all_threads_and_what_was_told_in_order(self) -> None:
+        async with self.opened() as fixture:
+            now = fixture.clock.now()
+            await fixture.append("t1", b"[1]", feed=1)
+            await fixture.append("t1", b"[2]")
+            await fixture.store.add_to_feed(ANN, b"registered")
+            await fixture.append("t2", b"[3]", feed=3)
+            await fixture.store.add_to_feed(ANN, b"of a thread", "t1")
+            feed = await fixture.store.feed(ANN, after=0, limit=9)
+            assert [(row.no, row.count, row.body, row.thread_id, row.version) for row in feed] == [
+                (1, 1, b"[1]", "t1", 1),
+                (2, 1, b"registered", None, None),
+                (5, 3, b"[3]", "t2", 1),
+                (6, 1, b"of a thread", "t1", None),
             ]
+            assert all(abs(row.at - now) < 30 for row in feed)
+            assert feed[0] == FeedRow(1, 1, now, b"[1]", "t1", 1)
+            assert await fixture.store.feed_span(ANN) == (1, 6)
 
-    async def test_what_a_model_says_is_not_told(self) -> None:
-        async with self.given() as given:
-            run = await given.run()
-            said: tuple[Event, ...] = (StepStarted(1), TextAdded(0, "hi"), TAKEN, TextAdded(0, "ho"))
-            await given.write(WriteRun(run_id=run.run_id, events=said))
-            assert [news.event for news in await given.store.feed(ANN)] == [TAKEN]
-            assert await given.store.feed_span(ANN) == (1, 1)
+    async def test_a_feed_goes_on_after_a_number_also_in_the_middle_of_a_row(self) -> None:
+        async with self.opened() as fixture:
+            for _ in range(3):
+                await fixture.append(feed=3)
+            assert await self._numbers(fixture, after=0) == [3, 6, 9]
+            assert await self._numbers(fixture, after=2) == [3, 6, 9]
+            assert await self._numbers(fixture, after=3) == [6, 9]
+            assert await self._numbers(fixture, after=4) == [6, 9]
+            assert await self._numbers(fixture, after=9) == []
+            page = await fixture.store.feed(ANN, after=0, limit=2)
+            assert [row.no for row in page] == [3, 6]
 
-    async def test_a_park_and_what_happens_outside_of_runs_is_told(self) -> None:
-        async with self.given() as given:
-            run = await given.run()
-            await given.call(run)
-            await given.write(ParkRun(run.run_id, 1, RunParked()))
-            await given.write(Tell(ANN, (CAME,)))
-            await given.write(Tell(ANN, (TAKEN,), "t7"))
-            assert [
-                (news.no, news.event, news.thread_id, news.run_id) for news in await given.store.feed(ANN)
-            ] == [
-                (1, RunParked(), "t1", run.run_id),
-                (2, CAME, None, None),
-                (3, TAKEN, "t7", None),
-            ]
-
-    async def test_a_feed_goes_on_after_a_number_page_by_page(self) -> None:
-        async with self.given() as given:
-            await asyncio.gather(*(given.write(Tell(ANN, (_taken(n), _taken(n)))) for n in range(100)))
+    async def test_entries_that_are_told_at_once_are_numbered_without_gaps(self) -> None:
+        async with self.opened() as fixture:
+            told = [fixture.store.add_to_feed(ANN, b"%d" % no) for no in range(100)]
+            appends = [fixture.store.append([fixture.new_append(f"t{no}", feed=2)]) for no in range(50)]
+            await asyncio.gather(*told, *appends)
             numbers: list[int] = []
-            while page := await given.store.feed(ANN, after=numbers[-1] if numbers else 0, limit=70):
-                numbers += [news.no for news in page]
+            while page := await fixture.store.feed(ANN, after=numbers[-1] if numbers else 0, limit=70):
+                for row in page:
+                    numbers += range(row.no - row.count + 1, row.no + 1)
             assert numbers == list(range(1, 201))
-            assert await given.store.feed(ANN, after=200) == []
 
     async def test_nobody_hears_of_anothers_and_numbers_tell_nothing_of_them(self) -> None:
-        async with self.given() as given:
-            for owner in (ANN, BOB, Owner("other", "ann"), ANN):
-                await given.write(Tell(owner, (TAKEN,)))
-            assert [news.no for news in await given.store.feed(ANN)] == [1, 2]
-            assert [news.no for news in await given.store.feed(BOB)] == [1]
-            assert await given.store.feed(Owner("other", "bob")) == []
-            assert await given.store.feed_span(Owner("other", "bob")) == (1, 0)
+        async with self.opened() as fixture:
+            for owner in (ANN, BOB, EVE, ANN):
+                await fixture.store.add_to_feed(owner, b"x")
+            await fixture.append(owner=BOB, feed=1)
+            assert await self._numbers(fixture) == [1, 2]
+            assert await self._numbers(fixture, owner=BOB) == [1, 2]
+            assert await self._numbers(fixture, owner=EVE) == [1]
+            nobody = Owner("acme", "nobody")
+            assert await fixture.store.feed(nobody, after=0, limit=9) == []
+            assert await fixture.store.feed_span(nobody) == (1, 0)
 
-    async def test_a_refused_commit_is_not_told_and_leaves_no_gap(self) -> None:
-        async with self.given() as given:
-            run = await given.run()
-            stale = WriteRun(run_id=run.run_id, fence=9)
-            told = WriteRun(run_id=run.run_id, events=(TAKEN,))
-            with given.store.hub.watch(feed_of(ANN)) as watch:
-                await given.refuse(told, Tell(ANN, (CAME,)), stale)
-                assert not watch.news
-                await given.write(told)
-                await given.refuse(told, stale)
-                await given.write(Tell(ANN, (CAME,)))
-                assert len(watch.news) == 2
-            assert await _told(given.store, ANN) == [(1, TAKEN), (2, CAME)]
+    async def test_an_append_that_is_refused_leaves_no_gap(self) -> None:
+        async with self.opened() as fixture:
+            await fixture.append(feed=1)
+            await fixture.try_append(feed=5, version=7)
+            await fixture.try_append(feed=5, not_after=fixture.clock.now() - 50)
+            await fixture.append(feed=1)
+            assert await self._numbers(fixture) == [1, 2]
 
-    async def test_watchers_of_a_feed_hear_of_their_own_alone(self) -> None:
-        async with self.given() as given:
-            run = await given.run()
-            with given.store.hub.watch(feed_of(ANN)) as ann, given.store.hub.watch(feed_of(BOB)) as bob:
-                await given.write(WriteRun(run_id=run.run_id, events=(TextAdded(0, "x"),)))
-                assert not ann.news
-                await given.write(WriteRun(run_id=run.run_id, events=(TAKEN,)))
-                assert len(ann.news) == 1
-                assert not bob.news
+    async def test_with_a_thread_go_all_entries_of_it_and_numbers_go_on(self) -> None:
+        async with self.opened() as fixture:
+            await fixture.append("t2", feed=1)
+            await fixture.append("t1", feed=1)
+            await fixture.store.add_to_feed(ANN, b"registered")
+            await fixture.store.add_to_feed(ANN, b"of a thread", "t1")
+            await fixture.append("t1", feed=2)
+            await fixture.delete("t1")
+            assert await self._numbers(fixture) == [1, 3]
+            assert await fixture.store.feed_span(ANN) == (1, 6)
+            # also those of a thread that takes the name
+            await fixture.append("t1", b"[new]", feed=1)
+            assert await self._numbers(fixture) == [1, 3, 7]
 
-    async def test_with_a_thread_goes_all_that_was_told_of_it_and_numbers_go_on(self) -> None:
-        async with self.given() as given:
-            run, other = await given.run("t1"), await given.run("t2")
-            await given.write(WriteRun(run_id=other.run_id, events=(TAKEN,)))
-            end = RunFinished(RunState.DONE)
-            await given.write(WriteRun(run_id=run.run_id, fence=1, state=RunState.DONE, events=(end,)))
-            await given.write(Tell(ANN, (CAME,)))
-            await given.write(Tell(ANN, (TAKEN,), "t1"))
-            await given.refuse(DeleteThread(ANN, "t1"), WriteRun(run_id=other.run_id, fence=9))
-            assert len(await given.store.feed(ANN)) == 4
-            await given.write(DeleteThread(ANN, "t1"))
-            assert await _told(given.store, ANN) == [(1, TAKEN), (3, CAME)]
-            await given.write(Tell(ANN, (CAME,)))
-            assert (await given.store.feed(ANN))[-1].no == 5
+    async def test_numbers_are_not_given_twice_when_all_entries_are_gone(self) -> None:
+        async with self.opened() as fixture:
+            await fixture.append(feed=4)
+            await fixture.delete()
+            await fixture.store.add_to_feed(ANN, b"x")
+            assert await self._numbers(fixture) == [5]
+            await self._purge_all(fixture)
+            assert await self._numbers(fixture) == []
+            assert await fixture.store.feed_span(ANN) == (6, 5)
+            await fixture.append("t2", feed=1)
+            assert await self._numbers(fixture) == [6]
+            assert await fixture.store.feed_span(ANN) == (6, 6)
 
-    async def test_what_was_told_long_ago_goes_and_numbers_go_on(self) -> None:
-        async with self.given() as given:
-            await given.write(Tell(ANN, (TAKEN, CAME)))
-            await given.write(Tell(BOB, (TAKEN,)))
-            given.clock.advance(10)
-            limit = given.clock.now()
-            await given.write(Tell(ANN, (CAME,)))
-            await given.store.purge(settled_before=limit)
-            assert [news.no for news in await given.store.feed(ANN)] == [3]
-            assert await given.store.feed_span(ANN) == (3, 3)
-            given.clock.advance(10)
-            await given.store.purge(settled_before=given.clock.now())
-            await given.write(Tell(ANN, (CAME,)))
-            await given.write(Tell(BOB, (CAME,)))
-            assert (await given.store.feed(ANN))[-1].no == 4
-            assert (await given.store.feed(BOB))[-1].no == 2
+    async def test_old_entries_are_purged_and_numbers_go_on(self) -> None:
+        async with self.opened() as fixture:
+            await fixture.append("t1", feed=2)
+            await fixture.store.add_to_feed(ANN, b"old")
+            await fixture.store.add_to_feed(BOB, b"old")
+            fixture.clock.advance(100)
+            limit = fixture.clock.now()
+            fixture.clock.advance(100)
+            await fixture.store.add_to_feed(ANN, b"young")
+            assert (await fixture.store.purge(before=limit)).news == 4
+            assert await self._numbers(fixture) == [4]
+            assert await fixture.store.feed_span(ANN) == (4, 4)
+            assert await fixture.store.feed_span(BOB) == (2, 1)
+            assert (await fixture.store.purge(before=limit, dry_run=True)).news == 0
+            await fixture.store.add_to_feed(BOB, b"again")
+            assert await self._numbers(fixture, owner=BOB) == [2]
 
+    async def _numbers(self, fixture: StoreFixture, *, after: int = 0, owner: Owner = ANN) -> list[int]:
+        return [row.no for row in await fixture.store.feed(owner, after=after, limit=99)]
 
-def _taken(number: int) -> CallTaken:
-    return CallTaken(f"call_{number}", "tab")
-
-
-async def _told(store: Store, owner: Owner) -> list[tuple[int, Happening]]:
-    return [(news.no, news.event) for news in await store.feed(owner)]
+    async def _purge_all(self, fixture: StoreFixture) -> None:
+        fixture.clock.advance(100)
+        await fixture.store.purge(before=fixture.clock.now() - 50)

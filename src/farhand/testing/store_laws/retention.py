@@ -1,86 +1,153 @@
-"""What has been kept for long enough goes; threads, messages and whatever still goes on stay."""
+"""What has been kept for long enough goes; threads, snapshots and whatever still goes on stay."""
 
 from __future__ import annotations
 
 import asyncio
 
-from farhand.core.event import TextAdded
-from farhand.store.base import InsertCall, SwapCall, WriteRun
-from farhand.testing.store_laws.given import ANN, Laws
+from farhand.core.call import ProgramRequest
+from farhand.core.run import RunState
+from farhand.store.base import PurgeCount
+from farhand.testing.store_laws.fixture import ANN, BOB, Laws, StoreFixture
 
 
 class RetentionLaws(Laws):
-    async def test_settled_calls_and_events_of_ended_runs_go_and_what_was_said_stays(self) -> None:
-        async with self.given() as given:
-            run = await given.run()
-            message = await given.message("m1")
-            approval = given.asking()
-            call, asked = await given.call(run), await given.call(run, approval=approval)
-            await given.settle(call)
-            await given.write(SwapCall(asked, given.stopped(asked)))
-            await given.end(run)
-            given.clock.advance(10)
-            old = await given.store.count_old(settled_before=given.clock.now())
-            assert (old.calls, old.journals) == (2, 1)
-            assert await given.store.purge(settled_before=given.clock.now()) == old, "told what was counted"
-            after = await given.store.count_old(settled_before=given.clock.now())
-            assert (after.calls, after.journals, after.files) == (0, 0, 0)
-            assert await given.store.get_call(ANN, call.call_id) is None
-            assert await given.store.get_asking(ANN, approval.approval_id) is None
-            assert await given.store.calls_of(ANN, run.run_id) == []
-            assert await given.store.events(ANN, run.run_id) == []
-            assert await given.store.messages(ANN, "t1") == [message]
-            assert await given.store.get_thread(ANN, "t1") is not None
-            assert await given.store.last_run(ANN, "t1") == await given.stored_run(run)
+    async def test_old_rows_go_as_far_as_a_snapshot_covers_them(self) -> None:
+        async with self.opened() as fixture:
+            await fixture.append("t1", b"[1]")
+            await fixture.append("t1", b"[2]", snapshot=b"{}")
+            await fixture.append("t1", b"[3]")
+            await fixture.append("bare", b"[1]")
+            limit = self._later(fixture)
+            await fixture.append("young", b"[1]", snapshot=b"{}")
+            await fixture.store.purge(before=limit)
+            assert await self._versions(fixture, "t1") == [3]
+            assert (await fixture.store.load(ANN, "t1")).snapshot == b"{}"
+            assert await self._versions(fixture, "bare") == [1]
+            assert await self._versions(fixture, "young") == [1]
+            assert len(await fixture.store.threads(ANN, limit=9)) == 3
+            await fixture.append("t1", b"[4]")
+            assert await self._versions(fixture, "t1") == [3, 4]
 
-    async def test_what_is_younger_stays(self) -> None:
-        async with self.given() as given:
-            run = await given.run()
-            call = await given.call(run)
-            await given.settle(call)
-            await given.end(run)
-            assert (await given.store.count_old(settled_before=given.clock.now())).calls == 0
-            assert (await given.store.purge(settled_before=given.clock.now())).calls == 0
-            assert (await given.stored_call(call)).outcome is not None
-            assert len(await given.store.events(ANN, run.run_id)) == 1
+    async def test_young_rows_stay_though_a_snapshot_covers_them(self) -> None:
+        async with self.opened() as fixture:
+            await fixture.append(body=b"[1]")
+            limit = self._later(fixture)
+            await fixture.append(body=b"[2]", snapshot=b"{}")
+            await fixture.store.purge(before=limit)
+            assert await self._versions(fixture, "t1") == [2]
+            limit = self._later(fixture)
+            await fixture.store.purge(before=limit)
+            assert await self._versions(fixture, "t1") == []
 
-    async def test_a_run_that_goes_on_keeps_its_events_and_its_settled_calls(self) -> None:
-        async with self.given() as given:
-            run = await given.run()
-            call, still_open = await given.call(run), await given.call(run)
-            await given.settle(call)
-            await given.write(WriteRun(run_id=run.run_id, events=(TextAdded(0, "x"),)))
-            given.clock.advance(10**7)
-            assert (await given.store.purge(settled_before=given.clock.now())).calls == 0
-            assert len(await given.store.calls_of(ANN, run.run_id)) == 2
-            assert await given.store.open_calls(ANN) == [still_open]
-            assert len(await given.store.events(ANN, run.run_id)) == 1
+    async def test_a_run_that_goes_on_keeps_its_rows_and_its_settled_calls(self) -> None:
+        async with self.opened() as fixture:
+            of_before = fixture.settled(fixture.new_call("call_0", run_id="run_0"))
+            of_run = fixture.settled(fixture.new_call("call_1"))
+            await fixture.append(body=b"[1]", calls=(of_before,))
+            row = fixture.parked(kept_from=1)
+            await fixture.append(body=b"[2]", calls=(of_run,), runs=(fixture.new_run(),), thread=row)
+            await fixture.append(body=b"[3]", thread=row, snapshot=b"{}")
+            limit = self._later(fixture)
+            assert await fixture.store.purge(before=limit, dry_run=True) == PurgeCount(calls=1)
+            assert await fixture.store.purge(before=limit) == PurgeCount(calls=1)
+            assert await self._versions(fixture, "t1") == [2, 3]
+            assert await fixture.store.find_call(ANN, "call", "call_0") is None
+            assert await fixture.store.find_call(ANN, "call", "call_1") is not None
+            assert await fixture.store.find_run(ANN, "run_1") is not None
+            ended = fixture.parked(run_state=RunState.DONE, is_parked=False, is_blocked=False)
+            await fixture.append(body=b"[4]", thread=ended)
+            await fixture.store.purge(before=limit)
+            assert await self._versions(fixture, "t1") == [4]
+            assert await fixture.store.find_call(ANN, "call", "call_1") is None
 
-    async def test_a_settled_call_without_a_run_goes_and_an_open_one_stays(self) -> None:
-        async with self.given() as given:
-            settled, still_open = await given.call(), await given.call()
-            await given.settle(settled)
-            given.clock.advance(10)
-            assert (await given.store.purge(settled_before=given.clock.now())).calls == 1
-            assert await given.store.get_call(ANN, settled.call_id) is None
-            assert await given.stored_call(still_open) == still_open
+    async def test_settled_calls_and_ended_runs_go_and_what_is_open_stays(self) -> None:
+        async with self.opened() as fixture:
+            settled = fixture.settled(fixture.new_call("call_1", approval=None, run_id=None))
+            still_open = fixture.new_call("call_2", run_id=None)
+            ended = fixture.new_run("run_1", state=RunState.DONE, ended_at=fixture.clock.now())
+            active = fixture.new_run("run_2", thread_id="t2")
+            await fixture.append("t1", calls=(settled, still_open), runs=(ended,))
+            await fixture.append("t2", runs=(active,), thread=fixture.running("run_2", kept_from=0))
+            limit = self._later(fixture)
+            young = fixture.settled(fixture.new_call("call_3"))
+            await fixture.append("t1", calls=(young,))
+            assert await fixture.store.purge(before=limit, dry_run=True) == PurgeCount(calls=1, journals=1)
+            assert await fixture.store.purge(before=limit) == PurgeCount(calls=1, journals=1)
+            assert await fixture.store.purge(before=limit, dry_run=True) == PurgeCount()
+            assert await fixture.store.purge(before=limit) == PurgeCount()
+            assert await fixture.store.find_call(ANN, "call", "call_1") is None
+            assert await fixture.store.find_call(ANN, "call", "call_3") is not None
+            assert await fixture.open_ids() == ["call_2"]
+            assert [run.run_id for run in await fixture.store.runs(ANN, limit=9)] == ["run_2"]
 
-    async def test_after_a_purge_numbers_go_on_where_they_were(self) -> None:
-        async with self.given() as given:
-            run = await given.run()
-            await given.end(run)
-            given.clock.advance(10)
-            await given.store.purge(settled_before=given.clock.now())
-            await given.write(WriteRun(run_id=run.run_id, events=(TextAdded(0, "late"),)))
-            [late] = await given.store.events(ANN, run.run_id)
-            assert (late.seq, late.event) == (2, TextAdded(0, "late"))
-            assert await given.store.events(ANN, run.run_id, after=2) == []
+    async def test_bytes_are_counted_again_with_the_snapshot_that_stands_for_what_went(self) -> None:
+        async with self.opened() as fixture:
+            await fixture.append("t1", b"12345")
+            await fixture.append("t1", b"678", snapshot=b"state")
+            await fixture.append("t1", b"9")
+            await fixture.append("t2", b"0", owner=BOB)
+            limit = self._later(fixture)
+            await fixture.store.purge(before=limit)
+            assert await fixture.store.count("bytes", "acme", "ann") == len(b"state" + b"9")
+            assert await fixture.store.count("bytes", "acme") == len(b"state" + b"9" + b"0")
+            await fixture.delete("t1")
+            assert await fixture.store.count("bytes", "acme", "ann") == 0
+
+    async def test_threads_that_need_a_snapshot_before_a_purge_are_found(self) -> None:
+        async with self.opened() as fixture:
+            await fixture.append("covered", snapshot=b"{}")
+            await fixture.append("bare")
+            await fixture.append("used", snapshot=b"{}")
+            await fixture.append("used")
+            await fixture.append("busy")
+            await fixture.append("theirs", owner=BOB)
+            limit = self._later(fixture)
+            await fixture.append("busy")
+            await fixture.append("young")
+            found = await fixture.store.without_snapshot(before=limit, limit=9)
+            assert sorted(found) == [(ANN, "bare"), (ANN, "used"), (BOB, "theirs")]
+            assert len(await fixture.store.without_snapshot(before=limit, limit=1)) == 1
+            for owner, thread_id in found:
+                await fixture.store.put_snapshot(owner, thread_id, fixture.version(thread_id, owner), b"{}")
+            assert await fixture.store.without_snapshot(before=limit, limit=9) == []
+            await fixture.store.purge(before=limit)
+            assert await self._versions(fixture, "bare") == []
+            assert await self._versions(fixture, "used") == []
+            assert await self._versions(fixture, "busy") == [1, 2]
+
+    async def test_a_request_id_is_free_again_once_its_call_is_purged(self) -> None:
+        async with self.opened() as fixture:
+            call = fixture.new_call(run_id=None, request=ProgramRequest("job-1"))
+            await fixture.append("t1", calls=(fixture.settled(call),))
+            await fixture.store.purge(before=self._later(fixture))
+            assert await fixture.store.find_call(ANN, "call", "call_1") is None
+            again = fixture.new_call("call_2", run_id=None, request=ProgramRequest("job-1"))
+            await fixture.append("t2", calls=(again,))
 
     async def test_a_purge_of_much_is_whole(self) -> None:
-        async with self.given() as given:
-            calls = [given.new_call() for _ in range(1100)]
-            await asyncio.gather(*(given.write(InsertCall(call)) for call in calls))
-            await asyncio.gather(*(given.settle(call) for call in calls))
-            given.clock.advance(10)
-            assert (await given.store.purge(settled_before=given.clock.now())).calls == len(calls)
-            assert (await given.store.purge(settled_before=given.clock.now())).calls == 0
+        async with self.opened() as fixture:
+            for no in range(40):
+                calls = [
+                    fixture.settled(fixture.new_call(f"call_{no}_{each}", run_id=None)) for each in range(30)
+                ]
+                run = fixture.new_run(f"run_{no}", state=RunState.DONE, ended_at=fixture.clock.now())
+                append = fixture.new_append(f"t{no}", calls=tuple(calls), runs=(run,), feed=2, snapshot=b"{}")
+                await fixture.append_all(append)
+            limit = self._later(fixture)
+            others = asyncio.gather(*(fixture.append(f"new{no}") for no in range(20)))
+            assert await fixture.store.purge(before=limit) == PurgeCount(calls=1200, journals=40, news=80)
+            await others
+            assert await fixture.store.purge(before=limit, dry_run=True) == PurgeCount()
+            for no in range(40):
+                assert await self._versions(fixture, f"t{no}") == []
+
+    def _later(self, fixture: StoreFixture) -> float:
+        """A time after all that was written, and before all that is written from now on."""
+        fixture.clock.advance(100)
+        limit = fixture.clock.now()
+        fixture.clock.advance(100)
+        return limit
+
+    async def _versions(self, fixture: StoreFixture, thread_id: str) -> list[int]:
+        """Of the rows that are there."""
+        return [row.version for row in (await fixture.store.load(ANN, thread_id, after=0)).rows]

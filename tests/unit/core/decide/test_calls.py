@@ -9,7 +9,7 @@ from farhand.core.approval import Answer
 from farhand.core.call import Phase
 from farhand.core.decide import calls
 from farhand.core.decide.calls import CHANGED, UNKNOWN_END, Checked, Reply
-from farhand.core.log import CallTaken, ToolAllowed
+from farhand.core.event import CallTaken, ToolAllowed
 from farhand.core.outcome import Cancelled, Denied, Failure, Success, TimedOut, kind_of
 from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result, Unknown
 from farhand.core.state import ThreadState
@@ -158,6 +158,23 @@ def test_an_edited_input_is_what_runs_and_both_are_kept(story: Story) -> None:
     assert calls.is_as_approved(call)
 
 
+@pytest.mark.parametrize("edit", [True, 1.0])
+def test_an_edit_that_only_python_takes_for_equal_is_an_edit(story: Story, edit: object) -> None:
+    assert story.answer("apr_2", Answer(approved=True, input={"n": edit})) == Accepted()
+    call = story.call("call_2")
+    assert type(call.input["n"]) is type(edit)
+    assert call.approval is not None
+    assert call.approval.asked_input == {"n": 1}
+    assert story.start("call_2") is not None
+
+
+def test_an_edit_that_changes_nothing_is_none(story: Story) -> None:
+    story.answer("apr_2", Answer(approved=True, input={"n": 1}))
+    approval = story.call("call_2").approval
+    assert approval is not None
+    assert approval.asked_input is None
+
+
 def test_an_answer_is_given_once(story: Story) -> None:
     assert story.answer("apr_2", NO) == Accepted()
     assert story.call("call_2").outcome == Denied("not now")
@@ -294,6 +311,38 @@ def test_deadlines_are_fixed_when_a_call_becomes_ready() -> None:
     park, client, hold = PATIENCE.park_for, PATIENCE.client_call, PATIENCE.held_call
     assert deadlines == [park, client, 7.0, hold, park, 9.0]
     assert kind_of(TimedOut()) == "timed_out"
+
+
+def test_a_client_that_reports_progress_has_its_time_again_within_bounds() -> None:
+    story = Story()
+    now = story.log.now
+    story.open_direct(replace(asks_for("call_1", PROGRAM, direct=True), timeout_sec=20.0))
+    story.open_direct(asks_for("call_2", PROGRAM, approval_id="apr_2", direct=True))
+    story.open_direct(asks_for("call_3", PAGE, direct=True))
+    story.log.now += 15
+    story.answer("apr_2", YES)
+    assert [_renew(story, f"call_{number}") for number in (1, 2, 3, 9)] == [Accepted()] * 3 + [Unknown()]
+    deadlines = [story.call(f"call_{number}").deadline for number in (1, 2, 3)]
+    assert deadlines == [now + 35, now + 15 + PATIENCE.client_call, now + PATIENCE.park_for]
+    for _ in range(12):
+        story.log.now += 15
+        _renew(story, "call_1")
+    assert story.call("call_1").deadline == now + 200
+    assert story.call("call_1").outcome is None
+    story.log.now = now + 200
+    assert isinstance(_renew(story, "call_1"), Refused)
+
+
+def test_without_a_run_the_time_of_an_approved_server_tool_counts_from_the_yes() -> None:
+    story = Story()
+    story.open_direct(asks_for("call_1", SERVER_TOOL, approval_id="apr_1", direct=True))
+    story.log.now += 5
+    story.answer("apr_1", YES)
+    assert story.call("call_1").deadline == story.log.now + PATIENCE.server_tool + 1.0
+
+
+def _renew(story: Story, call_id: str) -> object:
+    return story.log.do(lambda thread, now: calls.renew(thread, call_id, "desk", now=now, patience=PATIENCE))
 
 
 def _take(story: Story, call_id: str, holder: str, *, instead_of: str | None = None) -> object:

@@ -8,11 +8,12 @@ from farhand.core.call import Phase
 from farhand.core.decide import runs
 from farhand.core.decide.opening import Opening
 from farhand.core.decide.runs import Known, NotStarted, Started, StepResult
-from farhand.core.log import (
+from farhand.core.event import (
     Event,
     ReasoningAdded,
     RunFailed,
     RunFinished,
+    RunParked,
     RunResumed,
     StepDiscarded,
     StepFinished,
@@ -38,7 +39,7 @@ def test_a_message_starts_one_run_and_its_repetition_none() -> None:
 def test_a_message_without_text_is_titled_by_its_files() -> None:
     story = Story()
     message = UserMessage("m1", (File("blob_1", "map.png", "image/png", 3),))
-    story.log.do(lambda thread, _: runs.begin(thread, message, "run_1", hold_for=0.0))
+    story.log.do(lambda thread, _: runs.begin(thread, message, runs.NewRun("run_1")))
     assert story.thread.title == "map.png"
 
 
@@ -46,7 +47,7 @@ def test_a_run_that_works_is_not_interrupted_by_a_message() -> None:
     story = Story()
     story.say()
     assert story.say("more", "m2", run_id="run_2") == NotStarted("busy")
-    again = story.log.do(lambda thread, _: runs.begin_again(thread, "run_2", hold_for=0.0))
+    again = story.log.do(lambda thread, _: runs.begin_again(thread, runs.NewRun("run_2")))
     assert again == NotStarted("busy")
 
 
@@ -69,7 +70,7 @@ def test_an_edited_message_replaces_everything_from_there_on() -> None:
     story.say("two", "m2", run_id="run_2")
     story.step(text="answer", ends=True)
     edited = said("one, edited")
-    begin = runs.begin(story.thread, edited, "run_3", hold_for=0.0, instead_of="m1")
+    begin = runs.begin(story.thread, edited, runs.NewRun("run_3"), instead_of="m1")
     assert begin.answer == Started("run_3")
     story.log.do(lambda thread, _: begin)
     assert story.thread.messages == [edited]
@@ -79,7 +80,7 @@ def test_an_edit_that_changes_nothing_brings_nothing_new() -> None:
     story = Story()
     story.say("one")
     story.step(text="answer", ends=True)
-    decision = runs.begin(story.thread, said("one"), "run_2", hold_for=0.0, instead_of="m1")
+    decision = runs.begin(story.thread, said("one"), runs.NewRun("run_2"), instead_of="m1")
     assert decision.answer == Known("run_1")
     assert decision.events == ()
 
@@ -88,7 +89,7 @@ def test_an_edit_of_a_message_that_is_not_there_changes_nothing() -> None:
     story = Story()
     story.say()
     story.step(asks_for("call_1"))
-    decision = runs.begin(story.thread, said("x", "m9"), "run_2", hold_for=0.0, instead_of="m9")
+    decision = runs.begin(story.thread, said("x", "m9"), runs.NewRun("run_2"), instead_of="m9")
     assert decision.answer == NotStarted("no_message")
     assert decision.events == ()
 
@@ -98,13 +99,13 @@ def test_an_answer_is_replaced_by_another_one() -> None:
     story.say("one")
     story.step(text="answer", ends=True)
     for instead_of in (None, "run_1", "m1"):
-        decision = runs.begin_again(story.thread, "run_2", hold_for=0.0, instead_of=instead_of)
+        decision = runs.begin_again(story.thread, runs.NewRun("run_2"), instead_of=instead_of)
         assert decision.answer == Started("run_2")
-    story.log.do(lambda thread, _: runs.begin_again(thread, "run_2", hold_for=0.0))
+    story.log.do(lambda thread, _: runs.begin_again(thread, runs.NewRun("run_2")))
     assert story.thread.messages == [said("one")]
-    missing = runs.begin_again(story.thread, "run_3", hold_for=0.0, instead_of="run_9")
+    missing = runs.begin_again(story.thread, runs.NewRun("run_3"), instead_of="run_9")
     assert missing.answer == NotStarted("no_message")
-    assert runs.begin_again(Story().thread, "run_3", hold_for=0.0).answer == NotStarted("no_message")
+    assert runs.begin_again(Story().thread, runs.NewRun("run_3")).answer == NotStarted("no_message")
 
 
 def test_a_stale_claim_changes_nothing() -> None:
@@ -113,9 +114,9 @@ def test_a_stale_claim_changes_nothing() -> None:
     assert story.claim() == 2
     version = story.thread.version
     assert not story.step(asks_for("call_1"), fence=1)
-    assert not story.log.do(lambda thread, _: runs.write(thread, 1, (TextAdded(0, "x"),)))
+    assert story.write(TextAdded(0, "x"), fence=1) is None
     assert story.log.do(lambda thread, _: runs.park(thread, 1)) == "lost"
-    assert not story.log.do(lambda thread, _: runs.fail(thread, 1, RunFailed("x", "y")))
+    assert not story.log.do(lambda thread, _: runs.fail_run(thread, 1, RunFailed("x", "y")))
     assert story.claim(fence=1) is None
     assert story.thread.version == version
 
@@ -123,7 +124,7 @@ def test_a_stale_claim_changes_nothing() -> None:
 def test_a_step_cut_by_a_crash_is_discarded_with_the_claim() -> None:
     story = Story()
     story.say()
-    story.log.do(lambda thread, _: runs.write(thread, 1, (StepStarted(1), TextAdded(0, "Half a"))))
+    story.write(StepStarted(1), TextAdded(0, "Half a"))
     assert story.claim() == 2
     assert [type(event) for event in story.log.events()[-2:]] == [StepDiscarded, RunResumed]
     story.step(text="Whole", ends=True)
@@ -148,6 +149,7 @@ def test_stop_settles_open_calls_and_keeps_the_text_of_the_step_under_way() -> N
     story = Story()
     story.say()
     story.step(asks_for("call_1", approval_id="apr_1"))
+    assert not story.log.do(lambda thread, _: runs.stop(thread, "run_0", "stopped by the user"))
     assert story.log.do(lambda thread, _: runs.stop(thread, "run_1", "stopped by the user"))
     assert story.call("call_1").outcome == Cancelled("stopped by the user")
     assert story.run.state is RunState.STOPPED
@@ -155,18 +157,17 @@ def test_stop_settles_open_calls_and_keeps_the_text_of_the_step_under_way() -> N
 
     story = Story()
     story.say()
-    written = (ReasoningAdded(0, "hm"), TextAdded(1, "Half a"))
-    story.log.do(lambda thread, _: runs.write(thread, 1, written))
-    assert story.log.do(lambda thread, _: runs.stop(thread, "run_1", "stopped", is_whole=False))
+    story.write(ReasoningAdded(0, "hm"), TextAdded(1, "Half a"))
+    assert story.log.do(lambda thread, _: runs.stop(thread, "run_1", "stopped"))
     assert story.thread.messages[-1] == AssistantMessage("run_1", 1, (Text("Half a"),))
-    ends = [type(event) for event in story.log.events()[-3:]]
-    assert ends == [RunResumed, StepFinished, RunFinished]
+    ends = [type(event) for event in story.log.events()[-2:]]
+    assert ends == [StepFinished, RunFinished]
 
 
 def test_a_step_stopped_before_any_text_leaves_no_message() -> None:
     story = Story()
     story.say()
-    story.log.do(lambda thread, _: runs.write(thread, 1, (StepStarted(1), ReasoningAdded(0, "hm"))))
+    story.write(StepStarted(1), ReasoningAdded(0, "hm"))
     story.log.do(lambda thread, _: runs.stop(thread, "run_1", "stopped"))
     assert story.thread.messages == [said("hello")]
 
@@ -237,3 +238,80 @@ def test_a_paused_turn_of_the_model_is_no_end() -> None:
     story.log.do(lambda thread, _: decision)
     assert story.run.is_active
     assert story.run.state is RunState.RUNNING
+
+
+def test_words_that_are_stored_already_are_not_stored_again() -> None:
+    story = Story()
+    story.say()
+    before = story.run.seq
+    words = (StepStarted(1), TextAdded(0, "a"))
+    assert story.write(*words) == before + 2
+    version = story.thread.version
+    assert story.write(*words, after=before) == before + 2
+    assert story.thread.version == version
+    assert story.write(*words, TextAdded(0, "b"), after=before) == before + 3
+    assert story.log.events()[-1] == TextAdded(0, "b")
+
+
+def test_a_step_that_is_stored_already_is_not_stored_again() -> None:
+    story = Story()
+    story.say()
+    result = StepResult(step=1, stop_reason="end", is_last=True, after=story.run.seq)
+    finish = lambda thread, now: runs.finish_step(thread, 1, result, now=now, settings=SETTINGS, room=1)  # noqa: E731
+    assert story.log.do(finish)
+    version = story.thread.version
+    assert story.log.do(finish)
+    assert story.thread.version == version
+
+
+def test_no_step_is_added_to_a_run_that_has_ended() -> None:
+    story = Story()
+    story.say()
+    story.log.do(lambda thread, _: runs.stop(thread, "run_1", "stopped"))
+    version = story.thread.version
+    assert not story.step(asks_for("call_1"))
+    assert story.thread.version == version
+
+
+def test_a_run_that_is_parked_is_parked_when_it_is_asked_again() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1"))
+    for _ in range(2):
+        assert story.log.do(lambda thread, _: runs.park(thread, 1)) == "parked"
+    assert sum(isinstance(event, RunParked) for event in story.log.events()) == 1
+
+
+def test_a_claim_of_a_thread_that_has_moved_since_it_was_looked_at_is_refused() -> None:
+    story = Story()
+    story.say()
+    seen = story.thread.version
+    story.write(TextAdded(0, "a"))
+    for version, fence in ((seen, None), (story.thread.version, 2)):
+        decision = runs.claim(
+            story.thread, "run_1", 1, lambda call: False, now=0.0, patience=SETTINGS.patience, version=version
+        )
+        assert decision.answer == fence
+
+
+def test_a_model_that_fails_ends_its_run_behind_what_it_had_written() -> None:
+    story = Story()
+    story.say()
+    seq = story.run.seq
+    story.write(TextAdded(0, "Half"))
+    failure, written = RunFailed("model", "It failed."), (TextAdded(0, "Half"), TextAdded(0, " a"))
+    assert story.log.do(lambda thread, _: runs.fail_run(thread, 1, failure, written=written, after=seq))
+    assert story.log.events()[-3:] == [TextAdded(0, "Half"), TextAdded(0, " a"), failure]
+    assert story.thread.messages == [said("hello")], "what is half written is in the journal alone"
+
+
+def test_a_run_that_broke_leaves_a_thread_that_a_model_can_be_asked_with() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1"))
+    failure = RunFailed("broken", "It broke.")
+    assert not story.log.do(lambda thread, _: runs.break_off(thread, 7, failure))
+    assert story.log.do(lambda thread, _: runs.break_off(thread, 1, failure))
+    assert story.call("call_1").outcome == Cancelled("the run failed")
+    assert isinstance(story.thread.messages[-1], ResultsMessage)
+    assert story.run.state is RunState.FAILED

@@ -13,9 +13,9 @@ from farhand.core.thread import (
     UserMessage,
 )
 from farhand.core.tool import Tool
-from farhand.models.anthropic.request import gone_tools_of, messages_of, tools_of
+from farhand.models.anthropic.request import former_tools_of, messages_of, tools_of
 from farhand.models.base import Image, Prompt
-from farhand.models.telling import Telling
+from farhand.models.prompt_encoding import PromptEncoder
 from tests.requirement import requirement
 
 REF = f"blob_{'1' * 32}"
@@ -36,7 +36,7 @@ def results(*resolved: Resolved) -> ResultsMessage:
 
 
 def told(*messages: Message) -> list[dict[str, object]]:
-    return messages_of(Telling(Prompt(messages)))
+    return messages_of(PromptEncoder(Prompt(messages)))
 
 
 ASKED = Asked("call_1", "look", {"at": "sea"}, "toolu_1")
@@ -45,7 +45,6 @@ RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "blue"}
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"at": "sea"}}
 
 
-@requirement("models:anthropic-request")
 def test_results_come_first_in_the_user_message_that_follows() -> None:
     assert told(user("go"), said(Text("ok"), ASKED), results(FOUND), user("and?"))[2] == {
         "role": "user",
@@ -53,14 +52,12 @@ def test_results_come_first_in_the_user_message_that_follows() -> None:
     }
 
 
-@requirement("models:anthropic-request")
 def test_a_failure_is_marked_as_an_error() -> None:
     failed = Resolved("call_1", "look", {"at": "sea"}, Failure("fog"), "toolu_1")
     marked = {**RESULT, "content": '{"status":"failed","errorText":"fog"}', "is_error": True}
     assert told(user("go"), said(ASKED), results(failed))[2]["content"] == [marked]
 
 
-@requirement("models:anthropic-request")
 def test_messages_of_one_role_become_one() -> None:
     assert told(user("one"), user("two"), said(Text("a")), said(Text("b"))) == [
         {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
@@ -68,14 +65,12 @@ def test_messages_of_one_role_become_one() -> None:
     ]
 
 
-@requirement("models:anthropic-request")
 def test_blanks_and_empty_answers_are_left_out() -> None:
     assert told(user("one"), said(Text("\n")), user("two")) == [
         {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]}
     ]
 
 
-@requirement("models:reasoning-kept")
 def test_thoughts_go_back_as_they_came_and_those_of_others_do_not() -> None:
     message = said(
         Reasoning("hm", {"anthropic": THOUGHT}),
@@ -86,14 +81,12 @@ def test_thoughts_go_back_as_they_came_and_those_of_others_do_not() -> None:
     assert told(user("go"), message, results(FOUND))[1]["content"] == [THOUGHT, CALL]
 
 
-@requirement("models:anthropic-request")
 def test_a_text_that_was_kept_whole_stands_for_itself() -> None:
     cited = {"type": "text", "text": "blue", "citations": [{"type": "char_location"}]}
     message = said(Text("blue"), Reasoning("", {"anthropic": cited}), Text(" sea"))
     assert told(user("go"), message)[1]["content"] == [cited, {"type": "text", "text": " sea"}]
 
 
-@requirement("models:anthropic-request")
 def test_an_empty_output_has_no_content() -> None:
     nothing = Resolved("call_1", "look", {"at": "sea"}, Success(""), "toolu_1")
     assert told(user("go"), said(ASKED), results(nothing))[2]["content"] == [
@@ -108,7 +101,7 @@ def test_images_stand_in_messages_and_in_results() -> None:
     brought = Resolved("call_1", "look", {"at": "sea"}, Success({"ref": REF}), "toolu_1")
     sent = UserMessage("m1", (File(REF, "a.png", "image/png", 3),))
     prompt = Prompt((sent, said(ASKED), results(brought)), images={REF: photo})
-    first, _, last = messages_of(Telling(prompt))
+    first, _, last = messages_of(PromptEncoder(prompt))
     assert first["content"] == [{"type": "image", "source": source}]
     assert last["content"] == [
         {
@@ -119,19 +112,16 @@ def test_images_stand_in_messages_and_in_results() -> None:
     ]
 
 
-@requirement("models:anthropic-request")
 def test_a_tool_without_a_schema_takes_an_object() -> None:
-    telling = Telling(Prompt((user("go"),), [Tool(name="look", description="Look.", input_schema={})]))
-    assert tools_of(telling) == [{"name": "look", "description": "Look.", "input_schema": {"type": "object"}}]
+    encoder = PromptEncoder(Prompt((user("go"),), [Tool(name="look", description="Look.", input_schema={})]))
+    assert tools_of(encoder) == [{"name": "look", "description": "Look.", "input_schema": {"type": "object"}}]
 
 
-@requirement("models:anthropic-request")
 def test_tools_that_are_gone_are_named_as_long_as_the_history_tells_of_them() -> None:
-    telling = Telling(Prompt((user("go"), said(ASKED), results(FOUND))))
-    assert [tool["name"] for tool in gone_tools_of(telling)] == ["look"]
+    encoder = PromptEncoder(Prompt((user("go"), said(ASKED), results(FOUND))))
+    assert [tool["name"] for tool in former_tools_of(encoder)] == ["look"]
 
 
-@requirement("models:blank-texts")
 def test_a_blank_text_that_an_older_history_kept_is_left_out_and_thoughts_stay() -> None:
     blank = Reasoning("", {"anthropic": {"type": "text", "text": "\n\n", "citations": None}})
     kept = Reasoning("hm", {"anthropic": THOUGHT})
@@ -141,7 +131,6 @@ def test_a_blank_text_that_an_older_history_kept_is_left_out_and_thoughts_stay()
     }
 
 
-@requirement("models:empty-answers")
 def test_a_turn_without_a_word_or_with_thoughts_alone_is_left_out() -> None:
     thought, again = Reasoning("hm", {"anthropic": THOUGHT}), {"type": "text", "text": "and?"}
     before = (user("go"), said(ASKED), results(FOUND))

@@ -6,12 +6,10 @@ from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, T
 from farhand.core.thread import Message, Resolved, ResultsMessage
 from farhand.errors import ModelFault
 from farhand.models.base import Prompt
-from farhand.models.scripted.moment import Returned, check_history, moment_of
-from tests.requirement import requirement
+from farhand.models.scripted.model import ToolResult, check_history, moment_of
 from tests.unit.models.conversation import Talk
 
 
-@requirement("scripted:function")
 def test_a_moment_counts_from_the_last_user_message() -> None:
     talk = Talk("old").asked("look").got(Success(1)).said("done").user("new")
     before = moment_of(talk.prompt("look", "open"))
@@ -48,15 +46,14 @@ def test_a_moment_without_a_user_message_has_no_text() -> None:
 def test_a_returned_call_tells_its_outcome_in_words(
     outcome: Outcome, kind: str, output: object, error: str
 ) -> None:
-    returned = Returned("call_1", "look", {}, outcome)
+    returned = ToolResult("call_1", "look", {}, outcome)
     assert (returned.kind, returned.output, returned.error) == (kind, output, error)
 
 
 def test_a_returned_call_shows_what_a_model_would_read() -> None:
-    assert Returned("call_1", "look", {}, Success({"b": 1, "a": 2})).seen == '{"a":2,"b":1}'
+    assert ToolResult("call_1", "look", {}, Success({"b": 1, "a": 2})).seen == '{"a":2,"b":1}'
 
 
-@requirement("scripted:history")
 def test_a_history_whose_calls_and_results_pair_up_is_taken() -> None:
     talk = (
         Talk("a")
@@ -99,8 +96,8 @@ FAULTS: dict[str, tuple[list[Message], str]] = {
         "it has the results call_0",
     ),
     "results twice": ([*_two_calls().messages, _two_calls().messages[2]], r"after the calls \(none\)"),
-    "empty results": ([*Talk("go").messages, ResultsMessage("run_1", 1, ())], "nobody asked for"),
-    "id twice": ([*_two_calls().messages, *_two_calls().messages], "holds the call call_0 twice"),
+    "empty results": ([*Talk("go").messages, ResultsMessage("run_1", 1, ())], "results without calls"),
+    "id twice": ([*_two_calls().messages, *_two_calls().messages], "has the call call_0 twice"),
     "other tool": (
         [
             *Talk("go").asked("x").messages,
@@ -111,7 +108,6 @@ FAULTS: dict[str, tuple[list[Message], str]] = {
 }
 
 
-@requirement("scripted:history")
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_history_a_provider_would_refuse_is_refused(name: str) -> None:
     messages, why = FAULTS[name]

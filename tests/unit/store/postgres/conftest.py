@@ -1,4 +1,4 @@
-"""A PostgreSQL store with tables of its own, and things to put into it."""
+"""PostgreSQL stores with tables of their own, and things to put into them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from farhand.store.postgres import PostgresStore
 from farhand.testing import FakeClock
-from farhand.testing.store_laws.given import Given
+from farhand.testing.store_laws.fixture import StoreFixture
 from tests.postgres import Cluster
 
 
@@ -25,14 +25,13 @@ async def postgres(address: str, clock: FakeClock) -> AsyncIterator[PostgresStor
 
 
 @pytest.fixture
-def given(postgres: PostgresStore, clock: FakeClock) -> Given:
-    return Given(postgres, clock)
+def fixture(postgres: PostgresStore, clock: FakeClock) -> StoreFixture:
+    return StoreFixture(postgres, clock)
 
 
 @pytest.fixture
-async def other(address: str, postgres: PostgresStore) -> AsyncIterator[Given]:
-    """The same tables in another process's eyes."""
-    clock = FakeClock(seed="other")
+async def other(address: str, postgres: PostgresStore, clock: FakeClock) -> AsyncIterator[PostgresStore]:
+    """The same tables as another process sees them."""
     opened = await PostgresStore.open(address, clock)
-    yield Given(opened, clock)
+    yield opened
     await opened.close()

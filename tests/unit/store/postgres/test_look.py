@@ -6,11 +6,11 @@ import pytest
 
 from farhand.cli import doctor
 from farhand.errors import BadSetting, FarhandError
-from farhand.store.address import look_at_store, open_store
-from farhand.store.facts import Busy
+from farhand.store.health import ServerLoad
+from farhand.store.open import inspect_store, open_store
 from farhand.store.postgres import PostgresStore
 from tests.postgres import Cluster
-from tests.requirement import requirement
+from tests.unit.store.postgres.rig import execute
 
 HOUSES = """
     CREATE SCHEMA {0}_closed; CREATE SCHEMA {0}_usage; CREATE SCHEMA {0}_theirs; CREATE SCHEMA {0}_open;
@@ -29,7 +29,7 @@ class Houses:
         self.cluster, self.name, self._postgres = cluster, name, postgres
 
     async def run(self, sql: str) -> None:
-        await self._postgres._lines.do(lambda line: line.run(sql.format(self.name)))
+        await execute(self._postgres, sql.format(self.name))
 
     def address(self, schema: str, user: str = "") -> str:
         return self.cluster.address(f"{self.name}_{schema}").replace("farhand@", f"{self.name}{user}@")
@@ -46,12 +46,11 @@ async def refused(address: str) -> tuple[str, str]:
     """What a server says, and what a look does."""
     with pytest.raises(BadSetting) as caught:
         await open_store(address)
-    facts = await look_at_store(address)
+    facts = await inspect_store(address)
     assert facts.problem is not None, caught.value.message
     return caught.value.hint, facts.hint
 
 
-@requirement("cli:doctor-rights")
 @pytest.mark.parametrize("schema", ["not_there", "closed", "usage", "theirs"])
 async def test_a_schema_that_a_server_refuses_is_found_with_the_same_advice(
     houses: Houses, schema: str
@@ -60,25 +59,22 @@ async def test_a_schema_that_a_server_refuses_is_found_with_the_same_advice(
     assert said == found != ""
 
 
-@requirement("cli:doctor-rights")
 @pytest.mark.parametrize("schema", ["open", "not_there"])
 async def test_a_user_who_only_reads_is_found(houses: Houses, schema: str) -> None:
     _, found = await refused(houses.address(schema, "_still"))
     assert found == "Switch it off for this user, or name another one."
 
 
-@requirement("cli:doctor-rights")
 async def test_a_schema_that_a_server_can_use_has_no_problem(houses: Houses) -> None:
     store = houses.address("open")
-    assert (await look_at_store(store)).problem is None, "before there are tables"
+    assert (await inspect_store(store)).problem is None, "before there are tables"
     await (await open_store(store)).close()
-    facts = await look_at_store(store)
+    facts = await inspect_store(store)
     assert (facts.problem, facts.version) == (None, facts.latest)
     assert facts.busy is not None
     assert 0 < facts.busy.connections < facts.busy.at_most
 
 
-@requirement("cli:doctor-rights")
 async def test_tables_that_a_user_may_only_read_are_found_and_those_granted_are_not(houses: Houses) -> None:
     await (await open_store(houses.address("open"))).close()
     as_reader = houses.address("open", "_reader")
@@ -86,54 +82,51 @@ async def test_tables_that_a_user_may_only_read_are_found_and_those_granted_are_
         "GRANT USAGE ON SCHEMA {0}_open TO {0}_reader;"
         "GRANT SELECT ON ALL TABLES IN SCHEMA {0}_open TO {0}_reader"
     )
-    assert "GRANT ALL ON ALL TABLES" in (await look_at_store(as_reader)).hint
+    assert "GRANT ALL ON ALL TABLES" in (await inspect_store(as_reader)).hint
     await houses.run("GRANT ALL ON ALL TABLES IN SCHEMA {0}_open TO {0}_reader")
-    assert "GRANT ALL ON ALL SEQUENCES" in (await look_at_store(as_reader)).hint
+    assert "GRANT ALL ON ALL SEQUENCES" in (await inspect_store(as_reader)).hint
     await houses.run("GRANT ALL ON ALL SEQUENCES IN SCHEMA {0}_open TO {0}_reader")
-    assert (await look_at_store(as_reader)).problem is None, "all that work on up-to-date tables takes"
+    assert (await inspect_store(as_reader)).problem is None, "all that work on up-to-date tables takes"
 
 
-@requirement("cli:doctor-rights")
 async def test_old_tables_of_another_user_are_found(houses: Houses) -> None:
     await (await open_store(houses.address("open"))).close()
     await houses.run(
-        "UPDATE {0}_open.farhand_version SET number = number - 1;"
+        "UPDATE {0}_open.meta SET farhand_version = farhand_version - 1;"
         "GRANT USAGE, CREATE ON SCHEMA {0}_open TO {0}_reader;"
         "GRANT ALL ON ALL TABLES IN SCHEMA {0}_open TO {0}_reader;"
         "GRANT ALL ON ALL SEQUENCES IN SCHEMA {0}_open TO {0}_reader"
     )
-    facts = await look_at_store(houses.address("open", "_reader"))
+    facts = await inspect_store(houses.address("open", "_reader"))
     assert facts.problem is not None
     assert "must be owner of" in facts.problem
-    assert (await look_at_store(houses.address("open"))).problem is None, "its owner may"
+    assert (await inspect_store(houses.address("open"))).problem is None, "its owner may"
 
 
-@requirement("cli:doctor-rights")
 async def test_a_user_or_database_that_is_not_there_is_said_in_the_database_s_words(cluster: Cluster) -> None:
     nobody = cluster.address("x").replace("farhand@", "nobody_of_that_name:secret@")
     nowhere = cluster.address("x").replace("/postgres?", "/nowhere?")
     for address in (nobody, nowhere):
         with pytest.raises(FarhandError) as caught:
             await open_store(address)
-        facts = await look_at_store(address)
+        facts = await inspect_store(address)
         assert facts.problem is not None
         assert "does not exist" in facts.problem
         assert "secret" not in facts.problem
         assert facts.hint == caught.value.hint
 
 
-@requirement("cli:doctor-rights")
 @pytest.mark.parametrize(
     ("busy", "connections", "queue"),
     [
-        (Busy(97, 0, 0.0), "ok", "ok"),
-        (Busy(97, 88, 0.1), "note", "ok"),
-        (Busy(97, 120, 0.0), "note", "ok"),
-        (Busy(97, 87, 0.11), "ok", "note"),
+        (ServerLoad(97, 0, 0.0), "ok", "ok"),
+        (ServerLoad(97, 88, 0.1), "note", "ok"),
+        (ServerLoad(97, 120, 0.0), "note", "ok"),
+        (ServerLoad(97, 87, 0.11), "ok", "note"),
     ],
 )
 def test_few_connections_and_a_queue_that_fills_are_said_before_they_hurt(
-    busy: Busy, connections: str, queue: str
+    busy: ServerLoad, connections: str, queue: str
 ) -> None:
     assert doctor._of_connections(busy).verdict == connections
     assert doctor._of_queue(busy).verdict == queue

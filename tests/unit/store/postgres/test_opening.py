@@ -9,20 +9,17 @@ import pytest
 
 from farhand.core.principal import Owner
 from farhand.errors import BadSetting
-from farhand.store.address import open_store
-from farhand.store.base import Committed, InsertThread
-from farhand.store.draft.records import number_of
-from farhand.store.postgres import PostgresStore
-from farhand.store.postgres.line import connect
-from farhand.store.postgres.migrate import latest_version
-from farhand.store.postgres.place import place_of
-from farhand.testing.store_laws.given import Given
+from farhand.store.base import Append, Appended
+from farhand.store.open import inspect_store, open_store
+from farhand.store.postgres import PostgresStore, schema
+from farhand.store.postgres.connection import connect, place_of
+from farhand.store.postgres.schema import latest_version
+from farhand.testing.store_laws.fixture import ANN, StoreFixture
 from tests.postgres import Cluster
 from tests.requirement import requirement
-from tests.unit.agent.stage import comes_true
+from tests.unit.store.postgres.rig import comes_true, execute, query
 
 
-@requirement("postgres:tables")
 async def test_many_processes_that_start_at_once_make_the_tables_once(address: str) -> None:
     stores = await asyncio.gather(*(PostgresStore.open(address) for _ in range(8)))
     assert await stores[0].threads(Owner("a", "b"), limit=10) == []
@@ -30,7 +27,6 @@ async def test_many_processes_that_start_at_once_make_the_tables_once(address: s
         await store.close()
 
 
-@requirement("postgres:closes")
 async def test_a_store_that_is_closed_while_it_connects_leaves_no_error_behind(address: str) -> None:
     loop = asyncio.get_running_loop()
     said: list[str] = []
@@ -50,7 +46,6 @@ async def test_a_store_that_is_closed_while_it_connects_leaves_no_error_behind(a
     assert said == []
 
 
-@requirement("postgres:closes")
 async def test_a_connection_that_nobody_waits_for_any_more_is_given_back(
     address: str, postgres: PostgresStore
 ) -> None:
@@ -63,29 +58,27 @@ async def test_a_connection_that_nobody_waits_for_any_more_is_given_back(
         connecting.cancel()
         await asyncio.wait([connecting])
         if not connecting.cancelled():
-            connecting.result().cut()
+            connecting.result().abort()
 
     async def are_gone() -> bool:
         count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'in vain'"
-        return await postgres._lines.many(count, (), number_of) == [0]
+        return await query(postgres, count) == [(0,)]
 
     await comes_true(are_gone)
 
 
-@requirement("postgres:tables")
 async def test_tables_of_another_program_are_never_touched(
     cluster: Cluster, postgres: PostgresStore, address: str
 ) -> None:
     theirs = cluster.address("theirs")
-    await postgres._lines.do(lambda line: line.run("CREATE SCHEMA theirs; CREATE TABLE theirs.things ()"))
+    await execute(postgres, "CREATE SCHEMA theirs; CREATE TABLE theirs.things ()")
     with pytest.raises(BadSetting, match="tables of another program"):
         await PostgresStore.open(theirs)
 
 
-@requirement("postgres:tables")
 async def test_tables_of_a_newer_farhand_are_left_alone(postgres: PostgresStore, address: str) -> None:
     newer = latest_version() + 1
-    await postgres._lines.do(lambda line: line.fetch("UPDATE farhand_version SET number = $1", newer))
+    await query(postgres, "UPDATE meta SET farhand_version = $1", newer)
     with pytest.raises(BadSetting, match="newer farhand"):
         await PostgresStore.open(address)
 
@@ -94,16 +87,16 @@ async def test_tables_of_a_newer_farhand_are_left_alone(postgres: PostgresStore,
 async def test_without_a_clock_the_database_tells_the_time(address: str) -> None:
     store = await open_store(address)
     assert isinstance(store, PostgresStore)
-    commit = await store.commit()
-    assert isinstance(commit, Committed)
-    found = await store._lines.many(
-        "SELECT extract(epoch FROM clock_timestamp())::float8", (), lambda row: row[0]
-    )
-    assert commit.at <= store.now() <= found[0] + 1.0
+    now = "SELECT extract(epoch FROM clock_timestamp())::float8"
+    for _ in range(3):
+        [[before]] = await query(store, now)
+        assert await store.append([Append(owner=ANN, thread_id="t1", version=0, at=0.0)]) == [Appended()]
+        known = store.now()
+        [[after]] = await query(store, now)
+        assert before <= known <= after, "never ahead of the database"
     await store.close()
 
 
-@requirement("postgres:tables")
 @pytest.mark.parametrize(
     ("address", "words"),
     [
@@ -120,17 +113,15 @@ async def test_a_database_that_cannot_be_used_is_one_sentence_without_the_passwo
     assert "secret" not in str(caught.value)
 
 
-@requirement("postgres:tables")
 async def test_a_database_that_is_not_there_is_said_so(cluster: Cluster) -> None:
     with pytest.raises(BadSetting, match="does not exist"):
         await open_store(cluster.address("x").replace("/postgres?", "/nowhere?"))
 
 
-@requirement("postgres:rights")
 async def test_a_right_that_is_missing_is_named(
     cluster: Cluster, postgres: PostgresStore, address: str
 ) -> None:
-    await postgres._lines.do(lambda line: line.run("CREATE ROLE guest LOGIN; CREATE SCHEMA bare"))
+    await execute(postgres, "CREATE ROLE guest LOGIN; CREATE SCHEMA bare")
     schema = address.rpartition("=")[2]
 
     def as_guest(name: str) -> str:
@@ -141,7 +132,7 @@ async def test_a_right_that_is_missing_is_named(
     for name in ("bare", schema):
         with pytest.raises(BadSetting, match=f"GRANT USAGE, CREATE ON SCHEMA {name}"):
             await open_store(as_guest(name))
-    await postgres._lines.do(lambda line: line.run(f"GRANT USAGE ON SCHEMA {schema} TO guest"))
+    await execute(postgres, f"GRANT USAGE ON SCHEMA {schema} TO guest")
     with pytest.raises(BadSetting, match=f"GRANT ALL ON ALL TABLES IN SCHEMA {schema}"):
         await open_store(as_guest(schema))
 
@@ -154,10 +145,70 @@ def test_an_address_names_a_schema_or_ours_is_used() -> None:
     assert place_of("postgresql:///shop?schema=two&host=/run").dsn == "postgresql:///shop?host=%2Frun"
 
 
-async def test_two_schemas_of_one_database_are_two_stores(cluster: Cluster, given: Given) -> None:
-    await given.thread("t1")
+async def test_two_schemas_of_one_database_are_two_stores(cluster: Cluster, fixture: StoreFixture) -> None:
+    await fixture.append("t1")
     second = await PostgresStore.open(cluster.address())
-    assert await second.threads(Owner("acme", "ann"), limit=10) == []
-    await second.commit(InsertThread(given.new_thread("t2")))
-    assert len(await given.store.threads(Owner("acme", "ann"), limit=10)) == 1
+    assert await second.threads(ANN, limit=10) == []
+    assert await second.append([fixture.new_append("t2")]) == [Appended()]
+    assert len(await fixture.store.threads(ANN, limit=10)) == 1
     await second.close()
+
+
+async def test_tables_of_a_farhand_from_before_its_first_release_are_refused_and_left_alone(
+    cluster: Cluster, postgres: PostgresStore
+) -> None:
+    tables = "".join(f"CREATE TABLE of_old.{name} ();" for name in sorted(schema.OLD_LAYOUT))
+    await execute(postgres, f"CREATE SCHEMA of_old; {tables}")
+    address = cluster.address("of_old")
+    with pytest.raises(BadSetting, match="of a farhand from before its first release") as caught:
+        await PostgresStore.open(address)
+    assert "DROP SCHEMA of_old CASCADE" in caught.value.hint
+    facts = await inspect_store(address)
+    assert facts.problem is not None
+    assert "before its first release" in facts.problem
+    assert facts.hint == caught.value.hint
+    with pytest.raises(BadSetting):
+        await PostgresStore.open(address, as_is=True)
+
+
+async def test_steps_of_a_migration_are_run_once_in_their_order_however_many_processes_start(
+    address: str, fixture: StoreFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fixture.append("t1")
+    first = schema.STEPS
+    added = (
+        "ALTER TABLE threads ADD COLUMN color text DEFAULT 'blue'",
+        "UPDATE threads SET color = color || ' and red'",
+    )
+    monkeypatch.setattr(schema, "STEPS", (*first, *added))
+    stores = await asyncio.gather(*(PostgresStore.open(address) for _ in range(5)))
+    assert await query(stores[0], "SELECT color FROM threads") == [("blue and red",)]
+    assert await query(stores[0], "SELECT farhand_version FROM meta") == [(len(first) + 2,)]
+    assert len((await stores[1].load(ANN, "t1")).rows) == 1
+    for store in stores:
+        await store.close()
+
+
+async def test_a_migration_that_breaks_leaves_the_version_before_it(
+    address: str, postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = schema.STEPS
+    broken = "ALTER TABLE threads ADD COLUMN color text; SELECT 1 / 0"
+    monkeypatch.setattr(schema, "STEPS", (*first, broken))
+    with pytest.raises(BadSetting, match="division by zero"):
+        await PostgresStore.open(address)
+    assert await query(postgres, "SELECT farhand_version FROM meta") == [(len(first),)]
+    columns = "SELECT count(*) FROM pg_attribute WHERE attrelid = 'threads'::regclass AND attname = 'color'"
+    assert await query(postgres, columns) == [(0,)]
+
+
+async def test_a_store_that_is_opened_as_it_is_is_neither_made_nor_brought_up_to_date(
+    cluster: Cluster, address: str, postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BadSetting, match="no tables of farhand"):
+        await PostgresStore.open(cluster.address(), as_is=True)
+    as_is = await PostgresStore.open(address, as_is=True)
+    await as_is.close()
+    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, "SELECT 1"))
+    with pytest.raises(BadSetting, match="has tables of version"):
+        await PostgresStore.open(address, as_is=True)

@@ -1,0 +1,118 @@
+"""The runs that this process has: what each needs to go on, and a task for those that have something to do.
+
+One that is held is its record alone. It gets a task when there may be more to do, and loses it with that.
+Must not know how a run is advanced, nor what it needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine
+
+from farhand.agent.loop import ActiveRun
+from farhand.agent.quotas import Key
+
+
+class ActiveRuns:
+    def __init__(
+        self, advance: Callable[[ActiveRun], Coroutine[None, None, None]], at_work: Counter[Key]
+    ) -> None:
+        """`advance` takes one as far as it can go, and says then that it is to `hold` it or to `drop` it.
+        `at_work` counts those that have something to do, by tenant and by subject."""
+        self._advance = advance
+        # one for all who sleep: each look at the method would make another
+        self._wake = self._go_on
+        self._active: dict[str, ActiveRun] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._is_ending = False
+        self._at_work = at_work
+
+    def __contains__(self, run_id: str) -> bool:
+        return run_id in self._active
+
+    def __len__(self) -> int:
+        return len(self._active)
+
+    def get(self, run_id: str) -> ActiveRun | None:
+        return self._active.get(run_id)
+
+    def open(self, group: asyncio.TaskGroup) -> None:
+        self._group = group
+
+    def begin(self, active: ActiveRun) -> None:
+        """Advances a run that is claimed for this process, in a task of its own."""
+        before = self._active.get(active.run.run_id)
+        if before is not None:
+            self.let_go(before.run.run_id)
+        self._active[active.run.run_id] = active
+        self._go_on(active.run.run_id)
+
+    def hold(self, active: ActiveRun) -> bool:
+        """Keeps it without a task until there may be something to do; False if it is not to be kept."""
+        run_id = active.hold.run_id
+        if self._is_ending or self._active.get(run_id) is not active:
+            return False
+        self._forget_task(active)
+        active.hold.sleep(self._wake)
+        return True
+
+    def drop(self, active: ActiveRun) -> None:
+        """Nobody works on the run here any more."""
+        run_id = active.run.run_id
+        if active.hold.listens:
+            active.hold.end()
+        if self._active.get(run_id) is not active:
+            return
+        del self._active[run_id]
+        if run_id in self._tasks:
+            self._forget_task(active)
+
+    def let_go(self, run_id: str) -> None:
+        """Ends the work on the run: another claim exists, or it was stopped."""
+        active, task = self._active.get(run_id), self._tasks.get(run_id)
+        if active is None:
+            return
+        self.drop(active)
+        if task is not None:
+            task.cancel()
+
+    async def drain(self, seconds: float) -> None:
+        """Parks what is held and lets what works come to its end, for so long."""
+        for active in list(self._active.values()):
+            active.hold.give_up()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()), timeout=seconds)
+
+    def end(self) -> None:
+        """Drops what is held and cancels the rest, each of which is dropped when its task ends."""
+        self._is_ending = True
+        self._drop_all([active for run_id, active in self._active.items() if run_id not in self._tasks])
+        for task in self._tasks.values():
+            task.cancel()
+
+    def close(self) -> None:
+        """When no task is left: drops those whose tasks were cancelled before they had begun."""
+        self._is_ending = True
+        self._drop_all(list(self._active.values()))
+
+    def _go_on(self, run_id: str) -> None:
+        assert self._group is not None, "runs are advanced while a worker serves"
+        active = self._active[run_id]
+        self._tasks[run_id] = self._group.create_task(self._advance(active))
+        owner = active.run.owner
+        self._at_work[owner.tenant, owner.subject] += 1
+        self._at_work[owner.tenant, None] += 1
+
+    def _forget_task(self, active: ActiveRun) -> None:
+        run = active.run
+        del self._tasks[run.run_id]
+        for key in ((run.owner.tenant, run.owner.subject), (run.owner.tenant, None)):
+            self._at_work[key] -= 1
+            if not self._at_work[key]:
+                del self._at_work[key]
+
+    def _drop_all(self, active_runs: list[ActiveRun]) -> None:
+        for active in active_runs:
+            self.drop(active)

@@ -1,0 +1,79 @@
+"""What every run works with. Made once, by whoever assembles farhand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from farhand.agent.files import Files
+from farhand.agent.offered_tools import (
+    BroughtTools,
+    ChooseText,
+    ChooseTools,
+    OfferedTools,
+    choose_text,
+    choose_toolbox,
+)
+from farhand.agent.quotas import Quotas
+from farhand.calls.desk import Desk
+from farhand.calls.limits import OpenCallLimit
+from farhand.clock import Clock
+from farhand.core.outcome import Failure, Success
+from farhand.core.settings import Settings
+from farhand.core.tool import Tool
+from farhand.eventlog.log import EventLog
+from farhand.eventlog.writer import Tick
+from farhand.models.base import Model
+from farhand.tools.context import Context
+from farhand.tools.toolbox import Toolbox, ToolSource
+
+
+@dataclass(frozen=True)
+class AgentContext:
+    log: EventLog
+    desk: Desk
+    clock: Clock
+    model: Model
+    toolbox: Toolbox
+    settings: Settings
+    open_call_limit: OpenCallLimit
+    files: Files
+    quotas: Quotas
+    tick: Tick
+    """Stores what the models of all runs write."""
+    instructions: str | ChooseText = ""
+    choose_tools: ChooseTools | None = None
+    """Tools for the person whom a run works for, beside those of the toolbox."""
+    brought: BroughtTools | None = None
+    is_sure: Callable[[], bool] = lambda: True
+    """Whether nobody else can have taken the runs of this process: False after it was stopped for a while."""
+    shows_tool_errors: bool = True
+    """Whether people who chat are shown what a server tool raised."""
+    sources: tuple[ToolSource, ...] = ()
+    """Tools that come and go with those who registered them. They can't shadow the toolbox."""
+
+    async def offered(self, context: Context, brought: Sequence[str] = ()) -> OfferedTools:
+        """What the model, or a call, may use on behalf of this person. `brought` are versions."""
+        toolbox = self.toolbox
+        if self.choose_tools is not None:
+            toolbox = await choose_toolbox(toolbox, self.choose_tools, context)
+        known = await self._find_brought(context, brought)
+        return OfferedTools(context.owner, toolbox, self.sources, known, self.brought)
+
+    async def _find_brought(self, context: Context, versions: Sequence[str]) -> list[Tool]:
+        tools = [await self.log.get_tool(version) for version in versions]
+        if None in tools:
+            # a run goes on before its beginning is durable; the tools are stored with it
+            await self.log.read(context.owner, context.thread_id, lambda thread: None)
+            tools = [await self.log.get_tool(version) for version in versions]
+        return [tool for tool in tools if tool is not None]
+
+    async def instructions_for(self, context: Context) -> str:
+        said = self.instructions
+        return said if isinstance(said, str) else await choose_text(said, context)
+
+    def recorded(self, outcome: Success | Failure) -> Success | Failure:
+        """The outcome of a server tool as it is stored."""
+        if isinstance(outcome, Failure) and self.shows_tool_errors:
+            return Failure(outcome.error)
+        return outcome

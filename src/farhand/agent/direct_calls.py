@@ -1,0 +1,277 @@
+"""Calls that a program makes itself, without a run and without a model.
+
+They stand in their thread's log like any other: the same checks, approvals, deadlines and receipts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TypeAlias
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from farhand.agent.context import AgentContext
+from farhand.agent.offered_tools import OfferedTools
+from farhand.agent.worker import Worker
+from farhand.calls.wait import wait_until_settled
+from farhand.core.call import Call, Phase, ProgramRequest
+from farhand.core.decide.calls import cancel
+from farhand.core.decide.decision import Decision
+from farhand.core.decide.direct import NoRoom, RequestUsed, cancel_unwanted, open_direct
+from farhand.core.decide.opening import Opening
+from farhand.core.outcome import Cancelled, canonical
+from farhand.core.principal import Claims, Owner
+from farhand.core.state import ThreadState
+from farhand.errors import Broken, Malformed, NameTaken, NotFound, PeerFault, ShuttingDown, TooMany
+from farhand.store.base import bounded_wait
+from farhand.tools.context import Context
+from farhand.tools.schema_admission import check_input
+from farhand.tools.timeouts import effective_timeout
+
+log = logging.getLogger("farhand.calls")
+
+CALLER_GONE = "whoever asked for it has gone"
+CALLER_TIMED_OUT = "the caller's time was over"
+CANCEL_WITHIN_SEC = 5.0
+
+Rule: TypeAlias = Callable[[ThreadState, list[str], str], Decision[int]]
+"""Which of these calls are cancelled, for this reason."""
+
+
+class DirectCall(Struct, frozen=True, kw_only=True):
+    """What the program asks for. `request` holds its own ids; under one request id there is one call."""
+
+    owner: Owner
+    thread_id: str
+    tool: str
+    input: dict[str, object]
+    timeout_sec: float | None = None
+    """How long the tool may take."""
+    within: float | None = None
+    """How long the caller waits, whatever the call waits for; then the call is cancelled."""
+    keep: bool = False
+    """The call stays when the caller's time is over."""
+    attach: bool = False
+    """Waits for the call of this request id if it is open, instead of refusing."""
+    claims: Claims = {}
+    """Of the person on whose behalf it is made."""
+    model_call_id: str | None = None
+    request: ProgramRequest | None = None
+    title: str = ""
+    """Of the thread, if it is new."""
+
+    @property
+    def request_id(self) -> str | None:
+        return None if self.request is None else self.request.request_id
+
+
+class Overdue(Struct, frozen=True):
+    """The caller's time is over, and the call was cancelled, or it stays as it is."""
+
+    call: Call
+
+
+async def _offered(context: AgentContext, direct: DirectCall) -> OfferedTools:
+    person = Context(owner=direct.owner, claims=direct.claims, thread_id=direct.thread_id)
+    return await context.offered(person)
+
+
+def _fault_in(offered: OfferedTools, direct: DirectCall) -> PeerFault | None:
+    """Why it can't be opened: no such tool, or an input that its schema does not allow."""
+    tool = offered.get(direct.tool)
+    if tool is None:
+        return NotFound(f"There is no tool '{direct.tool}'.")
+    wrong = check_input(tool, direct.input)
+    return None if wrong is None else Malformed(wrong)
+
+
+async def call_directly(context: AgentContext, worker: Worker, direct: DirectCall) -> Call | Overdue:
+    """The call once it has its outcome, or without one if it was deleted meanwhile. A bad request is raised.
+
+    A request id that was used before opens nothing: its call is answered if it is settled, else `NameTaken`,
+    or it is waited for by whoever may `attach`.
+    A call without a request id is for its caller alone: if that is cancelled, so is the call.
+    """
+    call_ids: list[str] = []
+    since = asyncio.get_running_loop().time()
+    try:
+        call = await _opened(context, worker, direct, call_ids.append)
+    except asyncio.CancelledError:
+        await _leave(context, direct, call_ids, cancel)
+        raise
+    if call.phase is Phase.SETTLED:
+        return _answer(call)
+    try:
+        async with asyncio.timeout_at(None if direct.within is None else since + direct.within):
+            return await wait_until_settled(context.log, call.owner, call.call_id) or call
+    except TimeoutError:
+        return await _overdue(context, direct, call)
+    except asyncio.CancelledError:
+        await _leave(context, direct, call_ids, cancel)
+        raise
+    except ShuttingDown:
+        # one that was approved meanwhile is started by the next process
+        await _leave(context, direct, call_ids, cancel_unwanted)
+        raise
+
+
+async def stop_calls(context: AgentContext, owner: Owner, thread_id: str, reason: str) -> bool:
+    """Cancels the open calls of this thread that have no run; False if there was none."""
+    calls = [call for call in await context.log.open_calls(owner, thread_id) if call.run_id is None]
+    try:
+        await context.desk.cancel(calls, reason)
+    except Broken as error:
+        log.warning("%d calls are left to their deadlines: %s", len(calls), error)
+    return bool(calls)
+
+
+async def _opened(
+    context: AgentContext, worker: Worker, direct: DirectCall, note: Callable[[str], object]
+) -> Call:
+    """The call, open or as it was settled before. `note` gets the id of each one that is about to be
+    opened."""
+    while True:
+        known = await _known(context, direct)
+        if known is not None:
+            return known
+        offered = await _offered(context, direct)
+        fault = _fault_in(offered, direct)
+        if fault is not None:
+            raise fault
+        opening = _open(context, worker, direct, offered, note)
+        # one that can be asked for again is opened also if its caller leaves meanwhile
+        call = await (opening if direct.request_id is None else worker.uninterrupted(opening))
+        if call is not None:
+            return call
+
+
+async def _known(context: AgentContext, direct: DirectCall) -> Call | None:
+    if direct.request_id is None:
+        return None
+    call = await context.log.get_requested(direct.owner, direct.request_id)
+    if call is None:
+        return None
+    if call.tool != direct.tool or canonical(_requested_input(call)) != canonical(direct.input):
+        what = "request id" if call.request is None or call.request.key is None else "key"
+        raise NameTaken(f"This {what} was used for another call.", hint="Use a new one.")
+    if call.phase is not Phase.SETTLED and not direct.attach:
+        raise NameTaken("The call of this request id is under way.", hint="Ask again for its answer later.")
+    return call
+
+
+def _requested_input(call: Call) -> dict[str, object]:
+    """As the program asked for it: a person may have edited it with the approval."""
+    asked = None if call.approval is None else call.approval.asked_input
+    return call.input if asked is None else asked
+
+
+async def _open(
+    context: AgentContext,
+    worker: Worker,
+    direct: DirectCall,
+    offered: OfferedTools,
+    note: Callable[[str], object],
+) -> Call | None:
+    """None if the same request came in this very moment. A server tool that needs no approval is started."""
+    opening = _opening(context, worker.name, direct, offered)
+    async with _place(context, direct.owner, opening) as room:
+        # before it is stored: a caller may be cancelled while the store has it half written
+        note(opening.call_id)
+        try:
+            answer = await _decide(context, direct, opening, room=room)
+        except Broken:
+            worker.direct.doubt(opening.call_id)
+            raise
+    match answer:
+        case NoRoom(why=why):
+            raise TooMany(why, hint="Try again when some are answered.")
+        case Call():
+            worker.direct.begin(answer)
+            return answer
+        case _:
+            return None
+
+
+def _place(context: AgentContext, owner: Owner, opening: Opening) -> AbstractAsyncContextManager[int]:
+    """Only what may have to wait takes room."""
+    return context.open_call_limit.reserve(owner.tenant) if opening.has_to_wait else nullcontext(0)
+
+
+async def _decide(
+    context: AgentContext, direct: DirectCall, opening: Opening, *, room: int
+) -> Call | NoRoom | None:
+    opened: Awaitable[Call | NoRoom | RequestUsed] = context.log.decide(
+        direct.owner,
+        direct.thread_id,
+        lambda thread, now: open_direct(
+            thread, opening, title=direct.title, now=now, settings=context.settings, room=room
+        ),
+    )
+    try:
+        answer = await bounded_wait(context.log.store, opened)
+    except NameTaken:
+        # another thread has it
+        return None
+    return None if isinstance(answer, RequestUsed) else answer
+
+
+def _opening(context: AgentContext, worker: str, direct: DirectCall, offered: OfferedTools) -> Opening:
+    tool = offered.get(direct.tool)
+    assert tool is not None, "it was found a moment ago"
+    return Opening(
+        call_id=context.clock.fresh("call"),
+        tool=tool,
+        input=direct.input,
+        is_direct=True,
+        model_call_id=direct.model_call_id,
+        timeout_sec=direct.timeout_sec or effective_timeout(tool, direct.input),
+        is_held=True,
+        approval_id=context.clock.fresh("apr") if offered.asks(tool, direct.input) else None,
+        request=_request(direct, worker),
+        claims=direct.claims,
+        worker=worker,
+    )
+
+
+def _request(direct: DirectCall, worker: str) -> ProgramRequest:
+    request = direct.request or ProgramRequest()
+    return request if request.request_id is not None else replace(request, worker=worker)
+
+
+async def _overdue(context: AgentContext, direct: DirectCall, call: Call) -> Call | Overdue:
+    """The caller's time is over. What was faster than that is answered all the same."""
+    if not direct.keep:
+        await _cancel(context, direct, [call.call_id], cancel, reason=CALLER_TIMED_OUT)
+    now = await context.log.get_call(call.owner, call.call_id) or call
+    return Overdue(now) if now.outcome is None else _answer(now)
+
+
+def _answer(call: Call) -> Call | Overdue:
+    """The same again for whoever asks again for a call that its caller's time has ended."""
+    return Overdue(call) if call.outcome == Cancelled(CALLER_TIMED_OUT) else call
+
+
+async def _leave(context: AgentContext, direct: DirectCall, call_ids: list[str], rule: Rule) -> None:
+    """Nobody waits for the call any more: it ends, unless it can be asked for again."""
+    if direct.request_id is not None or not call_ids:
+        return
+    # also where whoever cancels does so again at each await
+    with anyio.move_on_after(CANCEL_WITHIN_SEC, shield=True):
+        await _cancel(context, direct, call_ids, rule, reason=CALLER_GONE)
+
+
+async def _cancel(
+    context: AgentContext, direct: DirectCall, call_ids: list[str], rule: Rule, *, reason: str
+) -> None:
+    """By id, since an opening that is under way is decided before this is."""
+    try:
+        await context.log.decide(
+            direct.owner, direct.thread_id, lambda thread, now: rule(thread, call_ids, reason)
+        )
+    except Broken as error:
+        log.warning("calls %s are left to their deadlines: %s", ", ".join(call_ids), error)

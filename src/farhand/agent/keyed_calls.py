@@ -1,0 +1,129 @@
+"""Calls with a key, for loops that are not ours: found again, waited for by anyone, reported to the program.
+
+A key names a call in its owner's space, for ever. A program that asked to be told of its keyed calls is told
+of each outcome at least once: by the worker that stored it or, if that one dies first, by another's sweep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from farhand.agent.context import AgentContext
+from farhand.core.call import KEY, Call
+from farhand.core.decide.direct import claim_report, reported
+from farhand.core.outcome import Outcome
+from farhand.core.principal import Owner
+from farhand.errors import Misuse, StoreDown
+
+log = logging.getLogger("farhand.calls")
+
+KEY_SHAPE = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
+RETRY_SEC = 1.0
+LONGEST_RETRY_SEC = 60.0
+
+
+class Waiting(Struct, frozen=True):
+    """The call is still open when the time to wait is over: ask again with the same key, or be told by
+    `on_settled`. `approval_id` is set while a person has to approve it."""
+
+    call_id: str
+    approval_id: str | None = None
+    key: str | None = None
+
+
+class SettledCall(Struct, frozen=True):
+    """A keyed call that has its outcome."""
+
+    key: str
+    outcome: Outcome
+    call_id: str
+    tool: str
+    owner: Owner
+    thread_id: str
+
+
+OnSettled: TypeAlias = Callable[[SettledCall], Awaitable[object]]
+
+
+class Reporter:
+    """Tells the program of its settled calls."""
+
+    def __init__(self, context: AgentContext, worker: str) -> None:
+        self._context = context
+        self._worker = worker
+        self._listeners: list[tuple[str, OnSettled]] = []
+        self._under_way: set[str] = set()
+
+    def listen(self, prefix: str, function: OnSettled) -> None:
+        if not callable(function):
+            raise Misuse("on_settled takes the beginning of the keys, and an async function.")
+        self._listeners.append((prefix, function))
+
+    def is_wanted(self, key: str) -> bool:
+        """Whether somebody here is to be told of the call with this key."""
+        return any(key.startswith(prefix) for prefix, _ in self._listeners)
+
+    async def report(self, call: Call, *, is_lost: bool) -> None:
+        """Tells the program, unless another worker does; again and again until the function returns.
+        `is_lost`: the worker that began to is gone."""
+        key = None if call.request is None else call.request.key
+        if key is None or call.call_id in self._under_way or not self.is_wanted(key):
+            return
+        self._under_way.add(call.call_id)
+        try:
+            own = await self._context.log.decide(
+                call.owner,
+                call.thread_id,
+                lambda thread, now: claim_report(thread, call, self._worker, is_lost=is_lost),
+            )
+            if own is not None:
+                await self._tell(own, key)
+        finally:
+            self._under_way.discard(call.call_id)
+
+    async def _tell(self, call: Call, key: str) -> None:
+        assert call.outcome is not None, "only settled calls are reported"
+        settled = SettledCall(key, call.outcome, call.call_id, call.tool, call.owner, call.thread_id)
+        for prefix, function in self._listeners:
+            if key.startswith(prefix):
+                await _until_it_returns(function, settled)
+        await self._note(call)
+
+    async def _note(self, call: Call) -> None:
+        while True:
+            try:
+                await self._context.log.decide(
+                    call.owner, call.thread_id, lambda thread, now: reported(thread, call.call_id)
+                )
+            except StoreDown as error:
+                log.warning("that call %s was reported waits for the store: %s", call.call_id, error)
+                await asyncio.sleep(RETRY_SEC)
+            else:
+                return
+
+
+async def _until_it_returns(function: OnSettled, settled: SettledCall) -> None:
+    pause = RETRY_SEC
+    while True:
+        try:
+            await function(settled)
+        # the program's own function may raise anything; it is asked again, as promised
+        except Exception:
+            log.exception("on_settled failed for key %s; it is called again in %g s", settled.key, pause)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_RETRY_SEC)
+        else:
+            return
+
+
+def request_id_of(key: object) -> str:
+    """Under which the store knows the key."""
+    if not isinstance(key, str) or KEY_SHAPE.fullmatch(key) is None:
+        raise Misuse(f"A key has 1 to 200 letters, digits or _ . : -, not {key!r}.")
+    return KEY + key

@@ -1,0 +1,146 @@
+"""Listens to one step of the model, tells readers as it goes, and collects what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from farhand.clock import Clock
+from farhand.core.event import CallBegun, Echo, InputAdded, ModelDelayed, ReasoningAdded, TextAdded
+from farhand.errors import ModelFault
+from farhand.eventlog.writer import RunWriter
+from farhand.models.base import (
+    CallDone,
+    CallStart,
+    InputDelta,
+    Model,
+    ModelEvent,
+    Prompt,
+    ReasoningDelta,
+    ReasoningDone,
+    Stop,
+    TextDelta,
+)
+from farhand.models.retry_after import DelayListener
+
+
+class RequestedCall:
+    """A call as the model writes it. `input` is None until the model has written all of it."""
+
+    def __init__(self, call_id: str, start: CallStart) -> None:
+        self.call_id = call_id
+        self.tool = whole(start.tool)
+        self.model_call_id = (
+            start.model_call_id if start.model_call_id is None else whole(start.model_call_id)
+        )
+        self.input: str | None = None
+
+
+class _Block:
+    """Consecutive text or reasoning."""
+
+    def __init__(self, number: int, *, reasoning: bool) -> None:
+        self.number = number
+        self.reasoning = reasoning
+        self.echo: object = None
+
+
+class StepCollector:
+    def __init__(self, writer: RunWriter, clock: Clock) -> None:
+        self.requested_calls: dict[int, RequestedCall] = {}
+        self._writer = writer
+        self._clock = clock
+        self._blocks: list[_Block | RequestedCall] = []
+        self._speaking: _Block | None = None
+        """What the next word belongs to, if it is of the same kind."""
+        self._stop: Stop | None = None
+
+    async def listen(self, model: Model, prompt: Prompt) -> Stop:
+        with DelayListener(self._hear_delay):
+            stream = model.stream(prompt)
+            try:
+                async for event in stream:
+                    self._HEARING[type(event)](self, event)
+            except BaseException:
+                # one that came to its end has nothing left to close
+                await stream.aclose()
+                raise
+        if self._stop is None:
+            raise ModelFault(
+                "The model's answer was cut off.",
+                hint="Send the message again.",
+                public="The model's answer was cut off. Send the message again.",
+            )
+        return self._stop
+
+    def echoes(self) -> tuple[Echo, ...]:
+        """The provider's own reasoning items, each with the place of its block."""
+        blocks = [block for block in self._blocks if isinstance(block, _Block)]
+        return tuple([Echo(block.number, block.echo) for block in blocks if block.echo is not None])
+
+    def _hear_delay(self, sentence: str) -> None:
+        self._writer.add(ModelDelayed(sentence))
+
+    def _hear_words(self, event: TextDelta | ReasoningDelta) -> None:
+        if not event.text:
+            return
+        text = event.text if event.text.isascii() else whole(event.text)
+        reasoning = type(event) is ReasoningDelta
+        block = self._speaking
+        if block is None or block.reasoning is not reasoning:
+            block = self._block(reasoning=reasoning)
+        self._writer.add((ReasoningAdded if reasoning else TextAdded)(block.number, text))
+
+    def _hear_echo(self, event: ReasoningDone) -> None:
+        self._block(reasoning=True).echo = event.echo
+        # a finished reasoning item is closed: what follows it is another one
+        self._speaking = None
+
+    def _hear_wish(self, event: CallStart) -> None:
+        requested = RequestedCall(self._clock.fresh("call"), event)
+        self.requested_calls[event.index] = requested
+        self._blocks.append(requested)
+        self._speaking = None
+        self._writer.add(CallBegun(requested.call_id, requested.tool))
+
+    def _hear_input(self, event: InputDelta) -> None:
+        requested = self.requested_calls[event.index]
+        if event.text:
+            text = event.text if event.text.isascii() else whole(event.text)
+            self._writer.add(InputAdded(requested.call_id, text))
+
+    def _hear_whole_input(self, event: CallDone) -> None:
+        self.requested_calls[event.index].input = event.input
+
+    def _hear_stop(self, event: Stop) -> None:
+        self._stop = event
+
+    def _block(self, *, reasoning: bool) -> _Block:
+        if self._speaking is not None and self._speaking.reasoning is reasoning:
+            return self._speaking
+        block = self._speaking = _Block(len(self._blocks), reasoning=reasoning)
+        self._blocks.append(block)
+        return block
+
+    # Any: each of them takes its own kind of event, and the key says which
+    _HEARING: ClassVar[dict[type[ModelEvent], Callable[[StepCollector, Any], None]]] = {
+        TextDelta: _hear_words,
+        ReasoningDelta: _hear_words,
+        ReasoningDone: _hear_echo,
+        CallStart: _hear_wish,
+        InputDelta: _hear_input,
+        CallDone: _hear_whole_input,
+        Stop: _hear_stop,
+    }
+    """What is made of each event of a model."""
+
+
+def whole(text: str) -> str:
+    """The text without halves of characters: some models send them; no store and no wire can hold them."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text

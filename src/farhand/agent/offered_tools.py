@@ -1,0 +1,159 @@
+"""The tools that one step of a model, or one call, may use, and which of two with the same name counts.
+
+The program's own come first, then those that it chooses for this person, then those of registered clients,
+and last those that the run brought. Must not know how a call is opened or executed.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from farhand.core.principal import Owner
+from farhand.core.tool import Executor, Tool
+from farhand.errors import BadSetting, BadTool, Malformed
+from farhand.tools.context import Context
+from farhand.tools.docstring import clean_text
+from farhand.tools.execute import CaughtError, attempt
+from farhand.tools.options import check_tool_name
+from farhand.tools.schema_admission import admit_schema
+from farhand.tools.toolbox import AnyTool, Toolbox, ToolSource, make_toolbox
+
+log = logging.getLogger("farhand.tools")
+
+MOST_BROUGHT = 64
+
+ChooseTools: TypeAlias = Callable[[Context], Iterable[object] | Awaitable[Iterable[object]]]
+ChooseText: TypeAlias = Callable[[Context], str | Awaitable[str]]
+BroughtApproval: TypeAlias = Literal["never", "always"] | Callable[[Tool, dict[str, object]], bool]
+
+
+class BroughtTools(Struct, frozen=True):
+    """How a server deals with tools that a client describes in its request, and executes itself: whether a
+    person must approve their calls. A function decides call by call."""
+
+    approval: BroughtApproval = "never"
+
+    def __post_init__(self) -> None:
+        if self.approval not in ("never", "always") and not callable(self.approval):
+            raise BadSetting(f"brought.approval is 'never', 'always' or a function, not {self.approval!r}.")
+
+
+class ToolDescription(Struct, frozen=True):
+    """A tool as the client of a run describes it."""
+
+    name: str
+    description: str
+    parameters: object
+
+
+class OfferedTools:
+    def __init__(
+        self,
+        owner: Owner,
+        toolbox: Toolbox,
+        sources: Sequence[ToolSource] = (),
+        brought: Sequence[Tool] = (),
+        policy: BroughtTools | None = None,
+    ) -> None:
+        self.toolbox = toolbox
+        """The program's own, and those that it chose for this person."""
+        self._owner = owner
+        self._sources = sources
+        self._brought = brought
+        self._policy = policy or BroughtTools()
+
+    def tools(self) -> Sequence[Tool]:
+        """As the model is offered them."""
+        own = self.toolbox.tools()
+        for source in self._sources:
+            own += [tool for tool in source.tools(self._owner) if tool.name not in self.toolbox]
+        if self._brought:
+            names = {tool.name for tool in own}
+            own += [tool for tool in self._brought if tool.name not in names]
+        return own
+
+    def get(self, name: str) -> Tool | None:
+        own = self.toolbox.get(name) or self._of_client(name)
+        return own or next((tool for tool in self._brought if tool.name == name), None)
+
+    def declared(self, name: str) -> AnyTool | None:
+        return self.toolbox.declared(name)
+
+    def asks(self, tool: Tool, input: dict[str, object]) -> bool:
+        """Whether a person must approve this input first. In doubt: yes."""
+        declared = self.toolbox.declared(tool.name)
+        if declared is not None:
+            return declared.asks(input)
+        home = next((source for source in self._sources if source.get(self._owner, tool.name)), None)
+        if home is not None:
+            return home.asks(tool, input)
+        return tool.may_ask if tool not in self._brought else self._asks_brought(tool, input)
+
+    def _of_client(self, name: str) -> Tool | None:
+        found = (source.get(self._owner, name) for source in self._sources)
+        return next((tool for tool in found if tool is not None), None)
+
+    def _asks_brought(self, tool: Tool, input: dict[str, object]) -> bool:
+        policy = self._policy.approval
+        if isinstance(policy, str):
+            return policy == "always"
+        # a copy: what is decided on must be what runs
+        answer: object = attempt(lambda: policy(tool, copy.deepcopy(input)))
+        if isinstance(answer, bool):
+            return answer
+        what = type(answer.error if isinstance(answer, CaughtError) else answer).__name__
+        log.warning("the policy for brought tools gave %s for %s: asking", what, tool.name)
+        return True
+
+
+def admit_brought(descriptions: Sequence[ToolDescription], own: OfferedTools) -> tuple[Tool, ...]:
+    """The tools that a run brings, as far as they count. `Malformed` for what cannot be a tool; nothing of
+    the request counts then. The name of one of our frontend tools means ours, with their handler."""
+    if len(descriptions) > MOST_BROUGHT:
+        raise Malformed(f"A request may bring {MOST_BROUGHT} tools, not {len(descriptions)}.")
+    brought: dict[str, Tool] = {}
+    for each in descriptions:
+        tool = _tool(each)
+        if tool.name in brought:
+            raise Malformed(f"Two of the tools are called '{tool.name}'.", hint="Nothing was applied.")
+        known = own.get(tool.name)
+        if known is None:
+            brought[tool.name] = tool
+        elif known.executor is not Executor.FRONTEND:
+            log.warning("a request brought the tool %s, which is one of the server's: left out", tool.name)
+    return tuple(brought.values())
+
+
+def _tool(described: ToolDescription) -> Tool:
+    try:
+        name = check_tool_name(described.name)
+        description = clean_text(described.description, f"tool '{name}'")
+        schema = admit_schema(described.parameters, f"The schema of tool '{name}'")
+    except BadTool as error:
+        raise Malformed(error.message, hint=f"{error.hint} Nothing was applied.".strip()) from error
+    return Tool(
+        name=name,
+        description=description,
+        input_schema=schema,
+        executor=Executor.FRONTEND,
+        is_foreign=True,
+    )
+
+
+async def choose_toolbox(own: Toolbox, choose: ChooseTools, context: Context) -> Toolbox:
+    """The program's tools and those that it chooses for this person."""
+    chosen = choose(context)
+    if inspect.isawaitable(chosen):
+        chosen = await chosen
+    return make_toolbox([own, *chosen])
+
+
+async def choose_text(choose: ChooseText, context: Context) -> str:
+    text = choose(context)
+    return await text if inspect.isawaitable(text) else text

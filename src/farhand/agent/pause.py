@@ -1,0 +1,201 @@
+"""Answers to a pause: exactly one result for each call it named, all of them or nothing.
+
+For faces that end their response at a pause and get all answers in one message.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import assert_never
+
+from msgspec import Struct
+
+from farhand.calls.desk import Desk, Reply, Submission
+from farhand.core.approval import Answer
+from farhand.core.call import Call, Phase
+from farhand.core.outcome import Failure, Outcome, Success
+from farhand.core.principal import Claims
+from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, Result, Unknown
+from farhand.core.run import Run
+from farhand.core.tool import Executor
+from farhand.errors import Malformed, Misuse, NotFound, ResultMismatch, ResultRefused
+from farhand.tools.to_json import NotJson, is_text, to_json
+from farhand.wire.json_reader import json_or_text
+
+
+class Pause(Struct, frozen=True):
+    """What a run waits for, or waited for last: the calls its pause named, in their order."""
+
+    run: Run
+    calls: tuple[Call, ...]
+
+    @property
+    def open(self) -> tuple[Call, ...]:
+        return tuple(call for call in self.calls if call.blocks)
+
+
+class Reaction(Struct, frozen=True):
+    """What came back for one call: an outcome, a yes or no, or both."""
+
+    call_id: str
+    outcome: Outcome | None = None
+    answer: Answer | None = None
+
+
+class PostedResult(Struct, frozen=True):
+    """A result as a page posts it: text that may hold JSON, and a yes or no where a person was asked."""
+
+    call_id: str
+    content: str | None = None
+    is_error: bool = False
+    approved: bool | None = None
+
+
+def pause_of(run: Run, calls: Sequence[Call]) -> Pause:
+    return Pause(run, tuple(call for call in calls if _was_asked_for(call)))
+
+
+def pause_answered(posted: Sequence[PostedResult], pause: Pause, known: Sequence[Call]) -> Pause:
+    """The pause that these results are for: the open one, or the one that late results missed.
+
+    `known` are the calls of this thread among the ids that were posted.
+    """
+    got = {each.call_id for each in posted}
+    if pause.open and not got.isdisjoint(call.call_id for call in pause.calls):
+        return pause
+    if known and len(known) == len(got) and all(call.phase is Phase.SETTLED for call in known):
+        return Pause(pause.run, tuple(known))
+    if pause.open:
+        return pause
+    raise NotFound("No call of this thread waits for these results.", hint="Nothing was applied.")
+
+
+def unapproved(posted: Sequence[PostedResult], pause: Pause) -> list[str]:
+    """Calls that wait for an approval, and were sent a result without one."""
+    asking = {call.call_id for call in pause.calls if call.phase is Phase.ASKING}
+    return [each.call_id for each in posted if each.call_id in asking and each.approved is None]
+
+
+def reactions_to(posted: Sequence[PostedResult], pause: Pause, texts: Collection[str]) -> list[Reaction]:
+    """`texts`: the calls whose tool returns a string, which is never read as JSON."""
+    calls = {call.call_id: call for call in pause.calls}
+    return [_reaction(each, calls.get(each.call_id), as_text=each.call_id in texts) for each in posted]
+
+
+def _reaction(posted: PostedResult, call: Call | None, *, as_text: bool) -> Reaction:
+    if call is None or call.approval is None or posted.approved is None:
+        return Reaction(posted.call_id, _outcome(posted, as_text=as_text))
+    if not posted.approved:
+        return Reaction(posted.call_id, answer=Answer(approved=False, reason=posted.content or ""))
+    yes = Answer(approved=True)
+    if call.executor is Executor.SERVER:
+        # what runs here once it is approved has its own result
+        return Reaction(posted.call_id, answer=yes)
+    return Reaction(posted.call_id, _outcome(posted, as_text=as_text), yes)
+
+
+def _outcome(posted: PostedResult, *, as_text: bool) -> Outcome:
+    if posted.content is None:
+        raise Malformed(f"The result for {posted.call_id} has no content.", hint="Nothing was applied.")
+    if posted.is_error:
+        return Failure(posted.content)
+    return Success(posted.content if as_text else json_or_text(posted.content))
+
+
+async def answer_pause(
+    desk: Desk, pause: Pause, reactions: Sequence[Reaction], *, by: Claims | None = None
+) -> list[Receipt]:
+    """One receipt for each reaction; a set of ids that does not fit raises, and nothing was applied.
+
+    `by` are the claims of the person who answers.
+    """
+    got = [reaction.call_id for reaction in reactions]
+    _check_ids(pause, got)
+    known = {call.call_id: call for call in pause.calls}
+    brought = [_brought(known[reaction.call_id], reaction, by or {}) for reaction in reactions]
+    if not all(brought):
+        # a yes to a call that asked for none
+        raise ResultMismatch([call.call_id for call in pause.calls], got)
+    receipts = iter(await desk.accept(pause.run.owner, *(item for items in brought for item in items)))
+    # of a yes and a result for the same call, the result's receipt tells how it ended
+    return [[next(receipts) for _ in items][-1] for items in brought]
+
+
+def _check_ids(pause: Pause, got: list[str]) -> None:
+    """Calls that were settled meanwhile may be answered, and are ignored; every open one must be."""
+    named = {call.call_id for call in pause.calls}
+    still_open = {call.call_id for call in pause.open}
+    doubled = sorted(call_id for call_id, times in Counter(got).items() if times > 1)
+    if doubled or not still_open <= set(got) or not set(got) <= named:
+        raise ResultMismatch([call.call_id for call in pause.calls], got, doubled=doubled)
+
+
+def _brought(call: Call, reaction: Reaction, by: Claims) -> list[Submission]:
+    items: list[Submission] = []
+    if call.approval is not None and reaction.answer is not None:
+        items.append(Reply(call.approval.approval_id, reaction.answer, by))
+    denied = reaction.answer is not None and not reaction.answer.approved
+    on_server = call.executor is Executor.SERVER
+    if reaction.outcome is not None and not (items and (denied or on_server)):
+        items.append(Result(call_id=reaction.call_id, outcome=reaction.outcome))
+    return items
+
+
+def _was_asked_for(call: Call) -> bool:
+    """Not what was rejected at birth, nor what a person had allowed before."""
+    if call.phase is Phase.SETTLED and call.version == 1:
+        return False
+    if call.executor is Executor.FRONTEND:
+        return True
+    approval = call.approval
+    return approval is not None and (approval.answer is None or approval.answered_at != call.opened_at)
+
+
+def reaction_of(call_id: str, brought: Outcome | Answer) -> Reaction:
+    """A far hand brings a Success or a Failure, a person an Answer; all else is the program's mistake."""
+    match brought:
+        case Answer():
+            return Reaction(call_id, answer=brought)
+        case Success(output=output):
+            return Reaction(call_id, Success(_json(call_id, output)))
+        case Failure(error=str(error)) if is_text(error):
+            return Reaction(call_id, brought)
+        case _:
+            raise Misuse(
+                f"{brought!r} is no result for {call_id}.",
+                hint="Bring Success(output), Failure(text), or an Answer for a call that needs a yes.",
+            )
+
+
+def refusal_of(pause: Pause, call_ids: Sequence[str], receipts: Sequence[Receipt]) -> ResultRefused:
+    """Why none of the results was taken."""
+    asking = {call.call_id for call in pause.open if call.phase is Phase.ASKING}
+    told = [
+        f"{call_id} {_NEEDS_YES if call_id in asking else _why(receipt)}"
+        for call_id, receipt in zip(call_ids, receipts, strict=True)
+    ]
+    return ResultRefused(f"No result was taken: {'; '.join(told)}.")
+
+
+_NEEDS_YES = "needs a person's yes first, brought as an Answer"
+
+
+def _json(call_id: str, output: object) -> object:
+    try:
+        return to_json(output)
+    except NotJson as error:
+        raise Misuse(f"The output for {call_id} is nothing that JSON can hold: {error}") from None
+
+
+def _why(receipt: Receipt) -> str:
+    match receipt:
+        case Refused(reason=reason):
+            return f"is {reason}"
+        case Conflict(winner=winner):
+            return f"has another result already ({winner.kind}) and keeps it"
+        case Repeated() | Accepted():
+            return "has this result already"
+        case Unknown():
+            return "is not known here"
+    assert_never(receipt)

@@ -1,0 +1,199 @@
+"""Begins and stops runs in threads: one at a time, one for each user message.
+
+A message that was posted before starts nothing. A new one ends a run that waits, and is refused while one
+works. An edited message or a regeneration cuts the thread first; tools that ran stay run.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from farhand.agent.context import AgentContext
+from farhand.calls.desk import Submission
+from farhand.core.decide import runs
+from farhand.core.decide.runs import Beginning, Known, NewRun, NotStarted
+from farhand.core.decide.runs import Started as Begun
+from farhand.core.principal import Claims, Owner
+from farhand.core.result import Receipt
+from farhand.core.run import Run
+from farhand.core.state import ThreadState
+from farhand.core.thread import Note, Text, UserMessage
+from farhand.core.tool import Tool
+from farhand.errors import Busy, Malformed, NoAgent, NotFound, TooMany
+from farhand.eventlog.batch import Command
+from farhand.models.base import NoModel
+
+STOPPED_BY_USER = "stopped by the user"
+ABORTED = "aborted by the user"
+DELETED = "the chat was deleted"
+
+
+class Asker(Struct, frozen=True):
+    """What a request says beside its message: the claims of the person who sent it, the tools that its client
+    describes and executes itself, and results for calls of the run before."""
+
+    claims: Claims = {}
+    brought: tuple[Tool, ...] = ()
+    results: tuple[Submission, ...] = ()
+
+
+class ThreadPlace(Struct, frozen=True):
+    """Whose thread, and who asks there."""
+
+    owner: Owner
+    thread_id: str
+    asker: Asker = Asker()
+
+
+class StartedRun(Struct, frozen=True):
+    """The run that answers the message; `again` if the message was known already. `receipts` are for the
+    results that came with it."""
+
+    run: Run
+    again: bool = False
+    receipts: tuple[Receipt, ...] = ()
+
+
+async def start_run(
+    context: AgentContext,
+    place: ThreadPlace,
+    message: UserMessage,
+    *,
+    instead_of: str | None = None,
+    hold_for: float,
+) -> StartedRun:
+    """Answers a new message. With `instead_of`, it takes the place of that one and of all that came after.
+
+    `TooMany` for an owner over its quota; but what was sent before begins nothing, and is answered as ever.
+    """
+    _check_model(context)
+    size = sum(len(part.text) for part in message.parts if isinstance(part, Text | Note))
+    try:
+        async with context.quotas.place(place.owner, place.thread_id, size):
+            started = await _begin(context, place, message, instead_of=instead_of, hold_for=hold_for)
+        if started.again:
+            context.quotas.give_back(place.owner)
+        return started
+    except TooMany:
+        again = None if instead_of else await _answered_before(context, place, message)
+        if again is None:
+            raise
+        return again
+
+
+async def answer_again(
+    context: AgentContext, place: ThreadPlace, *, instead_of: str | None, hold_for: float
+) -> StartedRun:
+    """Another answer to the user's message before this one (or before the last one). `TooMany` as above."""
+    _check_model(context)
+    new = NewRun(context.clock.fresh("run"), hold_for, place.asker.claims, place.asker.brought)
+    async with context.quotas.place(place.owner, place.thread_id, 0):
+        return await _decide(
+            context,
+            place,
+            new.run_id,
+            lambda thread, now: runs.begin_again(thread, new, instead_of=instead_of),
+        )
+
+
+def _check_model(context: AgentContext) -> None:
+    if isinstance(context.model, NoModel):
+        raise NoAgent(
+            "This server has tools and no agent: it serves calls, not conversations.",
+            hint="Make the app of an Agent to chat with it.",
+        )
+
+
+async def stop_run(context: AgentContext, run: Run, reason: str) -> bool:
+    """True if this stopped it; False if it had ended already. Its worker hears of it by the log."""
+    return await context.log.decide(
+        run.owner,
+        run.thread_id,
+        lambda thread, now: runs.stop(thread, run.run_id, reason),
+        lambda thread, stopped: bool(stopped),
+    )
+
+
+async def _begin(
+    context: AgentContext,
+    place: ThreadPlace,
+    message: UserMessage,
+    *,
+    instead_of: str | None,
+    hold_for: float,
+) -> StartedRun:
+    new = NewRun(context.clock.fresh("run"), hold_for, place.asker.claims, place.asker.brought)
+    if place.asker.results and instead_of is None:
+        return await _begin_after(context, place, message, new)
+    return await _decide(
+        context,
+        place,
+        new.run_id,
+        lambda thread, now: runs.begin(thread, message, new, instead_of=instead_of),
+    )
+
+
+async def _begin_after(
+    context: AgentContext, place: ThreadPlace, message: UserMessage, new: NewRun
+) -> StartedRun:
+    """Results and a new message in one append."""
+    beginning, receipts = await context.desk.accept_with(
+        place.owner,
+        place.thread_id,
+        place.asker.results,
+        lambda thread, accepted: runs.begin_after(thread, accepted, message, new),
+    )
+    run = await context.log.last_run(place.owner, place.thread_id)
+    return replace(_started((beginning, run), new.run_id), receipts=tuple(receipts))
+
+
+async def _decide(
+    context: AgentContext, place: ThreadPlace, run_id: str, command: Command[Beginning]
+) -> StartedRun:
+    begun = await context.log.decide(place.owner, place.thread_id, command, _with_run)
+    return _started(begun, run_id)
+
+
+async def _answered_before(
+    context: AgentContext, place: ThreadPlace, message: UserMessage
+) -> StartedRun | None:
+    """The run of the thread, if this message is in it already; None for a new one."""
+    known, run = await context.log.read(
+        place.owner,
+        place.thread_id,
+        lambda thread: (thread.user_message(message.message_id), thread.run_record()),
+    )
+    if known is None or run is None:
+        return None
+    if known != message:
+        raise _different()
+    return StartedRun(run, again=True)
+
+
+def _with_run(thread: ThreadState, begun: Beginning) -> tuple[Beginning, Run | None]:
+    return begun, thread.run_record()
+
+
+def _started(begun: tuple[Beginning, Run | None], run_id: str) -> StartedRun:
+    beginning, run = begun
+    match beginning:
+        case NotStarted(why="busy"):
+            raise Busy(
+                "The assistant is still working on the last message.",
+                hint="Wait for its answer, or stop it (POST /api/chat/{id}/stop, or `agent.stop(thread)`).",
+            )
+        case NotStarted(why="different_message"):
+            raise _different()
+        case NotStarted():
+            raise NotFound("There is no such message in this thread.")
+        case Begun() | Known():
+            assert run is not None, "a thread with an answered message has a run"
+            return StartedRun(run, again=run.run_id != run_id)
+
+
+def _different() -> Malformed:
+    return Malformed(
+        "A different message with this id already exists in this thread.",
+        hint="Give a new message an id of its own; to change the old one, send its id as messageId, too.",
+    )

@@ -1,0 +1,213 @@
+"""What a server tool does beside its own work: it reports progress, asks people and pages, and uses files.
+
+A question is a call of its own, with the asking call as its parent. It stands in the same thread and run, so
+every stream and the inbox show it; the model never sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from copy import deepcopy
+
+from farhand.agent.context import AgentContext
+from farhand.agent.files import Label
+from farhand.agent.offered_tools import OfferedTools
+from farhand.calls.wait import wait_until_settled
+from farhand.core.call import Call, Question
+from farhand.core.decide.direct import NoRoom
+from farhand.core.decide.opening import Opening
+from farhand.core.decide.questions import Asked, AskerGone, QuestionChanged, open_question
+from farhand.core.event import CallProgressed
+from farhand.core.outcome import Cancelled, Outcome
+from farhand.core.run import Run
+from farhand.core.tool import Executor, Tool
+from farhand.errors import Misuse, NotFound, ShuttingDown, StoreDown
+from farhand.tools.context import Approved, Context
+from farhand.tools.execute import ToolFailed, stopped_clock
+from farhand.tools.forms import ANSWER_FORM
+from farhand.tools.schema_admission import check_input
+from farhand.tools.timeouts import effective_timeout, parse_call_timeout
+
+PROGRESS_SEC = 0.5
+"""Between two reports of one tool; of those in between, the last one is told."""
+PROGRESS_TEXT = 1024
+
+
+class OwnerFiles:
+    """The files of the owner of one call."""
+
+    def __init__(self, context: AgentContext, call: Call) -> None:
+        self._files = context.files
+        self._call = call
+        self._saved = 0
+
+    async def read(self, ref: str) -> bytes:
+        found = await self._files.load(self._call.owner, ref)
+        if found is None:
+            raise NotFound(f"There is no file {ref}.")
+        return found[1]
+
+    async def save(self, data: bytes, *, name: str, media_type: str) -> str:
+        self._saved += 1
+        # a tool that is run again keeps the same file once
+        known_as = f"{self._call.call_id}/{self._saved}"
+        kept = await self._files.keep(self._call.owner, Label(name, media_type), data, known_as=known_as)
+        return kept.ref
+
+
+class ToolLink:
+    """Of one execution of one call. Ends with it: `close()`."""
+
+    def __init__(self, context: AgentContext, call: Call, offered: OfferedTools) -> None:
+        self.files = OwnerFiles(context, call)
+        self._offered = offered
+        self._context = context
+        self._call = call
+        self._loop = asyncio.get_running_loop()
+        self._text: str | None = None
+        self._telling: asyncio.Task[None] | None = None
+        self._questions = 0
+
+    # --------------------------------------------------------------------------------------- progress
+
+    def progress(self, text: str) -> None:
+        """From any thread."""
+        with suppress(RuntimeError):
+            # a loop that is closed has nobody left who watches
+            self._loop.call_soon_threadsafe(self._note, str(text)[:PROGRESS_TEXT])
+
+    def _note(self, text: str) -> None:
+        self._text = text
+        if self._telling is None:
+            # ended by `close()`, which every execution comes to
+            self._telling = self._loop.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        call = self._call
+        while self._text is not None:
+            text, self._text = self._text, None
+            request_id = None if call.request is None else call.request.request_id
+            notice = CallProgressed(call.call_id, call.tool, text, request_id)
+            with suppress(StoreDown):
+                # the next report is told again
+                await self._context.log.tell(call.owner, notice, call.thread_id)
+            await asyncio.sleep(PROGRESS_SEC)
+        self._telling = None
+
+    async def close(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.wait([self._telling])
+
+    # -------------------------------------------------------------------------------------- questions
+
+    async def ask(
+        self, tool: str, input: dict[str, object], *, key: str | None, timeout_sec: float | None
+    ) -> Outcome:
+        self._questions += 1
+        question = Question(self._call.call_id, f"#{self._questions}" if key is None else f"={key}")
+        opening = self._opening(tool, input, question, parse_call_timeout(timeout_sec))
+        async with self._context.open_call_limit.reserve(self._call.owner.tenant) as room:
+            asked = await self._decide(opening, room)
+        with stopped_clock():
+            return await self._outcome(_checked(asked, tool))
+
+    def _opening(
+        self, name: str, input: dict[str, object], question: Question, timeout_sec: float | None
+    ) -> Opening:
+        context, call = self._context, self._call
+        tool = ANSWER_FORM if name == ANSWER_FORM.name else self._offered.get(name)
+        _check(tool, name, input)
+        assert tool is not None, "it was checked a moment ago"
+        return Opening(
+            call_id=context.clock.fresh("call"),
+            tool=tool,
+            input=input,
+            step=call.step,
+            is_direct=call.run_id is None,
+            timeout_sec=timeout_sec or effective_timeout(tool, input),
+            is_held=False,
+            approval_id=context.clock.fresh("apr") if self._asks(tool, input) else None,
+            parent=question,
+            claims=call.claims,
+        )
+
+    def _asks(self, tool: Tool, input: dict[str, object]) -> bool:
+        return tool is not ANSWER_FORM and self._offered.asks(tool, input)
+
+    async def _decide(self, opening: Opening, room: int) -> Asked:
+        call = self._call
+        assert call.take is not None, "a tool that runs is held by the server"
+        holder = call.take.holder
+        return await self._context.log.decide(
+            call.owner,
+            call.thread_id,
+            lambda thread, now: open_question(
+                thread, opening, holder, now=now, settings=self._context.settings, room=room
+            ),
+        )
+
+    async def _outcome(self, question: Call) -> Outcome:
+        try:
+            ended = await wait_until_settled(self._context.log, question.owner, question.call_id)
+        except ShuttingDown:
+            # the question stays open; whoever runs this tool is about to cancel it
+            await asyncio.Event().wait()
+            raise
+        if ended is None or ended.outcome is None:
+            return Cancelled("the question is gone")
+        return ended.outcome
+
+
+def person_of(run: Run) -> Context:
+    """For whom a run works, before a tool of it is executed."""
+    # a copy: what a tool does to it must not reach the record
+    claims = deepcopy(run.claims)
+    return Context(owner=run.owner, claims=claims, thread_id=run.thread_id, run_id=run.run_id)
+
+
+def context_of(call: Call, run: Run | None, link: ToolLink | None = None) -> Context:
+    """For whom this call is executed: as the log has it, so that it is the same days later and elsewhere."""
+    approval, approved = call.approval, None
+    if approval is not None and approval.answer is not None and approval.answered_at is not None:
+        approved = Approved(
+            deepcopy(approval.by), approval.answered_at, is_edited=approval.asked_input is not None
+        )
+    return Context(
+        owner=call.owner,
+        claims=deepcopy(call.claims if run is None else run.claims),
+        thread_id=call.thread_id,
+        run_id=call.run_id,
+        call_id=call.call_id,
+        approval=approved,
+        link=link,
+    )
+
+
+def _check(tool: Tool | None, name: str, input: dict[str, object]) -> None:
+    if tool is None:
+        raise Misuse(f"A tool asked `{name}`, which is no tool of this agent.")
+    if tool.executor is Executor.SERVER:
+        raise Misuse(
+            f"A tool asked `{name}`, which runs on the server.",
+            hint="Call its function; ask people and pages.",
+        )
+    wrong = check_input(tool, input)
+    if wrong is not None:
+        raise Misuse(f"A tool asked `{name}` with a bad input: {wrong}")
+
+
+def _checked(asked: Asked, tool: str) -> Call:
+    match asked:
+        case Call():
+            return asked
+        case NoRoom(why=why):
+            raise ToolFailed(why)
+        case AskerGone():
+            raise ToolFailed("The call of this tool has ended meanwhile.")
+        case QuestionChanged():
+            raise Misuse(
+                f"The question `{tool}` was asked before with another input.",
+                hint="Give each question a key of its own: ask(…, key=…).",
+            )

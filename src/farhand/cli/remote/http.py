@@ -1,0 +1,164 @@
+"""HTTP requests to a running server, with the standard library alone.
+
+Address and token come from the settings of a server on this machine, unless the command names others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from urllib.parse import urlsplit
+
+import msgspec
+
+from farhand.cli.console import address_of
+from farhand.errors import BadSetting, FarhandError, Malformed, Rejected
+from farhand.server.settings import load_settings
+from farhand.wire import json_reader
+from farhand.wire.sse import Parser
+
+ANSWER_WITHIN_SEC = 30.0
+
+
+class ServerUnreachable(FarhandError):
+    code = "away"
+
+
+@dataclass(frozen=True)
+class RemoteServer:
+    url: str
+    token: str | None
+
+    def get(self, path: str) -> object:
+        return self._ask("GET", path, None, ANSWER_WITHIN_SEC)
+
+    def post(self, path: str, body: object, *, within: float | None = ANSWER_WITHIN_SEC) -> object:
+        """`within` None waits for as long as the server does."""
+        return self._ask("POST", path, body, within)
+
+    def events(self) -> Iterator[dict[str, object]]:
+        """The server's events from now on; ends with the connection. The first one is empty and says that the
+        stream is open."""
+        connection, response = self._open("GET", "/api/events", None, None)
+        try:
+            if response.status != 200:
+                return
+            yield {}
+            yield from _events(response)
+        finally:
+            connection.close()
+
+    def _ask(self, method: str, path: str, body: object, within: float | None) -> object:
+        content = None if body is None else _encode(body)
+        try:
+            status, answer = self._send(method, path, content, within)
+        except (OSError, HTTPException) as error:
+            why = str(error) or type(error).__name__
+            raise ServerUnreachable(
+                f"No server answers at {self.url}: {why}.",
+                hint="Start one with farhand run, or name it: --url.",
+            ) from None
+        if status != 200:
+            raise _refusal(status, answer)
+        return answer
+
+    def _send(
+        self, method: str, path: str, content: bytes | None, within: float | None
+    ) -> tuple[int, object]:
+        connection, response = self._open(method, path, content, within)
+        try:
+            return response.status, _read(response.read())
+        finally:
+            connection.close()
+
+    def _open(
+        self, method: str, path: str, content: bytes | None, within: float | None
+    ) -> tuple[HTTPConnection, HTTPResponse]:
+        """For the caller to close."""
+        place = urlsplit(self.url)
+        kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
+        connection = kind(place.hostname or "", place.port, timeout=within)
+        headers = {} if content is None else {"content-type": "application/json"}
+        if self.token:
+            headers["authorization"] = f"Bearer {self.token}"
+        try:
+            connection.request(method, place.path.rstrip("/") + path, body=content, headers=headers)
+            return connection, connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
+
+
+def remote_server(url: str | None, token: str | None) -> RemoteServer:
+    """The server that was named, or the one that the settings of this machine describe."""
+    if url is not None and not _is_address(url):
+        raise BadSetting(f"--url: '{url}' is not an address.", hint="Write http://127.0.0.1:8787.")
+    settings = load_settings({})
+    return RemoteServer(url or address_of(settings.host, settings.port), token or settings.token)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        place = urlsplit(url)
+        return place.scheme in {"http", "https"} and bool(place.hostname) and place.port != 0
+    except ValueError:
+        return False
+
+
+def parse_argument(text: str, what: str) -> object:
+    """JSON from the command line, checked by the server's own rules: it is sent as it was typed."""
+    try:
+        # says where the mistake is, but accepts too much: NaN, for example, which would be sent as null
+        json.loads(text)
+        return json_reader.read_json(text.encode(errors="surrogateescape"))
+    except ValueError as error:
+        raise BadSetting(f"{what} is not JSON: {error}.", hint="""Quote it: '{"name": "value"}'.""") from None
+    except Malformed as fault:
+        raise BadSetting(f"{what} is refused: {fault.message}") from None
+
+
+def _encode(body: object) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        raise BadSetting("An argument is not UTF-8 text.", hint="Nothing was sent.") from None
+
+
+def _events(response: HTTPResponse) -> Iterator[dict[str, object]]:
+    parser = Parser()
+    while piece := response.read1(65_536):
+        decoded = (_read(event.data.encode()) for event in parser.feed(piece))
+        yield from (event for event in decoded if isinstance(event, dict))
+
+
+def _read(content: bytes) -> object:
+    try:
+        read: object = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return content[:200].decode(errors="replace")
+    return read
+
+
+def _refusal(status: int, answer: object) -> Rejected:
+    """The server's refusal, from any of its faces."""
+    fault = answer.get("error", answer) if isinstance(answer, dict) else answer
+    if not isinstance(fault, dict):
+        return Rejected(f"The server answered {status}: {fault}", status=status)
+    code = fault.get("code", fault.get("reason", ""))
+    message = fault.get("message", fault.get("detail")) or _REFUSALS.get(
+        str(code), f"The server refused: {code}."
+    )
+    return Rejected(str(message), status=status, answered=str(code))
+
+
+_REFUSALS = {
+    "unknown": "There is no such call or approval, or it is not yours.",
+    "conflict": "It already has a different answer, which stands.",
+    "expired": "It has expired.",
+    "cancelled": "It was cancelled.",
+    "not_approved": "It is not approved yet.",
+    "taken": "Somebody else is working on it.",
+}
+"""Sentences for the receipts of the ack wire."""

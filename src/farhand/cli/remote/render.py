@@ -1,0 +1,145 @@
+"""Prints the answers of a server: tables and values for people, JSON for programs, and progress."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from http.client import HTTPException
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from farhand.cli.console import printable_text
+from farhand.cli.remote.http import RemoteServer
+from farhand.wire.visible_text import fold, visible_text
+
+_ANY_WIDTH = 10_000
+_NAME_AT_MOST = 40
+_VALUE_AT_MOST = 120
+# those that JSON leaves as they are; they occur in strings alone
+_CONTROL = re.compile("[\x7f-\x9f]")
+
+
+def print_table(rows: Iterable[Sequence[str]], *, columns: Sequence[str], nothing: str) -> None:
+    """One line per row; `nothing` if there are none. Control characters are never sent to the terminal."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for number, column in enumerate(columns):
+        # the first column is the id that people copy, so it is never cut
+        table.add_column(column, no_wrap=number == 0, overflow="ignore" if number == 0 else "fold")
+    for row in rows:
+        table.add_row(*(Text(printable_text(cell)) for cell in row))
+    console = _console_for(table)
+    console.print(table if table.row_count else Text(nothing, style="dim"))
+
+
+def print_value(value: object) -> None:
+    """Text as it is, anything else as indented JSON. A terminal gets no control characters; a pipe or a file
+    gets every character."""
+    text = value if isinstance(value, str) else _pretty(value)
+    console = Console()
+    if not console.is_terminal:
+        console.file.write(text + "\n")
+        return
+    lines = (printable_text(line.expandtabs()) for line in text.replace("\r\n", "\n").split("\n"))
+    console.print(Text("\n".join(lines)), soft_wrap=True, highlight=False)
+
+
+def print_json(value: object) -> None:
+    """For programs: one line, with control characters as JSON escapes."""
+    text = msgspec.json.encode(value).decode()
+    Console().file.write(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+
+
+def first_line(text: str, *, at_most: int = 80) -> str:
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= at_most else f"{line[: at_most - 1]}…"
+
+
+def format_input(given: object) -> str:
+    """The input of a call, for a person who decides about it: the start of every parameter, with marks for
+    invisible characters. Text is quoted, so that none can pass for another parameter."""
+    if not isinstance(given, dict):
+        return _spell_value(given)
+    return "  ".join(
+        f"{visible_text(str(name), at_most=_NAME_AT_MOST)}={_spell_value(value)}"
+        for name, value in given.items()
+    )
+
+
+def _spell_value(value: object) -> str:
+    if not isinstance(value, str):
+        return visible_text(msgspec.json.encode(value).decode(), at_most=_VALUE_AT_MOST)
+    folded = fold(value, at_most=_VALUE_AT_MOST)
+    quoted = folded.text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{quoted}"{folded.rest}'
+
+
+def _console_for(table: Table) -> Console:
+    """The width of the terminal; for a pipe or a file, the width of the table."""
+    console = Console(soft_wrap=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _ANY_WIDTH
+        console.width = console.measure(table).maximum
+    return console
+
+
+def _pretty(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+LISTENS_WITHIN_SEC = 2.0
+
+
+@contextmanager
+def show_progress(tool: str, to: RemoteServer, request_id: str) -> Iterator[None]:
+    """A spinner until the answer is there. For a pipe, one line for each progress report."""
+    console = Console(stderr=True)
+    # the texts of a tool are not markup
+    words = TextColumn("waiting for {task.description}", markup=False)
+    columns = (SpinnerColumn(), words, TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        line = progress.add_task(tool)
+
+        def show(text: str) -> None:
+            if console.is_terminal:
+                progress.update(line, description=f"{tool}: {text}")
+            else:
+                _write(f"{tool}: {text}")
+
+        if not console.is_terminal:
+            _write(f"waiting for {tool} …")
+        _listen(to, request_id, show)
+        yield
+
+
+def _listen(to: RemoteServer, request_id: str, show: Callable[[str], None]) -> None:
+    """Returns once the server streams events, or refuses to: then the spinner just turns."""
+    ready = threading.Event()
+
+    def follow() -> None:
+        try:
+            for event in to.events():
+                ready.set()
+                if event.get("type") == "call-progressed" and event.get("requestId") == request_id:
+                    show(printable_text(str(event.get("text"))))
+        except (OSError, HTTPException, ValueError):
+            # the call itself reports what is wrong
+            pass
+        finally:
+            ready.set()
+
+    threading.Thread(target=follow, daemon=True).start()
+    ready.wait(LISTENS_WITHIN_SEC)
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(f"farhand: {text}\n")
+    sys.stderr.flush()

@@ -1,0 +1,128 @@
+"""Clients on several workers: a client may register at one, stream from another and get calls from a third.
+
+The store decides for all workers which stream is the newest and how long a client has been away. Changes that
+other workers make arrive as notifications, and are polled for in case one is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from farhand.clients.presence import ClientKey, loop_time
+from farhand.clients.sessions import ClientSessions
+from farhand.core.call import Call
+from farhand.core.principal import Owner
+from farhand.errors import Broken
+from farhand.eventlog.log import EventLog
+from farhand.eventlog.pubsub import STREAM_BEGUN
+from farhand.store.base import CLIENTS_CHANGED
+from farhand.store.presence import Streams
+
+log = logging.getLogger("farhand.clients")
+
+POLL_SEC = 1.0
+SAME_TROUBLE_SEC = 15.0
+"""A failure within this time of the last one is the same trouble and is logged at DEBUG."""
+RENEWALS_PER_LEASE = 3
+
+
+FailCalls: TypeAlias = Callable[[list[Call]], Awaitable[None]]
+
+
+class ClusterSync:
+    def __init__(
+        self, sessions: ClientSessions, fail_orphans: FailCalls, eventlog: EventLog, streams: Streams
+    ) -> None:
+        self._sessions = sessions
+        self._fail_orphans = fail_orphans
+        self._log = eventlog
+        self._streams = streams
+        self._since = loop_time()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for watch in (self._renew_seats, self._remove_absent, self._follow_changes, self._follow_streams):
+                group.create_task(_supervise(watch))
+
+    async def _renew_seats(self) -> None:
+        presence, lease = self._sessions.presence, self._sessions.settings.patience.lease
+        while True:
+            for seat in await self._streams.stay(presence.seats(), lease_sec=lease):
+                presence.supersede(seat)
+            await asyncio.sleep(lease / RENEWALS_PER_LEASE)
+
+    async def _remove_absent(self) -> None:
+        """Any worker may do it. One that has just started gives every client the time to reconnect."""
+        presence = self._sessions.presence
+        while True:
+            presence.changed.clear()
+            for seat in presence.take_left():
+                await self._streams.leave(seat)
+            up_for = loop_time() - self._since
+            for absence in await self._streams.absent():
+                key = (absence.owner, absence.client_id)
+                await self._dismiss_if_due(key, min(absence.seconds, up_for))
+            try:
+                async with asyncio.timeout(POLL_SEC):
+                    await presence.changed.wait()
+            except TimeoutError:
+                continue
+
+    async def _dismiss_if_due(self, key: ClientKey, away: float) -> None:
+        sessions = self._sessions
+        client = sessions.registry.client(*key) or await sessions.find(key)
+        if client is not None and away >= sessions.grace(client):
+            await sessions.dismiss(key)
+
+    async def _follow_changes(self) -> None:
+        with self._log.broker.subscribe(CLIENTS_CHANGED, limit=1_000) as subscription:
+            while True:
+                if subscription.lost:
+                    subscription.lost = False
+                    subscription.items.clear()
+                    await self._sessions.refresh()
+                    self._sessions.has_orphans.set()
+                await subscription.wait(self._log.broker.recheck)
+                owners = {owner for owner in subscription.items if isinstance(owner, Owner)}
+                subscription.items.clear()
+                for owner in owners:
+                    await self._refresh(owner)
+
+    async def _refresh(self, owner: Owner) -> None:
+        """The worker that withdrew the tools may have stopped before it failed their calls."""
+        before = self._sessions.registry.clients(owner)
+        after = {client.client_id: client for client in await self._sessions.refresh(owner)}
+        self._sessions.presence.rouse(owner)
+        for client in before:
+            kept = after.get(client.client_id)
+            names = set() if kept is None else {tool.name for tool in kept.tools}
+            if any(tool.name not in names for tool in client.tools):
+                await self._fail_orphans(await self._log.client_calls(owner, client.client_id))
+
+    async def _follow_streams(self) -> None:
+        with self._log.broker.subscribe(STREAM_BEGUN, limit=10_000) as subscription:
+            while True:
+                await subscription.wait(self._log.broker.recheck)
+                while subscription.items:
+                    item = subscription.items.pop(0)
+                    assert isinstance(item, str), "the topic has texts"
+                    self._sessions.presence.supersede_older(item)
+
+
+async def _supervise(watch: Callable[[], Awaitable[None]]) -> None:
+    failed_at = -math.inf
+    while True:
+        try:
+            return await watch()
+        except Broken as error:
+            level = logging.WARNING if loop_time() - failed_at > SAME_TROUBLE_SEC else logging.DEBUG
+            failed_at = loop_time()
+            log.log(level, "cannot sync clients with the other workers; retrying: %s", error)
+        # whatever broke one of these tasks: the others and the server go on
+        except Exception:
+            log.exception("background task crashed; restarting it")
+        await asyncio.sleep(POLL_SEC)

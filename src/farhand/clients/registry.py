@@ -1,0 +1,126 @@
+"""The registered clients and their tools, in memory because every step of every run looks them up.
+
+Owns the look-ups and nothing else: `sessions` registers and removes clients.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from farhand.core.client import Client
+from farhand.core.principal import Owner
+from farhand.core.tool import Tool
+from farhand.errors import BadSetting
+from farhand.eventlog.log import EventLog
+from farhand.tools.execute import CaughtError, attempt
+
+log = logging.getLogger("farhand.clients")
+
+ApprovalPolicy: TypeAlias = Literal["never", "always"] | Callable[[Tool, dict[str, object]], bool]
+"""Whether a person must approve the calls of registered clients; a function decides call by call."""
+
+
+class ClientTools(Struct, frozen=True):
+    """How a server treats the tools of registered clients."""
+
+    approval: ApprovalPolicy = "never"
+
+    def __post_init__(self) -> None:
+        if self.approval not in ("never", "always") and not callable(self.approval):
+            raise BadSetting(
+                f"client_tools.approval is 'never', 'always' or a function, not {self.approval!r}."
+            )
+
+
+class ClientRegistry:
+    """A `ToolSource`. Every look-up names an owner, and finds the clients of that owner alone."""
+
+    def __init__(self, eventlog: EventLog, rules: ClientTools | None = None) -> None:
+        self._log = eventlog
+        self._approval = (rules or ClientTools()).approval
+        self._clients: dict[Owner, dict[str, Client]] = {}
+        self._tools: dict[Owner, dict[str, Tool]] = {}
+
+    @property
+    def may_ask(self) -> bool:
+        return self._approval != "never"
+
+    async def load(self, owner: Owner | None = None) -> list[Client]:
+        """Reads the registered clients of one owner, or of all owners, from the store."""
+        clients = await self._log.clients.all(owner)
+        if owner is None:
+            self._clients, self._tools = {}, {}
+        else:
+            self._clients.pop(owner, None)
+            self._tools.pop(owner, None)
+        for client in clients:
+            self.keep(client)
+        return clients
+
+    def tools(self, owner: Owner) -> list[Tool]:
+        """The tools of all clients of this owner."""
+        tools = self._tools.get(owner)
+        return [] if tools is None else list(tools.values())
+
+    def get(self, owner: Owner, name: str) -> Tool | None:
+        return self._tools.get(owner, {}).get(name)
+
+    def is_client_tool(self, owner: Owner, name: str) -> bool:
+        return self.get(owner, name) is not None
+
+    def client_of(self, owner: Owner, name: str) -> str | None:
+        """The id of the client that offers this tool."""
+        tool = self.get(owner, name)
+        return None if tool is None else tool.client_id
+
+    def tools_of(self, owner: Owner, client_id: str) -> list[Tool]:
+        client = self.client(owner, client_id)
+        return [] if client is None else list(client.tools)
+
+    def client(self, owner: Owner, client_id: str) -> Client | None:
+        return self._clients.get(owner, {}).get(client_id)
+
+    def clients(self, owner: Owner) -> list[Client]:
+        """Sorted by their ids."""
+        return [client for _, client in sorted(self._clients.get(owner, {}).items())]
+
+    def count(self, owner: Owner) -> int:
+        return len(self._clients.get(owner, ()))
+
+    def asks(self, tool: Tool, input: dict[str, object]) -> bool:
+        """True if the client wants it, whatever the policy says; and in doubt (the function raises, or
+        returns no bool)."""
+        if tool.needs_approval:
+            return True
+        if isinstance(self._approval, str):
+            return self._approval == "always"
+        decide = self._approval
+        # a copy: the function must not change the input that runs
+        answer: object = attempt(lambda: decide(tool, copy.deepcopy(input)))
+        if isinstance(answer, bool):
+            return answer
+        what = type(answer.error if isinstance(answer, CaughtError) else answer).__name__
+        log.warning("the approval policy returned %s for tool %s; asking for approval", what, tool.name)
+        return True
+
+    def keep(self, client: Client) -> None:
+        """Keeps the client as it is stored now."""
+        self._clients.setdefault(client.owner, {})[client.client_id] = client
+        self._index(client.owner)
+
+    def forget(self, client: Client) -> None:
+        self._clients.get(client.owner, {}).pop(client.client_id, None)
+        self._index(client.owner)
+
+    def _index(self, owner: Owner) -> None:
+        clients = self._clients.get(owner, {})
+        if not clients:
+            self._clients.pop(owner, None)
+            self._tools.pop(owner, None)
+            return
+        self._tools[owner] = {tool.name: tool for client in clients.values() for tool in client.tools}

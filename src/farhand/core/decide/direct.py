@@ -1,0 +1,100 @@
+"""The rules of a call that a program makes itself, without a run: who opens it, and when nobody misses it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec import Struct
+
+from farhand.core.call import Call
+from farhand.core.call_state import opened_call
+from farhand.core.decide.calls import cancel
+from farhand.core.decide.decision import Decision
+from farhand.core.decide.opening import Opening, opened
+from farhand.core.decide.runs import no_room
+from farhand.core.decide.threads import created
+from farhand.core.event import OutcomeReported
+from farhand.core.settings import Settings
+from farhand.core.state import ThreadState
+
+
+class NoRoom(Struct, frozen=True, gc=False):
+    """A limit of open calls is reached; `why` says which."""
+
+    why: str
+
+
+class RequestUsed(Struct, frozen=True, gc=False):
+    """A call of this thread has the same request id. Of other threads the store knows."""
+
+    call: Call
+
+
+def open_direct(
+    thread: ThreadState, opening: Opening, *, title: str, now: float, settings: Settings, room: int
+) -> Decision[Call | NoRoom | RequestUsed]:
+    """The call as it is opened, in its thread, which is created if it is new. `room` is how many calls that
+    have to wait the tenant may still open."""
+    used = _call_of_request(thread, opening)
+    if used is not None:
+        return Decision(RequestUsed(used))
+    event = opened(thread, opening, now=now, patience=settings.patience)
+    call = opened_call(event, thread.owner, thread.thread_id, None, now)
+    if call.blocks:
+        waiting = sum(each.blocks for each in thread.open_calls())
+        full = no_room(waiting, room, settings.limits)
+        if full is not None:
+            return Decision(NoRoom(full))
+    return Decision(call, (*created(thread, title), event), tools=(opening.tool,))
+
+
+def cancel_unwanted(thread: ThreadState, call_ids: Collection[str], reason: str) -> Decision[int]:
+    """Stops those of these calls that nobody misses now that their callers are gone; how many those were."""
+    unwanted = [call.call_id for call in thread.open_calls() if is_unwanted(call)]
+    return cancel(thread, [call_id for call_id in call_ids if call_id in unwanted], reason)
+
+
+def is_unwanted(call: Call) -> bool:
+    """Whether nobody would miss this call without its caller: it has no request id to be asked for by, and
+    nobody has approved it."""
+    if call.run_id is not None or call.parent is not None:
+        # a question ends with the tool that asks it
+        return False
+    if call.request is not None and call.request.request_id is not None:
+        return False
+    return call.approval is None or call.approval.answer is None
+
+
+def claim_report(
+    thread: ThreadState, seen: Call, worker: str, *, is_lost: bool = False
+) -> Decision[Call | None]:
+    """This worker tells the program of the outcome; None if another one does. `is_lost`: the one that did
+    when the call was `seen` is gone."""
+    call = thread.calls.get(seen.call_id)
+    if call is None or not call.is_unreported or call.request is None:
+        return Decision(None)
+    other = call.request.worker
+    is_free = other in (None, worker) or (
+        is_lost and seen.request is not None and seen.request.worker == other
+    )
+    if not is_free:
+        return Decision(None)
+    return Decision(call, (OutcomeReported(call.call_id, worker),))
+
+
+def reported(thread: ThreadState, call_id: str) -> Decision[bool]:
+    """The program has been told of the outcome."""
+    call = thread.calls.get(call_id)
+    if call is None or not call.is_unreported:
+        return Decision(False)
+    return Decision(True, (OutcomeReported(call_id),))
+
+
+def _call_of_request(thread: ThreadState, opening: Opening) -> Call | None:
+    request_id = None if opening.request is None else opening.request.request_id
+    if request_id is None:
+        return None
+    for call in thread.calls.values():
+        if call.request is not None and call.request.request_id == request_id:
+            return call
+    return None

@@ -1,0 +1,89 @@
+"""An owner's feed: what happened in all of the owner's threads, each entry with a number of its own."""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from farhand.core.event import RunStarted
+from farhand.core.position import News
+from farhand.core.principal import Owner
+from farhand.errors import Unreadable
+from farhand.eventlog.codec import Body, decode_body, decode_notice
+from farhand.eventlog.pubsub import feed_topic
+from farhand.store.base import FeedRow, Row
+
+if TYPE_CHECKING:
+    from farhand.eventlog.log import EventLog
+
+log = logging.getLogger("farhand.eventlog")
+
+PAGE = 200
+
+
+def news_in(row: FeedRow) -> list[News]:
+    """Its entries with their numbers; none if another version wrote it or a disk damaged it."""
+    try:
+        if row.version is None:
+            return [News(row.no, row.at, decode_notice(row.body), row.thread_id)]
+        return _of_body(row, decode_body(Row(row.version, row.at, row.body)))
+    except Unreadable as error:
+        log.warning("entries up to number %d of a feed are left out: %s", row.no, error)
+        return []
+
+
+def _of_body(row: FeedRow, body: Body) -> list[News]:
+    found: list[News] = []
+    current, no = body.run_id, row.no - row.count
+    for place, event in enumerate(body.events):
+        if isinstance(event, RunStarted):
+            current = event.run_id
+        if event.in_feed:
+            no += 1
+            run_id = None if place in body.outside else current
+            found.append(News(no, row.at, event, row.thread_id, run_id))
+    return found
+
+
+class FeedReader:
+    """Reads a feed after a number, then live. Use it as a context manager; `next()` gives what there is, in
+    order. A notification only says that there is more; the store has it."""
+
+    def __init__(self, eventlog: EventLog, owner: Owner, after: int) -> None:
+        self.at = after
+        self._left = False
+        self._log = eventlog
+        self._owner = owner
+        self._subscription = eventlog.broker.subscribe(feed_topic(owner))
+
+    def __enter__(self) -> Self:
+        self._subscription.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._subscription.__exit__(kind, error, trace)
+
+    def leave(self) -> None:
+        """Ends a `next()` that is under way; every later one ends at once."""
+        self._left = True
+        self._subscription.wake()
+
+    async def next(self, seconds: float) -> list[News] | None:
+        """What comes after `at`; an empty list when nothing came in time; None when the reader has left or
+        this process is about to stop."""
+        broker = self._log.broker
+        while not self._left:
+            # before the look: what is told from here on is not overlooked
+            self._subscription.items.clear()
+            page = await self._log.feed(self._owner, after=self.at, limit=PAGE)
+            if page:
+                self.at = page[-1].no
+                return page
+            if broker.closed:
+                return None
+            if not await self._subscription.wait(min(seconds, broker.recheck)):
+                return []
+        return None

@@ -1,0 +1,455 @@
+"""The log of every thread, as agent, calls and clients use it: decide, read, find, subscribe.
+
+Reads of a thread come from its cached state; lists and finders from the look-up tables of the store. Owns who
+is told of an append. Must not know what is decided.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from farhand.core.call import Call, Phase
+from farhand.core.event import Notice
+from farhand.core.position import Entry, News
+from farhand.core.principal import Owner
+from farhand.core.run import Run
+from farhand.core.state import ThreadState
+from farhand.core.thread import ListedThread, Message, Thread, Used
+from farhand.core.tool import Executor, Tool
+from farhand.errors import Unreadable
+from farhand.eventlog.batch import Key
+from farhand.eventlog.changes import Changes
+from farhand.eventlog.codec import encode_notice, encode_snapshot, fold_loaded
+from farhand.eventlog.feed import news_in
+from farhand.eventlog.history import calls_in, entries_in
+from farhand.eventlog.pubsub import (
+    CLIENT_CALLS,
+    DIRECT_CALLS,
+    WAKE,
+    Broker,
+    client_topic,
+    feed_topic,
+    freed_topic,
+    thread_topic,
+)
+from farhand.eventlog.rebuild import rebuild_thread
+from farhand.eventlog.remote_readers import READING, RemoteReaders
+from farhand.eventlog.threads import Threads
+from farhand.store.base import (
+    CLIENTS_CHANGED,
+    FEED_GREW,
+    THREAD_MOVED,
+    CallFilter,
+    ClientStore,
+    FileStore,
+    FoundCall,
+    PurgeCount,
+    Store,
+    owner_of,
+    thread_of,
+)
+from farhand.store.presence import Streams
+
+log = logging.getLogger("farhand.eventlog")
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+RECHECK_SEC = 2.0
+"""Where others write, too: after so much silence a subscriber looks at the record, for a hint may be lost."""
+PLACES = 100_000
+TOOLS = 1_000
+SNAPSHOTS_AT_ONCE = 100
+ALL_RUNS = 1_000_000
+
+
+class EventLog(Threads):
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.broker = Broker(recheck=RECHECK_SEC, notify=store.notify) if store.is_shared else Broker()
+        self.expect: Callable[[Call], None] = lambda call: None
+        """Is told of every call that got a deadline here: a hint for the timer wheel."""
+        self.on_run: Callable[[Run, bool], None] = lambda run, is_own: None
+        """Is told of every run that began, parked, went on or ended, and whether this process appended it."""
+        self.on_doubt: Callable[[Key, Run | None], None] = lambda key, run: None
+        """Is told of a thread whose last append may not be stored, and of its run as that would leave it;
+        where others write, too, only if this process claimed the run with it."""
+        self._remote = RemoteReaders(self.broker)
+        self._places: OrderedDict[str, Key] = OrderedDict()
+        """Where runs, calls and approvals are, by their ids: those that were seen last."""
+        self._tools: dict[str, Tool] = {}
+        self._is_recovered = False
+        store.listen(self._hear)
+
+    @property
+    def files(self) -> FileStore:
+        return self.store.files
+
+    @property
+    def clients(self) -> ClientStore:
+        return self.store.clients
+
+    @property
+    def streams(self) -> Streams | None:
+        return self.store.streams
+
+    def now(self) -> float:
+        return self.store.now()
+
+    async def check(self) -> None:
+        """Raises `StoreDown` while the store cannot be read or written."""
+        await self.store.check()
+
+    async def serve(self) -> None:
+        """For ever, where processes share a store: tells the others what is read here."""
+        await self._remote.serve()
+
+    async def recover(self) -> None:
+        """At start: makes the look-up rows of runs that were at work when the process before ended. A store
+        of one process writes them when a run parks or ends."""
+        if self.is_shared or self._is_recovered:
+            return
+        self._is_recovered = True
+        for found in await self.store.claimable(limit=ALL_RUNS):
+            try:
+                await rebuild_thread(self.store, found.owner, found.thread_id, before=self.now())
+            except Unreadable as error:
+                log.warning("the look-ups of thread %s are not rebuilt: %s", found.thread_id, error)
+
+    async def close(self) -> None:
+        """Stores what waits, then closes the store."""
+        await self.flush()
+        await self.store.close()
+
+    async def tell(self, owner: Owner, notice: Notice, thread_id: str | None = None) -> None:
+        """Adds to the owner's feed what no thread's log has."""
+        await self.store.add_to_feed(owner, encode_notice(notice), thread_id)
+        self.broker.publish(feed_topic(owner), None)
+
+    async def delete(self, owner: Owner, thread_id: str) -> bool:
+        """Removes the thread; False while a run is active in it, or if it is not there."""
+        while True:
+            seen = await self.read(owner, thread_id, lambda thread: (thread.version, thread.active_run))
+            version, active = seen
+            if version == 0 or active is not None:
+                return False
+            if await self.store.delete(owner, thread_id, version):
+                self.forget(owner, thread_id)
+                return True
+            self.forget(owner, thread_id)
+
+    # ---------------------------------------------------------------------------------------------- threads
+
+    async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
+        return await self.read(owner, thread_id, _thread)
+
+    async def threads_of(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[ListedThread]:
+        """The last used first."""
+        found = await self.store.threads(owner, limit=limit, after=after)
+        return [
+            ListedThread(
+                owner=owner,
+                thread_id=each.thread_id,
+                title=each.row.title,
+                created_at=each.row.created_at,
+                updated_at=each.row.updated_at,
+                run_state=each.row.run_state,
+                is_blocked=each.row.is_blocked,
+                open_calls=each.row.open_calls,
+                runs=each.row.runs,
+            )
+            for each in found
+        ]
+
+    async def count_threads(self, owner: Owner) -> int:
+        return await self.store.count("threads", owner.tenant, owner.subject)
+
+    async def count_running(self, tenant: str, subject: str | None = None) -> int:
+        return await self.store.count("running", tenant, subject)
+
+    async def stored_bytes(self, tenant: str, subject: str | None = None) -> int:
+        return await self.store.count("bytes", tenant, subject)
+
+    async def count_open_of_tenant(self, tenant: str) -> int:
+        return await self.store.count("open_calls", tenant)
+
+    async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
+        return await self.read(owner, thread_id, lambda thread: list(thread.messages))
+
+    # ------------------------------------------------------------------------------------------------- runs
+
+    async def last_run(self, owner: Owner, thread_id: str) -> Run | None:
+        return await self.read(owner, thread_id, ThreadState.run_record)
+
+    async def get_run(self, owner: Owner, run_id: str) -> Run | None:
+        place = self._places.get(run_id)
+        if place is not None and place[0] != owner:
+            return None
+        found = None
+        if place is None:
+            found = await self.store.find_run(owner, run_id)
+            if found is None:
+                return None
+            place = (owner, found.thread_id)
+        last = await self.last_run(*place)
+        if last is not None and last.run_id == run_id:
+            return last
+        # another run has begun in its thread since: the look-up has how it ended
+        return found or await self.store.find_run(owner, run_id)
+
+    async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
+        """Of all threads, the last begun first."""
+        return await self.store.runs(owner, limit=limit, after=after)
+
+    async def entries(self, run: Run, *, after: int = 0) -> list[Entry]:
+        """What the log keeps of the run after the event of this number."""
+        entries = self.recent_entries(run)
+        if entries is None:
+            loaded = await self.store.load(run.owner, run.thread_id, after=run.since)
+            entries = entries_in(loaded.rows, run.run_id)
+        return [entry for entry in entries if entry.seq > after]
+
+    # ------------------------------------------------------------------------------------------------ calls
+
+    async def find_call(self, owner: Owner, call_id: str) -> FoundCall | None:
+        return await self.store.find_call(owner, "call", call_id)
+
+    async def place_of_call(self, owner: Owner, call_id: str) -> str | None:
+        """The thread of a call, or of an approval by its id."""
+        place = self._places.get(call_id)
+        if place is not None:
+            return place[1] if place[0] == owner else None
+        kind = "approval" if call_id.startswith("apr_") else "call"
+        found = await self.store.find_call(owner, "approval" if kind == "approval" else "call", call_id)
+        return None if found is None else found.thread_id
+
+    async def get_call(self, owner: Owner, call_id: str) -> Call | None:
+        place = self._places.get(call_id)
+        if place is not None and place[0] == owner:
+            call = await self.read(*place, lambda thread: thread.calls.get(call_id))
+            if call is not None:
+                return call
+        found = await self.store.find_call(owner, "call", call_id)
+        return None if found is None else found.call
+
+    async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
+        """The call that this approval belongs to, answered or not."""
+        place = self._places.get(approval_id)
+        if place is not None and place[0] == owner:
+            call = await self.read(*place, lambda thread: thread.asking(approval_id))
+            if call is not None:
+                return call
+        found = await self.store.find_call(owner, "approval", approval_id)
+        return None if found is None else found.call
+
+    async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
+        """The call that a program made under this id of its own."""
+        found = await self.store.find_call(owner, "request", request_id)
+        return None if found is None else found.call
+
+    async def calls_of(self, owner: Owner, run_id: str, step: int | None = None) -> list[Call]:
+        """Of a run, in the order they were opened."""
+        run = await self.get_run(owner, run_id)
+        if run is None:
+            return []
+        calls = await self.read(owner, run.thread_id, lambda thread: _calls_of(thread, run_id))
+        if calls is None:
+            rows = await self.store.load(owner, run.thread_id, after=run.since)
+            calls = calls_in(run, rows.rows)
+        return [call for call in calls if step in (None, call.step)]
+
+    async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
+        """Not settled, oldest first."""
+        if thread_id is not None:
+            return await self.read(owner, thread_id, ThreadState.open_calls)
+        return _by_age(await self.store.open_calls(CallFilter(owner=owner), limit=100_000))
+
+    async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
+        """What this client is asked for: not settled, oldest first."""
+        return _by_age(
+            await self.store.open_calls(CallFilter(owner=owner, client_id=client_id), limit=10_000)
+        )
+
+    async def calls_for_clients(self) -> list[Call]:
+        """Of all owners and all clients, also of those that have left: not settled, oldest first."""
+        return [each.call for each in await self.store.open_calls(CallFilter(is_client=True), limit=100_000)]
+
+    async def direct_calls(self) -> list[Call]:
+        """Of all owners, without a run: open, or settled and not reported yet."""
+        return [each.call for each in await self.store.open_calls(CallFilter(is_direct=True), limit=100_000)]
+
+    async def due(self, *, before: float, limit: int) -> list[Call]:
+        """Open calls whose deadline lies before this time, earliest first."""
+        return [each.call for each in await self.store.open_calls(CallFilter(due_before=before), limit=limit)]
+
+    async def get_tool(self, version: str) -> Tool | None:
+        """The tool as it was when a call of this version was opened."""
+        # a version never changes, so a copy at hand is as good as the record
+        tool = self._tools.get(version) or await self.store.find_tool(version)
+        if tool is not None:
+            if len(self._tools) >= TOOLS:
+                self._tools.clear()
+            self._tools[version] = tool
+        return tool
+
+    # ------------------------------------------------------------------------------------------ feed, purge
+
+    async def feed(self, owner: Owner, *, after: int = 0, limit: int = 500) -> list[News]:
+        """What happened to the owner's runs, calls and clients: in order, each with a number of its own."""
+        rows = await self.store.feed(owner, after=after, limit=limit)
+        return [news for row in rows for news in news_in(row) if news.no > after][:limit]
+
+    async def feed_span(self, owner: Owner) -> tuple[int, int]:
+        return await self.store.feed_span(owner)
+
+    async def purge(self, *, before: float, dry_run: bool = False) -> PurgeCount:
+        """Removes, or only counts, the detail of what ended before this time; threads and messages stay, in
+        snapshots."""
+        if dry_run:
+            return await self.store.purge(before=before, dry_run=True)
+        while threads := await self.store.without_snapshot(before=before, limit=SNAPSHOTS_AT_ONCE):
+            covered = [await self._cover(*key) for key in threads]
+            if len(threads) < SNAPSHOTS_AT_ONCE or not any(covered):
+                break
+        old = await self.store.purge(before=before)
+        self.forget_rows()
+        return old
+
+    async def _cover(self, owner: Owner, thread_id: str) -> bool:
+        """Stores a snapshot of the thread. False for one that cannot be read: its rows stay as they are."""
+        try:
+            state = fold_loaded(owner, thread_id, await self.store.load(owner, thread_id))
+        except Unreadable as error:
+            log.warning("thread %s is not purged: %s", thread_id, error)
+            return False
+        await self.store.put_snapshot(owner, thread_id, state.version, encode_snapshot(state))
+        return True
+
+    # ---------------------------------------------------------------------------------------------- publish
+
+    def on_decided(self, key: Key, changes: Changes) -> None:
+        # nobody else writes here: a run goes on as soon as that is decided, since it shows nothing yet
+        self._move_runs(changes, is_own=True)
+
+    def on_committed(self, key: Key, changes: Changes, at: float, *, is_own: bool) -> None:
+        if self.is_shared:
+            # first, so that what the run says next may leave together with what is published after it
+            self._move_runs(changes, is_own=is_own)
+        publish = self.broker.publish
+        for run_id, entries in changes.entries.items():
+            self._note_place(run_id, key)
+            publish(run_id, entries)
+        for call in changes.calls.values():
+            self._publish_call(call, key, is_own=is_own)
+        if changes.feed:
+            publish(feed_topic(key[0]), None)
+
+    def _move_runs(self, changes: Changes, *, is_own: bool) -> None:
+        """Wakes who waits for a run that moved, or has nothing left to wait for. A parked run is brought back
+        by the worker that appended its last answer."""
+        runs, changes.new_runs = changes.new_runs, []
+        for each in runs:
+            self.broker.publish(freed_topic(each.run_id), each)
+        run = changes.thread.run
+        if run is not None and run.blockers == 0 and (changes.calls or changes.runs):
+            if run.is_active and run.is_parked:
+                if is_own:
+                    self._publish_run(WAKE, changes.thread)
+            elif not runs:
+                self._publish_run(freed_topic(run.run_id), changes.thread)
+        for each in runs:
+            self.on_run(each, is_own)
+
+    def _publish_run(self, topic: str, thread: ThreadState) -> None:
+        if self.broker.has(topic):
+            self.broker.publish(topic, thread.run_record())
+
+    def _publish_call(self, call: Call, key: Key, *, is_own: bool) -> None:
+        publish = self.broker.publish
+        self._note_place(call.call_id, key)
+        if call.approval is not None:
+            self._note_place(call.approval.approval_id, key)
+        if is_own and call.deadline is not None:
+            self.expect(call)
+        publish(call.call_id, call)
+        if is_own and _needs_worker(call):
+            publish(DIRECT_CALLS, call)
+        if call.client_id is not None:
+            publish(client_topic(call.owner, call.client_id), call)
+            if is_own:
+                publish(CLIENT_CALLS, call)
+
+    def _note_place(self, name: str, key: Key) -> None:
+        self._places[name] = key
+        if len(self._places) > PLACES:
+            self._places.popitem(last=False)
+
+    def on_rolled_back(self, key: Key, changes: Changes) -> None:
+        if not self.is_shared:
+            self.on_doubt(key, changes.thread.run_record())
+            return
+        for run in changes.runs.values():
+            if run.active and not run.parked:
+                self.on_doubt(key, run)
+
+    def on_loaded(self, thread: ThreadState) -> None:
+        run = thread.run_record()
+        if run is not None:
+            # another process may have stopped or claimed it meanwhile
+            self.on_run(run, False)
+
+    def on_lost(self, key: Key) -> None:
+        self.broker.invalidate(thread_topic(*key))
+
+    def _hear(self, topic: str, item: str) -> None:
+        """What other processes did."""
+        if not topic:
+            self.refresh_all()
+            self.broker.invalidate_all()
+        elif topic == THREAD_MOVED:
+            self.refresh(*thread_of(item))
+        elif topic == FEED_GREW:
+            self.broker.publish(feed_topic(owner_of(item)), FEED_GREW)
+        elif topic == CLIENTS_CHANGED:
+            self.broker.publish(CLIENTS_CHANGED, owner_of(item))
+        elif topic == READING:
+            self._remote.hear(item)
+        else:
+            self.broker.publish(topic, item)
+
+
+def _thread(thread: ThreadState) -> Thread | None:
+    if not thread.exists:
+        return None
+    return Thread(
+        owner=thread.owner,
+        thread_id=thread.thread_id,
+        title=thread.title,
+        created_at=thread.created_at,
+        updated_at=thread.updated_at,
+        allowed=tuple(thread.allowed),
+    )
+
+
+def _calls_of(thread: ThreadState, run_id: str) -> list[Call] | None:
+    """None if another run has begun since: its calls are not in the state any more."""
+    if thread.run is None or thread.run.run_id != run_id:
+        return None
+    return [call for call in thread.calls.values() if call.run_id == run_id]
+
+
+def _by_age(found: Sequence[FoundCall]) -> list[Call]:
+    """The oldest first; those of one step in the model's order. Without those that are only to be
+    reported."""
+    calls = [each.call for each in found if each.call.phase is not Phase.SETTLED]
+    return sorted(calls, key=lambda call: (call.opened_at, call.thread_id, call.step, call.number))
+
+
+def _needs_worker(call: Call) -> bool:
+    """A call without a run whose tool the server may start, or whose outcome is to be reported."""
+    if call.run_id is not None:
+        return False
+    return (call.phase is Phase.READY and call.executor is Executor.SERVER) or call.is_unreported

@@ -1,0 +1,1 @@
+"""Authentication: Host and Origin first, then the credential, then the scope."""

@@ -1,0 +1,107 @@
+"""Shows a call in the Inspector as each face sends it: the faces' own encoders, applied to the run's journal.
+
+Faces must not import each other, so they are combined here.
+"""
+
+from __future__ import annotations
+
+from farhand.clients.inbox import EndedCall, OfferedCall
+from farhand.core.event import ApprovalAnswered, CallOpened, CallSettled, Event, RunParked
+from farhand.core.position import Entry, News
+from farhand.core.run import Run
+from farhand.core.tool import Executor
+from farhand.faces.awaiting.encode import AwaitingEncoder, StreamStart
+from farhand.faces.awaiting.routes import HEADERS as AWAITING_HEADERS
+from farhand.faces.awaiting.shapes import Format, MetaInit
+from farhand.faces.base import RunEncoder
+from farhand.faces.client_tools.encode import encode_items
+from farhand.faces.client_tools.routes import HEADERS as CLIENT_TOOLS_HEADERS
+from farhand.faces.events.encode import encode_news
+from farhand.faces.events.routes import HEADERS as EVENTS_HEADERS
+from farhand.faces.inspector.encode import CallFrame, EncodeCall, RecordedCall, WireEncoder
+from farhand.faces.ui_stream.encode import Chunks, UiStreamEncoder
+from farhand.faces.ui_stream.routes import HEADERS as UI_STREAM_HEADERS
+
+
+def wires(model: str) -> tuple[WireEncoder, ...]:
+    """`model` is the name that the awaiting face reports."""
+    return (
+        WireEncoder("ui-stream", "POST /api/chat", UI_STREAM_HEADERS, _ui_stream),
+        WireEncoder("awaiting, xml", "POST /agent/run", AWAITING_HEADERS, _awaiting("xml", model)),
+        WireEncoder("awaiting, raw", "POST /agent/run", AWAITING_HEADERS, _awaiting("raw", model)),
+        WireEncoder(
+            "client-tools", "GET /client-tools/pending/{clientID}", CLIENT_TOOLS_HEADERS, _client_tools
+        ),
+        WireEncoder("events", "GET /api/events", EVENTS_HEADERS, _events),
+    )
+
+
+def _ui_stream(told: RecordedCall) -> list[CallFrame]:
+    if told.run is None:
+        return []
+    return _frames(UiStreamEncoder(Chunks(told.run.run_id), with_ids=True), told)
+
+
+def _awaiting(style: Format, model: str) -> EncodeCall:
+    def encode(told: RecordedCall) -> list[CallFrame]:
+        if told.run is None:
+            return []
+        meta = MetaInit(format=style, user_query="", agent_uuid=told.run.thread_id, model=model)
+        return _frames(AwaitingEncoder(StreamStart(run_id=told.run.run_id, meta=meta)), told)
+
+    return encode
+
+
+def _frames(encoder: RunEncoder, told: RecordedCall) -> list[CallFrame]:
+    """As a reader receives them that stays connected through every pause."""
+    frames = []
+    for entry in told.entries:
+        if isinstance(entry.event, RunParked):
+            continue
+        text = encoder.encode_events((entry,))
+        if text and _is_about(entry, told.call.call_id):
+            frames.append(CallFrame(entry.seq, text))
+    return frames
+
+
+def _events(told: RecordedCall) -> list[CallFrame]:
+    return [
+        CallFrame(entry.seq, encode_news(_news(entry, told.run), told.call))
+        for entry in told.entries
+        if _is_about(entry, told.call.call_id) and not hasattr(entry.event, "text")
+    ]
+
+
+def _news(entry: Entry, run: Run | None) -> News:
+    """A feed numbers per owner; here the number in the journal is used instead."""
+    known = (None, None) if run is None else (run.thread_id, run.run_id)
+    return News(entry.seq, entry.at, entry.event, *known)
+
+
+def _client_tools(told: RecordedCall) -> list[CallFrame]:
+    call = told.call
+    if call.executor is not Executor.CLIENT:
+        return []
+    offered, ended = encode_items([OfferedCall(call)]), encode_items([EndedCall(call)])
+    if told.run is None:
+        return [CallFrame(None, offered), *([] if call.outcome is None else [CallFrame(None, ended)])]
+    about = [entry for entry in told.entries if _is_about(entry, call.call_id)]
+    return [
+        CallFrame(entry.seq, ended if isinstance(entry.event, CallSettled) else offered)
+        for entry in about
+        if isinstance(entry.event, CallSettled) or _is_offer(entry.event)
+    ]
+
+
+def _is_offer(event: Event) -> bool:
+    match event:
+        case CallOpened(approval_id=approval_id):
+            return approval_id is None
+        case ApprovalAnswered(approved=approved):
+            return approved
+        case _:
+            return False
+
+
+def _is_about(entry: Entry, call_id: str) -> bool:
+    return getattr(entry.event, "call_id", None) == call_id

@@ -1,0 +1,182 @@
+"""Rules about appends and look-up rows that are the same in every backend. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from farhand.core.call import Call, Phase
+from farhand.core.principal import Owner
+from farhand.core.run import ENDED, Run
+from farhand.store.base import Append, CallFilter, CallKey, Counted, FoundCall, Lookups, ThreadRow
+
+
+def is_in_time(append: Append, now: float) -> bool:
+    is_late = append.not_after is not None and now >= append.not_after
+    is_early = append.not_before is not None and now < append.not_before
+    return not is_late and not is_early
+
+
+def can_go_on(row: ThreadRow) -> bool:
+    """Whether the run is somebody's to advance: not ended, and not parked for an answer."""
+    return _is_active(row) and not (row.is_parked and row.is_blocked)
+
+
+def is_running(row: ThreadRow) -> bool:
+    """Whether the run counts as one at work: not ended, and not waiting for a person or a far hand."""
+    return _is_active(row) and not row.is_blocked
+
+
+def is_open(call: Call) -> bool:
+    """Not settled, or not reported yet: then a worker still has to look after it."""
+    return call.phase is not Phase.SETTLED or call.is_unreported
+
+
+def has_key(call: Call) -> bool:
+    """Whether a program has named the call for ever: no purge removes it."""
+    return call.request is not None and call.request.key is not None
+
+
+def is_wanted(which: CallFilter, found: FoundCall) -> bool:
+    """Whether this call is open and passes the filter."""
+    call = found.call
+    if not is_open(call) or (which.owner is not None and found.owner != which.owner):
+        return False
+    if which.due_before is not None and (call.deadline is None or call.deadline >= which.due_before):
+        return False
+    return (
+        (which.client_id is None or call.client_id == which.client_id)
+        and not (which.is_direct and call.run_id is not None)
+        and not (which.is_client and call.client_id is None)
+    )
+
+
+def open_calls_condition(which: CallFilter, mark: str) -> tuple[str, list[object]]:
+    """The same in SQL, with the order, and the values; `mark` is how a value is marked, by its number. Only
+    names of columns become part of it."""
+    owner = which.owner
+    values: list[object] = []
+    where = ["calls.settled_at IS NULL"]
+    for column, value in (
+        ("calls.tenant =", None if owner is None else owner.tenant),
+        ("calls.subject =", None if owner is None else owner.subject),
+        ("calls.client_id =", which.client_id),
+        ("calls.deadline <", which.due_before),
+    ):
+        if value is not None:
+            values.append(value)
+            where.append(f"{column} {mark}{len(values)}")
+    if which.is_direct:
+        where.append("calls.run_id IS NULL")
+    if which.is_client:
+        where.append("calls.client_id IS NOT NULL")
+    first = "opened_at" if which.due_before is None else "deadline"
+    return f"WHERE {' AND '.join(where)} ORDER BY calls.{first}, calls.call_id", values
+
+
+def sort_key(which: CallFilter, found: FoundCall) -> tuple[float, str]:
+    """By which a list of open calls is sorted."""
+    call = found.call
+    at = call.opened_at if which.due_before is None or call.deadline is None else call.deadline
+    return at, call.call_id
+
+
+def key_of(call: Call, kind: CallKey) -> str | None:
+    match kind:
+        case "call":
+            return call.call_id
+        case "approval":
+            return None if call.approval is None else call.approval.approval_id
+        case "request":
+            return None if call.request is None else call.request.request_id
+
+
+def is_call_kept(lookups: Lookups, call: Call) -> bool:
+    """Whether no purge can have removed it."""
+    row = lookups.thread
+    is_of_active_run = row.kept_from is not None and row.run_id == call.run_id
+    return is_of_active_run or call.settled_at is None or call.settled_at >= lookups.before
+
+
+def is_run_kept(lookups: Lookups, run: Run) -> bool:
+    return run.ended_at is None or run.ended_at >= lookups.before
+
+
+def _is_active(row: ThreadRow) -> bool:
+    return row.run_state is not None and row.run_state not in ENDED
+
+
+V = TypeVar("V")
+
+
+class Difference(Struct, Generic[V], frozen=True):
+    """`put` replaces whatever has these ids; `drop` are rows that the log knows nothing of."""
+
+    put: dict[str, V]
+    drop: list[str]
+
+    def __len__(self) -> int:
+        return len(self.put) + len(self.drop)
+
+
+def difference(
+    stored: Mapping[str, V],
+    wanted: Mapping[str, V],
+    *,
+    kept: Collection[str],
+    still_open: Collection[str],
+    is_whole: bool,
+) -> Difference[V]:
+    """Of rows by their ids. `kept` are the wanted ones that no purge can have removed, `still_open` the
+    stored ones that say of themselves that they have not ended: every such one is in the log."""
+    put = {
+        key: row for key, row in wanted.items() if (key in stored or key in kept) and stored.get(key) != row
+    }
+    drop = [key for key in stored if key not in wanted and (is_whole or key in still_open)]
+    return Difference(put, drop)
+
+
+Key: TypeAlias = tuple[str, str | None]
+"""A tenant, and one of its subjects; None: all of them."""
+Counts: TypeAlias = tuple[int, int, int, int]
+
+_PLACES: dict[Counted, int] = {"threads": 0, "running": 1, "open_calls": 2, "bytes": 3}
+_NOTHING: Counts = (0, 0, 0, 0)
+
+
+class Totals:
+    def __init__(self) -> None:
+        self._counts: dict[Key, Counts] = {}
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __iter__(self) -> Iterator[tuple[Key, Counts]]:
+        return iter(self._counts.items())
+
+    def add(
+        self, owner: Owner, *, threads: int = 0, running: int = 0, open_calls: int = 0, size: int = 0
+    ) -> None:
+        more = (threads, running, open_calls, size)
+        self._add((owner.tenant, owner.subject), more)
+        self._add((owner.tenant, None), more)
+
+    def get(self, what: Counted, tenant: str, subject: str | None = None) -> int:
+        return self._counts.get((tenant, subject), _NOTHING)[_PLACES[what]]
+
+    def merge(self, other: Totals, *, tenants: Mapping[str, object], sign: int = 1) -> None:
+        """Adds what the other has of these tenants, or takes it away."""
+        for key, (threads, running, open_calls, size) in other:
+            if key[0] in tenants:
+                self._add(key, (sign * threads, sign * running, sign * open_calls, sign * size))
+
+    def _add(self, key: Key, more: Counts) -> None:
+        had = self._counts.get(key, _NOTHING)
+        has = (had[0] + more[0], had[1] + more[1], had[2] + more[2], had[3] + more[3])
+        if has == _NOTHING:
+            # a subject that has nothing takes no room
+            self._counts.pop(key, None)
+        else:
+            self._counts[key] = has

@@ -1,0 +1,34 @@
+"""What can be said of a store without opening it, for whoever wants to know what is wrong."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+ROOM_BYTES = 1024 * 1024
+"""What the disk must have left for new work: a large result and what is told of it."""
+
+
+class ServerLoad(Struct, frozen=True):
+    """Of a database server: how many connections it lets in, how many are open, and how full its queue of
+    notifications is, from 0 to 1."""
+
+    at_most: int
+    connections: int
+    queue: float
+
+
+class StoreHealth(Struct, frozen=True):
+    """`problem` is None if it can be used, else `hint` may say what to do; `behind` is the time of this
+    machine less that of the store; `room` is what its disk has left, in bytes, if it is a local one."""
+
+    what: str
+    version: int | None = None
+    latest: int = 0
+    behind: float | None = None
+    problem: str | None = None
+    in_use_by: str | None = None
+    room: int | None = None
+    hint: str = ""
+    busy: ServerLoad | None = None
+    unreadable: tuple[str, ...] = ()
+    """Records that this version cannot read, such as `thread t1`."""

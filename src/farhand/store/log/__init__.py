@@ -1,1 +1,0 @@
-"""Stores of one append-only log per thread, with look-up tables beside it."""

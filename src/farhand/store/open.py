@@ -1,0 +1,120 @@
+"""The only module that names a store backend: an address becomes a store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from farhand.clock import Clock, SystemClock
+from farhand.errors import BadSetting
+from farhand.store.base import Store
+from farhand.store.health import StoreHealth
+
+DEFAULT = "sqlite:///farhand.db"
+
+
+async def open_store(address: str, clock: Clock | None = None, *, as_is: bool = False) -> Store:
+    """`memory:`, `sqlite:///relative.db`, `sqlite:////absolute.db`, or `postgresql://user:password@host/database`.
+
+    A database that several servers share judges time by its own clock, unless one is given. `as_is` opens
+    what is there: nothing is made, brought up to date or tidied up, and what is not there is a `BadSetting`.
+    """
+    check_address(address)
+    if is_shared(address):
+        return await _open_postgres(address, clock, as_is=as_is)
+    clock = clock or SystemClock()
+    if address == "memory:":
+        from farhand.store.memory import MemoryStore
+
+        return MemoryStore(clock)
+    from farhand.store.sqlite import SqliteStore
+
+    return await SqliteStore.open(address.removeprefix(_FILE), clock, as_is=as_is)
+
+
+def is_shared(address: str) -> bool:
+    """Whether any number of processes may open this store at once."""
+    return address.startswith(("postgresql://", "postgres://"))
+
+
+def check_address(address: str) -> None:
+    """`BadSetting` for what names no kind of store that there is."""
+    if not (is_shared(address) or _is_file(address) or address == "memory:"):
+        raise _no_address(address)
+
+
+def redact_password(address: str) -> str:
+    """The address without its password, for whoever looks at the screen or into a log.
+
+    However it is written: a password that should have been encoded may hold any letter, so all before the
+    last @ is the user and the password, and what does not look like hosts and a database is left out.
+    """
+    if _PLAIN.fullmatch(address):
+        return address
+    scheme, _, rest = address.partition("://")
+    if not _NAME.fullmatch(scheme):
+        return "…"
+    user, at, place = rest.rpartition("@")
+    place, _, query = place.partition("?")
+    name = user.partition(":")[0]
+    # a ? before the last @ may be of a password, or the @ of one that stands in the query: nobody can tell
+    if not _NAME.fullmatch(name) or not _PLACE.fullmatch(place) or "?" in user:
+        return f"{scheme}://…"
+    harmless = "&".join(each for each in query.split("&") if _HARMLESS.fullmatch(each))
+    return f"{scheme}://{name}{at}{place}" + (f"?{harmless}" if harmless else "")
+
+
+_PLAIN = re.compile(r"sqlite:///.*|(?:(?:memory|sqlite):)?[^@:?=]*", re.DOTALL)
+_NAME = re.compile(r"[\w.+-]*")
+_PLACE = re.compile(r"(?:[\w.,%-]|:\d|\[[0-9a-fA-F:.]*\])*(?:/[^\s:@#]*)?")
+"""Hosts with their ports, and a database: a colon before anything but a port may stand before a password.
+
+The colon takes one digit, a name the others: with two ways to match a digit, it could take for ever."""
+_HARMLESS = re.compile(r"(?!.*pass)[a-z_]+=[^#]*")
+
+
+async def inspect_store(address: str) -> StoreHealth:
+    """What can be said of it without opening it."""
+    check_address(address)
+    if is_shared(address):
+        with _driver_needed():
+            from farhand.store.postgres.health import inspect_database
+        return await inspect_database(address, SystemClock())
+    if _is_file(address):
+        from farhand.store.sqlite.file import inspect_file
+
+        return inspect_file(address.removeprefix(_FILE))
+    return StoreHealth("memory, gone with its process", version=1, latest=1)
+
+
+async def _open_postgres(address: str, clock: Clock | None, *, as_is: bool) -> Store:
+    with _driver_needed():
+        from farhand.store.postgres import PostgresStore
+    return await PostgresStore.open(address, clock, as_is=as_is)
+
+
+@contextmanager
+def _driver_needed() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        raise BadSetting(
+            "A PostgreSQL store needs its driver.", hint="Install it: pip install 'farhand[postgres]'."
+        ) from error
+
+
+_FILE = "sqlite:///"
+
+
+def _is_file(address: str) -> bool:
+    return address.startswith(_FILE) and address != _FILE
+
+
+def _no_address(address: str) -> BadSetting:
+    return BadSetting(
+        f"'{redact_password(address)}' is not a store address.",
+        hint="Use memory:, sqlite:///file.db (four slashes for an absolute path) or postgresql://host/database.",
+    )

@@ -1,0 +1,263 @@
+"""Appends: the one task of this process that writes to logs.
+
+Appends that arrive while a transaction runs share the next one, so that one wait for the disk serves all of
+them. Nobody is answered before it is durable. If the connection breaks while COMMIT is under way, nobody
+knows whether it was written: `StoreDown` for the whole transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+
+from msgspec import Struct
+
+from farhand.errors import StoreDown
+from farhand.store.base import Append, AppendResult
+from farhand.store.postgres.batch import WRITE_NOTHING, AppendTransaction, EncodedAppend, Key
+from farhand.store.postgres.connection import (
+    BY_KEY,
+    Connection,
+    ConnectionLost,
+    DatabaseClock,
+    Place,
+    StatementFailed,
+    TransactionConflict,
+    connect,
+)
+from farhand.store.postgres.pool import CommitUnknown, commit
+
+log = logging.getLogger("farhand.store")
+
+BATCH = 256
+"""Appends in one transaction: a flood must not make the first one wait for the last."""
+TRIES = 8
+"""How often a transaction that others were faster than looks again."""
+RETRY_SEC = 0.25
+STALLED_SEC = 2.0
+"""A transaction that takes longer than this may not end: until it does, the store is not ready."""
+KNOWN_TOOLS = 1_000
+"""Versions of tools that are known to be stored, which need not be sent again."""
+
+
+class QueuedAppend(Struct):
+    """The appends of one caller, and the caller."""
+
+    appends: list[EncodedAppend]
+    keys: set[Key]
+    answer: asyncio.Future[list[AppendResult]]
+
+
+class AppendQueue:
+    """`append` may be called by any number of tasks; `run` does the work."""
+
+    def __init__(self, place: Place, clock: DatabaseClock, sender: str) -> None:
+        self.transactions = 0
+        self._place = place
+        self._clock = clock
+        self._sender = sender
+        self._connection: Connection | None = None
+        self._queue: deque[QueuedAppend] = deque()
+        self._arrived = asyncio.Event()
+        self._closed = False
+        self._down_until = 0.0
+        self._has_failed = False
+        """Whether the last transaction did."""
+        self._busy_since = math.inf
+        self._tools: set[str] = set()
+
+    async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
+        if self._closed:
+            raise StoreDown("The store is closed.")
+        # here: what cannot be encoded is the fault of this caller alone
+        encoded = [EncodedAppend(each) for each in appends]
+        keys = {each.key for each in encoded}
+        if len(keys) != len(encoded):
+            raise ValueError("one call appends to each thread at most once")
+        answer: asyncio.Future[list[AppendResult]] = asyncio.get_running_loop().create_future()
+        self._queue.append(QueuedAppend(encoded, keys, answer))
+        self._arrived.set()
+        return await answer
+
+    async def check(self) -> None:
+        """Raises `StoreDown` while nothing can be written. After a failure a transaction is tried."""
+        if asyncio.get_running_loop().time() - self._busy_since > STALLED_SEC:
+            raise StoreDown("The store has not answered for a while.", hint="Try again in a moment.")
+        if self._has_failed:
+            await self.append(())
+
+    async def run(self) -> None:
+        """Until `close()`, and then whatever was queued before it."""
+        try:
+            while self._queue or not self._closed:
+                await self._arrived.wait()
+                self._arrived.clear()
+                while self._queue:
+                    await self._serve(self._next_batch())
+        finally:
+            self._closed = True
+            while self._queue:
+                _answer(self._queue.popleft(), StoreDown("The store is closed."))
+            if self._connection is not None:
+                await self._connection.close()
+
+    def close(self) -> None:
+        self._closed = True
+        self._arrived.set()
+
+    def _next_batch(self) -> list[QueuedAppend]:
+        """What waits, in its order, up to a second append to the same thread."""
+        batch = [self._queue.popleft()]
+        keys, size = set(batch[0].keys), len(batch[0].appends)
+        while self._queue:
+            following = self._queue[0]
+            size += len(following.appends)
+            if size > BATCH or not keys.isdisjoint(following.keys):
+                break
+            keys |= following.keys
+            batch.append(self._queue.popleft())
+        return batch
+
+    async def _serve(self, batch: list[QueuedAppend]) -> None:
+        self._busy_since = asyncio.get_running_loop().time()
+        try:
+            results = await self._write(_sorted_appends(batch))
+        except ValueError as error:
+            await self._serve_alone(batch, error)
+        except asyncio.CancelledError:
+            for each in batch:
+                _answer(each, StoreDown("The store is closed."))
+            raise
+        # whatever it is: nobody is left waiting, and the next batch starts afresh
+        except Exception as error:  # noqa: BLE001
+            self._note_failure(batch, error)
+            for each in batch:
+                _answer(each, _down(error))
+        else:
+            self._has_failed = False
+            for each in batch:
+                _answer(each, [results[append.key] for append in each.appends])
+        finally:
+            self._busy_since = math.inf
+
+    async def _serve_alone(self, batch: list[QueuedAppend], error: ValueError) -> None:
+        """One of them has a text that the database cannot hold, which is its own fault alone."""
+        if len(batch) == 1:
+            _answer(batch[0], error)
+            return
+        for each in batch:
+            await self._serve([each])
+
+    async def _write(self, appends: list[EncodedAppend]) -> dict[Key, AppendResult]:
+        for attempt in range(TRIES):
+            try:
+                return await self._transact(appends, look_at_all_requests=attempt > 0)
+            except TransactionConflict as error:
+                log.debug("another transaction was faster: %s", error)
+        raise StatementFailed("other transactions were faster every time")
+
+    async def _transact(
+        self, appends: list[EncodedAppend], *, look_at_all_requests: bool
+    ) -> dict[Key, AppendResult]:
+        while True:
+            connection, is_new = await self._connected()
+            try:
+                results = await self._transact_on(
+                    connection, appends, look_at_all_requests=look_at_all_requests
+                )
+                self.transactions += 1
+                return results
+            except CommitUnknown:
+                self._connection = None
+                raise
+            except ConnectionLost:
+                self._connection = None
+                # an idle connection may have died long ago, and nothing was written
+                if is_new:
+                    raise
+            except BaseException:
+                await _roll_back(connection)
+                raise
+
+    async def _transact_on(
+        self, connection: Connection, appends: list[EncodedAppend], *, look_at_all_requests: bool
+    ) -> dict[Key, AppendResult]:
+        await connection.execute("BEGIN")
+        if not appends:
+            await connection.fetch(WRITE_NOTHING)
+            await commit(connection, seconds=STALLED_SEC)
+            return {}
+        transaction = AppendTransaction(connection, appends, self._clock)
+        await transaction.lock()
+        await transaction.look_for_requests(everywhere=look_at_all_requests)
+        await transaction.write(self._place.channel, self._sender, self._tools)
+        if not transaction.accepted:
+            await connection.execute("ROLLBACK")
+            return transaction.results
+        await commit(connection)
+        self._remember_tools(transaction.accepted)
+        return transaction.results
+
+    def _remember_tools(self, accepted: list[EncodedAppend]) -> None:
+        if len(self._tools) > KNOWN_TOOLS:
+            self._tools.clear()
+        self._tools.update(version for each in accepted for version, _ in each.tools)
+
+    async def _connected(self) -> tuple[Connection, bool]:
+        """The connection, and whether it is new."""
+        if self._connection is not None and await self._connection.is_alive():
+            return self._connection, False
+        now = asyncio.get_running_loop().time
+        if now() < self._down_until:
+            raise ConnectionLost("the database could not be reached a moment ago")
+        try:
+            self._connection = await connect(self._place, settings=BY_KEY)
+        except (ConnectionLost, ValueError) as error:
+            self._down_until = now() + RETRY_SEC
+            raise ConnectionLost(str(error)) from error
+        return self._connection, True
+
+    def _note_failure(self, batch: list[QueuedAppend], error: Exception) -> None:
+        """Logged once, until something can be written again; with its trace if nobody expected it."""
+        is_expected = isinstance(error, ConnectionLost | CommitUnknown | StatementFailed)
+        level = logging.DEBUG if self._has_failed and is_expected else logging.WARNING
+        count = sum(len(each.appends) for each in batch)
+        trace = None if is_expected else error
+        log.log(level, "a transaction of %d appends failed: %s", count, error, exc_info=trace)
+        self._has_failed = True
+
+
+def _sorted_appends(batch: list[QueuedAppend]) -> list[EncodedAppend]:
+    """In one order for all processes, so that no two of them wait for each other."""
+    return sorted((append for each in batch for append in each.appends), key=lambda append: append.key)
+
+
+def _answer(pending: QueuedAppend, answer: list[AppendResult] | Exception) -> None:
+    """A caller that was cancelled is not waited for."""
+    if pending.answer.done():
+        return
+    if isinstance(answer, Exception):
+        pending.answer.set_exception(answer)
+    else:
+        pending.answer.set_result(answer)
+
+
+async def _roll_back(connection: Connection) -> None:
+    with suppress(ConnectionLost, StatementFailed, TransactionConflict):
+        await connection.execute("ROLLBACK")
+        return
+    connection.abort()
+
+
+def _down(error: Exception) -> StoreDown:
+    if isinstance(error, CommitUnknown):
+        what, hint = "The store has not said yet whether this was kept.", "Send the same again in a moment."
+    else:
+        what, hint = "The store could not write; nothing of this was kept.", "Try again in a moment."
+    down = StoreDown(what, hint=hint)
+    down.__cause__ = error
+    return down

@@ -1,0 +1,272 @@
+"""The connections that read, and that write what no thread's log has: a few, each used by one task at a time.
+
+One that was idle while the database restarted is found to be dead only when it is used: then all idle ones
+are dropped and the work is tried once more on a new one. While the database cannot be reached, callers are
+told so at once instead of each waiting for its own connection to fail. Where it has no room for another one,
+they share those that there are. A read has one time limit for all of it: for its turn, a connection and the
+answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from farhand.errors import StoreDown
+from farhand.store.postgres.connection import (
+    BY_INDEX,
+    Columns,
+    Connection,
+    ConnectionLost,
+    Place,
+    StatementFailed,
+    TooManyConnections,
+    TransactionConflict,
+    Unstorable,
+    connect,
+    is_writable,
+)
+
+log = logging.getLogger("farhand.store")
+
+POOL_SIZE = 8
+READ_SEC = 5.0
+"""How long a caller waits: for its turn, then for an answer, on as many connections as that takes."""
+RETRY_SEC = 0.25
+"""After how long a database that could not be reached is tried again."""
+FULL_SEC = 1.0
+"""After how long a database that had no room for another connection is asked for one again."""
+QUIET_SEC = 10.0
+"""Trouble that comes back sooner is the same trouble: some reads fail and others do not."""
+TRANSACTION_SEC = 60.0
+"""For several statements together: each has its own limit, too."""
+TRIES = 5
+
+R = TypeVar("R")
+
+
+class CommitUnknown(Exception):
+    """The connection broke while COMMIT was under way: it may have been written, or not."""
+
+
+class Pool:
+    def __init__(self, place: Place, *, size: int = POOL_SIZE) -> None:
+        self._place = place
+        self._idle: list[Connection] = []
+        self._out = 0
+        """Those that are not idle: in use, or being made or looked at."""
+        self._returned = asyncio.Event()
+        self._full_until = -math.inf
+        self._turn = asyncio.Semaphore(size)
+        self._down_until = 0.0
+        self._closed = False
+        self._is_silent = False
+        """Whether the last that was asked of the database had no answer."""
+        self._is_connecting = False
+        self._is_down = False
+        self._failed_at = 0.0
+
+    async def fetch(self, sql: str, *values: object) -> list[Columns]:
+        """What is stored; nothing where a value is a text that no record can hold."""
+        try:
+            return await self.run(lambda connection: connection.fetch(sql, *values))
+        except Unstorable:
+            return []
+
+    async def run(self, work: Callable[[Connection], Awaitable[R]]) -> R:
+        """Work that may be done twice: a read, or a statement that changes nothing the second time."""
+        return await self._run(work, READ_SEC)
+
+    async def transact(self, work: Callable[[Connection], Awaitable[R]]) -> R:
+        """Work that belongs together and is done once. Nobody knows whether a commit whose answer was lost
+        was made: that is `StoreDown`, and never tried again here."""
+
+        async def transaction(connection: Connection) -> R:
+            try:
+                await connection.execute("BEGIN")
+                done = await work(connection)
+                await commit(connection)
+            except BaseException:
+                # the connection goes with the half of the work
+                connection.abort()
+                raise
+            return done
+
+        return await self._run(transaction, TRANSACTION_SEC)
+
+    async def check(self) -> None:
+        """Raises `StoreDown` unless the database can be read and takes writes."""
+        await self.run(_check_writable)
+
+    async def close(self) -> None:
+        self._closed = True
+        for connection in self._idle:
+            await connection.close()
+        self._idle.clear()
+
+    async def _run(self, work: Callable[[Connection], Awaitable[R]], seconds: float) -> R:
+        now = asyncio.get_running_loop().time()
+        await self._get_turn()
+        try:
+            return await self._try(work, now + seconds)
+        finally:
+            self._turn.release()
+
+    async def _try(self, work: Callable[[Connection], Awaitable[R]], until: float) -> R:
+        for _ in range(TRIES):
+            connection, is_new = await self._get_connection(until)
+            connection.until = until
+            try:
+                done = await work(connection)
+                self._note_success()
+                return done
+            except TransactionConflict:
+                continue
+            except (StatementFailed, CommitUnknown) as error:
+                raise self._down(error) from error
+            except ConnectionLost as error:
+                self._drop_idle()
+                if connection.is_late:
+                    self._note_silence()
+                if is_new or connection.is_late:
+                    raise self._down(error) from error
+            finally:
+                self._put_back(connection)
+        raise StoreDown("The store is too busy.", hint="Try again in a moment.")
+
+    async def _get_turn(self) -> None:
+        if self._closed:
+            raise StoreDown("The store is closed.")
+        if not self._turn.locked():
+            await self._turn.acquire()
+            return
+        try:
+            async with asyncio.timeout(READ_SEC):
+                await self._turn.acquire()
+        except TimeoutError as error:
+            raise StoreDown("The store is too busy to be read.", hint="Try again in a moment.") from error
+
+    async def _get_connection(self, until: float) -> tuple[Connection, bool]:
+        """And whether it is new. With none of ours to wait for, the database is asked for a while: a
+        connection that was just closed has its place there for a moment longer."""
+        now = asyncio.get_running_loop().time
+        give_up_at = min(until, now() + FULL_SEC)
+        while True:
+            try:
+                return await self._find_connection(until)
+            except TooManyConnections as error:
+                if not self._out and now() >= give_up_at:
+                    raise self._down(error) from error
+            if self._out:
+                await self._wait_for_connection(until)
+            else:
+                await asyncio.sleep(RETRY_SEC)
+
+    async def _find_connection(self, until: float) -> tuple[Connection, bool]:
+        """`TooManyConnections` if none is idle and there is no room for another."""
+        self._out += 1
+        try:
+            connection = await self._take_idle()
+            if connection is not None:
+                return connection, False
+            if self._out > 1 and asyncio.get_running_loop().time() < self._full_until:
+                raise TooManyConnections("the database has no room for more connections")
+            return await self._connect(until), True
+        except BaseException:
+            self._note_returned()
+            raise
+
+    async def _wait_for_connection(self, until: float) -> None:
+        self._returned.clear()
+        try:
+            async with asyncio.timeout_at(until):
+                await self._returned.wait()
+        except TimeoutError as error:
+            raise StoreDown("The store is too busy to be read.", hint="Try again in a moment.") from error
+
+    async def _take_idle(self) -> Connection | None:
+        """The one that was used last, if it is still there: else none of them may be."""
+        if not self._idle:
+            return None
+        connection = self._idle.pop()
+        if await connection.is_alive():
+            return connection
+        self._drop_idle()
+        return None
+
+    async def _connect(self, until: float = math.inf) -> Connection:
+        """While the database is silent one caller asks for all: the others need not find out themselves."""
+        now = asyncio.get_running_loop().time()
+        left = until - now
+        if now < self._down_until or self._is_connecting or left <= 0:
+            raise StoreDown("The store is not responding.", hint="Try again in a moment.")
+        self._is_connecting = self._is_silent
+        try:
+            connection = await connect(self._place, settings=BY_INDEX, seconds=left)
+        except TooManyConnections as error:
+            self._note_full(error)
+            raise
+        except (ConnectionLost, ValueError) as error:
+            self._note_silence()
+            raise self._down(error) from error
+        finally:
+            self._is_connecting = False
+        self._is_silent = False
+        return connection
+
+    def _put_back(self, connection: Connection) -> None:
+        if self._closed or connection.is_closed:
+            connection.abort()
+        else:
+            connection.until = math.inf
+            self._idle.append(connection)
+        self._note_returned()
+
+    def _note_returned(self) -> None:
+        self._out -= 1
+        self._returned.set()
+
+    def _drop_idle(self) -> None:
+        for connection in self._idle:
+            connection.abort()
+        self._idle.clear()
+
+    def _note_full(self, error: TooManyConnections) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._full_until > QUIET_SEC:
+            log.warning(
+                "the database has no room for more connections, so reads wait for each other: %s", error
+            )
+        self._full_until = now + FULL_SEC
+
+    def _note_silence(self) -> None:
+        self._is_silent = True
+        self._down_until = asyncio.get_running_loop().time() + RETRY_SEC
+
+    def _note_success(self) -> None:
+        if self._is_down and asyncio.get_running_loop().time() - self._failed_at > QUIET_SEC:
+            self._is_down = False
+
+    def _down(self, error: Exception) -> StoreDown:
+        """Logged once, until all has gone well for a while."""
+        log.log(logging.DEBUG if self._is_down else logging.WARNING, "the store could not be read: %s", error)
+        self._is_down = True
+        self._failed_at = asyncio.get_running_loop().time()
+        return StoreDown("The store could not be read.", hint="Try again in a moment.")
+
+
+async def commit(connection: Connection, *, seconds: float | None = None) -> None:
+    try:
+        await connection.execute("COMMIT", seconds=seconds)
+    except ConnectionLost as error:
+        raise CommitUnknown(str(error)) from error
+
+
+async def _check_writable(connection: Connection) -> None:
+    """`ConnectionLost` if it is not: another connection may find the database that took over."""
+    if not await is_writable(connection):
+        connection.abort()
+        raise ConnectionLost("the database takes no writes; it is a replica, or was made read-only")

@@ -1,0 +1,210 @@
+"""What is read: statements, and rows that become values. Statements that name an owner have it first."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from farhand.core.principal import Owner
+from farhand.core.run import Run
+from farhand.store.base import CallFilter, CallKey, Counted, FeedRow, FoundCall, Loaded, Row, ThreadFound
+from farhand.store.guards import open_calls_condition
+from farhand.store.postgres.connection import NOW, Columns
+from farhand.store.records import decode_alone, decode_call, decode_listed, decode_run, decode_thread
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+_THREAD = "(SELECT thread_no FROM threads WHERE tenant = $1 AND subject = $2 AND thread_id = $3)"
+
+ROWS = f"""
+    SELECT version, at, body FROM log WHERE thread_no = {_THREAD} AND version > $4 ORDER BY version
+"""
+
+# one statement: both are of the same moment. The snapshot is the row without a time
+LOAD = f"""
+    WITH snapshot AS MATERIALIZED (SELECT version, body FROM snapshots WHERE thread_no = {_THREAD})
+    SELECT version, NULL::float8 AS at, body FROM snapshot
+    UNION ALL
+    SELECT version, at, body FROM log
+    WHERE thread_no = {_THREAD} AND version > coalesce((SELECT version FROM snapshot), 0)
+    ORDER BY version
+"""
+
+_CALLS = """
+    SELECT calls.tenant, calls.subject, thread_id, call_id, calls.body
+    FROM calls JOIN threads USING (thread_no)
+"""
+
+_BY_KEY = _CALLS + " WHERE calls.tenant = $1 AND calls.subject = $2 AND calls.{0} = $3 LIMIT 1"
+
+FIND_CALL: dict[CallKey, str] = {
+    "call": _BY_KEY.format("call_id"),
+    "approval": _BY_KEY.format("approval_id"),
+    "request": _BY_KEY.format("request_id"),
+}
+
+_THREAD_COLUMNS = "tenant, subject, thread_id, version, body, updated_at, thread_no"
+
+_THREADS = f"SELECT {_THREAD_COLUMNS} FROM threads"
+
+_LAST_USED = " ORDER BY updated_at DESC, thread_id DESC LIMIT $3"
+
+THREADS = f"{_THREADS} WHERE tenant = $1 AND subject = $2 AND body IS NOT NULL {_LAST_USED}"
+
+THREADS_AFTER = f"""
+    {_THREADS} WHERE tenant = $1 AND subject = $2 AND body IS NOT NULL AND (updated_at, thread_id) < ($4, $5)
+    {_LAST_USED}
+"""
+
+FIND_RUN = "SELECT body FROM runs WHERE tenant = $1 AND subject = $2 AND run_id = $3"
+
+RUNS = """
+    SELECT run_id, body FROM runs
+    WHERE tenant = $1 AND subject = $2 AND (started_at, run_id) < (
+        coalesce(
+            (SELECT started_at FROM runs WHERE tenant = $1 AND subject = $2 AND run_id = $3),
+            'infinity'::float8),
+        coalesce($3, ''))
+    ORDER BY started_at DESC, run_id DESC LIMIT $4
+"""
+
+FIND_TOOL = "SELECT body FROM tools WHERE version = $1"
+
+_OF_OWNER = "tenant = $1 AND ($2::text IS NULL OR subject = $2)"
+
+COUNT: dict[Counted, str] = {
+    "threads": f"SELECT count(*) FROM threads WHERE version > 0 AND {_OF_OWNER}",
+    "running": f"SELECT count(*) FROM threads WHERE is_running AND {_OF_OWNER}",
+    "open_calls": f"SELECT count(*) FROM calls WHERE settled_at IS NULL AND {_OF_OWNER}",
+    "bytes": f"""
+        SELECT coalesce(sum(bytes + CASE WHEN is_purged THEN snapshot_bytes ELSE 0 END), 0)::bigint
+        FROM threads WHERE {_OF_OWNER}
+    """,
+}
+
+_IS_CLAIMABLE = f"""
+    can_go_on AND body IS NOT NULL AND lease_until <= {NOW.format("$1")}
+    AND run_id <> ALL($2::text[]) AND thread_no <> ALL($3::bigint[])
+"""
+
+CLAIMABLE = f"{_THREADS} WHERE {_IS_CLAIMABLE} ORDER BY thread_no LIMIT $4"
+
+# what another worker looks at in this moment is left to it
+RESERVE_CLAIMABLE = f"""
+    WITH found AS MATERIALIZED (
+        SELECT thread_no FROM threads WHERE {_IS_CLAIMABLE} ORDER BY thread_no LIMIT $4 FOR UPDATE SKIP LOCKED
+    ), reserved AS (
+        UPDATE threads SET worker = NULL, lease_until = {NOW.format("$1")} + $5::float8
+        WHERE thread_no IN (SELECT thread_no FROM found)
+        RETURNING {_THREAD_COLUMNS}
+    )
+    SELECT * FROM reserved ORDER BY thread_no
+"""
+
+# in the order in which appends lock threads, so that neither waits for the other for ever
+RENEW = """
+    WITH leased AS MATERIALIZED (
+        SELECT thread_no FROM threads WHERE worker = $1 ORDER BY tenant, subject, thread_id FOR UPDATE
+    )
+    UPDATE threads SET lease_until = $2 WHERE thread_no IN (SELECT thread_no FROM leased)
+"""
+
+FEED = """
+    SELECT no, count, feed.at, coalesce(log.body, feed.body), thread_id, version
+    FROM feed LEFT JOIN log USING (thread_no, version)
+    WHERE tenant = $1 AND subject = $2 AND no > $3 AND coalesce(log.body, feed.body) IS NOT NULL
+    ORDER BY no LIMIT $4
+"""
+
+FEED_SPAN = "SELECT purged + 1, last FROM feeds WHERE tenant = $1 AND subject = $2"
+
+WITHOUT_SNAPSHOT = """
+    SELECT tenant, subject, thread_id FROM threads
+    WHERE NOT is_covered AND written_hour <= floor($1::float8 / 3600) AND written_at < $1
+    ORDER BY written_hour LIMIT $2
+"""
+
+THREAD_KEYS = """
+    SELECT tenant, subject, thread_id FROM threads WHERE (tenant, subject, thread_id) > ($1, $2, $3)
+    ORDER BY tenant, subject, thread_id LIMIT $4
+"""
+
+PUT_SNAPSHOT = """
+    WITH thread AS MATERIALIZED (
+        SELECT thread_no, version FROM threads
+        WHERE tenant = $1 AND subject = $2 AND thread_id = $3 AND version >= $4 FOR UPDATE
+    ), put AS (
+        INSERT INTO snapshots (thread_no, version, body) SELECT thread_no, $4, $5 FROM thread
+        ON CONFLICT (thread_no) DO UPDATE SET version = excluded.version, body = excluded.body
+            WHERE snapshots.version < excluded.version
+        RETURNING thread_no
+    )
+    UPDATE threads SET snapshot_bytes = octet_length($5), is_covered = threads.version = $4
+    FROM put WHERE threads.thread_no = put.thread_no
+"""
+
+
+def open_calls_query(which: CallFilter) -> tuple[str, list[object]]:
+    """The statement and its values; the limit comes last."""
+    condition, values = open_calls_condition(which, "$")
+    return f"{_CALLS} {condition} LIMIT ${len(values) + 1}", values
+
+
+def loaded_of(rows: Sequence[Columns]) -> Loaded:
+    """Of what `LOAD` found."""
+    if rows and rows[0][1] is None:
+        return Loaded(tuple([row_of(row) for row in rows[1:]]), rows[0][2], rows[0][0])
+    return Loaded(tuple([row_of(row) for row in rows]))
+
+
+def row_of(row: Columns) -> Row:
+    return Row(row[0], row[1], row[2])
+
+
+def call_of(row: Columns) -> FoundCall:
+    """Asked for alone: `Unreadable` if it is."""
+    return FoundCall(Owner(row[0], row[1]), row[2], decode_alone(decode_call, row[4]))
+
+
+def calls_of(rows: Sequence[Columns]) -> list[FoundCall]:
+    """In a list: one that cannot be read is left out."""
+    found: list[FoundCall] = []
+    for row in rows:
+        call = decode_listed(decode_call, row[4], kind="call", name=row[3])
+        if call is not None:
+            found.append(FoundCall(Owner(row[0], row[1]), row[2], call))
+    return found
+
+
+def thread_of_row(row: Columns) -> ThreadFound | None:
+    record = decode_listed(decode_thread, row[4], kind="thread", name=row[2])
+    return None if record is None else ThreadFound(Owner(row[0], row[1]), row[2], row[3], record)
+
+
+def run_of_row(row: Columns) -> Run | None:
+    return decode_listed(decode_run, row[1], kind="run", name=row[0])
+
+
+def feed_row_of(row: Columns) -> FeedRow:
+    return FeedRow(row[0], row[1], row[2], row[3], row[4], row[5])
+
+
+async def full_page(
+    limit: int,
+    after: P,
+    *,
+    read: Callable[[P, int], Awaitable[list[Columns]]],
+    place_of: Callable[[Columns], P],
+    decode: Callable[[Columns], R | None],
+) -> list[R]:
+    """So many that can be read, or all there are: a page that is short is taken for the last one."""
+    page: list[R] = []
+    while len(page) < limit:
+        wanted = limit - len(page)
+        rows = await read(after, wanted)
+        page += [each for each in map(decode, rows) if each is not None]
+        if len(rows) < wanted:
+            break
+        after = place_of(rows[-1])
+    return page

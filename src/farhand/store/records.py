@@ -1,0 +1,120 @@
+"""Records in look-up rows: JSON, so that they can be read without farhand.
+
+One that this version cannot read (another version wrote it, or a disk damaged it) is left out of lists and
+named in the server's log once; asked for alone, it is `Unreadable`. Knows no connection and no table.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from farhand.core.call import Call
+from farhand.core.client import Client
+from farhand.core.file import StoredFile
+from farhand.core.run import Run
+from farhand.core.tool import Tool
+from farhand.errors import Unreadable
+from farhand.store.base import ThreadRow
+
+log = logging.getLogger("farhand.store")
+
+T = TypeVar("T")
+
+REMEMBERED = 1_000
+_named: set[tuple[str, str]] = set()
+
+encode = msgspec.json.Encoder().encode
+decode_thread: Callable[[bytes], ThreadRow] = msgspec.json.Decoder(ThreadRow).decode
+decode_call: Callable[[bytes], Call] = msgspec.json.Decoder(Call).decode
+decode_run: Callable[[bytes], Run] = msgspec.json.Decoder(Run).decode
+decode_tool: Callable[[bytes], Tool] = msgspec.json.Decoder(Tool).decode
+decode_client: Callable[[bytes], Client] = msgspec.json.Decoder(Client).decode
+decode_file: Callable[[bytes], StoredFile] = msgspec.json.Decoder(StoredFile).decode
+
+Unknown: TypeAlias = dict[str, msgspec.Raw]
+_decode_fields: Callable[[bytes], Unknown] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_DECODERS: dict[str, Callable[[bytes], object]] = {
+    "thread": decode_thread,
+    "call": decode_call,
+    "run": decode_run,
+    "client": decode_client,
+}
+
+
+def decode_alone(decode: Callable[[bytes], T], body: bytes) -> T:
+    """For whoever asked for this one."""
+    try:
+        return decode(body)
+    # no JSON, not of its shape, or with a word that this version lacks
+    except ValueError as error:
+        raise Unreadable(f"A stored record cannot be read by this version of farhand: {error}.") from error
+
+
+def decode_listed(decode: Callable[[bytes], T], body: bytes, *, kind: str, name: str) -> T | None:
+    """None for one that a list leaves out."""
+    try:
+        return decode(body)
+    except ValueError:
+        _log_once(kind, name)
+        return None
+
+
+def unknown_in(body: bytes, known: type[Struct]) -> Unknown:
+    """The fields that a newer version of farhand has put beside ours; none of what cannot be read."""
+    try:
+        fields = _decode_fields(body)
+    except ValueError:
+        return {}
+    for name in known.__struct_fields__:
+        fields.pop(name, None)
+    return fields
+
+
+def encode_with(unknown: Unknown, record: Struct) -> bytes:
+    body = encode(record)
+    return encode(_decode_fields(body) | unknown) if unknown else body
+
+
+def next_registration(
+    client: Client, stored: tuple[int, bytes] | None, others: Iterable[bytes]
+) -> bytes | Literal["moved", "name_taken"]:
+    """The record to store for this client, with the fields that a newer version of farhand has put into the
+    one before; or why it is refused. `others` are the records of the owner's other clients: one that cannot
+    be read may have a tool of the same name, so it is `Unreadable`."""
+    version, body = stored or (0, b"{}")
+    if version != client.version - 1:
+        return "moved"
+    names = {tool.name for tool in client.tools}
+    for other in others:
+        if any(tool.name in names for tool in decode_alone(decode_client, other).tools):
+            return "name_taken"
+    return encode_with(unknown_in(body, Client), client)
+
+
+def unreadable_in(rows: Iterable[tuple[str, str, bytes]]) -> tuple[str, ...]:
+    """Of rows of kind (`thread`, `call`, `run`, `client`), name and body: those that cannot be read, such as
+    `thread t1`."""
+    return tuple(f"{kind} {name}" for kind, name, body in rows if not _is_readable(_DECODERS[kind], body))
+
+
+def _is_readable(decode: Callable[[bytes], object], body: bytes) -> bool:
+    try:
+        decode(body)
+    except ValueError:
+        return False
+    return True
+
+
+def _log_once(kind: str, name: str) -> None:
+    """Not with every list that it is left out of."""
+    if (kind, name) in _named:
+        return
+    if len(_named) >= REMEMBERED:
+        _named.clear()
+    _named.add((kind, name))
+    log.error("%s %s cannot be read by this version of farhand and is left out of lists", kind, name)

@@ -1,0 +1,207 @@
+"""What is read: statements, rows that become values, and the threads on which they are read.
+
+A WAL reader never waits for the writer, and a hop to another thread costs several times what a look-up by key
+costs, so short reads happen on the spot. A long history may be cold on the disk, so that is read and decoded
+away from the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar
+
+from farhand.core.principal import Owner
+from farhand.core.run import Run
+from farhand.errors import StoreDown
+from farhand.store.base import CallFilter, CallKey, FeedRow, FoundCall, Loaded, Row, ThreadFound
+from farhand.store.guards import open_calls_condition
+from farhand.store.records import decode_call, decode_listed, decode_run, decode_thread
+from farhand.store.sqlite.file import StoreFile
+
+SHORT = 64
+"""Rows that are read on the spot."""
+
+# what is in a row of the driver follows from the columns that were asked for
+Columns: TypeAlias = Any
+Values: TypeAlias = Sequence[object]
+T = TypeVar("T")
+
+
+class Reads:
+    def __init__(self, file: StoreFile) -> None:
+        self._near = file.connect()
+        self._far = file.connect()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="farhand-store-reader")
+
+    def one(self, sql: str, values: Values) -> Columns | None:
+        return _read(self._near, lambda db: db.execute(sql, values).fetchone())
+
+    def near(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What is known to be short."""
+        return _read(self._near, work)
+
+    async def far(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What may be long, or large."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, _read, self._far, work)
+        except RuntimeError as error:
+            # the thread takes nothing more
+            raise _down() from error
+
+    async def page(
+        self, sql: str, values: Values, make: Callable[[Columns], T | None], *, limit: int
+    ) -> list[T]:
+        """So many as can be made of the rows, or all there are: a page that is short is taken for the last
+        one."""
+        found = self.near(lambda db: fetch(db, sql, values, make, limit=min(limit, SHORT)))
+        if len(found) < SHORT or limit == SHORT:
+            return found
+        return await self.far(lambda db: fetch(db, sql, values, make, limit=limit))
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self._near.close()
+        self._far.close()
+
+
+def fetch(
+    db: sqlite3.Connection, sql: str, values: Values, make: Callable[[Columns], T | None], *, limit: int
+) -> list[T]:
+    """Rows are read one by one, until there are enough that something could be made of."""
+    cursor = db.execute(sql, values)
+    try:
+        made = (make(row) for row in cursor)
+        return list(islice((each for each in made if each is not None), limit))
+    finally:
+        # one that is not at its end would hold on to what is old by now
+        cursor.close()
+
+
+def _read(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    try:
+        return work(db)
+    except sqlite3.Error as error:
+        raise _down() from error
+
+
+def _down() -> StoreDown:
+    return StoreDown("The store could not be read.", hint="Try again in a moment.")
+
+
+SIZE = "SELECT version, size FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?"
+
+# one statement, so that a purge in between cannot take rows that the snapshot which was read does not cover
+LOAD = """
+SELECT NULL, s.version, s.body FROM threads t JOIN snapshots s ON s.thread_no = t.no
+WHERE t.tenant = ?1 AND t.subject = ?2 AND t.thread_id = ?3
+UNION ALL
+SELECT l.at, l.version, l.body FROM threads t
+JOIN log l ON l.thread_no = t.no AND l.version > t.snapshot_version
+WHERE t.tenant = ?1 AND t.subject = ?2 AND t.thread_id = ?3"""
+
+LOAD_AFTER = """
+SELECT l.at, l.version, l.body FROM threads t JOIN log l ON l.thread_no = t.no AND l.version > ?4
+WHERE t.tenant = ?1 AND t.subject = ?2 AND t.thread_id = ?3"""
+
+_CALLS = """
+SELECT calls.tenant, calls.subject, t.thread_id, calls.call_id, calls.record
+FROM calls JOIN threads t ON t.no = calls.thread_no"""
+
+_FIND_CALL = _CALLS + " WHERE calls.{0} = ? AND calls.tenant = ? AND calls.subject = ?"
+
+FIND_CALL: dict[CallKey, str] = {
+    "call": _FIND_CALL.format("call_id"),
+    "approval": _FIND_CALL.format("approval_id"),
+    "request": _FIND_CALL.format("request_id"),
+}
+
+_THREADS = "SELECT tenant, subject, thread_id, version, record FROM threads"
+
+THREADS = f"""{_THREADS} WHERE tenant = ? AND subject = ? ORDER BY updated_at DESC, thread_id DESC"""
+
+THREADS_AFTER = f"""{_THREADS} WHERE tenant = ? AND subject = ? AND (updated_at, thread_id) < (?, ?)
+ORDER BY updated_at DESC, thread_id DESC"""
+
+CLAIMABLE = """
+SELECT tenant, subject, thread_id, version, record, no FROM threads
+WHERE can_go_on = 1 AND coalesce(lease_until, 0) <= ?
+    AND coalesce(run_id, '') NOT IN (SELECT value FROM json_each(?))
+ORDER BY no"""
+
+RUN = "SELECT run_id, record FROM runs WHERE run_id = ? AND tenant = ? AND subject = ?"
+
+RUN_PLACE = "SELECT started_at, run_id FROM runs WHERE run_id = ? AND tenant = ? AND subject = ?"
+
+_RUNS = "SELECT run_id, record FROM runs WHERE tenant = ? AND subject = ?"
+
+RUNS = f"{_RUNS} ORDER BY started_at DESC, run_id DESC"
+
+RUNS_AFTER = f"{_RUNS} AND (started_at, run_id) < (?, ?) ORDER BY started_at DESC, run_id DESC"
+
+TOOL = "SELECT record FROM tools WHERE version = ?"
+
+FEED = """
+SELECT f.no, f.count, f.at, coalesce(f.body, l.body), coalesce(f.thread_id, t.thread_id), f.version
+FROM feed f
+LEFT JOIN log l ON l.thread_no = f.thread_no AND l.version = f.version
+LEFT JOIN threads t ON t.no = f.thread_no
+WHERE f.tenant = ? AND f.subject = ? AND f.no > ? AND (f.body IS NOT NULL OR l.body IS NOT NULL)
+ORDER BY f.no"""
+
+FEED_SPAN = """
+SELECT coalesce(min(no - count + 1), 1), coalesce(max(no), 0) FROM feed WHERE tenant = ? AND subject = ?"""
+
+CLIENTS = "SELECT client_id, record FROM clients"
+
+CLIENTS_OF_OWNER = f"{CLIENTS} WHERE tenant = ? AND subject = ?"
+
+WITHOUT_SNAPSHOT = """
+SELECT tenant, subject, thread_id FROM threads
+WHERE oldest_at < ? AND appended_at < ? AND snapshot_version < version ORDER BY oldest_at LIMIT ?"""
+
+THREAD_KEYS = """
+SELECT tenant, subject, thread_id FROM threads WHERE (tenant, subject, thread_id) > (?, ?, ?)
+ORDER BY tenant, subject, thread_id LIMIT ?"""
+
+
+def open_calls(which: CallFilter) -> tuple[str, list[object]]:
+    condition, values = open_calls_condition(which, "?")
+    return f"{_CALLS} {condition}", values
+
+
+def loaded_of(rows: list[Columns]) -> Loaded:
+    """Of rows as `LOAD` has them, the snapshot first, or `LOAD_AFTER`."""
+    snapshot, version = None, 0
+    if rows and rows[0][0] is None:
+        _, version, snapshot = rows.pop(0)
+    found = [Row(number, at, body) for at, number, body in rows]
+    found.sort(key=_version)
+    return Loaded(tuple(found), snapshot, version)
+
+
+def listed_call(row: Columns) -> FoundCall | None:
+    tenant, subject, thread_id, call_id, record = row
+    call = decode_listed(decode_call, record, kind="call", name=call_id)
+    return None if call is None else FoundCall(Owner(tenant, subject), thread_id, call)
+
+
+def listed_thread(row: Columns) -> ThreadFound | None:
+    tenant, subject, thread_id, version, record = row[:5]
+    found = decode_listed(decode_thread, record, kind="thread", name=thread_id)
+    return None if found is None else ThreadFound(Owner(tenant, subject), thread_id, version, found)
+
+
+def listed_run(row: Columns) -> Run | None:
+    return decode_listed(decode_run, row[1], kind="run", name=row[0])
+
+
+def feed_row(row: Columns) -> FeedRow:
+    return FeedRow(*row)
+
+
+def _version(row: Row) -> int:
+    return row.version

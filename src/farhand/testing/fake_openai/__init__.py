@@ -1,5 +1,0 @@
-"""A loopback server that speaks OpenAI's Responses API and Chat Completions and keeps their rules."""
-
-from farhand.testing.fake_openai.server import FakeOpenAI
-
-__all__ = ["FakeOpenAI"]

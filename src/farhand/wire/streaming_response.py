@@ -1,0 +1,119 @@
+"""A streaming response body, pulled from its source at the reader's speed.
+
+Each ASGI send is one write to the socket, so the source joins what is pending. A slow reader delays only
+itself: nothing is buffered for it. Must not know what the frames mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from enum import Enum
+from typing import Protocol
+
+from starlette.types import Message
+
+from farhand.wire.http import SECURITY, Header
+from farhand.wire.http_exchange import HttpExchange
+from farhand.wire.sse import KEEP_ALIVE
+
+PIECE = 64 * 1024
+"""The most that is sent at once; the stall limit applies to each piece."""
+
+
+class FrameSource(Protocol):
+    @property
+    def ended(self) -> bool:
+        """Whether the last frames have been returned: the body ends with them."""
+        ...
+
+    async def next(self, seconds: float) -> bytes | None:
+        """Pending frames, joined; empty after `seconds` without any; None at the end."""
+        ...
+
+    def leave(self) -> None:
+        """The reader is gone: a pending `next()` returns soon."""
+        ...
+
+
+class StreamEnd(Enum):
+    """Why a body ended."""
+
+    FINISHED = "finished"
+    """The source ended, and all of it was passed to the server."""
+    LEFT = "left"
+    """The reader disconnected."""
+    STALLED = "stalled"
+    """The socket took nothing for too long."""
+
+
+async def send_frames(
+    exchange: HttpExchange,
+    source: FrameSource,
+    *,
+    headers: Sequence[Header],
+    keep_alive: float = 15.0,
+    stall_after: float = 30.0,
+) -> StreamEnd:
+    """Sends the source as the body of a 200 response, until it ends or the reader leaves; returns which.
+
+    A comment is sent after every `keep_alive` seconds without frames. A reader that stalled can resume.
+    """
+    body = _Body(exchange, source, stall_after)
+    exchange.when_over(body.leave)
+    try:
+        async with asyncio.TaskGroup() as group:
+            listener = group.create_task(exchange.listen())
+            end = await body.write(headers, keep_alive)
+            listener.cancel()
+    except ExceptionGroup as faults:
+        # the task group is an implementation detail: raise what the source raised
+        raise faults.exceptions[0] from None
+    return end
+
+
+class _Body:
+    __slots__ = ("_exchange", "_lost", "_source", "_stall_after")
+
+    def __init__(self, exchange: HttpExchange, source: FrameSource, stall_after: float) -> None:
+        self._exchange = exchange
+        self._source = source
+        self._stall_after = stall_after
+        self._lost: StreamEnd | None = None
+        """Why the reader is gone."""
+
+    def leave(self) -> None:
+        self._lost = StreamEnd.LEFT
+        self._source.leave()
+
+    async def write(self, headers: Sequence[Header], keep_alive: float) -> StreamEnd:
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*headers, *SECURITY]})
+        # some servers send the head only with the first bytes of the body
+        await self._send_body(b"", has_more=True)
+        has_more = True
+        while self._lost is None and has_more:
+            frames = await self._source.next(keep_alive)
+            has_more = not (frames is None or self._source.ended)
+            await self._send_body(frames or (KEEP_ALIVE if has_more else b""), has_more=has_more)
+            # a stream that waits for hours does not keep what it has sent
+            del frames
+        return self._lost or StreamEnd.FINISHED
+
+    async def _send_body(self, body: bytes, *, has_more: bool) -> None:
+        for start in range(0, len(body) or 1, PIECE):
+            end = start + PIECE
+            piece = body if len(body) <= PIECE else body[start:end]
+            is_more = has_more or end < len(body)
+            await self._send({"type": "http.response.body", "body": piece, "more_body": is_more})
+
+    async def _send(self, message: Message) -> None:
+        if self._lost is not None:
+            return
+        try:
+            async with asyncio.timeout(self._stall_after):
+                await self._exchange.send(message)
+        except TimeoutError:
+            self._lost = StreamEnd.STALLED
+        except OSError:
+            # how servers with newer ASGI versions report a disconnect
+            self._lost = StreamEnd.LEFT

@@ -1,0 +1,70 @@
+"""Users are shown public modules alone, and everything in those can be imported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.requirement import requirement
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLIC = (
+    "farhand",
+    "farhand.auth",
+    "farhand.client",
+    "farhand.errors",
+    "farhand.messages",
+    "farhand.models",
+    "farhand.testing",
+)
+IMPORT = re.compile(r"^\s*(?:from|import) (farhand[\w.]*)", re.MULTILINE)
+# they measure parts by themselves: the log, a store, a wire, or a trip without an HTTP server
+MEASURE_PARTS = {
+    "bench/apps/whole.py",
+    "bench/costs.py",
+    "bench/held.py",
+    "bench/logs.py",
+    "bench/p07.py",
+    "bench/p08.py",
+    "bench/p12.py",
+    "bench/p15.py",
+    "bench/pending.py",
+    "bench/played.py",
+    "bench/reads.py",
+    "bench/wanted.py",
+}
+
+
+@requirement("surface:public")
+def test_documentation_and_examples_import_public_modules_alone() -> None:
+    assert [found for found in _imports("README.md", "docs", "examples") if not _is_public(found[1])] == []
+
+
+@requirement("surface:public")
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_module_has_a_docstring_and_every_name_that_it_lists(name: str) -> None:
+    module = import_module(name)
+    assert module.__doc__
+    assert sorted(module.__all__) == sorted(set(module.__all__))
+    assert [each for each in module.__all__ if getattr(module, each, None) is None] == []
+
+
+def test_of_the_benchmarks_only_those_of_parts_import_internal_modules() -> None:
+    assert {path for path, module in _imports("bench") if not _is_public(module)} <= MEASURE_PARTS
+
+
+def _is_public(module: str) -> bool:
+    return module in PUBLIC or module.startswith("farhand.bridges")
+
+
+def _imports(*places: str) -> Iterator[tuple[str, str]]:
+    for place in places:
+        root = ROOT / place
+        files = [root] if root.is_file() else [*root.rglob("*.py"), *root.rglob("*.md")]
+        for file in sorted(files):
+            for module in IMPORT.findall(file.read_text()):
+                yield file.relative_to(ROOT).as_posix(), module

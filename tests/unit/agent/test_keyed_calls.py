@@ -1,0 +1,306 @@
+"""A call with a key: found again, waited for by anyone, reported to the program that made it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from farhand.agent.direct_calls import DirectCall
+from farhand.agent.keyed_calls import SettledCall, Waiting
+from farhand.core.approval import Answer
+from farhand.core.call import ProgramRequest
+from farhand.core.decide.direct import claim_report
+from farhand.core.outcome import Cancelled, Failure, Success
+from farhand.core.principal import LOCAL, Owner
+from farhand.errors import Misuse, NameTaken, NoAgent
+from farhand.models.base import NoModel
+from farhand.testing import FakeClock
+from farhand.tools.decorate import tool
+from tests.requirement import requirement
+from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.hands import add, ask_text
+from tests.unit.agent.stage import PATIENCE_SEC, THREAD, YES, Stage, comes_true
+from tests.unit.agent.test_recovery import Machine, asking
+
+QUESTION = {"question": "Which size?"}
+
+
+class Ledger:
+    """What was paid, as a bank would know it."""
+
+    def __init__(self) -> None:
+        self.paid: list[int] = []
+
+        @tool(needs_approval=True)
+        def pay(amount: int) -> str:
+            """Pay.
+
+            Args:
+                amount: How much.
+            """
+            self.paid.append(amount)
+            return f"paid {amount}"
+
+        self.pay = pay
+
+
+@pytest.fixture
+async def machine(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Machine]:
+    made = Machine(tmp_path, clock)
+    yield made
+    await made.close()
+
+
+async def _open(on: Stage) -> bool:
+    return bool(await on.log.open_calls(LOCAL, THREAD))
+
+
+@requirement("hands:key-attaches")
+async def test_the_same_key_attaches_to_the_open_call_and_all_get_one_outcome(stage: MakeStage) -> None:
+    on = await stage([], ask_text)
+    callers = [
+        asyncio.create_task(on.service.call("ask_text", QUESTION, thread=THREAD, key="order-7"))
+        for _ in range(5)
+    ]
+    await comes_true(lambda: _open(on))
+    await on.answer(await on.open_call(), Success("L"))
+    async with asyncio.timeout(PATIENCE_SEC):
+        assert await asyncio.gather(*callers) == [Success("L")] * 5
+    assert await on.service.call("ask_text", QUESTION, thread=THREAD, key="order-7") == Success("L")
+
+
+async def test_a_key_belongs_to_one_tool_and_one_input_and_to_one_owner(stage: MakeStage) -> None:
+    on = await stage([], add)
+    assert await on.service.call("add", {"a": 1, "b": 2}, thread=THREAD, key="sum") == Success(3)
+    with pytest.raises(NameTaken, match="This key was used for another call"):
+        await on.service.call("add", {"a": 1, "b": 3}, thread=THREAD, key="sum")
+    other = Owner("acme", "ben")
+    assert await on.service.call("add", {"a": 5, "b": 5}, thread=THREAD, key="sum", owner=other) == Success(
+        10
+    )
+
+
+@pytest.mark.parametrize("key", ["", "with space", "x" * 201, "a/b", "ü"])
+async def test_a_key_that_is_none_is_refused(stage: MakeStage, key: str) -> None:
+    on = await stage([], add)
+    with pytest.raises(Misuse, match="A key has 1 to 200"):
+        await on.service.call("add", {"a": 1, "b": 2}, thread=THREAD, key=key)
+
+
+async def test_a_caller_that_is_cancelled_leaves_a_keyed_call_open_and_takes_another_along(
+    stage: MakeStage,
+) -> None:
+    on = await stage([], ask_text)
+    keyed = asyncio.create_task(on.service.call("ask_text", QUESTION, thread=THREAD, key="k"))
+    await comes_true(lambda: _open(on))
+    keyed.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await keyed
+    await on.answer(await on.open_call(), Success("M"))
+    assert await on.service.call("ask_text", QUESTION, thread=THREAD, key="k") == Success("M")
+    bare = asyncio.create_task(on.service.call("ask_text", QUESTION, thread=THREAD))
+    await comes_true(lambda: _open(on))
+    bare.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await bare
+    assert await on.log.open_calls(LOCAL, THREAD) == []
+
+
+async def test_within_a_time_the_caller_gets_waiting_and_the_call_stays(stage: MakeStage) -> None:
+    ledger = Ledger()
+    on = await stage([], ledger.pay)
+    waiting = await on.service.call("pay", {"amount": 3}, thread=THREAD, key="pay-1", within=0.01)
+    call = await on.open_call()
+    assert call.approval is not None
+    assert waiting == Waiting(call.call_id, call.approval.approval_id, "pay-1")
+    attached = asyncio.create_task(on.service.call("pay", {"amount": 3}, thread=THREAD, key="pay-1"))
+    await on.decide(call, YES)
+    async with asyncio.timeout(PATIENCE_SEC):
+        assert await attached == Success("paid 3")
+    assert ledger.paid == [3]
+
+
+async def test_a_call_can_be_cancelled_by_its_key(stage: MakeStage) -> None:
+    on = await stage([], ask_text)
+    attached = asyncio.create_task(on.service.call("ask_text", QUESTION, thread=THREAD, key="k"))
+    await comes_true(lambda: _open(on))
+    assert await on.service.cancel("k")
+    assert await attached == Cancelled("cancelled by the program")
+    assert not await on.service.cancel("k")
+    assert not await on.service.cancel("unknown")
+
+
+async def test_a_bad_input_is_a_failure_and_takes_no_key(stage: MakeStage) -> None:
+    on = await stage([], add)
+    wrong = await on.service.call("add", {"a": "x", "b": 1}, thread=THREAD, key="sum")
+    assert isinstance(wrong, Failure)
+    assert await on.service.call("add", {"a": 1, "b": 1}, thread=THREAD, key="sum") == Success(2)
+
+
+async def test_a_yes_that_nobody_waits_for_runs_the_tool_once_also_after_a_restart(machine: Machine) -> None:
+    ledger = Ledger()
+    before = await machine.boot(asking(), ledger.pay)
+    await before.service.call("pay", {"amount": 3}, thread=THREAD, key="pay-1", within=0.01)
+    after = await machine.boot(asking(), ledger.pay)
+    await after.decide(await after.open_call(), YES)
+    both = await asyncio.gather(
+        *(after.service.call("pay", {"amount": 3}, thread=THREAD, key="pay-1") for _ in range(2))
+    )
+    assert both == [Success("paid 3")] * 2
+    again = await machine.boot(asking(), ledger.pay)
+    assert await again.service.call("pay", {"amount": 3}, thread=THREAD, key="pay-1") == Success("paid 3")
+    assert ledger.paid == [3]
+
+
+async def test_a_key_is_kept_when_what_is_old_is_purged(stage: MakeStage, clock: FakeClock) -> None:
+    on = await stage([], add)
+    await on.service.call("add", {"a": 1, "b": 2}, thread=THREAD, key="sum")
+    await on.service.call("add", {"a": 2, "b": 2}, thread=THREAD)
+    clock.advance(40 * 86_400)
+    await on.log.purge(before=clock.now() - 86_400)
+    assert await on.service.call("add", {"a": 1, "b": 2}, thread=THREAD, key="sum") == Success(3)
+    with pytest.raises(NameTaken):
+        await on.service.call("add", {"a": 9, "b": 9}, thread=THREAD, key="sum")
+
+
+async def test_the_program_is_told_once_of_each_settled_call_that_it_asked_about(stage: MakeStage) -> None:
+    on = await stage([], add, ask_text)
+    told: list[SettledCall] = []
+
+    async def note(settled: SettledCall) -> None:
+        told.append(settled)
+
+    on.service.on_settled("job-", note)
+    await on.service.call("add", {"a": 1, "b": 2}, thread=THREAD, key="job-1")
+    await on.service.call("add", {"a": 1, "b": 2}, thread=THREAD, key="other-1")
+    await on.service.call("ask_text", QUESTION, thread=THREAD, key="job-2", within=0.01)
+    await on.answer(await on.open_call(), Success("L"))
+
+    async def are_both_told() -> bool:
+        return len(told) == 2
+
+    await comes_true(are_both_told)
+    assert [(each.key, each.outcome) for each in told] == [("job-1", Success(3)), ("job-2", Success("L"))]
+
+    async def are_reported() -> bool:
+        return not await on.log.direct_calls()
+
+    await comes_true(are_reported)
+    await on.service.worker.direct.sweep()
+    assert len(told) == 2
+
+
+async def test_a_program_that_died_while_it_was_told_is_told_again(machine: Machine) -> None:
+    before = await machine.boot(asking(), add)
+    begun = asyncio.Event()
+
+    async def hang(settled: SettledCall) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    before.service.on_settled("job-", hang)
+    await before.service.call("add", {"a": 1, "b": 2}, thread=THREAD, key="job-1")
+    await begun.wait()
+    after = await machine.boot(asking(), add)
+    told = asyncio.Event()
+
+    async def note(settled: SettledCall) -> None:
+        assert settled.outcome == Success(3)
+        told.set()
+
+    after.service.on_settled("job-", note)
+    async with asyncio.timeout(PATIENCE_SEC):
+        await told.wait()
+
+
+async def test_a_function_that_fails_is_called_again(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farhand.agent.keyed_calls.RETRY_SEC", 0.001)
+    on = await stage([], add)
+    calls = 0
+
+    async def fail_once(settled: SettledCall) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise ValueError("not now")
+
+    on.service.on_settled("job-", fail_once)
+    await on.service.call("add", {"a": 1, "b": 2}, thread=THREAD, key="job-1")
+
+    async def is_reported() -> bool:
+        return calls == 2 and not await on.log.direct_calls()
+
+    await comes_true(is_reported)
+
+
+async def test_without_a_model_nothing_is_answered(stage: MakeStage) -> None:
+    on = await stage([], add)
+    object.__setattr__(on.service.context, "model", NoModel())
+    with pytest.raises(NoAgent, match="tools and no agent"):
+        await on.say("hello")
+
+
+async def test_a_person_may_edit_the_input_and_the_program_asks_again_with_its_own(stage: MakeStage) -> None:
+    ledger = Ledger()
+    on = await stage([], ledger.pay)
+    await on.service.call("pay", {"amount": 5}, thread=THREAD, key="pay-1", within=0.01)
+    await on.decide(await on.open_call(), Answer(approved=True, input={"amount": 4}))
+    assert await on.service.call("pay", {"amount": 5}, thread=THREAD, key="pay-1") == Success("paid 4")
+    with pytest.raises(NameTaken):
+        await on.service.call("pay", {"amount": 4}, thread=THREAD, key="pay-1")
+    assert ledger.paid == [4]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"thread": ""}, "A thread is named"),
+        ({"thread": "a\0"}, "A thread is named"),
+        ({"owner": "me"}, "owner is an Owner"),
+        ({"claims": ["x"]}, "claims is a JSON object"),
+        ({"claims": {"x": "y" * 5000}}, "claims is a JSON object"),
+        ({"input": {"a": object()}}, "nothing that JSON can hold"),
+        ({"input": {"a": "x" * 3_000_000}}, "larger than"),
+    ],
+)
+async def test_what_cannot_be_stored_is_refused_before_anything_is(
+    stage: MakeStage, wrong: dict[str, object], why: str
+) -> None:
+    on = await stage([], add)
+    arguments = {"input": {"a": 1, "b": 2}, "thread": THREAD, **wrong}
+    with pytest.raises(Misuse, match=why):
+        await on.service.call("add", **arguments)  # type: ignore[arg-type]
+    assert await on.log.threads_of(LOCAL, limit=9) == []
+
+
+async def test_a_report_whose_claim_was_not_confirmed_is_made_by_the_same_worker(stage: MakeStage) -> None:
+    on = await stage([], add)
+    told: list[str] = []
+
+    async def note(settled: SettledCall) -> None:
+        told.append(settled.key)
+
+    reporter = on.service.worker.direct.reporter
+    reporter._listeners.append(("job-", note))
+    listeners, reporter._listeners = reporter._listeners, []
+    request = ProgramRequest("key=job-1", is_reported=False)
+    direct = DirectCall(
+        owner=LOCAL, thread_id=THREAD, tool="add", input={"a": 1, "b": 2}, request=request, attach=True
+    )
+    await on.service.execute(direct)
+    call = await on.log.get_requested(LOCAL, "key=job-1")
+    assert call is not None
+    name = on.service.membership.name
+    await on.log.decide(LOCAL, THREAD, lambda thread, _: claim_report(thread, call, name))
+    reporter._listeners = listeners
+    await on.service.worker.direct.sweep()
+
+    async def is_told() -> bool:
+        return told == ["job-1"]
+
+    await comes_true(is_told)

@@ -1,0 +1,12 @@
+"""What is made of a model's events while it speaks; what readers hear of them is the loop's tests'."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from farhand.agent.model_stream import StepCollector
+from farhand.models.base import ModelEvent
+
+
+def test_there_is_a_hearing_for_every_event_of_a_model() -> None:
+    assert set(StepCollector._HEARING) == set(get_args(ModelEvent))

@@ -1,0 +1,62 @@
+"""Workers know of each other whether they are alive, by the store that they share."""
+
+from __future__ import annotations
+
+import asyncio
+
+from farhand.agent.ownership import Membership
+from farhand.clock import SystemClock
+from farhand.core.settings import Patience, Settings
+from farhand.eventlog.log import EventLog
+from farhand.store.memory import MemoryStore
+from farhand.store.postgres import PostgresStore
+from tests.postgres import Cluster
+from tests.unit.agent.stage import Stage, comes_true
+
+
+async def test_in_a_store_of_one_process_every_other_worker_is_gone() -> None:
+    eventlog = EventLog(MemoryStore())
+    one, other = Membership(eventlog, lease_sec=15), Membership(eventlog, lease_sec=15)
+    assert one.name != other.name
+    await one.renew()
+    assert await one.gone([one.name, other.name, other.name]) == {other.name}
+    await one.leave()
+
+
+async def test_a_worker_is_alive_for_as_long_as_it_renews_its_lease(cluster: Cluster) -> None:
+    address = cluster.address()
+    store = await PostgresStore.open(address)
+    try:
+        eventlog = EventLog(store)
+        one, other = Membership(eventlog, lease_sec=0.5), Membership(eventlog, lease_sec=60)
+        await one.renew()
+        await other.renew()
+        assert await one.gone([one.name, other.name]) == set()
+        await one.leave()
+        assert await other.gone([one.name, other.name]) == {one.name}
+        await one.renew()
+        assert await other.gone([one.name]) == set()
+
+        async def has_lapsed() -> bool:
+            return bool(await other.gone([one.name]))
+
+        await comes_true(has_lapsed)
+        await other.leave()
+    finally:
+        await store.close()
+
+
+async def test_a_worker_joins_when_it_opens_renews_and_leaves_when_it_is_closed(cluster: Cluster) -> None:
+    address = cluster.address()
+    quick = Settings(patience=Patience(lease=1.0))
+    stage = Stage(await PostgresStore.open(address), SystemClock(), ["hm"], settings=quick)
+    store = await PostgresStore.open(address)
+    try:
+        looker = Membership(EventLog(store), lease_sec=60)
+        await stage.service.open()
+        await asyncio.sleep(1.5)
+        assert await looker.gone([stage.service.membership.name]) == set()
+        await stage.service.close()
+        assert await looker.gone([stage.service.membership.name]) == {stage.service.membership.name}
+    finally:
+        await store.close()

@@ -1,0 +1,27 @@
+"""What other workers know of clients: the watches go on whatever breaks, and say so once."""
+
+from __future__ import annotations
+
+import pytest
+
+from farhand.clients import cluster
+from farhand.errors import StoreDown
+
+
+async def test_a_store_that_is_away_is_told_once_for_as_long_as_it_lasts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    left = [StoreDown("The store could not be read.")] * 3
+
+    async def watch() -> None:
+        if left:
+            raise left.pop()
+
+    monkeypatch.setattr(cluster, "POLL_SEC", 0.0)
+    await cluster._supervise(watch)
+    assert caplog.text.count("cannot sync clients") == 1
+    # another time is another trouble
+    monkeypatch.setattr(cluster, "SAME_TROUBLE_SEC", -1.0)
+    left.append(StoreDown("The store could not be read."))
+    await cluster._supervise(watch)
+    assert caplog.text.count("cannot sync clients") == 2

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts import run_tier
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a Makefile of its own; the tier `short` has two stages, the first with two lanes."""
+    monkeypatch.setattr(run_tier, "ROOT", tmp_path)
+    monkeypatch.setattr(run_tier, "TIMES", tmp_path / ".cache" / "times.json")
+    monkeypatch.setitem(run_tier.TIERS, "short", [[["one"], ["two", "three"]], [["four"]]])
+    return tmp_path
+
+
+@pytest.mark.parametrize("tier", run_tier.TIERS)
+def test_every_part_of_a_tier_is_a_target_of_the_makefile(tier: str) -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    parts = [part for lanes in run_tier.TIERS[tier] for lane in lanes for part in lane]
+    assert set(parts) <= set(targets)
+
+
+def test_a_tier_that_passes_prints_its_parts_and_is_remembered(
+    tree: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tree / "Makefile").write_text("one two three four:\n\t@echo ran $@\n")
+    assert run_tier.main("short") == 0
+    printed = capfd.readouterr().out
+    assert all(f"ran {part}" in printed for part in ("one", "two", "three", "four"))
+    assert "make short: passed in" in printed
+    assert '"short": ' in run_tier.TIMES.read_text()
+
+
+def test_a_part_that_fails_ends_its_lane_and_no_further_stage_begins(
+    tree: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tree / "Makefile").write_text("one three four:\n\t@echo ran $@\ntwo:\n\t@false\n")
+    assert run_tier.main("short") == 1
+    printed = capfd.readouterr().out
+    assert "ran one" in printed
+    assert "ran three" not in printed
+    assert "ran four" not in printed
+    assert "make short: failed: two in" in printed
+    assert not run_tier.TIMES.exists()
+
+
+def test_retried_tests_are_named_in_the_last_line(tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tree / "Makefile").write_text("one two three:\n\t@true\nfour:\n\t@echo test_it.py::test >>$(RETRIED)\n")
+    assert run_tier.main("short") == 0
+    assert capfd.readouterr().out.splitlines()[-1] == "retried: test_it.py::test"

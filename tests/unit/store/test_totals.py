@@ -1,0 +1,35 @@
+"""Totals of tenants and of their subjects."""
+
+from __future__ import annotations
+
+from farhand.core.principal import Owner
+from farhand.store.guards import Totals
+from farhand.testing.store_laws.fixture import ANN, BOB
+
+
+def test_what_is_added_counts_for_the_subject_and_for_its_tenant() -> None:
+    totals = Totals()
+    totals.add(ANN, size=5)
+    totals.add(BOB, size=3)
+    totals.add(ANN, threads=1)
+    assert [totals.get("bytes", "acme", name) for name in (None, "ann", "bob", "eve")] == [8, 5, 3, 0]
+    assert totals.get("threads", "acme") == 1
+
+
+def test_whoever_has_nothing_left_takes_no_room() -> None:
+    totals = Totals()
+    totals.add(ANN, size=0)
+    assert len(totals) == 0
+    totals.add(ANN, size=5)
+    totals.add(ANN, size=-5)
+    assert len(totals) == 0
+
+
+def test_only_the_tenants_that_are_wanted_are_merged() -> None:
+    totals, more = Totals(), Totals()
+    more.add(ANN, size=5)
+    more.add(Owner("other", "ann"), size=7)
+    totals.merge(more, tenants={"acme": None})
+    assert (totals.get("bytes", "acme"), totals.get("bytes", "other")) == (5, 0)
+    totals.merge(more, tenants={"acme": None}, sign=-1)
+    assert len(totals) == 0

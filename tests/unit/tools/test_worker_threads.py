@@ -1,0 +1,103 @@
+"""Blocking work runs beside the loop, and can be given up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import subprocess
+import sys
+import threading
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from farhand.tools import execute
+from farhand.tools.execute import run_in_thread
+
+
+def tool_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "farhand tool"]
+
+
+async def test_work_runs_in_another_thread_with_the_context_of_the_caller() -> None:
+    who = contextvars.ContextVar("who", default="nobody")
+    who.set("caller")
+    assert await run_in_thread(lambda: (threading.get_ident(), who.get())) != (
+        threading.get_ident(),
+        "caller",
+    )
+    assert await run_in_thread(who.get) == "caller"
+
+
+async def test_work_that_is_given_up_frees_its_room_and_ends_unheard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "MOST_THREADS", 1)
+    release = threading.Event()
+    with anyio.move_on_after(0.05) as deadline:
+        await run_in_thread(release.wait)
+    assert deadline.cancelled_caught
+    with anyio.fail_after(30):
+        assert await run_in_thread(lambda: "next") == "next"
+    hung = tool_threads()
+    release.set()
+    for thread in hung:
+        await anyio.to_thread.run_sync(thread.join)
+    # its report is already on the loop; it comes before the end of this turn
+    await anyio.lowlevel.checkpoint()
+
+
+def test_work_that_outlives_its_loop_ends_quietly() -> None:
+    release = threading.Event()
+
+    async def give_up() -> None:
+        with anyio.move_on_after(0.05):
+            await run_in_thread(release.wait)
+
+    asyncio.run(give_up())
+    hung = tool_threads()
+    release.set()
+    for thread in hung:
+        thread.join()
+    assert tool_threads() == []
+
+
+def test_a_hung_tool_does_not_keep_the_process_from_ending() -> None:
+    program = """
+import asyncio, threading
+from farhand.tools.toolbox import Toolbox
+
+box = Toolbox()
+
+@box.tool
+def hang() -> None:
+    'Never return.'
+    threading.Event().wait()
+
+print(asyncio.run(box.execute("hang", {}, within=0.05)).error)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True
+    )
+    assert ended.stdout.startswith("`hang` did not finish within 0.05 s")
+
+
+async def test_at_most_so_many_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "MOST_THREADS", 2)
+    running = 0
+    most = 0
+    lock = threading.Lock()
+    together = threading.Barrier(2)
+
+    def work() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        together.wait(30)
+        with lock:
+            running -= 1
+
+    async with anyio.create_task_group() as group:
+        for _ in range(6):
+            group.start_soon(run_in_thread, work)
+    assert most == 2
