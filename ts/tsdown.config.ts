@@ -8,5 +8,7 @@ export default defineConfig([
   { ...shared, cwd: "packages/protocol", entry: ["src/index.ts"] },
   { ...shared, cwd: "packages/client", entry: { index: "src/index.ts", "awaiting/index": "src/awaiting/index.ts", websocket: "src/websocket.ts" } },
   { ...shared, cwd: "packages/ai-sdk", entry: ["src/index.ts"] },
+  // what it shares with pages is in it, so that a program installs one package
+  { ...shared, cwd: "packages/node", platform: "node", entry: ["src/index.ts"], dts: { eager: true }, deps: { alwaysBundle: [/^@farhand\//] }, inputOptions: { resolve: { conditionNames: ["farhand-source", "import", "default"] } } },
   { ...shared, cwd: "packages/react", entry: ["src/index.ts"] },
 ]);

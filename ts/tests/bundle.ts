@@ -10,7 +10,8 @@ export interface Bundle {
 
 export async function bundled(input: string, { external = [] }: { external?: (string | RegExp)[] } = {}): Promise<Bundle> {
   const bundle = await rolldown({ input, external, platform: "browser", logLevel: "silent", resolve: { conditionNames: ["farhand-source", "import", "module", "browser", "default"] } });
-  const { output } = await bundle.generate({ format: "es", minify: true });
+  // notes for bundlers are gone in what a browser gets
+  const { output } = await bundle.generate({ format: "es", minify: true, comments: { annotation: false, legal: false, jsdoc: false } });
   await bundle.close();
   const code = output.map((file) => (file.type === "chunk" ? file.code : "")).join("\n");
   return { bytes: gzipSync(code).length, code };

@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Chunk, faultsOf } from "./chunks.ts";
-import { requirement } from "./requirement.ts";
 
 const FOLDER = resolve(import.meta.dirname, "../../schema/transcripts/ui_stream");
 
@@ -37,13 +36,11 @@ describe("a response is at fault", () => {
     ["with a start that names no message", [{ type: "start" }, finish]],
   ];
   it.each(PLANTED)("%s", (_where, chunks) => {
-    requirement("ai-sdk:transcripts");
     expect(faultsOf(chunks.filter((chunk) => chunk !== undefined))).not.toEqual([]);
   });
 });
 
 it.each(readdirSync(FOLDER))("every answer in the transcript %s is well-formed", (file) => {
-  requirement("ai-sdk:transcripts");
   const lines = readFileSync(resolve(FOLDER, file), "utf8").trimEnd().split("\n");
   const answers: Chunk[][] = [];
   for (const line of lines.map((text) => JSON.parse(text) as { chunk?: Chunk; done?: number })) {

@@ -1,14 +1,21 @@
 // @vitest-environment node
 // The packages as somebody installs them: built, packed, and used by a program outside the workspace.
-import { execFileSync } from "node:child_process";
+import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
+import { execFile, execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { requirement } from "../requirement.ts";
+import { Server } from "../server.ts";
+import { runtimes } from "./runtimes.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const NAMES = ["protocol", "client", "ai-sdk", "react"] as const;
+const NAMES = ["protocol", "client", "ai-sdk", "react", "node"] as const;
+const tarballs = new Map<string, string>();
 const room = mkdtempSync(join(tmpdir(), "farhand-packages-"));
 const run = (command: string, ...words: string[]): string => execFileSync(command, words, { cwd: room, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 
@@ -18,11 +25,12 @@ beforeAll(() => {
   for (const name of NAMES) {
     const [packed] = JSON.parse(run("npm", "pack", "--json", "--loglevel=error", join(ROOT, "packages", name))) as [{ filename: string }];
     const place = join(room, "node_modules/@farhand", name);
+    tarballs.set(name, join(room, packed.filename));
     mkdirSync(place);
     run("tar", "-xzf", packed.filename, "-C", place, "--strip-components=1");
   }
   // what they depend on is installed already, beside the workspace
-  for (const name of ["eventsource-parser", "lucide-react", "react", "react-dom", "ai", "@types"]) {
+  for (const name of ["eventsource-parser", "lucide-react", "react", "react-dom", "ai", "zod", "@types"]) {
     symlinkSync(join(ROOT, "node_modules", name), join(room, "node_modules", name));
   }
   writeFileSync(join(room, "package.json"), '{"type":"module"}');
@@ -31,7 +39,6 @@ beforeAll(() => {
 afterAll(() => rmSync(room, { recursive: true, force: true }));
 
 it("each package is there as plain modules with types, and without its sources", () => {
-  requirement("packages:published");
   for (const name of NAMES) {
     const place = join(room, "node_modules/@farhand", name);
     const { exports } = JSON.parse(readFileSync(join(place, "package.json"), "utf8")) as { exports: Record<string, { types: string; default: string } | string> };
@@ -43,20 +50,24 @@ it("each package is there as plain modules with types, and without its sources",
 });
 
 it("plain Node imports every one of them", () => {
-  requirement("packages:published");
   const program = `
-    const names = await Promise.all(["protocol", "client", "client/awaiting", "client/websocket", "ai-sdk", "react"].map((name) => import("@farhand/" + name)));
+    const names = await Promise.all(["protocol", "client", "client/awaiting", "client/websocket", "ai-sdk", "react", "node"].map((name) => import("@farhand/" + name)));
     console.log(names.map((each) => Object.keys(each).length > 0).join());`;
   writeFileSync(join(room, "program.mjs"), program);
-  expect(run("node", "program.mjs").trim()).toBe("true,true,true,true,true,true");
+  expect(run("node", "program.mjs").trim()).toBe("true,true,true,true,true,true,true");
 });
 
 it("their types are found and hold", () => {
-  requirement("packages:published");
   writeFileSync(join(room, "page.tsx"), `
     import { LiveThread } from "@farhand/client";
     import { LiveTransport } from "@farhand/ai-sdk";
     import { useThread, type CardHost } from "@farhand/react";
+    import { Client } from "@farhand/node";
+    export const client: Client = new Client({ url: "http://127.0.0.1:8787", clientID: "desk" });
+    client.tool("read", { description: "Read.", parameters: z.object({ name: z.string() }) }, ({ name }, { progress, signal }) => (progress(name.trim()), signal.aborted));
+    // @ts-expect-error: the schema says what the input is
+    client.tool("count", { description: "Count.", parameters: z.object({ name: z.string() }) }, ({ name }) => name.toFixed());
+    import { z } from "zod";
     export const thread: LiveThread = new LiveThread({ threadId: "t" });
     export const line: LiveTransport = new LiveTransport();
     export function usePage(): CardHost { return useThread({ threadId: "t" }); }
@@ -66,3 +77,44 @@ it("their types are found and hold", () => {
   const options = ["--noEmit", "--strict", "--skipLibCheck", "--jsx", "react-jsx", "--module", "esnext", "--moduleResolution", "bundler", "--target", "es2023", "--types", "node"];
   expect(run(join(ROOT, "node_modules/.bin/tsc"), ...options, "page.tsx")).toBe("");
 });
+
+it.each(NAMES)("@farhand/%s has a manifest that every tool reads alike", async (name) => {
+  const pkgDir = join(room, "node_modules/@farhand", name);
+  const { messages, pkg } = await publint({ pkgDir, strict: true, pack: false });
+  expect(messages.map((message) => formatMessage(message, pkg ?? {}))).toEqual([]);
+});
+
+it.each(NAMES)("the types of @farhand/%s are found by every way of resolution that knows modules", async (name) => {
+  const result = await checkPackage(createPackageFromTarballData(readFileSync(tarballs.get(name) ?? "")), { excludeEntrypoints: [/\.css$/] });
+  const problems = result.types === false ? ["no types"] : result.problems;
+  // there are modules only: no `require`, and no resolution from before there were exports
+  const isOld = (problem: unknown): boolean => ["node10", "node16-cjs"].includes((problem as { resolutionKind?: string }).resolutionKind ?? "");
+  expect(problems.filter((problem) => !isOld(problem))).toEqual([]);
+});
+
+const PROGRAM = `
+  import { Client } from "@farhand/node";
+  const client = new Client({ url: process.argv[2], clientID: "desk", graceSec: 30 });
+  client.tool("echo", { description: "Say it again.", parameters: {} }, async ({ text }, { progress }) => (progress("at it"), { said: text }));
+  void client.connected().then(async () => {
+    const body = JSON.stringify({ toolID: "client_desk_echo", input: { text: "hey" } });
+    const answer = await fetch(process.argv[2] + "/client-tools/execute", { method: "POST", headers: { "content-type": "application/json" }, body });
+    console.log(JSON.stringify((await answer.json()).output));
+    client.stop();
+  });
+  await client.run();
+  console.log(await (await fetch(process.argv[2] + "/client-tools/tools/desk")).text());`;
+
+it("a program with @farhand/node runs under Node 20, Node 22 and bun", async () => {
+  requirement("node:runtimes");
+  writeFileSync(join(room, "desk.mjs"), PROGRAM);
+  const server = await Server.start();
+  try {
+    for (const { name, command } of runtimes()) {
+      const { stdout } = await promisify(execFile)(command, ["desk.mjs", server.url], { cwd: room, timeout: 60_000 });
+      expect(stdout, name).toBe('{"said":"hey"}\n[]\n');
+    }
+  } finally {
+    await server.close();
+  }
+}, 600_000);

@@ -69,7 +69,6 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name is asked twice in sequence, each time for the next tool",
   async (client) => {
-    requirement("ai-sdk:approvals-in-sequence");
     const page = here.open(client);
     const path = fresh("file");
     page.say(`sequence ${path}`);
@@ -97,7 +96,6 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name is asked for two tools in one step and denies one of them",
   async (client) => {
-    requirement("ai-sdk:approvals-in-one-step");
     const page = here.open(client);
     const path = fresh("file");
     page.say(`pair ${path}`);
@@ -126,7 +124,6 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name posts the approvals of a step one by one, and nothing goes on before the last",
   async (client) => {
-    requirement("ai-sdk:approvals-in-one-step");
     const page = here.open(client, { autoSend: "never" });
     const path = fresh("file");
     page.say(`pair ${path}`);
@@ -157,7 +154,6 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name answers an approval and a frontend tool of the same step together",
   async (client) => {
-    requirement("ai-sdk:mixed-step");
     const page = here.open(client, { autoSend: "joint" });
     const subject = fresh("thing");
     page.say(`delete-and-open ${subject}`);

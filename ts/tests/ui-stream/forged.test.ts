@@ -126,7 +126,6 @@ it.concurrent.for(clients)("$name approves another input than the one that was s
 });
 
 it.concurrent.for(clients)("$name says yes after it has said no", async (client) => {
-  requirement("ai-sdk:replayed-approval");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);
@@ -149,7 +148,6 @@ it.concurrent.for(clients)("$name says yes after it has said no", async (client)
 });
 
 it.concurrent.for(clients)("$name uses the yes to one call for the next one", async (client) => {
-  requirement("ai-sdk:replayed-approval");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`sequence ${path}`);

@@ -67,7 +67,6 @@ describe("split: the stock helpers post the yes alone", () => {
   }
 
   it.concurrent.for(clients)("$name is told to run the tool after the yes", async (client) => {
-    requirement("ai-sdk:split");
     const page = here.open(client, { onToolCall: takePhoto });
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -82,7 +81,6 @@ describe("split: the stock helpers post the yes alone", () => {
   });
 
   it.concurrent.for(clients)("$name brings an error", async (client) => {
-    requirement("ai-sdk:split");
     const page = here.open(client, { onToolCall: (call, page) => page.bringError(call, "no camera") });
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -97,7 +95,6 @@ describe("split: the stock helpers post the yes alone", () => {
   });
 
   it.concurrent.for(clients)("$name says no, in one post", async (client) => {
-    requirement("ai-sdk:split");
     const page = here.open(client, { onToolCall: takePhoto });
     const subject = await asked(page);
     page.decide("take_photo", false, { reason: "not today" });
@@ -109,7 +106,6 @@ describe("split: the stock helpers post the yes alone", () => {
   it.concurrent.for(clients)(
     "$name, eager, brings the output while its yes is being posted",
     async (client) => {
-      requirement("ai-sdk:eager-split");
       const page = here.open(client);
       const subject = await asked(page);
       page.decide("take_photo", true);
@@ -129,7 +125,6 @@ describe("split: the stock helpers post the yes alone", () => {
   it.concurrent.for(clients)(
     "$name, eager and failing, brings the error while its yes is being posted",
     async (client) => {
-      requirement("ai-sdk:eager-split");
       const page = here.open(client);
       const subject = await asked(page);
       page.decide("take_photo", true);
@@ -145,7 +140,6 @@ describe("split: the stock helpers post the yes alone", () => {
   );
 
   it.concurrent.for(clients)("$name, slow, brings the output long after its yes", async (client) => {
-    requirement("ai-sdk:split");
     const page = here.open(client);
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -158,7 +152,6 @@ describe("split: the stock helpers post the yes alone", () => {
   });
 
   it.concurrent.for(clients)("$name has a photo and a server tool to approve in one step", async (client) => {
-    requirement("ai-sdk:mixed-step");
     const page = here.open(client, { onToolCall: takePhoto });
     const subject = fresh("cat");
     page.say(`photo-and-delete ${subject}`);

@@ -59,7 +59,6 @@ it.concurrent.for(allClients)(
 );
 
 it.concurrent.for(allClients)("$name tells the model that a frontend tool failed", async (client) => {
-  requirement("ai-sdk:error-answer");
   const page = here.open(client, {
     onToolCall: (call, page) => page.bringError(call, "the window was closed"),
   });
@@ -78,7 +77,6 @@ it.concurrent.for(allClients)("$name tells the model that a frontend tool failed
 });
 
 it.concurrent.for(allClients)("$name answers two frontend calls in reverse, in one post", async (client) => {
-  requirement("ai-sdk:two-frontend-calls");
   const page = here.open(client);
   const url = fresh("page");
   page.say(`two ${url}`);
@@ -98,7 +96,6 @@ it.concurrent.for(allClients)("$name answers two frontend calls in reverse, in o
 });
 
 it.concurrent.for(allClients)("$name posts the answers of a step one by one", async (client) => {
-  requirement("ai-sdk:partial-answers");
   const page = here.open(client, { autoSend: "never" });
   const url = fresh("page");
   page.say(`two ${url}`);
@@ -125,7 +122,6 @@ it.concurrent.for(allClients)("$name posts the answers of a step one by one", as
 });
 
 it.concurrent.for(allClients)("$name has a server tool and a frontend tool in one step", async (client) => {
-  requirement("ai-sdk:mixed-step");
   const page = here.open(client, { onToolCall: openUrl });
   const subject = fresh("both");
   page.say(`both ${subject}`);

@@ -12,7 +12,6 @@ const callOf = (page: Page, tool: string): string | undefined => page.parts(tool
 it.concurrent.for(clients)(
   "$name starts a call on the chat stream that is answered through ack",
   async (client) => {
-    requirement("ai-sdk:answered-by-ack");
     const page = here.open(client);
     const url = fresh("page");
     page.say(`open ${url}`);
@@ -70,7 +69,6 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name runs a frontend tool that was approved out of band on its held response",
   async (client) => {
-    requirement("ai-sdk:out-of-band");
     const page = here.open(client, {
       wait: "hold",
       onToolCall: ({ toolCallId }) =>
@@ -102,7 +100,6 @@ it.concurrent.for(clients)(
 );
 
 it.concurrent.for(clients)("$name is held at an approval that is denied out of band", async (client) => {
-  requirement("ai-sdk:out-of-band");
   const page = here.open(client, { wait: "hold" });
   const subject = fresh("cat");
   page.say(`photo ${subject}`);
@@ -121,7 +118,6 @@ it.concurrent.for(clients)("$name is held at an approval that is denied out of b
 });
 
 it.concurrent.for(clients)("$name runs what a person edited before the yes", async (client) => {
-  requirement("ai-sdk:edited-input");
   const page = here.open(client, { wait: "hold" });
   const path = fresh("file");
   const other = fresh("other");
@@ -160,7 +156,6 @@ it.concurrent.for(clients)("$name is not asked again after a yes for the whole t
 });
 
 it.concurrent.for(clients)("$name holds a call that a second tab answers with a post", async (client) => {
-  requirement("ai-sdk:answered-by-ack");
   const page = here.open(client, { wait: "hold" });
   const url = fresh("page");
   page.say(`open ${url}`);

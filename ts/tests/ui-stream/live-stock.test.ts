@@ -3,7 +3,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Opening, Page, ToolCall } from "../clients/index.ts";
 import { liveChats, type LivePage } from "../clients/plain.ts";
-import { requirement } from "../requirement.ts";
 import { fresh, scene } from "../scene.ts";
 import { until } from "../until.ts";
 
@@ -38,7 +37,6 @@ function takePhoto(call: ToolCall, page: Page): void {
 
 describe.each(liveChats)("%s", (_name, open) => {
   it.each([0, 100, 200])("brings an output that the page has %i ms after the yes", async (ms) => {
-    requirement("ai-sdk:live-frontend");
     const { page, transport } = begin(open);
     await asked(page);
     page.decide("take_photo", true);
@@ -50,7 +48,6 @@ describe.each(liveChats)("%s", (_name, open) => {
   });
 
   it.each([0, 100, 300, 600])("brings the output of a tool that takes %i ms", async (ms) => {
-    requirement("ai-sdk:live-frontend");
     const later = (call: ToolCall, page: Page): void => void sleep(ms).then(() => takePhoto(call, page));
     const { page, transport } = begin(open, { onToolCall: later });
     await asked(page);

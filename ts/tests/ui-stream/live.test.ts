@@ -97,7 +97,6 @@ it.each([
 ] as const)(
   "an output that comes right behind the yes to a frontend tool, as a %s, is answered in the same exchange",
   async (way, output, answer) => {
-    requirement("ai-sdk:live-frontend");
     const talk = await Talk.begin();
     talk.say(`photo ${fresh("cat")}`);
     const request = one(await talk.exchange(), "tool-approval-request");
@@ -113,7 +112,6 @@ it.each([
 );
 
 it("a yes to a frontend tool without output is answered untouched, once, and then with the call", async () => {
-  requirement("ai-sdk:live-frontend");
   const talk = await Talk.begin();
   talk.say(`photo ${fresh("cat")}`);
   const request = one(await talk.exchange(), "tool-approval-request");
@@ -128,7 +126,6 @@ it("a yes to a frontend tool without output is answered untouched, once, and the
 });
 
 it("the error of a frontend tool ends its exchange like an output", async () => {
-  requirement("ai-sdk:live-frontend");
   const talk = await Talk.begin();
   talk.say(`photo ${fresh("cat")}`);
   const request = one(await talk.exchange(), "tool-approval-request");
@@ -139,7 +136,6 @@ it("the error of a frontend tool ends its exchange like an output", async () => 
 });
 
 it("a no to a frontend tool brings the model's answer at once", async () => {
-  requirement("ai-sdk:live-frontend");
   const talk = await Talk.begin();
   talk.say(`photo ${fresh("cat")}`);
   const request = one(await talk.exchange(), "tool-approval-request");
@@ -150,7 +146,6 @@ it("a no to a frontend tool brings the model's answer at once", async () => {
 });
 
 it("a failed result of a frontend tool without approval reaches the model", async () => {
-  requirement("ai-sdk:live-frontend");
   const talk = await Talk.begin();
   talk.say(`open ${fresh("page")}`);
   const opened = await talk.exchange();
@@ -182,7 +177,6 @@ it("two approvals in sequence are two exchanges, the second with the text", asyn
 });
 
 it("a second message during an exchange gets an error, and the exchange goes on", async () => {
-  requirement("ai-sdk:live-one-at-a-time");
   const talk = await Talk.begin();
   const subject = fresh("tale");
   talk.say(`story ${subject}`);
@@ -196,7 +190,6 @@ it("a second message during an exchange gets an error, and the exchange goes on"
 });
 
 it("an interrupt stops the run", async () => {
-  requirement("ai-sdk:live-interrupt");
   const talk = await Talk.begin();
   const subject = fresh("tale");
   talk.say(`story ${subject}`);
@@ -213,7 +206,6 @@ it.each([
   '{"type":"message"}',
   '{"type":"tool_result","toolCallId":"call_x"}',
 ])("a frame that cannot be read (%s) is told so, and the socket stays", async (text) => {
-  requirement("ai-sdk:live-bad-frame");
   const talk = await Talk.begin();
   talk.live.sendText(text);
   await until(() => talk.live.unread.some((frame) => frame.includes('"error"')), "an error");

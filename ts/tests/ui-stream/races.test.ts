@@ -83,7 +83,6 @@ it.concurrent.for(clients)(
 );
 
 it.concurrent.for(clients)("$name moves on with a new message while a call is open", async (client) => {
-  requirement("ai-sdk:moved-on");
   const page = here.open(client);
   const url = fresh("page");
   page.say(`open ${url}`);
@@ -117,7 +116,6 @@ it.concurrent.for(clients)("$name moves on with a new message while a call is op
 it.concurrent.for(clients)(
   "$name moves on with a new message while an approval is open, and the tool never runs",
   async (client) => {
-    requirement("ai-sdk:moved-on");
     const page = here.open(client);
     const path = fresh("file");
     page.say(`delete ${path}`);
@@ -138,7 +136,6 @@ it.concurrent.for(clients)(
 );
 
 it("a new message while the model writes is refused, and the answer goes on", async () => {
-  requirement("ai-sdk:busy");
   const [client] = clients;
   const page = here.open(client as Client);
   const subject = fresh("tale");

@@ -3,7 +3,6 @@ import { expect, it } from "vitest";
 import { type Client, clients, type Opening, type Page, type ToolCall } from "../clients/index.ts";
 import { versions } from "../clients/versions.tsx";
 import type { Message } from "../message.ts";
-import { requirement } from "../requirement.ts";
 import { ends, fresh, scene } from "../scene.ts";
 
 const here = scene();
@@ -32,7 +31,6 @@ const journey = (subject: string): string[] => [
 ];
 
 it.concurrent.for(everyVersion)("$name, reloaded in the middle of a text, shows it once and goes on", async (client) => {
-  requirement("ai-sdk:reload-once");
   const first = here.open(client);
   const subject = fresh("trip");
   first.say(`journey ${subject}`);
@@ -47,7 +45,6 @@ it.concurrent.for(everyVersion)("$name, reloaded in the middle of a text, shows 
 });
 
 it.concurrent.for(everyVersion)("$name, reloaded after steps that are done, shows each of them once", async (client) => {
-  requirement("ai-sdk:reload-once");
   const first = here.open(client, { onToolCall: openUrl });
   const subject = fresh("trip");
   first.say(`journey ${subject}`);
@@ -62,7 +59,6 @@ it.concurrent.for(everyVersion)("$name, reloaded after steps that are done, show
 });
 
 it.concurrent.for(everyVersion)("$name, reloaded at a call of the page, posts the person's answer once", async (client) => {
-  requirement("ai-sdk:reload-once");
   const first = here.open(client);
   const url = fresh("page");
   first.say(`open ${url}`);
@@ -85,7 +81,6 @@ it.concurrent.for(everyVersion)("$name, reloaded at a call of the page, posts th
 });
 
 it.concurrent.for(everyVersion)("$name, reloaded at an approval, posts the yes once and the tool runs once", async (client) => {
-  requirement("ai-sdk:reload-once");
   const { page, path } = await reloadedAtApproval(client);
   page.decide("delete_file", true);
   await ends(page, {
@@ -100,7 +95,6 @@ it.concurrent.for(everyVersion)("$name, reloaded at an approval, posts the yes o
 });
 
 it.concurrent.for(everyVersion)("$name, reloaded at an approval, posts the no once and nothing runs", async (client) => {
-  requirement("ai-sdk:reload-once");
   const { page, path } = await reloadedAtApproval(client);
   page.decide("delete_file", false);
   await page.quiet();
@@ -111,7 +105,6 @@ it.concurrent.for(everyVersion)("$name, reloaded at an approval, posts the no on
 });
 
 it.concurrent.for(everyVersion)("$name, reloaded after the answer has ended, has it from the record and resumes nothing", async (client) => {
-  requirement("ai-sdk:reload-once");
   const first = here.open(client, { onToolCall: openUrl });
   const url = fresh("page");
   first.say(`open ${url}`);

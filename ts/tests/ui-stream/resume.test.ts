@@ -186,7 +186,6 @@ it.concurrent.for(clients)("$name posts an output again whose answer was lost", 
 });
 
 it.concurrent.for(clients)("$name gets an answer that ended while nobody was listening", async (client) => {
-  requirement("ai-sdk:resume-ended");
   const traveller = await onTheWay(client, { onToolCall: openUrl });
   here.server.openGate(traveller.subject, "text");
   here.server.openGate(traveller.subject, "tool");
@@ -256,7 +255,6 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name, reloaded after everything is settled, runs nothing again",
   async (client) => {
-    requirement("ai-sdk:reload-settled");
     const first = here.open(client, { onToolCall: openUrl });
     const url = fresh("page");
     first.say(`open ${url}`);
@@ -270,7 +268,6 @@ it.concurrent.for(clients)(
 );
 
 it.concurrent.for(clients)("$name finds nothing to resume in a chat that nobody began", async (client) => {
-  requirement("ai-sdk:nothing-to-resume");
   const page = here.open(client);
   page.resume();
   await ends(page, { seen: [], posts: 0 });
@@ -298,7 +295,6 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name answers in a tab what another tab has answered already, and is shown the winner",
   async (client) => {
-    requirement("ai-sdk:settled-elsewhere");
     const first = here.open(client);
     const url = fresh("page");
     first.say(`open ${url}`);

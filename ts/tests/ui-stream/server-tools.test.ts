@@ -26,7 +26,6 @@ it.concurrent.for(allClients)("$name shows a server tool and the answer after on
 it.concurrent.for(allClients)(
   "$name shows why a tool that raised failed, and the model goes on",
   async (client) => {
-    requirement("ai-sdk:tool-raises");
     const page = here.open(client);
     const subject = fresh("machine");
     page.say(`broken ${subject}`);
@@ -44,7 +43,6 @@ it.concurrent.for(allClients)(
 it.concurrent.for(allClients)(
   "$name shows that the model asked for a tool that is not there",
   async (client) => {
-    requirement("ai-sdk:unknown-tool");
     const page = here.open(client);
     const subject = fresh("guest");
     page.say(`unknown ${subject}`);
@@ -62,7 +60,6 @@ it.concurrent.for(allClients)(
 it.concurrent.for(allClients)(
   "$name shows that the model asked with a bad input, and nothing runs",
   async (client) => {
-    requirement("ai-sdk:unknown-tool");
     const page = here.open(client);
     const city = fresh("city");
     page.say(`wrongly ${city}`);

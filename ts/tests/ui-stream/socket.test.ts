@@ -38,7 +38,6 @@ const sending = (requestId: string, id: string, text: string): object => ({
 });
 
 it("two chats share a socket, each with its own sequence", async () => {
-  requirement("ai-sdk:socket-shared");
   const { frames, send } = await line();
   const [one, two] = [fresh("tale"), fresh("tale")];
   send(sending("a", fresh("chat"), `story ${one}`));
@@ -62,7 +61,6 @@ it("two chats share a socket, each with its own sequence", async () => {
 });
 
 it("an abort closes the request and not the run", async () => {
-  requirement("ai-sdk:socket-abort");
   const page = here.open(socket7);
   const subject = fresh("tale");
   page.say(`story ${subject}`);
@@ -81,7 +79,6 @@ it.each([
   '{"type":"dance","requestId":"x"}',
   '{"type":"send","requestId":"x","id":"../..","messages":[]}',
 ])("a frame that cannot be read (%s) gets an error, and the socket stays", async (text) => {
-  requirement("ai-sdk:socket-bad-frame");
   const { socket, frames, send } = await line();
   socket.send(text);
   await until(() => frames.some(({ type }) => type === "error"), "an error");
@@ -94,7 +91,6 @@ it.each([
 });
 
 it("resuming a chat without an answer under way is told so", async () => {
-  requirement("ai-sdk:nothing-to-resume");
   const { frames, send } = await line();
   send({ type: "resume", requestId: "r", id: fresh("chat"), headers: {}, body: {} });
   await until(() => frames.length > 0, "an answer");

@@ -4,7 +4,6 @@ import { type CardView, viewOf } from "@farhand/react";
 import { cleanup, fireEvent, render } from "@testing-library/react";
 import type { UIMessage } from "ai";
 import { afterEach, expect, it, vi } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 import { baseOf } from "../src/base.ts";
 import { callsOf, endsOf, factsOf } from "../src/chat/calls.ts";
 import { Composer, timeOf } from "../src/chat/composer.tsx";
@@ -31,7 +30,6 @@ const part = (state: string, more: object = {}): UIMessage["parts"][number] =>
 const answer = (...parts: UIMessage["parts"]): UIMessage => ({ id: "run_1", role: "assistant", parts });
 
 it("an address names a view, and strange ones name the first", () => {
-  requirement("chat:address");
   expect(routeOf("#/chat/a.b:c-1")).toEqual({ view: "chat", id: "a.b:c-1" });
   expect(["", "#/", "#/chat/", "#/chat/<b>", `#/chat/${"x".repeat(129)}`].map((hash) => routeOf(hash).view)).toEqual(Array(5).fill("new"));
   for (const route of [{ view: "inbox" }, { view: "new" }, { view: "chat", id: "t1" }] as const) {
@@ -40,12 +38,10 @@ it("an address names a view, and strange ones name the first", () => {
 });
 
 it("the server's paths begin where the page stands", () => {
-  requirement("chat:address");
   expect(["http://h/", "http://h/_farhand#/runs", "http://h/agent/", "http://h/agent/?token=x#/inbox"].map(baseOf)).toEqual(["", "", "/agent", "/agent"]);
 });
 
 it("parts become calls, and the server's word counts more than an old part", () => {
-  requirement("chat:calls");
   const phase = (state: string, facts: OpenCall[] = [], more: object = {}): string | undefined =>
     callsOf([answer(part(state, more))], new Map(facts.map((each) => [each.callId, each]))).get("call_1")?.phase;
   expect(phase("input-streaming")).toBe("writing");
@@ -57,7 +53,6 @@ it("parts become calls, and the server's word counts more than an old part", () 
 });
 
 it("a call whose time is over is known by the record, not by its words", () => {
-  requirement("chat:calls");
   const stored = { type: "tool-delete_file", toolCallId: "call_1", state: "output-error", errorText: "Zu spät.", outcome: "timed_out", afterSec: 60, tookMs: 60_004 };
   const thread: Thread = { id: "t", title: "", state: "done", messages: [{ id: "run_1", role: "assistant", parts: [stored] }], openCalls: [] };
   const calls = callsOf([answer(part("output-error", { errorText: "Zu spät." }))], factsOf(thread));
@@ -67,7 +62,6 @@ it("a call whose time is over is known by the record, not by its words", () => {
 });
 
 it("the person is waited for only where something is asked of them", () => {
-  requirement("chat:waits-for-whom");
   const far = new Date(Date.now() + 3 * 86_400_000).toISOString();
   const record = (state: Thread["state"], ...openCalls: OpenCall[]): Thread => ({ id: "t", title: "", state, messages: [], openCalls });
   const card = (name: "open" | "sending" | "running" | "done", id = "call_1"): CardView =>
@@ -93,7 +87,6 @@ it("the person is waited for only where something is asked of them", () => {
 });
 
 it("finished calls that follow each other are one list; open ones are left to the end", () => {
-  requirement("chat:talk");
   const message = answer(
     { type: "step-start" }, { type: "text", text: "One. " }, part("output-available"), part("output-available", { toolCallId: "call_2" }),
     { type: "step-start" }, { type: "text", text: " " }, { type: "text", text: "Two." }, part("input-available", { toolCallId: "call_3" }),
@@ -106,7 +99,6 @@ it("finished calls that follow each other are one list; open ones are left to th
 });
 
 it("chats stand under the day they were last used on", () => {
-  requirement("chat:list");
   const now = new Date(2026, 10, 16, 9);
   const row = (id: string, at: Date): Parameters<typeof groupsOf>[0][number] => ({ id, title: id, state: "done", updatedAt: at.toISOString(), openCalls: 0 });
   const rows = [row("a", new Date(2026, 10, 16, 0, 1)), row("b", new Date(2026, 10, 15, 23, 59)), row("c", new Date(2026, 9, 1)), row("d", new Date(2025, 1, 1))];
@@ -114,7 +106,6 @@ it("chats stand under the day they were last used on", () => {
 });
 
 it("a page beside the chat is sandboxed, and one of our own origin cannot use it", () => {
-  requirement("chat:panel");
   const words = (url: string): string[] => sandboxFor(new URL(url), "http://127.0.0.1:8787").split(" ");
   expect(words("https://example.org")).toContain("allow-same-origin");
   expect(words("http://127.0.0.1:8787/x")).not.toContain("allow-same-origin");
@@ -122,21 +113,18 @@ it("a page beside the chat is sandboxed, and one of our own origin cannot use it
 });
 
 it("only what the server can do is offered", () => {
-  requirement("chat:samples");
   expect(FIRST.length).toBe(6);
   expect(offered([...FIRST, ...MORE], new Set<string>())).toEqual([]);
   expect(offered(FIRST, new Set(["get_location"])).map(({ title }) => title)).toEqual(["Where am I?"]);
 });
 
 it("a chat in the list has the icon of what it is about", () => {
-  requirement("chat:samples");
   expect(iconFor("Where am I?")).toBe(FIRST[0]?.Icon);
   expect(iconFor("Please delete all my drafts")).toBe(FIRST[5]?.Icon);
   expect(iconFor("Hello")).not.toBe(FIRST[5]?.Icon);
 });
 
 it("what was said before an answer failed stays on the page, though the server does not keep it", () => {
-  requirement("chat:failed");
   const asked: UIMessage = { id: "m1", role: "user", parts: [{ type: "text", text: "Tell me" }] };
   const said: UIMessage = { id: "run_1", role: "assistant", parts: [{ type: "text", text: "Once upon a" }] };
   const thread = (state: string): Thread => ({ id: "t", title: "", state, messages: [asked as unknown as Thread["messages"][number]], openCalls: [], runId: "run_1" });
@@ -151,7 +139,6 @@ function talkOf(state: Conversation["state"], send = vi.fn(), stop = vi.fn()): C
 }
 
 it("the box is off while answers are needed, and Stop always works", () => {
-  requirement("chat:composer");
   const stop = vi.fn();
   const { getByRole } = render(<Composer talk={talkOf("Waiting for you", vi.fn(), stop)} />);
   const box = getByRole("textbox", { name: "Message" }) as HTMLTextAreaElement;
@@ -161,7 +148,6 @@ it("the box is off while answers are needed, and Stop always works", () => {
 });
 
 it("Enter sends once, Shift and Enter and half-written words do not", () => {
-  requirement("chat:composer");
   const send = vi.fn();
   const { getByRole } = render(<Composer talk={talkOf("Done", send)} />);
   const box = getByRole("textbox", { name: "Message" });
@@ -175,7 +161,6 @@ it("Enter sends once, Shift and Enter and half-written words do not", () => {
 });
 
 it("what is entered before an answer is over is sent when it is, unless it is changed or stopped", () => {
-  requirement("chat:composer");
   const send = vi.fn();
   const { getByRole, queryByText, rerender } = render(<Composer talk={talkOf("Thinking", send)} />);
   const box = getByRole("textbox", { name: "Message" });
@@ -200,7 +185,6 @@ it("what is entered before an answer is over is sent when it is, unless it is ch
 });
 
 it("times are told as people tell them", () => {
-  requirement("chat:composer");
   const now = new Date(2026, 10, 16, 9, 0).getTime();
   expect(timeOf(now + 60_000, now)).not.toContain(",");
   expect(timeOf(now + 3 * 86_400_000, now)).toContain("19");

@@ -2,7 +2,6 @@
 import type { InspectedRow, InspectedRun, InspectedRunRow } from "@farhand/protocol";
 import { cleanup, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, test } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 import { Json } from "../src/inspector/bits.tsx";
 import { barsOf, paceOf, rowsAt, spanOf, ticksOf } from "../src/inspector/chart.ts";
 import { piecesOf, SHOWN_CHARS, writtenOf } from "../src/inspector/json.ts";
@@ -26,19 +25,16 @@ const RUN: InspectedRunRow = {
 
 describe("the waterfall", () => {
   test("bars lie where their time was, and what goes on reaches to now", () => {
-    requirement("inspector:waterfall");
     expect(barsOf(PHOTO, 10, 10).map(({ left, width, isStriped }) => [left, width, isStriped])).toEqual([[10, 50, false], [60, 20, false]]);
     expect(barsOf(OPEN, 6, 10)).toMatchObject([{ left: 10, width: 50, isStriped: true }]);
   });
 
   test("a stretch that was lost is striped, too", () => {
-    requirement("inspector:waterfall");
     const lost = { ...OPEN, segments: [{ kind: "way", start: 1, end: 2, lost: true }] };
     expect(barsOf(lost, 6, 10)).toMatchObject([{ isStriped: true, width: 10 }]);
   });
 
   test.each([0.05, 0.4, 1, 3.2, 22.4, 61, 600, 7_200, 90_000, 259_200, 3_000_000])("the axis over %d seconds has a handful of round marks", (seconds) => {
-    requirement("inspector:waterfall");
     const span = spanOf(seconds);
     const ticks = ticksOf(span);
     expect(ticks.length).toBeGreaterThanOrEqual(2);
@@ -48,7 +44,6 @@ describe("the waterfall", () => {
   });
 
   test("every row says in words what it shows in colours", () => {
-    requirement("inspector:waterfall");
     const figures = { whole: 8_000, model: 1_000, person: 5_000, client: 2_000, way: 0, server: 0 };
     const shown: InspectedRun = { run: RUN, figures, rows: [MODEL, PHOTO, OPEN], now: 8, kept: true, parks: 0, model: "scripted", store: "memory" };
     render(<Waterfall shown={shown} rows={shown.rows} now={8} isLive chosen="call_1" />);
@@ -62,7 +57,6 @@ describe("the waterfall", () => {
 
 describe("a replay", () => {
   test("shows the run as it was at that moment", () => {
-    requirement("inspector:waterfall");
     expect(rowsAt([MODEL, PHOTO], 0.5)).toEqual([{ step: 1, start: 0, segments: [{ kind: "model", start: 0 }] }]);
     const [, photo] = rowsAt([MODEL, PHOTO], 6.5);
     expect(photo).toMatchObject({ segments: [{ kind: "person", start: 1, end: 6 }, { kind: "client", start: 6 }] });
@@ -83,7 +77,6 @@ describe("words", () => {
   });
 
   test("shown figures add up to the shown whole", () => {
-    requirement("inspector:figures");
     for (let number = 0; number < 500; number += 1) {
       const parts = [0, 1, 2, 3, 4].map((each) => (number * 7919 * (each + 3)) % 4_321);
       const whole = parts.reduce((sum, each) => sum + each, 0);
@@ -93,7 +86,6 @@ describe("words", () => {
   });
 
   test("a run in the list says what it waits for, what went wrong, or how much it did", () => {
-    requirement("inspector:runs");
     const trouble = (outcome: string): InspectedRunRow => ({ ...RUN, trouble: { tool: "take_photo", outcome, told: "no lens" } });
     expect(noteOf(RUN)).toBe("3 steps, 6 calls, 22.4 s");
     expect(noteOf({ ...RUN, state: "waiting", waiting: 2 })).toBe("3 steps, waiting for 2 answers");
@@ -121,7 +113,6 @@ describe("addresses", () => {
 
 describe("what went in and out", () => {
   test("is coloured text, never markup", () => {
-    requirement("inspector:call");
     const value = { "<img src=x onerror=alert(1)>": "</pre><script>", n: [-1.5e3, true, null], quote: 'a "b" \\' };
     const { container } = render(<Json value={value} />);
     expect(container.querySelector("img, script")).toBeNull();
@@ -131,7 +122,6 @@ describe("what went in and out", () => {
   });
 
   test("a very long output is cut, and says so", () => {
-    requirement("inspector:call");
     expect(writtenOf("x".repeat(SHOWN_CHARS + 8))).toMatch(/… 10 more characters$/);
   });
 

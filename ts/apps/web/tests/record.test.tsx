@@ -1,12 +1,10 @@
 // The server's record of a chat, beside the stream: when it is asked for, and when it counts.
-import type { Thread } from "@farhand/client";
+import type { FeedEvent, Thread } from "@farhand/client";
 import { act, cleanup, renderHook } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, expect, it, vi } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 import { type Chat, useRecord } from "../src/chat/record.ts";
 import { type Site, SiteProvider } from "../src/chat/site.ts";
-import type { News } from "../src/feed.ts";
 import { HTTP } from "../src/server.ts";
 
 afterEach(() => (cleanup(), vi.restoreAllMocks()));
@@ -16,11 +14,10 @@ const SOON_MS = 20_000;
 const WAITING: Thread = { id: "t1", title: "", state: "waiting", messages: [], openCalls: [] };
 
 it("a record is old only if a stream has ended since it was asked for, not because there is news", async () => {
-  requirement("chat:waits-for-whom");
   const answers: ((response: Response) => void)[] = [];
   vi.spyOn(HTTP, "fetch").mockImplementation(() => new Promise((answer) => void answers.push(answer)));
-  const heard: ((news: News) => void)[] = [];
-  const feed = { listen: (listener: (news: News) => void) => (heard.push(listener), () => {}) };
+  const heard: ((event: FeedEvent) => void)[] = [];
+  const feed = { listen: (listener: (event: FeedEvent) => void) => (heard.push(listener), () => {}) };
   const site = { stops: { has: () => false }, onReceipt: () => () => {}, feed } as unknown as Site;
   const chat = { status: "ready", messages: [], setMessages: vi.fn(), resumeStream: vi.fn(), clearError: vi.fn() } as unknown as Chat;
   const posts = { begun: 0, open: 0 };

@@ -27,7 +27,6 @@ function named(page: string): string[] {
 }
 
 it("the chat page is 150 kB at most, gzipped, with its scripts and styles", () => {
-  requirement("ui:size");
   const files = named("index.html");
   expect(files.length).toBeGreaterThan(3);
   const sizes = files.map((name) => [name, gzipSync(readFileSync(join(room, name))).length] as const);

@@ -1,13 +1,11 @@
 // Stop always works: a wish is kept until the server has heard it.
 import { beforeEach, expect, it, vi } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 import { until } from "../../../tests/until.ts";
 import { Stops } from "../src/chat/stops.ts";
 
 beforeEach(() => sessionStorage.clear());
 
 it("a wish is told at once, and forgotten when it was heard", async () => {
-  requirement("chat:stop");
   const tell = vi.fn(async () => true);
   const stops = new Stops(sessionStorage, tell);
   stops.wish("chat_1");
@@ -19,7 +17,6 @@ it("a wish is told at once, and forgotten when it was heard", async () => {
 });
 
 it("with the server away a wish stays, over a reload too, and is delivered when the server is back", async () => {
-  requirement("chat:stop");
   const before = new Stops(sessionStorage, async () => false);
   before.wish("chat_1");
   await until(() => before.isLate("chat_1"), "a wish that is late");

@@ -1,5 +1,4 @@
 import { expect, it } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 import { type AnswerablePart, sendWhenAnswered } from "../src/index.ts";
 
 const send = sendWhenAnswered({ frontendTools: ["take_photo", "open_url"] });
@@ -70,12 +69,10 @@ const CASES: readonly [string, boolean, AnswerablePart[]][] = [
 ];
 
 it.each(CASES)("%s", (_sentence, expected, parts) => {
-  requirement("ai-sdk:send-when-answered");
   expect(sends(...parts)).toBe(expected);
 });
 
 it("sends nothing for a user's message or an empty chat", () => {
-  requirement("ai-sdk:send-when-answered");
   expect(send({ messages: [{ role: "user", parts: [{ type: "text" }] }] })).toBe(false);
   expect(send({ messages: [] })).toBe(false);
 });

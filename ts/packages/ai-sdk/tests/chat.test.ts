@@ -6,7 +6,7 @@ import { requirement } from "../../../tests/requirement.ts";
 import { fresh, scene } from "../../../tests/scene.ts";
 import { linesOf, type Message, type Part } from "../../../tests/message.ts";
 import { until } from "../../../tests/until.ts";
-import { FarHands, farhandTransport, type HandsOptions, sendWhenAnswered } from "../src/index.ts";
+import { FarHands, farhandTransport, type FarHandsOptions, sendWhenAnswered } from "../src/index.ts";
 
 const here = scene();
 const closing: (() => unknown)[] = [];
@@ -22,7 +22,7 @@ interface Page {
   readonly sees: (text: string) => Promise<void>;
 }
 
-interface Opening extends Partial<HandsOptions> {
+interface Opening extends Partial<FarHandsOptions> {
   readonly wait: "turn" | "hold";
   readonly id?: string;
   readonly onToolCall?: (call: { toolCallId: string; toolName: string }, chat: Chat<UIMessage>) => void;
@@ -67,7 +67,6 @@ function open({ wait, id = fresh("chat"), onToolCall, ...options }: Opening): Pa
 }
 
 it.concurrent("only the last message is sent, however long the chat is", async () => {
-  requirement("ai-sdk:last-message");
   const { chat, sees, posts } = open({ wait: "turn" });
   void chat.sendMessage({ text: "hello ann" });
   await sees("message number 1.");
@@ -97,7 +96,6 @@ it.concurrent("a yes to a tool of the page and its output go in one post", async
 });
 
 it.concurrent("a tool runs in the page and is acked beside the held stream, with one post in all", async () => {
-  requirement("ai-sdk:hands");
   const url = fresh("page");
   const ran: string[] = [];
   const { chat, sees, posts, requests } = open({
@@ -115,7 +113,6 @@ it.concurrent("a tool runs in the page and is acked beside the held stream, with
 });
 
 it.concurrent("an approval is answered beside the held stream, with what the person edited", async () => {
-  requirement("ai-sdk:hands");
   const [path, other] = [fresh("file"), fresh("other")];
   const { chat, hands, sees, part, posts } = open({ wait: "hold" });
   void chat.sendMessage({ text: `delete ${path}` });
@@ -129,7 +126,6 @@ it.concurrent("an approval is answered beside the held stream, with what the per
 });
 
 it.concurrent("a tool that the page does not have fails with its name; a server tool is left alone", async () => {
-  requirement("ai-sdk:hands");
   const { chat, sees } = open({ wait: "hold" });
   void chat.sendMessage({ text: `both ${fresh("city")}` });
   await sees('open_url gave nothing: failure, This page has no handler for "open_url".');
@@ -137,7 +133,6 @@ it.concurrent("a tool that the page does not have fails with its name; a server 
 });
 
 it.concurrent("an answer that comes when nobody reads is followed by a resume", async () => {
-  requirement("ai-sdk:hands");
   let finish: ((output: string) => void) | undefined;
   const { chat, sees, requests } = open({
     wait: "hold",
@@ -154,7 +149,6 @@ it.concurrent("an answer that comes when nobody reads is followed by a resume", 
 });
 
 it.concurrent("a handler whose call was settled elsewhere is aborted", async () => {
-  requirement("ai-sdk:hands");
   let [begun, aborted] = [false, false];
   const { chat, hands, sees, part } = open({
     wait: "hold",

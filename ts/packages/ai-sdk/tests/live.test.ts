@@ -3,7 +3,6 @@ import { Chat } from "@ai-sdk/react";
 import type { UIMessage } from "ai";
 import { afterAll, expect, it } from "vitest";
 import { linesOf, type Message } from "../../../tests/message.ts";
-import { requirement } from "../../../tests/requirement.ts";
 import { fresh, scene } from "../../../tests/scene.ts";
 import { until } from "../../../tests/until.ts";
 import { type LiveOptions, LiveTransport, Replay } from "../src/index.ts";
@@ -40,7 +39,6 @@ function open({ id = fresh("chat"), ...options }: LiveOptions & { id?: string } 
 }
 
 it.concurrent("a stream that is cut is read on from there, and the chat never knows", async () => {
-  requirement("ai-sdk:outlives-cuts");
   const plug = await here.plug();
   const subject = fresh("fox");
   const { chat, requests, seen, sees, states } = open({ url: plug.url });
@@ -57,7 +55,6 @@ it.concurrent("a stream that is cut is read on from there, and the chat never kn
 });
 
 it.concurrent("the plug can be pulled on purpose, and a lost line is tried at once when somebody asks", async () => {
-  requirement("ai-sdk:outlives-cuts");
   const subject = fresh("fox");
   const { chat, line, sees, states } = open({ backOff: () => 3_600_000 });
   void chat.sendMessage({ text: `story ${subject}` });
@@ -71,7 +68,6 @@ it.concurrent("the plug can be pulled on purpose, and a lost line is tried at on
 });
 
 it.concurrent("a post that nobody answered is posted again, and said once", async () => {
-  requirement("ai-sdk:outlives-cuts");
   let refusals = 2;
   const id = fresh("chat");
   const { chat, line, seen } = open({ id });
@@ -97,7 +93,6 @@ it.concurrent("a post that nobody answered is posted again, and said once", asyn
 });
 
 it.concurrent("a page that comes later gets the whole message, once", async () => {
-  requirement("ai-sdk:outlives-cuts");
   const subject = fresh("fox");
   const first = open();
   void first.chat.sendMessage({ text: `story ${subject}` });
@@ -112,7 +107,6 @@ it.concurrent("a page that comes later gets the whole message, once", async () =
 });
 
 it.concurrent("a place that the server does not know is said, so that the message is read anew", async () => {
-  requirement("ai-sdk:outlives-cuts");
   const gap = 'data: {"type":"data-gap","data":{}}\n\ndata: [DONE]\n\n';
   const frames = ['id: 1.0\ndata: {"type":"start","messageId":"run_1"}\n\n', gap, gap];
   const answers = frames.map((text) => () => Promise.resolve(new Response(text)));
@@ -123,7 +117,6 @@ it.concurrent("a place that the server does not know is said, so that the messag
 });
 
 it.concurrent("a refusal ends it with the server's words", async () => {
-  requirement("ai-sdk:outlives-cuts");
   const { chat, requests } = open({ id: "no spaces please" });
   await chat.sendMessage({ text: "hello" });
   expect(chat.status).toBe("error");

@@ -3,7 +3,6 @@ import { Chat } from "@ai-sdk/react";
 import type { UIMessage } from "ai";
 import { afterAll, expect, it } from "vitest";
 import { linesOf, type Message } from "../../../tests/message.ts";
-import { requirement } from "../../../tests/requirement.ts";
 import { fresh, scene } from "../../../tests/scene.ts";
 import { until } from "../../../tests/until.ts";
 import { FarHands, LiveTransport } from "../src/index.ts";
@@ -25,7 +24,6 @@ function open(url: string, id = fresh("chat"), hands?: FarHands): { chat: Chat<U
 }
 
 it.concurrent("LiveTransport reads a silent answer on from its position", async () => {
-  requirement("client:silent-line");
   const plug = await here.plug();
   const subject = fresh("fox");
   const { chat, sees } = open(plug.url);
@@ -38,7 +36,6 @@ it.concurrent("LiveTransport reads a silent answer on from its position", async 
 });
 
 it.concurrent("LiveTransport reads a resumed answer on, however often it goes silent", async () => {
-  requirement("client:silent-line");
   const plug = await here.plug();
   const subject = fresh("fox");
   const first = open(here.server.url);
@@ -59,7 +56,6 @@ it.concurrent("LiveTransport reads a resumed answer on, however often it goes si
 });
 
 it.concurrent("FarHands runs a call once and answers it, though the line goes silent while it runs", async () => {
-  requirement("client:silent-line");
   const plug = await here.plug();
   const url = fresh("page");
   let runs = 0;
@@ -80,7 +76,6 @@ it.concurrent("FarHands runs a call once and answers it, though the line goes si
 });
 
 it.concurrent("a stream that is released is let go of once the server has the message, and the run goes on", async () => {
-  requirement("ai-sdk:release");
   const plug = await here.plug();
   const subject = fresh("fox");
   const { chat, line, sees } = open(plug.url);

@@ -29,17 +29,23 @@ export interface ExecutorOptions {
   readonly onChange: () => void;
   /** How long after "taken" to ask again: the page that took it may be gone. */
   readonly askAgainMs?: number | undefined;
+  /** The calls that were run here, or are about to be; all of them, unless somebody else remembers. */
+  readonly seen?: Pick<Set<string>, "has" | "add">;
+  /** How a call is taken, and kept while it runs; on the ack wire, unless told otherwise. */
+  readonly take?: ((callId: string, isRenewal: boolean) => Promise<Answer>) | undefined;
 }
 
 const RENEW_MS = 10_000;
 
 export class Executor {
-  readonly #seen = new Set<string>();
+  readonly #seen: Pick<Set<string>, "has" | "add">;
   readonly #open = new Map<string, AbortController>();
   readonly #running = new Set<string>();
   readonly #timers = new Timers();
 
-  constructor(private readonly options: ExecutorOptions) {}
+  constructor(private readonly options: ExecutorOptions) {
+    this.#seen = options.seen ?? new Set();
+  }
 
   /** The calls that run in this page now. */
   get running(): ReadonlySet<string> {
@@ -53,7 +59,7 @@ export class Executor {
   /** Every state of every call may be shown here, as often as you like. `frontend`: nobody but a page runs it. */
   see(call: Call, { frontend }: { frontend: boolean }): void {
     if (call.phase === "settled") {
-      this.#end(call.id);
+      this.end(call.id);
       return;
     }
     if (call.phase !== "ready" || call.id === "" || this.#seen.has(call.id)) {
@@ -66,11 +72,19 @@ export class Executor {
     }
   }
 
+  /** Nobody waits for this call any more. */
+  end(id: string): void {
+    this.#timers.clear(id);
+    this.#open.get(id)?.abort();
+    this.#open.delete(id);
+    if (this.#running.delete(id)) {
+      this.options.onChange();
+    }
+  }
+
   close(): void {
     this.#timers.close();
-    for (const id of [...this.#open.keys()]) {
-      this.#end(id);
-    }
+    [...this.#open.keys()].forEach((id) => this.end(id));
   }
 
   #forUnknown(call: Call): Handler | undefined {
@@ -95,7 +109,7 @@ export class Executor {
     } else if (answer.kind === "answered" && answer.status === 200) {
       await this.#run(call, input, handler, abort.signal);
     } else {
-      this.#end(call.id);
+      this.end(call.id);
     }
   }
 
@@ -107,7 +121,9 @@ export class Executor {
     // aborted: the call has its outcome, or the page is closed
     if (!signal.aborted) {
       this.options.settle(call, outcome);
-      this.#end(call.id);
+      // done, not given up: its signal does not fire
+      this.#open.delete(call.id);
+      this.end(call.id);
     }
   }
 
@@ -122,23 +138,14 @@ export class Executor {
 
   #renew(id: string): void {
     this.#timers.set(id, RENEW_MS, () => {
-      void this.#take(id);
+      void this.#take(id, true);
       this.#renew(id);
     });
   }
 
-  #take(toolCallId: string): Promise<Answer> {
-    const { http, clientId } = this.options;
-    return ask(http, "/api/tools/take", JSON.stringify({ toolCallId, clientId }));
-  }
-
-  #end(id: string): void {
-    this.#timers.clear(id);
-    this.#open.get(id)?.abort();
-    this.#open.delete(id);
-    if (this.#running.delete(id)) {
-      this.options.onChange();
-    }
+  #take(toolCallId: string, isRenewal = false): Promise<Answer> {
+    const { http, clientId, take } = this.options;
+    return take?.(toolCallId, isRenewal) ?? ask(http, "/api/tools/take", JSON.stringify({ toolCallId, clientId }));
   }
 }
 

@@ -46,11 +46,15 @@ export interface Asking {
   /** Posted as JSON; without it nothing is. */
   readonly body?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
+  /** POST with a body, GET without one, unless told otherwise. */
+  readonly method?: "DELETE";
+  /** Is sent although the page closes. */
+  readonly keepalive?: boolean;
 }
 
-export function request(http: Http, { body, headers }: Asking, signal: AbortSignal): RequestInit {
+export function request(http: Http, { body, headers, ...more }: Asking, signal: AbortSignal): RequestInit {
   const json = body === undefined ? {} : { "content-type": "application/json" };
-  return { ...(body === undefined ? {} : { method: "POST", body }), headers: { ...http.headers, ...json, ...headers }, signal };
+  return { ...(body === undefined ? {} : { method: "POST", body }), ...more, headers: { ...http.headers, ...json, ...headers }, signal };
 }
 
 /** How long an answer is waited for: a large request takes its time, on a slow line 16 bytes in a millisecond. */
@@ -58,10 +62,10 @@ export function patienceOf({ silenceMs }: Http, body: string | undefined): numbe
   return Math.ceil(silenceMs + (body?.length ?? 0) / 16);
 }
 
-export async function ask(http: Http, path: string, body?: string): Promise<Answer> {
+export async function ask(http: Http, path: string, body?: string, how?: Pick<Asking, "method" | "keepalive">): Promise<Answer> {
   try {
     const signal = AbortSignal.timeout(patienceOf(http, body));
-    const response = await http.fetch(http.url + path, request(http, { body }, signal));
+    const response = await http.fetch(http.url + path, request(http, { body, ...how }, signal));
     return { kind: "answered", status: response.status, body: parsed(await response.text()), retryAfterMs: retryAfterOf(response) };
   } catch {
     return { kind: "unreachable" };

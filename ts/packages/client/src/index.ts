@@ -1,11 +1,16 @@
 export type { OpenCall, Outcome, Thread, ThreadPage } from "@farhand/protocol";
 export { type Call, type Course, inputOf, isOpen, type Message, type Part, reduce, SILENCE, type Talk } from "./call.ts";
+export { connect, type ConnectOptions, type Hand, type HandState } from "./connect.ts";
 export { Executor, type Handler, type HandlerContext, type HandlerMap, type OnUnknown } from "./executor.ts";
 export { news, type NewsOptions } from "./feed.ts";
+export { type Decision, type Given, Hands, type HandsOptions } from "./hands.ts";
 export { type Http, httpOf, type HttpOptions } from "./http.ts";
+export { offer, type Offer, type OfferOptions, type OfferState } from "./offer.ts";
 export { type Delivery, type Keep, type Letter, Outbox } from "./outbox.ts";
+export { fitting, type JsonSchema, Program, type ProgramEnd, type ProgramOptions, type ProgramTool, TEXT_BYTES, type ToolContext, type ToolOptions } from "./program.ts";
+export { type FeedEvent, SharedFeed } from "./shared-feed.ts";
 export { sseTransport } from "./sse.ts";
-export { type Connection, type Decision, LiveThread, type ThreadOptions, type ThreadState } from "./thread.ts";
+export { type Connection, LiveThread, type ThreadOptions, type ThreadState } from "./thread.ts";
 export { Cut, type Frame, type Frames, Refused, type Transport } from "./transport.ts";
 export { unreachable } from "./unreachable.ts";
 export { openable } from "./url.ts";

@@ -41,8 +41,10 @@ export interface OutboxOptions {
   readonly http: Http;
   /** Where answers outlive a reload; without it they live as long as the page. */
   readonly storage?: Keep | undefined;
-  readonly backOff?: (attempt: number) => number;
+  readonly backOff?: ((attempt: number) => number) | undefined;
   readonly onChange: (id: string) => void;
+  /** How a letter is sent and its answer read; on the ack wire, unless told otherwise. */
+  readonly send?: (letter: Letter) => Promise<Answer>;
 }
 
 export class Outbox {
@@ -124,7 +126,8 @@ export class Outbox {
       return;
     }
     this.#tell(letter.id, { state: "sending" });
-    const answer = await ask(this.options.http, letter.path, letter.body);
+    const { http, send } = this.options;
+    const answer = await (send?.(letter) ?? ask(http, letter.path, letter.body));
     if (this.#letters.get(letter.id) !== letter) {
       return;
     }

@@ -1,27 +1,21 @@
 // A thread that is open in this page: reads its stream, runs its calls, brings its answers. Joins the parts and owns
 // what is asked when; each part's own rules stand in its own file.
-import type { Ack, ApproveRequest, OpenCall, Outcome, Thread } from "@farhand/protocol";
+import type { OpenCall, Thread } from "@farhand/protocol";
 import { isOpenCall, isThread } from "@farhand/protocol";
 import { type Call, isOpen, reduce, say, SILENCE, type Talk } from "./call.ts";
-import { Executor, type HandlerMap, type OnUnknown } from "./executor.ts";
-import { happened } from "./feed.ts";
-import { ask, type Http, httpOf, type HttpOptions } from "./http.ts";
-import { type Delivery, type Keep, Outbox } from "./outbox.ts";
+import { news } from "./feed.ts";
+import { Hands, type HandsOptions } from "./hands.ts";
+import { ask, httpOf, type HttpOptions } from "./http.ts";
+import type { Delivery } from "./outbox.ts";
 import { sseTransport } from "./sse.ts";
 import { joined, talkOf } from "./stored.ts";
 import { Cut, type Frames, Refused, START, type Transport } from "./transport.ts";
-import { backOff, Timers } from "./wait.ts";
+import { pause } from "./wait.ts";
 
-export interface ThreadOptions extends HttpOptions {
+export interface ThreadOptions extends HttpOptions, HandsOptions {
   readonly threadId: string;
-  readonly handlers?: HandlerMap;
-  readonly onUnknown?: OnUnknown;
   /** Server-sent events, unless told otherwise. */
   readonly transport?: Transport;
-  /** Where answers outlive a reload: the page's session, unless told otherwise; null for nowhere. */
-  readonly storage?: Keep | null;
-  readonly backOff?: (attempt: number) => number;
-  readonly askAgainMs?: number;
 }
 
 export type Connection =
@@ -39,13 +33,6 @@ export interface ThreadState extends Talk {
   readonly connection: Connection;
 }
 
-export interface Decision {
-  readonly approved: boolean;
-  readonly reason?: string;
-  readonly input?: Readonly<Record<string, unknown>>;
-  readonly scope?: "once" | "thread";
-}
-
 const DEADLINE_GRACE_MS = 1_000;
 const A_DAY_MS = 86_400_000;
 
@@ -53,15 +40,9 @@ type Opening = (signal: AbortSignal) => Promise<Frames | undefined>;
 
 type Ending = "ended" | "nothing" | "refused" | Cut;
 
-export class LiveThread {
+export class LiveThread extends Hands {
   readonly id: string;
-  readonly http: Http;
   readonly #transport: Transport;
-  readonly #executor: Executor;
-  readonly #outbox: Outbox;
-  readonly #listeners = new Set<() => void>();
-  readonly #end = new AbortController();
-  readonly #backOff: (attempt: number) => number;
   #talk: Talk = SILENCE;
   #facts: ReadonlyMap<string, OpenCall> = new Map();
   #connection: Connection = { state: "closed" };
@@ -75,33 +56,13 @@ export class LiveThread {
   #watching: AbortController | undefined;
   #learning = false;
   readonly #learned = new Set<string>();
-  readonly #timers = new Timers();
 
   constructor(options: ThreadOptions) {
+    super(httpOf(options), options);
     this.id = options.threadId;
-    this.http = httpOf(options);
     this.#transport = options.transport ?? sseTransport(this.http);
-    this.#backOff = options.backOff ?? backOff;
-    const http = this.http;
-    this.#outbox = new Outbox({
-      http,
-      storage: storageOf(options),
-      backOff: this.#backOff,
-      onChange: (id) => this.#delivered(id),
-    });
-    this.#executor = new Executor({
-      http,
-      handlers: options.handlers ?? {},
-      onUnknown: options.onUnknown ?? "fail",
-      clientId: `page_${crypto.randomUUID()}`,
-      settle: (call, outcome) => void this.answer(call.id, outcome),
-      onChange: () => this.#changed(),
-      askAgainMs: options.askAgainMs,
-    });
-    const { signal } = this.#end;
-    globalThis.addEventListener?.("online", () => this.retryNow(), { signal });
     // whatever the feed missed while the page slept
-    globalThis.addEventListener?.("focus", () => this.#isParked && this.resume(), { signal });
+    globalThis.addEventListener?.("focus", () => this.#isParked && this.resume(), { signal: this.end.signal });
   }
 
   /** The same object until something changes. */
@@ -109,21 +70,16 @@ export class LiveThread {
     this.#state ??= {
       ...this.#talk,
       facts: this.#facts,
-      running: new Set(this.#executor.running),
-      deliveries: new Map(this.#outbox.deliveries),
+      running: new Set(this.executor.running),
+      deliveries: new Map(this.outbox.deliveries),
       connection: this.#connection,
     };
     return this.#state;
   }
 
-  subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
-  };
-
   /** After a reload: what the server keeps, answers that were not delivered yet, and the stream if it goes on. */
   async open(): Promise<void> {
-    this.#outbox.recover();
+    this.outbox.recover();
     await this.#load();
     this.resume();
   }
@@ -132,7 +88,7 @@ export class LiveThread {
     const id = crypto.randomUUID();
     this.#talk = say(this.#talk, id, text);
     this.#position = START;
-    this.#changed();
+    this.changed();
     const message = { id, role: "user", parts: [{ type: "text", text }] } as const;
     const request = { id: this.id, messages: [message], trigger: "submit-message" } as const;
     this.#reading?.abort();
@@ -149,32 +105,9 @@ export class LiveThread {
     void this.#follow(this.#rest);
   }
 
-  retryNow(): void {
-    this.#outbox.retryAll();
+  override retryNow(): void {
+    super.retryNow();
     this.#wake?.();
-  }
-
-  /** The first answer to a call goes out; false if it has one. */
-  answer(callId: string, outcome: Extract<Outcome, { kind: "success" | "failure" }>): boolean {
-    const ack: Ack =
-      outcome.kind === "success"
-        ? { toolCallId: callId, status: "success", output: outcome.output ?? null }
-        : { toolCallId: callId, status: "failed", errorText: outcome.error };
-    return this.#outbox.put({ id: callId, path: "/api/tools/ack", body: JSON.stringify(ack) });
-  }
-
-  approve(approvalId: string, decision: Decision): boolean {
-    const request: ApproveRequest = { approvalId, ...decision };
-    return this.#outbox.put({ id: approvalId, path: "/api/tools/approve", body: JSON.stringify(request) });
-  }
-
-  /** For an answer that is not delivered: try at once, or take it back and change it. */
-  retry(id: string): void {
-    this.#outbox.retry(id);
-  }
-
-  discard(id: string): boolean {
-    return this.#outbox.discard(id);
   }
 
   /** Ends the run; the server settles its open calls. */
@@ -185,13 +118,10 @@ export class LiveThread {
   }
 
   /** Lets go of the connection and of what runs here. The run goes on without this page. */
-  close(): void {
-    this.#end.abort();
+  override close(): void {
+    super.close();
     this.#reading?.abort();
     this.#watching?.abort();
-    this.#executor.close();
-    this.#outbox.close();
-    this.#timers.close();
   }
 
   async #follow(first: Opening): Promise<void> {
@@ -205,7 +135,7 @@ export class LiveThread {
       const how: Ending = await this.#read(opening, reading.signal);
       if (how instanceof Cut) {
         attempt = before === this.#position ? attempt + 1 : 0;
-        await this.#pause(Math.max(this.#backOff(attempt), how.retryAfterMs), reading.signal);
+        await this.#pause(Math.max(this.backOff(attempt), how.retryAfterMs), reading.signal);
         // a post that was never answered is posted again, under the same id; one that was is read on
         opening = this.#talk.messages.at(-1)?.role === "user" ? opening : this.#rest;
         continue;
@@ -227,15 +157,18 @@ export class LiveThread {
   }
 
   async #watch(): Promise<void> {
-    if (!this.#isParked || this.#end.signal.aborted) {
+    if (!this.#isParked || this.end.signal.aborted) {
       return;
     }
     const { signal } = (this.#watching = new AbortController());
     // what came in between the end of the stream and the first news
     const onOpen = (): void => void this.#load().then(() => !this.#isParked && this.resume());
-    const isHeard = await happened(this.http, this.id, { signal, onOpen }).then(() => true, () => false);
+    const heard = news(this.http, { thread: this.id, signal, onOpen });
+    // the first news are enough; a line that broke is looked after a little later
+    const delay = await heard.next().then(() => 0, () => this.backOff(3));
+    void heard.return();
     if (!signal.aborted) {
-      this.#timers.set("watch", isHeard ? 0 : this.#backOff(3), () => this.#reading === undefined && this.resume());
+      this.timers.set("watch", delay, () => this.#reading === undefined && this.resume());
     }
   }
 
@@ -281,35 +214,26 @@ export class LiveThread {
 
   async #pause(delay: number, signal: AbortSignal): Promise<void> {
     this.#connect({ state: "lost", retryAt: Date.now() + delay });
-    await new Promise<void>((wake) => {
-      const done = (): void => {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", done);
-        wake();
-      };
-      const timer = setTimeout(done, delay);
-      signal.addEventListener("abort", done);
-      this.#wake = done;
-    });
+    await pause(delay, signal, (wake) => (this.#wake = wake));
     this.#wake = undefined;
   }
 
   #connect(connection: Connection): void {
     this.#connection = connection;
-    this.#changed();
+    this.changed();
   }
 
   /** What changed may be for the executor; of calls without a handler the server says who they are for. */
   #look(): void {
     for (const call of this.#talk.calls.values()) {
-      if (!this.#outbox.deliveries.has(call.id)) {
-        this.#executor.see(call, { frontend: this.#facts.get(call.id)?.executor === "frontend" });
+      if (!this.outbox.deliveries.has(call.id)) {
+        this.executor.see(call, { frontend: this.#facts.get(call.id)?.executor === "frontend" });
       }
       if (call.phase === "settled") {
-        this.#executor.see(call, { frontend: false });
+        this.executor.see(call, { frontend: false });
       }
     }
-    this.#changed();
+    this.changed();
     if (this.#news().length > 0) {
       void this.#learn();
     }
@@ -317,7 +241,7 @@ export class LiveThread {
 
   /** Open calls, in their phase, of which the server was not asked yet who they are for. */
   #news(): string[] {
-    const asked = ({ phase, tool }: Call): boolean => phase === "taken" || !this.#executor.handles(tool);
+    const asked = ({ phase, tool }: Call): boolean => phase === "taken" || !this.executor.handles(tool);
     const open = [...this.#talk.calls.values()].filter((call) => isOpen(call) && asked(call));
     return open.map((call) => `${call.phase} ${call.id}`).filter((name) => !this.#learned.has(name));
   }
@@ -331,7 +255,7 @@ export class LiveThread {
     const answer = await this.#stored();
     this.#learning = false;
     if (answer === undefined) {
-      this.#timers.set("learn", this.#backOff(2), () => void this.#learn());
+      this.timers.set("learn", this.backOff(2), () => void this.#learn());
       return;
     }
     news.forEach((name) => this.#learned.add(name));
@@ -351,7 +275,7 @@ export class LiveThread {
     const isFailed = talk.course.state === "failed" && now.course.state === "failed";
     // what was said meanwhile goes on, after what is stored; and why it failed the page may have heard
     this.#talk = now !== before ? joined(talk, now) : isFailed ? { ...talk, course: now.course } : talk;
-    this.#changed();
+    this.changed();
   }
 
   async #stored(): Promise<Thread | undefined> {
@@ -366,33 +290,18 @@ export class LiveThread {
     const delay = first - Date.now() + DEADLINE_GRACE_MS;
     // longer than a timer can count, and longer than a page stays
     if (delay < A_DAY_MS) {
-      this.#timers.set("deadline", Math.max(delay, DEADLINE_GRACE_MS), () => this.#connection.state === "closed" && this.resume());
+      this.timers.set("deadline", Math.max(delay, DEADLINE_GRACE_MS), () => this.#connection.state === "closed" && this.resume());
     }
   }
 
   /** A receipt wakes a run that was parked: then its stream is to be read again. */
-  #delivered(id: string): void {
-    this.#changed();
+  protected override changed(id?: string): void {
+    this.#state = undefined;
+    super.changed();
     const { state } = this.#talk.course;
     const isOver = this.#connection.state === "open" || state === "done" || state === "stopped";
-    if (this.#outbox.deliveries.get(id)?.state === "settled" && !isOver) {
+    if (id !== undefined && this.outbox.deliveries.get(id)?.state === "settled" && !isOver) {
       this.resume();
     }
-  }
-
-  #changed(): void {
-    this.#state = undefined;
-    for (const listener of this.#listeners) {
-      listener();
-    }
-  }
-}
-
-function storageOf({ storage }: ThreadOptions): Keep | undefined {
-  try {
-    return storage === null ? undefined : (storage ?? globalThis.sessionStorage);
-  } catch {
-    // pages without an origin of their own may not even look at it
-    return undefined;
   }
 }

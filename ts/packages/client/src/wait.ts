@@ -18,6 +18,20 @@ export function backOff(attempt: number): number {
   return whole * (0.75 + Math.random() / 4);
 }
 
+/** Ends earlier when the signal fires or somebody wakes it. */
+export function pause(ms: number, signal: AbortSignal, onBegin?: (wake: () => void) => void): Promise<void> {
+  return new Promise((resolve) => {
+    const wake = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", wake);
+      resolve();
+    };
+    const timer = setTimeout(wake, ms);
+    signal.addEventListener("abort", wake);
+    onBegin?.(wake);
+  });
+}
+
 /** Named timers, all of which can be ended. */
 export class Timers {
   readonly #running = new Map<string, ReturnType<typeof setTimeout>>();

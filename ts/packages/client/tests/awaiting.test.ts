@@ -2,7 +2,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, it } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 import { fresh, scene } from "../../../tests/scene.ts";
 import { type AwaitingEvent, AwaitingThread, readTag } from "../src/awaiting/index.ts";
 
@@ -21,7 +20,6 @@ const textOf = (events: readonly AwaitingEvent[]): string =>
   events.map((event) => (event.type === "content" ? event.text : "")).join("");
 
 it("every frame of the transcripts is read", () => {
-  requirement("client:awaiting");
   const frames = readdirSync(TRANSCRIPTS)
     .flatMap((name) => readFileSync(resolve(TRANSCRIPTS, name), "utf8").trim().split("\n"))
     .flatMap((line) => (JSON.parse(line) as { frame?: { data: string } }).frame?.data ?? []);
@@ -36,7 +34,6 @@ it("every frame of the transcripts is read", () => {
 });
 
 it("a pause that cannot be read is an event the page can show, never a call", () => {
-  requirement("client:awaiting");
   const named = (data: string): string => `<awaiting_frontend_tools data="${data}"></awaiting_frontend_tools>`;
   const entry = "{&quot;tool_use_id&quot;:&quot;a&quot;,&quot;name&quot;:&quot;n&quot;,&quot;input&quot;:{}}";
   expect(readTag(named(`[${entry}]`)).type).toBe("pause");
@@ -47,7 +44,6 @@ it("a pause that cannot be read is an event the page can show, never a call", ()
 });
 
 it("a pause is answered by handlers and the answer goes on, over several of them", async () => {
-  requirement("client:awaiting");
   const ran: string[] = [];
   const thread = new AwaitingThread({
     url: here.server.url,
@@ -68,14 +64,12 @@ it("a pause is answered by handlers and the answer goes on, over several of them
 });
 
 it("a tool without a handler is an error that names it", async () => {
-  requirement("client:awaiting");
   const thread = new AwaitingThread({ url: here.server.url, handlers: {} });
   const said = textOf(await all(thread.run(`open ${fresh("page")}`)));
   expect(said).toContain('This page has no handler for \\"open_url\\".');
 });
 
 it("a run that was left at its pause is read again after a reload, and answered", async () => {
-  requirement("client:awaiting");
   const handlers = { open_url: () => "shown" };
   const before = new AwaitingThread({ url: here.server.url, handlers });
   for await (const event of before.run(`open ${fresh("page")}`)) {
@@ -90,7 +84,6 @@ it("a run that was left at its pause is read again after a reload, and answered"
 });
 
 it("a cut is read on from its position", async () => {
-  requirement("client:awaiting");
   const plug = await here.plug();
   const subject = fresh("fox");
   const thread = new AwaitingThread({ url: plug.url, handlers: {}, backOff: () => 30 });

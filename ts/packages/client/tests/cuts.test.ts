@@ -1,6 +1,5 @@
 // What breaks between a page and its server, and that nothing is lost by it.
 import { expect, it } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 import { fresh, scene } from "../../../tests/scene.ts";
 import { Server } from "../../../tests/server.ts";
 import { callOf, lines, Memory, pages } from "./page.ts";
@@ -9,7 +8,6 @@ const here = scene();
 const page = pages(here);
 
 it("a stream that is cut is read on from where the page stands, and no text comes twice", async () => {
-  requirement("client:resumes");
   const plug = await here.plug();
   const subject = fresh("fox");
   const { thread, sees, becomes, requests } = page({ url: plug.url });
@@ -30,7 +28,6 @@ it("a stream that is cut is read on from where the page stands, and no text come
 });
 
 it("a connection that is lost says when it is tried again, and can be resumed by hand", async () => {
-  requirement("client:resumes");
   const plug = await here.plug();
   const subject = fresh("fox");
   const { thread, sees, becomes } = page({ url: plug.url, backOff: () => 3_600_000 });
@@ -44,7 +41,6 @@ it("a connection that is lost says when it is tried again, and can be resumed by
 });
 
 it("an answer that finds no server is kept over a reload and delivered once, unchanged", async () => {
-  requirement("client:outbox");
   const server = await Server.start();
   const threadId = fresh("thread");
   const storage = new Memory();
@@ -75,7 +71,6 @@ it("an answer that finds no server is kept over a reload and delivered once, unc
 });
 
 it("a page stays on its run while the server is stopped and started again", async () => {
-  requirement("client:resumes");
   const server = await Server.start();
   const ran: string[] = [];
   const { thread, sees, becomes } = page({ url: server.url, onUnknown: "card" });
@@ -92,7 +87,6 @@ it("a page stays on its run while the server is stopped and started again", asyn
 });
 
 it("what the server refuses is shown and never repeated by itself", async () => {
-  requirement("client:outbox");
   const { thread, becomes, requests, storage } = page({ onUnknown: "card" });
   thread.send(`open ${fresh("page")}`);
   await becomes(({ facts }) => facts.size === 1, "a call");
@@ -110,7 +104,6 @@ it("what the server refuses is shown and never repeated by itself", async () => 
 });
 
 it("who answers a call that somebody else has answered is told so", async () => {
-  requirement("client:outbox");
   const { thread, becomes } = page({ onUnknown: "card" });
   thread.send(`two ${fresh("page")}`);
   await becomes(({ facts }) => facts.size === 2, "two calls");
@@ -125,7 +118,6 @@ it("who answers a call that somebody else has answered is told so", async () => 
 });
 
 it("a storage that is full or forbidden does not keep an answer from being sent", async () => {
-  requirement("client:outbox");
   const refuse = (): never => {
     throw new DOMException("full", "QuotaExceededError");
   };

@@ -151,7 +151,6 @@ it("an approval is not sent after a reload by a page that cannot tell one sign-i
 });
 
 it("another answer that was refused is there after a reload, and is sent by a press alone", async () => {
-  requirement("client:outbox");
   server.reply = 401;
   const outbox = open();
   outbox.put(ANSWER);
@@ -170,7 +169,6 @@ it("another answer that was refused is there after a reload, and is sent by a pr
 });
 
 it("another answer that finds no server is sent until it is received, however long that takes", async () => {
-  requirement("client:outbox");
   server.reply = "away";
   const outbox = open();
   outbox.put(ANSWER);

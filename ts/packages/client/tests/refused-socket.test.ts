@@ -1,7 +1,6 @@
 // A page whose WebSocket the server closes with a reason: it is told, and does not knock again where that would not help.
 import { describe, expect, it } from "vitest";
 import { WebSocket as NodeSocket } from "ws";
-import { requirement } from "../../../tests/requirement.ts";
 import { fresh, type Scene, scene } from "../../../tests/scene.ts";
 import { until } from "../../../tests/until.ts";
 import { type SocketTransport, socketTransport } from "../src/websocket.ts";
@@ -41,7 +40,6 @@ describe("a server that asks for a token", () => {
   const page = pages(here);
 
   it("tells a page without one, which does not try again", async () => {
-    requirement("client:socket-refusals");
     const { opened, transport } = knocking(here);
     const shown = page({ transport });
     shown.thread.send("hello");
@@ -60,7 +58,6 @@ describe("a server with limits", () => {
   const page = pages(here);
 
   it("tells a page of a foreign origin, which does not try again", async () => {
-    requirement("client:socket-refusals");
     const { opened, transport } = knocking(here, "https://elsewhere.example");
     const shown = page({ transport });
     shown.thread.send("hello");
@@ -70,7 +67,6 @@ describe("a server with limits", () => {
   });
 
   it("tells a page whose message is too large, which does not post it again", async () => {
-    requirement("client:socket-refusals");
     const { opened, transport } = knocking(here);
     const shown = page({ transport });
     shown.thread.send("x".repeat(3_000));
@@ -80,7 +76,6 @@ describe("a server with limits", () => {
   });
 
   it("is given time by a page that has too many connections, which then goes on", async () => {
-    requirement("client:socket-refusals");
     const first = knocking(here);
     const name = fresh("ann");
     const other = page({ transport: first.transport });
@@ -98,7 +93,6 @@ describe("a server with limits", () => {
   });
 
   it("is given time by a page that resumes one stream too many over HTTP", async () => {
-    requirement("client:socket-refusals");
     const subject = fresh("fox");
     const first = page();
     first.thread.send(`story ${subject}`);

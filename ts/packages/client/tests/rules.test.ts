@@ -56,7 +56,6 @@ it("a call without an id is not shown and not executed", () => {
 });
 
 it("only handlers of the page's own count", () => {
-  requirement("client:own-tools-only");
   const executor = executorOf({ open_url: () => 1, note: "not a function" }, []);
   expect(executor.handles("open_url")).toBe(true);
   for (const name of ["constructor", "toString", "__proto__", "hasOwnProperty", "note"]) {
@@ -65,7 +64,6 @@ it("only handlers of the page's own count", () => {
 });
 
 it("a replay of a message takes the place of what was there, and a settled call stays settled", () => {
-  requirement("client:resumes");
   const whole: Chunk[] = [
     start,
     { type: "text-start", id: "t" },
@@ -81,7 +79,6 @@ it("a replay of a message takes the place of what was there, and a settled call 
 });
 
 it("a call that was written out whole and not handed out is somebody else's", () => {
-  requirement("client:own-tools-only");
   const whole: Chunk = { type: "tool-input-delta", toolCallId: "call_1", inputTextDelta: '"x"}' };
   const taken = told(...written, whole, { type: "finish-step" }).calls.get("call_1");
   expect(taken).toEqual({ id: "call_1", tool: "open_url", phase: "taken", input: { url: "x" } });
@@ -94,14 +91,12 @@ it("a call that was written out whole and not handed out is somebody else's", ()
 });
 
 it("a call of a step that was discarded is gone at the end", () => {
-  requirement("client:resumes");
   const first = told(start, { type: "tool-input-available", toolCallId: "call_1", toolName: "open_url", input: {} });
   const replayed = ([start, { type: "finish", finishReason: "stop" }] as Chunk[]).reduce(reduce, first);
   expect([...replayed.calls.keys()]).toEqual([]);
 });
 
 it("every answer of the transcripts is believed, and ends with no call in the middle of being written", () => {
-  requirement("client:messages");
   const names = readdirSync(TRANSCRIPTS);
   expect(names.length).toBeGreaterThan(10);
   for (const name of names) {
@@ -124,7 +119,6 @@ it("what is no chunk is not believed", () => {
 });
 
 it("only absolute http and https addresses can be opened", () => {
-  requirement("client:openable");
   expect(openable("https://example.org/a?b#c")?.host).toBe("example.org");
   expect(openable("http://localhost:1/")?.protocol).toBe("http:");
   for (const text of [
@@ -136,7 +130,6 @@ it("only absolute http and https addresses can be opened", () => {
 });
 
 it("a letter in the storage that is broken, or addressed elsewhere, is not sent", async () => {
-  requirement("client:outbox");
   const asked: string[] = [];
   const storage = new Memory();
   storage.setItem("farhand:answer:a", "{broken");

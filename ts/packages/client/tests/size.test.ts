@@ -1,11 +1,27 @@
 // @vitest-environment node
-import { resolve } from "node:path";
-import { expect, it } from "vitest";
+// What a page downloads of the client, by what it uses of it.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, it } from "vitest";
 import { bundled } from "../../../tests/bundle.ts";
-import { requirement } from "../../../tests/requirement.ts";
 
-it("the client is 8 KiB at most, gzipped, with all that it imports", async () => {
-  requirement("client:size");
-  const { bytes } = await bundled(resolve(import.meta.dirname, "../src/index.ts"));
-  expect(bytes).toBeLessThanOrEqual(8_192);
+// inside the workspace, so that the package is found
+const room = mkdtempSync(join(import.meta.dirname, ".size-"));
+afterAll(() => rmSync(room, { recursive: true }));
+
+async function sizeOf(...names: string[]): Promise<number> {
+  const page = join(room, `${names.join("-")}.ts`);
+  writeFileSync(page, `export { ${names.join(", ")} } from "@farhand/client";`);
+  return (await bundled(page)).bytes;
+}
+
+it("the chat client is 8 KiB at most, gzipped, with all that it imports", async () => {
+  expect(await sizeOf("LiveThread", "openable")).toBeLessThanOrEqual(8_192);
+});
+
+it.each(["connect", "offer"])("%s() costs a page with the chat client 3 kB at most, gzipped, and brings no React", async (name) => {
+  const on = (await sizeOf("LiveThread", "openable", name)) - (await sizeOf("LiveThread", "openable"));
+  expect(on).toBeLessThanOrEqual(3_000);
+  const { code } = await bundled(join(room, `LiveThread-openable-${name}.ts`));
+  expect(code).not.toContain("react");
 });

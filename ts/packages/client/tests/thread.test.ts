@@ -10,7 +10,6 @@ const here = scene();
 const page = pages(here);
 
 it.concurrent("a message is answered", async () => {
-  requirement("client:messages");
   const { thread, becomes } = page();
   thread.send("hello ann");
   await becomes(({ course }) => course.state === "done", "an answer");
@@ -38,7 +37,6 @@ it.concurrent("a tool with a handler is taken, run once, and its output reaches 
 });
 
 it.concurrent("a handler that throws, or returns what JSON cannot hold, is a failure for the model", async () => {
-  requirement("client:failures");
   const throwing = page({ handlers: { open_url: () => Promise.reject(new Error("no window")) } });
   throwing.thread.send(`open ${fresh("page")}`);
   await throwing.sees("failure, no window");
@@ -53,7 +51,6 @@ it.concurrent("a handler that throws, or returns what JSON cannot hold, is a fai
 });
 
 it.concurrent("of two tabs one executes, the other shows it", async () => {
-  requirement("client:two-tabs");
   const threadId = fresh("thread");
   const ran: string[] = [];
   let finish = (): void => undefined;
@@ -76,7 +73,6 @@ it.concurrent("of two tabs one executes, the other shows it", async () => {
 });
 
 it.concurrent("a server tool is never executed by a page, whatever its handlers are called", async () => {
-  requirement("client:own-tools-only");
   const ran: string[] = [];
   const city = fresh("oslo");
   const { thread, sees } = page({ handlers: { weather: () => ran.push("weather"), slow: () => ran.push("slow") } });
@@ -94,7 +90,6 @@ it.concurrent("a server tool is never executed by a page, whatever its handlers 
 });
 
 it.concurrent("a frontend tool without a handler fails with its name, or is left, as the page wishes", async () => {
-  requirement("client:unknown-tool");
   const failing = page();
   failing.thread.send(`open ${fresh("page")}`);
   await failing.sees('open_url gave nothing: failure, This page has no handler for "open_url".');
@@ -112,7 +107,6 @@ it.concurrent("a frontend tool without a handler fails with its name, or is left
 });
 
 it.concurrent("a frontend tool runs only after the yes, and a server tool with what was edited", async () => {
-  requirement("client:approvals");
   const ran: string[] = [];
   const photo = page({ handlers: { take_photo: () => (ran.push("photo"), { name: "cat.png" }) } });
   photo.thread.send(`photo ${fresh("cat")}`);
@@ -132,7 +126,6 @@ it.concurrent("a frontend tool runs only after the yes, and a server tool with w
 });
 
 it.concurrent("a no goes back with its reason, and a second answer is not sent", async () => {
-  requirement("client:approvals");
   const { thread, sees, becomes, requests } = page();
   thread.send(`delete ${fresh("file")}`);
   await becomes((state) => approvalOf(state, "delete_file") !== "", "a question");
@@ -144,7 +137,6 @@ it.concurrent("a no goes back with its reason, and a second answer is not sent",
 });
 
 it.concurrent("after a reload the page has its messages and its open calls again, and can answer them", async () => {
-  requirement("client:reload");
   const threadId = fresh("thread");
   const before = page({ threadId, onUnknown: "card" });
   const url = fresh("page");
@@ -160,7 +152,6 @@ it.concurrent("after a reload the page has its messages and its open calls again
 });
 
 it.concurrent("a message that is sent while the page still loads comes after what is stored", async () => {
-  requirement("client:reload");
   const threadId = fresh("thread");
   const before = page({ threadId });
   before.thread.send("hello ann");
@@ -179,7 +170,6 @@ it.concurrent("a message that is sent while the page still loads comes after wha
 });
 
 it.concurrent("a stopped run says so, and aborts what runs in the page", async () => {
-  requirement("client:stop");
   let aborted = false;
   const { thread, becomes } = page({
     handlers: {
@@ -196,7 +186,6 @@ it.concurrent("a stopped run says so, and aborts what runs in the page", async (
 });
 
 it.concurrent("a new message while a call is open takes its place", async () => {
-  requirement("client:messages");
   const { thread, sees, becomes } = page({ onUnknown: "card" });
   thread.send(`open ${fresh("page")}`);
   await becomes(({ facts }) => facts.size === 1, "a call");
@@ -205,7 +194,6 @@ it.concurrent("a new message while a call is open takes its place", async () => 
 });
 
 it.concurrent("the same thread over a WebSocket", async () => {
-  requirement("client:websocket");
   // the socket of Node's own world: the page's is an imitation that names another origin
   const webSocket = NodeSocket as unknown as typeof WebSocket;
   const transport = socketTransport({ url: `${here.server.url.replace("http", "ws")}/api/chat/ws`, webSocket });
@@ -222,7 +210,6 @@ it.concurrent("the same thread over a WebSocket", async () => {
 });
 
 it.concurrent("a refused message is shown with its reason and not repeated", async () => {
-  requirement("client:refused");
   const { thread, becomes, requests } = page({ threadId: "not a good id / at all" });
   thread.send("hello ann");
   await becomes(({ connection }) => connection.state === "refused", "a refusal");
@@ -232,7 +219,6 @@ it.concurrent("a refused message is shown with its reason and not repeated", asy
 });
 
 it.concurrent("a parked thread that is answered elsewhere goes on in a page that nobody touches", async () => {
-  requirement("client:parked-news");
   const threadId = fresh("thread");
   const url = fresh("page");
   const message = { id: fresh("m"), role: "user", parts: [{ type: "text", text: `open ${url}` }] };
@@ -242,10 +228,10 @@ it.concurrent("a parked thread that is answered elsewhere goes on in a page that
   const { thread, becomes, sees, requests } = page({ threadId, onUnknown: "card" });
   await thread.open();
   await becomes(({ course, facts }) => course.state === "parked" && facts.size === 1, "the open call");
-  await becomes(() => requests.includes("GET /api/events"), "the feed");
+  await becomes(() => requests.includes(`GET /api/events?thread=${threadId}`), "the feed");
   await here.post("/api/tools/ack", { toolCallId: callOf(thread.state, "open_url"), status: "success", output: "from afar" });
   await sees('open_url gave "from afar".');
   await becomes(({ course }) => course.state === "done", "the end");
   // a thread that goes on needs no news
-  expect(requests.filter((each) => each === "GET /api/events").length).toBe(1);
+  expect(requests.filter((each) => each.startsWith("GET /api/events")).length).toBe(1);
 });

@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import ts from "typescript";
 import { afterAll, expect, it } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../../..");
 const VENV = process.env["VENV"] ?? ".venv";
@@ -46,18 +45,15 @@ function faults(handlers: Readonly<Record<string, string>>): string[] {
 }
 
 it("handlers that fit compile", () => {
-  requirement("types:checked");
   expect(faults(HANDLERS)).toEqual([]);
 });
 
 it("a missing handler does not compile", () => {
-  requirement("types:checked");
   const { pick_color: _, ...rest } = HANDLERS;
   expect(faults(rest)).toEqual([expect.stringContaining("Property 'pick_color' is missing")]);
 });
 
 it("a wrong argument does not compile", () => {
-  requirement("types:checked");
   expect(faults({ ...HANDLERS, open_url: "({ link }) => ({ url: link, viewKey: 'v' })" })).toContainEqual(
     expect.stringContaining("Property 'link' does not exist"),
   );
@@ -67,12 +63,10 @@ it("a wrong argument does not compile", () => {
 });
 
 it("a wrong return does not compile", () => {
-  requirement("types:checked");
   expect(faults({ ...HANDLERS, copy_to_clipboard: "() => 'true'" })).toEqual([expect.stringContaining("not assignable")]);
   expect(faults({ ...HANDLERS, open_url: "async ({ url }) => ({ url })" })).toEqual([expect.stringContaining("viewKey")]);
 });
 
 it("a handler for a tool that is not there does not compile", () => {
-  requirement("types:checked");
   expect(faults({ ...HANDLERS, open_door: "() => 1" })).toEqual([expect.stringContaining("'open_door' does not exist")]);
 });

@@ -8,7 +8,7 @@ export type Ack = {
   readonly requestedAt?: string | null;
 };
 
-/** `ok` is always there; the rest only where it says something. */
+/** `ok` is always present, the other fields only where they apply. */
 export type AckReply = {
   readonly ok: boolean;
   readonly ignored?: boolean;

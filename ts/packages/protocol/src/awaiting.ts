@@ -9,7 +9,7 @@ export type AnthropicMessage = {
   readonly content: ReadonlyArray<Readonly<Record<string, unknown>>>;
 };
 
-/** One entry of a pause. `needs_approval` stands there only when it is true. */
+/** One entry of a pause. `needs_approval` is present only when it is true. */
 export type AwaitedTool = {
   readonly tool_use_id: string;
   readonly name: string;
@@ -23,7 +23,7 @@ export type Base64Source = {
   readonly data: string;
 };
 
-/** A message of the user and the run that answers it. What is not known is null. */
+/** A message of the user and the run that answers it. Unknown fields are null. */
 export type Conversation = {
   readonly conversation_id: string;
   readonly run_id: string | null;
@@ -53,7 +53,7 @@ export type DocumentBlock = {
   readonly title?: string | null;
 };
 
-/** What went wrong: a stable code and a sentence, in the body of a refusal. */
+/** A stable code and a sentence, in the body of a refusal. */
 export type Fault = {
   readonly code: string;
   readonly message: string;
@@ -115,7 +115,7 @@ export type TextSource = {
   readonly media_type?: string;
 };
 
-/** `approved` answers an entry that says `needs_approval`. */
+/** `approved` is for an entry with `needs_approval`. */
 export type ToolResult = {
   readonly tool_use_id: string;
   readonly content?: string;

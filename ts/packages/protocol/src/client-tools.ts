@@ -7,7 +7,7 @@ export type ClientTool = {
   readonly parameters: unknown;
 };
 
-/** `call_id` is ours: the call that stays open though its caller's time is over. */
+/** `call_id` is ours: the call that stays open after its caller's timeout. */
 export type ClientToolFault = {
   readonly code: string;
   readonly message: string;
@@ -15,8 +15,8 @@ export type ClientToolFault = {
 };
 
 /**
- * Ours: the client still works on this request. `text` is how far it is, for people. With `keepAlive` it
- *     is only kept from others: its deadline stays.
+ * Ours: the client still works on this request. `text` says how far it is, for people. With `keepAlive`
+ *     the client keeps the request, but its deadline stays.
  */
 export type ClientToolProgress = {
   readonly clientID: string;
@@ -41,7 +41,7 @@ export type ClientToolResult = {
   readonly error?: string | null;
 };
 
-/** `timeout` is in milliseconds: how long the caller waits. `keep` is ours: the call stays after that. */
+/** `timeout` is how long the caller waits, in milliseconds. `keep` is ours: the call outlives it. */
 export type ExecuteTool = {
   readonly toolID: string;
   readonly input: Readonly<Record<string, unknown>>;
@@ -62,8 +62,8 @@ export type ExecutedTool = {
 };
 
 /**
- * A tool as a client offers it, with its short id. Ours are `output`, a schema of what it brings, and all
- *     that follows: for people, its time, whether it is asked for, whether strangers may speak through it.
+ * A tool as a client registers it, with its short id. Ours are `output`, the schema of its output, and
+ *     the fields after it: title, timeout, whether it needs an approval, whether its output is untrusted.
  */
 export type OfferedTool = {
   readonly id: string;
@@ -76,7 +76,7 @@ export type OfferedTool = {
   readonly untrusted?: boolean;
 };
 
-/** `holder` is ours: the program that registers, as it names itself on its stream. */
+/** `holder` is ours: the program that registers, with the name that it uses on its stream. */
 export type RegisterTools = {
   readonly clientID: string;
   readonly tools: ReadonlyArray<OfferedTool>;
@@ -96,7 +96,7 @@ export type ToolRequest = {
   readonly again?: boolean;
 };
 
-/** What a tool brought. */
+/** The result of a tool. */
 export type ToolResponse = {
   readonly status: "error" | "success";
   readonly title?: string | null;
@@ -112,15 +112,15 @@ export type ToolSettled = {
   readonly outcome: string;
 };
 
-/** The data of a `tool-unregistered`, which is ours: the full ids of tools that are offered no more. */
+/** The data of a `tool-unregistered`, which is ours: the full ids of tools that were unregistered. */
 export type ToolUnregistered = {
   readonly type: string;
   readonly toolIDs: ReadonlyArray<string>;
 };
 
 /**
- * `tool_ids` absent (or null) means all of them, an empty list none. `holder` is ours: the program that
- *     leaves, whose leaving means nothing once another one is this client.
+ * `tool_ids` absent (or null) means all tools, an empty list none. `holder` is ours: the program that
+ *     leaves; if another program has become this client, nothing is unregistered.
  */
 export type UnregisterTools = {
   readonly clientID: string;

@@ -7,7 +7,7 @@ export type ClientToolsEvent = {
   readonly toolIDs: ReadonlyArray<string>;
 };
 
-/** The position that was sent is not known here: everything that is kept follows. */
+/** The position that was sent is unknown: everything that is kept follows. */
 export type FeedGap = {
   readonly type: string;
   readonly after: string;

@@ -24,7 +24,7 @@ export type InspectedCall = {
   readonly again: boolean;
 };
 
-/** `here`: it listens now. `away` counts the seconds since it was last heard of, if this process knows. */
+/** `here`: it has a stream now. `away` are the seconds since its last stream, if this process knows. */
 export type InspectedClient = {
   readonly clientId: string;
   readonly tools: ReadonlyArray<string>;
@@ -35,7 +35,7 @@ export type InspectedClient = {
   readonly openCalls: number;
 };
 
-/** One thing that happened; `told` in a few words, `data` as it was. `at` or, in a feed, `happenedAt`. */
+/** One event: `told` as a line of text, `data` as JSON; with `at` or, in a feed, `happenedAt`. */
 export type InspectedEvent = {
   readonly seq: number;
   readonly type: string;
@@ -48,7 +48,7 @@ export type InspectedEvent = {
   readonly threadId?: string;
 };
 
-/** `total` counts what there is; `events` are the last of it. */
+/** `total` counts all events; `events` are the last ones. */
 export type InspectedEvents = {
   readonly events: ReadonlyArray<InspectedEvent>;
   readonly total: number;
@@ -69,7 +69,7 @@ export type InspectedFrame = {
   readonly text: string;
 };
 
-/** What the desk said to the same answer, sent once more. */
+/** The receipt for the same answer, sent once more. */
 export type InspectedReceipt = {
   readonly receipt: string;
   readonly told: string;
@@ -88,7 +88,7 @@ export type InspectedRow = {
   readonly outcome?: string;
 };
 
-/** `now` is the server's, on the run's own scale. `kept`: whether its events are still there. */
+/** `now` is the server's time in seconds since the run began. `kept`: whether its events still exist. */
 export type InspectedRun = {
   readonly run: InspectedRunRow;
   readonly figures: InspectedFigures;
@@ -100,7 +100,7 @@ export type InspectedRun = {
   readonly store: string;
 };
 
-/** `state` is running, waiting, parked, done, stopped or failed; `waiting` counts answers that are due. */
+/** `state` is running, waiting, parked, done, stopped or failed; `waiting` counts unanswered calls. */
 export type InspectedRunRow = {
   readonly runId: string;
   readonly threadId: string;
@@ -186,7 +186,7 @@ export type InspectedWaiting = {
   readonly holder: string | null;
 };
 
-/** How one face tells the call: what is asked for, the headers of the answer, its frames. */
+/** How one face encodes the call: the request, the headers of the response, its frames. */
 export type InspectedWire = {
   readonly name: string;
   readonly request: string;

@@ -24,7 +24,7 @@ export type FinishStepChunk = {
   readonly type: "finish-step";
 };
 
-/** The reader's position is not known; the whole answer follows. */
+/** The reader's position is unknown; the whole answer follows. */
 export type GapChunk = {
   readonly type: "data-gap";
   readonly data: Replay;
@@ -43,7 +43,7 @@ export type PostedMessage = {
   readonly parts: ReadonlyArray<PostedPart>;
 };
 
-/** Every kind of part in one: `type` and `state` say which fields count. */
+/** All kinds of parts in one struct: `type` and `state` say which fields count. */
 export type PostedPart = {
   readonly type: string;
   readonly text?: string;
@@ -109,7 +109,7 @@ export type ToolApprovalRequestChunk = {
   readonly toolCallId: string;
 };
 
-/** The input is whole. Whoever executes this tool may do so now, unless a yes is still asked for. */
+/** The input is complete. The tool may be executed now, unless it still needs an approval. */
 export type ToolInputAvailableChunk = {
   readonly type: "tool-input-available";
   readonly toolCallId: string;

@@ -4,7 +4,7 @@ export { isNowhere, useCardFocus } from "./cards/focus.ts";
 export { Button, type ButtonProps, Frame, type FrameProps, Note } from "./cards/frame.tsx";
 export { CardList, ConnectionLine } from "./cards/list.tsx";
 export { Rows } from "./cards/rows.tsx";
-export { type CardHost, CardHostProvider, type CardMemory, type HostOptions, type ReadCalls, type ThreadHost, useCardHost, useDraft, useMemory, useNow, useReadCalls, useThread } from "./thread.tsx";
+export { type CardHost, CardHostProvider, type CardMemory, type HandHost, type HostOptions, type ReadCalls, type ThreadHost, useCardHost, useDraft, useHand, useMemory, useNow, useReadCalls, useThread } from "./thread.tsx";
 export { upload, type UploadedFile } from "./upload.ts";
 export { type CardState, type CardView, type Ended, isAskedElsewhere, isWaiting, type Kind, type Known, viewOf } from "./view.ts";
 export { type Folded, fold, type Piece, piecesOf } from "./visible.ts";

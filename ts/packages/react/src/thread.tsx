@@ -1,5 +1,5 @@
 // What cards share: the host that brings their answers, and a thread as such a host.
-import { type Connection, type Decision, type Http, LiveThread, type Outcome, type ThreadOptions, type ThreadState } from "@farhand/client";
+import { type Connection, type Decision, type Given, type Hand, type Hands, type HandState, type Http, LiveThread, type ThreadOptions, type ThreadState } from "@farhand/client";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { type CardView, isAskedElsewhere, type Memory, viewOf } from "./view.ts";
 
@@ -8,7 +8,7 @@ export interface CardHost {
   readonly http: Http;
   readonly cards: readonly CardView[];
   readonly connection: Connection;
-  readonly answer: (callId: string, outcome: Extract<Outcome, { kind: "success" | "failure" }>) => void;
+  readonly answer: (callId: string, outcome: Given) => void;
   readonly approve: (callId: string, approvalId: string, decision: Decision) => void;
   /** For an answer that is not delivered, by the id of its call or approval: try at once, or take it back. */
   readonly retry: (id: string) => void;
@@ -48,28 +48,43 @@ export function useThread(options: ThreadOptions, { openPage }: HostOptions = {}
   const now = useNow(isAskedElsewhere(state.facts));
   return useMemo(() => {
     const cards = [...state.calls.values()].map((call) => viewOf(state, call, memory));
-    const verbs = verbsOf(thread, memory);
+    const verbs = { ...verbsOf(thread, memory), say: (text: string) => thread.send(text) };
     return { ...verbs, thread, state, cards, connection: state.connection, openPage };
   }, [thread, state, memory, openPage, now]);
 }
 
-function verbsOf(thread: LiveThread, memory: CardMemory): Omit<CardHost, "cards" | "connection" | "openPage"> {
+export interface HandHost extends CardHost {
+  readonly state: HandState;
+}
+
+/** The open calls of a hand, made by `connect()`, as cards: an inbox beside any chat. The hand stays open when the component goes. */
+export function useHand(hand: Hand, { openPage }: HostOptions = {}): HandHost {
+  const state = useSyncExternalStore(hand.subscribe, () => hand.state);
+  const memory = useMemory(state);
+  const now = useNow(isAskedElsewhere(state.facts));
+  return useMemo(() => {
+    const cards = [...state.calls.values()].map((call) => viewOf({ ...state, course: { state: "idle" } }, call, memory));
+    return { ...verbsOf(hand, memory), state, cards, connection: state.connection, openPage };
+  }, [hand, state, memory, openPage, now]);
+}
+
+function verbsOf(hands: Hands, memory: CardMemory): Omit<CardHost, "cards" | "connection" | "openPage" | "say"> {
   return {
-    http: thread.http,
-    answer: (callId, outcome) => void thread.answer(callId, outcome),
+    http: hands.http,
+    answer: (callId, outcome) => void hands.answer(callId, outcome),
     approve: (callId, approvalId, decision) => {
       memory.reasons.set(callId, decision.reason ?? "");
-      thread.approve(approvalId, decision);
+      hands.approve(approvalId, decision);
     },
-    retry: (id) => thread.retry(id),
-    discard: (id) => void thread.discard(id),
-    retryNow: () => thread.retryNow(),
-    say: (text) => thread.send(text),
+    retry: (id) => hands.retry(id),
+    discard: (id) => void hands.discard(id),
+    retryNow: () => hands.retryNow(),
   };
 }
 
 const HostContext = createContext<CardHost | undefined>(undefined);
-const DraftsContext = createContext<Map<string, unknown>>(new Map());
+/** One map for each server, so that every list of cards on a page has the same ones. */
+const DRAFTS = new WeakMap<Http, Map<string, unknown>>();
 
 /** Calls whose input has been in sight to its end. */
 export interface ReadCalls {
@@ -80,10 +95,9 @@ export interface ReadCalls {
 const ReadContext = createContext<ReadCalls>({ has: () => false, add: () => undefined });
 
 export function CardHostProvider({ host, children }: { host: CardHost; children: ReactNode }): ReactNode {
-  const [drafts] = useState(() => new Map<string, unknown>());
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
   const read = useMemo(() => ({ has: (id: string) => ids.has(id), add: (id: string) => setIds((before) => (before.has(id) ? before : new Set([...before, id]))) }), [ids]);
-  return <HostContext value={host}><DraftsContext value={drafts}><ReadContext value={read}>{children}</ReadContext></DraftsContext></HostContext>;
+  return <HostContext value={host}><ReadContext value={read}>{children}</ReadContext></HostContext>;
 }
 
 export function useReadCalls(): ReadCalls {
@@ -92,7 +106,9 @@ export function useReadCalls(): ReadCalls {
 
 /** What somebody has typed or chosen: there again when an answer comes back, though its card was another one meanwhile. */
 export function useDraft<T>({ call }: CardView, field: string, first: T): [T, (value: T) => void] {
-  const drafts = useContext(DraftsContext);
+  const { http } = useCardHost();
+  const drafts = DRAFTS.get(http) ?? new Map<string, unknown>();
+  DRAFTS.set(http, drafts);
   const key = `${call.id} ${field}`;
   const [value, setValue] = useState<T>(() => (drafts.has(key) ? (drafts.get(key) as T) : first));
   return [value, (next) => (drafts.set(key, next), setValue(next))];

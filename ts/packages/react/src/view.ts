@@ -3,7 +3,7 @@ import type { Call, Delivery, OpenCall, ThreadState } from "@farhand/client";
 import { doneWords } from "./words.ts";
 
 export const KINDS = [
-  "confirm", "text", "select", "file", "photo", "location", "open_page", "clipboard", "color", "approval", "unknown",
+  "confirm", "text", "select", "file", "photo", "location", "open_page", "clipboard", "color", "form", "approval", "unknown",
 ] as const;
 
 export type Kind = (typeof KINDS)[number];
@@ -51,10 +51,13 @@ export interface Memory {
   readonly reasons: ReadonlyMap<string, string>;
 }
 
+/** Tools of the server itself, which its list of tools does not name. */
+const BUILT_IN: Readonly<Record<string, Kind>> = { answer_form: "form" };
+
 export function viewOf(known: Known, call: Call, memory: Memory, now: number = Date.now()): CardView {
   const fact = known.facts.get(call.id);
   const tool = known.tools?.get(call.tool);
-  const kind = call.phase === "asking" ? "approval" : kindOf(fact?.card ?? tool?.card);
+  const kind = call.phase === "asking" ? "approval" : kindOf(fact?.card ?? tool?.card ?? BUILT_IN[call.tool]);
   const executor = fact?.executor ?? tool?.executor ?? "frontend";
   return { call, kind, executor, state: stateOf(known, call, kind, { memory, now }), tookMs: known.ends?.get(call.id)?.tookMs };
 }

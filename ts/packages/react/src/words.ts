@@ -91,9 +91,65 @@ function wordsByKind(kind: Kind, input: Fields, output: unknown): string | undef
       return output === true && typeof input["text"] === "string" ? input["text"].split("\n", 1)[0] : undefined;
     case "confirm":
       return output === "yes" ? "Yes" : output === "no" ? "No" : undefined;
+    case "form":
+      return formDone(output);
     default:
       return undefined;
   }
+}
+
+/** What a form says: its buttons and lines. */
+export const FORM_WORDS = {
+  context: "Fill in the form",
+  send: "Send",
+  decline: "Decline",
+  close: "Close",
+  optional: "(optional)",
+  choose: "Choose one",
+  none: "No answer",
+  pageContext: "On another site, in a new tab",
+  notOpenable: "Only http and https pages open",
+  openPage: "Open page",
+  done: "Done",
+  typed: "Not sent:",
+} as const;
+
+/** What is wrong with a field, as what to do about it. */
+export const FIELD_WORDS = {
+  empty: "Fill in this field.",
+  choose: "Choose one.",
+  number: "Enter a number, such as 2.5.",
+  integer: "Enter a whole number.",
+  tooLarge: "This number is too large.",
+  email: "Enter an email address, such as name@example.com.",
+  uri: "Enter a full address, such as https://example.com.",
+  date: "Enter a date.",
+  dateTime: "Enter a date and a time.",
+  pattern: "This does not have the expected format.",
+  minimum: (limit: number): string => `Enter ${limit} or more.`,
+  maximum: (limit: number): string => `Enter ${limit} or less.`,
+  exclusiveMinimum: (limit: number): string => `Enter more than ${limit}.`,
+  exclusiveMaximum: (limit: number): string => `Enter less than ${limit}.`,
+  short: (limit: number): string => `Enter at least ${plural(limit, "character")}.`,
+  long: (limit: number, length: number): string => `Enter at most ${plural(limit, "character")}; this has ${length}.`,
+  fewChoices: (limit: number): string => `Choose at least ${limit}.`,
+  manyChoices: (limit: number): string => `Choose at most ${limit}.`,
+} as const;
+
+function plural(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+function formDone(output: unknown): string | undefined {
+  const { action, content } = fieldsOf(output);
+  if (action === "accept") {
+    return Object.values(fieldsOf(content)).map(valueWords).join(", ") || "Done";
+  }
+  return action === "decline" ? "Declined" : action === "cancel" ? "Closed" : undefined;
+}
+
+function valueWords(value: unknown): string {
+  return typeof value === "boolean" ? (value ? "Yes" : "No") : Array.isArray(value) ? value.join(", ") : String(value);
 }
 
 function plainWords(output: unknown): string {

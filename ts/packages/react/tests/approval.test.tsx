@@ -12,13 +12,15 @@ let decisions: Decision[] = [];
 beforeEach(() => {
   vi.useFakeTimers();
   decisions = [];
+  // drafts are kept for each server
+  host = { ...host, http: httpOf({ url: "http://127.0.0.1:9" }) };
   pressesAre("a person's");
 });
 afterEach(() => void vi.useRealTimers());
 afterEach(cleanup);
 
 const nothing = (): void => undefined;
-const host: CardHost = {
+let host: CardHost = {
   http: httpOf({ url: "http://127.0.0.1:9" }), cards: [], connection: { state: "open" }, answer: nothing, retry: nothing, discard: nothing, retryNow: nothing, say: nothing,
   approve: (_callId, _approvalId, decision) => void decisions.push(decision),
 };

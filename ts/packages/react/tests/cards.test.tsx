@@ -1,7 +1,6 @@
 // The cards in a page, answered as a person does, against the demo on a real server.
 import { fireEvent } from "@testing-library/react";
 import { expect, it } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 import { fresh } from "../../../tests/scene.ts";
 import { demo } from "./demo.ts";
 import { openPage, type Page } from "./page.tsx";
@@ -10,7 +9,6 @@ const address = demo();
 const page = (options: Parameters<typeof openPage>[1] = {}): Page => openPage({ url: address(), threadId: fresh("chat"), storage: null }, options);
 
 it("a question is answered with yes, once, by the keyboard too", async () => {
-  requirement("cards:answers");
   const here = page();
   here.say("Ask me to confirm something");
   await here.sees("1 answer needed");
@@ -25,7 +23,6 @@ it("a question is answered with yes, once, by the keyboard too", async () => {
 });
 
 it("a text is sent when there is one, and can be skipped", async () => {
-  requirement("cards:answers");
   const here = page();
   here.say("Ask me a question");
   await here.sees("Send answer");
@@ -42,7 +39,6 @@ it("a text is sent when there is one, and can be skipped", async () => {
 });
 
 it("one of several options is chosen", async () => {
-  requirement("cards:answers");
   const here = page();
   here.say("Let me choose my lunch");
   await here.sees("Choose one");
@@ -56,7 +52,6 @@ it("one of several options is chosen", async () => {
 });
 
 it("two questions of one turn are both asked, and answered in any order", async () => {
-  requirement("cards:answers");
   const here = page();
   here.say("Ask me two things at once");
   await here.sees("2 answers needed");
@@ -68,7 +63,6 @@ it("two questions of one turn are both asked, and answered in any order", async 
 });
 
 it("a call behind an approval is denied with a reason", async () => {
-  requirement("cards:approval");
   const here = page();
   here.say("Delete the file old-draft.txt");
   await here.sees("Delete file?");
@@ -82,7 +76,6 @@ it("a call behind an approval is denied with a reason", async () => {
 });
 
 it("a call is allowed with changed input, and always in this chat", async () => {
-  requirement("cards:approval");
   const here = page();
   here.say("Delete the file old-draft.txt");
   await here.sees("Delete file?");
@@ -104,7 +97,6 @@ it("a call is allowed with changed input, and always in this chat", async () => 
 });
 
 it("a browser that cannot tell where it is says so, and takes a place instead", async () => {
-  requirement("cards:blocked");
   const here = page();
   Object.defineProperty(navigator, "geolocation", { value: undefined, configurable: true });
   here.say("Where am I?");
@@ -118,7 +110,6 @@ it("a browser that cannot tell where it is says so, and takes a place instead", 
 });
 
 it("a refusal to share is told as declined", async () => {
-  requirement("cards:blocked");
   const here = page();
   here.say("Where am I?");
   await here.sees("Share where you are?");
@@ -127,7 +118,6 @@ it("a refusal to share is told as declined", async () => {
 });
 
 it("a page opens from a press, beside the chat, and its button stays", async () => {
-  requirement("cards:open-page");
   const opened: string[] = [];
   const here = page({ openPage: (url) => (opened.push(url.href), "view-1") });
   here.say("Open https://example.org/report");
@@ -141,7 +131,6 @@ it("a page opens from a press, beside the chat, and its button stays", async () 
 });
 
 it("a call whose time is over says how long the assistant waited", async () => {
-  requirement("cards:states");
   const here = page();
   here.say("Open https://example.org quickly");
   await here.sees(/The assistant waited \d+ s and went on/);

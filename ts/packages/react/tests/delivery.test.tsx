@@ -1,6 +1,5 @@
 // Cards when the line breaks, when somebody else was first, and when the page does not know the tool.
 import { expect, it } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 import { fresh, scene } from "../../../tests/scene.ts";
 import { openPage, type Page } from "./page.tsx";
 
@@ -8,7 +7,6 @@ const here = scene();
 const page = (): Page => openPage({ url: here.server.url, threadId: fresh("chat"), storage: null, backOff: () => 300 });
 
 it("a tool that the page does not know is answered with JSON, and with nothing else", async () => {
-  requirement("cards:unknown");
   const chat = page();
   chat.say(`open ${fresh("page")}`);
   await chat.sees("This page does not know this tool");
@@ -21,7 +19,6 @@ it("a tool that the page does not know is answered with JSON, and with nothing e
 });
 
 it("text of a tool is never HTML", async () => {
-  requirement("cards:unknown");
   const chat = page();
   chat.say("open <img/src=x/onerror=alert(1)><b>bold</b>");
   await chat.sees("This page does not know this tool");
@@ -30,7 +27,6 @@ it("text of a tool is never HTML", async () => {
 });
 
 it("who is second sees that it was answered in another tab", async () => {
-  requirement("cards:states");
   const chat = page();
   chat.say(`open ${fresh("page")}`);
   await chat.sees("1 answer needed");
@@ -40,7 +36,6 @@ it("who is second sees that it was answered in another tab", async () => {
 });
 
 it("an answer that does not reach the server is kept, said so, and delivered when the server is back", async () => {
-  requirement("cards:states");
   const chat = page();
   chat.say(`open ${fresh("page")}`);
   await chat.sees("1 answer needed");

@@ -2,7 +2,6 @@
 import { type Call, type Http, httpOf } from "@farhand/client";
 import { cleanup, configure, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, expect, it } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 import { type CardHost, CardHostProvider, ToolCard } from "../src/index.ts";
 import { limitWords } from "../src/words.ts";
 
@@ -32,7 +31,6 @@ function serverOf(about: () => Response): { http: Http; asked: string[] } {
 }
 
 it("the limit of the server is shown and kept, and asked for once", async () => {
-  requirement("cards:file-limit");
   const { http, asked } = serverOf(() => Response.json({ model: "scripted", largestFile: 2 * 1_048_576 }));
   show(http);
   await screen.findByText("One file, up to 2 MB");
@@ -43,7 +41,6 @@ it("the limit of the server is shown and kept, and asked for once", async () => 
 });
 
 it("a server that does not say its limit leaves the card without one", async () => {
-  requirement("cards:file-limit");
   show(serverOf(() => new Response("", { status: 403 })).http);
   await screen.findByText("One file");
 });
@@ -55,6 +52,5 @@ it.each([
   [10 * 1_048_576, "10 MB"],
   [1_600_000, "1.5 MB"],
 ])("a limit of %i bytes is told as %s", (bytes, words) => {
-  requirement("cards:file-limit");
   expect(limitWords(bytes)).toBe(words);
 });

@@ -4,17 +4,14 @@ import { resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect, it } from "vitest";
 import { bundled } from "../../../tests/bundle.ts";
-import { requirement } from "../../../tests/requirement.ts";
 
 it("the cards are 40 kB at most, gzipped, with the client, the icons and their style", async () => {
-  requirement("cards:size");
   const { bytes } = await bundled(resolve(import.meta.dirname, "../src/index.ts"), { external: [/^react(-dom)?($|\/)/] });
   const style = gzipSync(readFileSync(resolve(import.meta.dirname, "../src/cards.css"))).length;
   expect(bytes + style).toBeLessThanOrEqual(40_000);
 });
 
 it("all motion stops for people who want less of it, and colours come in light and dark", () => {
-  requirement("cards:look");
   const style = readFileSync(resolve(import.meta.dirname, "../src/cards.css"), "utf8");
   expect(style).toContain("prefers-reduced-motion: reduce");
   // beside the properties themselves no rule names a colour of its own, except the dark ground of a live view
@@ -23,7 +20,6 @@ it("all motion stops for people who want less of it, and colours come in light a
 });
 
 it("text is readable on its ground in light and dark: 4.5 to 1 at least", () => {
-  requirement("cards:look");
   const style = readFileSync(resolve(import.meta.dirname, "../src/cards.css"), "utf8");
   const pairs = [
     ["text", "surface"], ["muted", "surface"], ["muted", "sunken"], ["on-accent", "accent"], ["tint-text", "tint"], ["amber", "amber-tint"],

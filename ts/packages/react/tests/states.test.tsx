@@ -3,7 +3,6 @@ import { type Call, type Delivery, httpOf, SILENCE, type ThreadState } from "@fa
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 import { type CardHost, CardHostProvider, CardList, type CardState, type CardView, ToolCard, viewOf } from "../src/index.ts";
 import { timeLeft } from "../src/view.ts";
 
@@ -44,7 +43,6 @@ const STATES: [CardState, Call, string[]][] = [
 ];
 
 it.each(STATES)("a card shows $name", (state, of, words) => {
-  requirement("cards:states");
   const text = shown(state, { of });
   for (const word of words) {
     expect(text).toContain(word);
@@ -52,13 +50,11 @@ it.each(STATES)("a card shows $name", (state, of, words) => {
 });
 
 it("while an answer is on its way no button can be pressed", () => {
-  requirement("cards:states");
   shown({ name: "sending" });
   expect([...document.querySelectorAll("button")].every((button) => button.disabled)).toBe(true);
 });
 
 it("what was refused for what it says can be changed, not tried again", () => {
-  requirement("cards:states");
   const refused = (status: number): string[] => {
     const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", { state: "refused", status, reason: "No." } as const]]) };
     const { state } = viewOf(known, call, { seenOpen: new Set(), reasons: new Map() });
@@ -72,7 +68,6 @@ it("what was refused for what it says can be changed, not tried again", () => {
 });
 
 it("an edit that was refused is there again with what was typed", () => {
-  requirement("cards:drafts");
   const asking: Call = { id: "call_1", tool: "delete_file", phase: "asking", input: { path: "old.txt" }, approvalId: "appr_1" };
   const page = (state: CardState): ReactNode => <CardHostProvider host={host}><ToolCard view={{ call: asking, kind: "approval", state, executor: "server" }} /></CardHostProvider>;
   const { rerender } = render(page({ name: "open", deadline: undefined }));
@@ -86,7 +81,6 @@ it("an edit that was refused is there again with what was typed", () => {
 });
 
 it("Enter sends a choice and a reason", () => {
-  requirement("cards:enter");
   const answers: unknown[] = [];
   const answering: CardHost = { ...host, answer: (_, outcome) => void answers.push(outcome), approve: (_, id, decision) => void answers.push([id, decision]) };
   const page = (of: Call, kind: CardView["kind"]): ReactNode => <CardHostProvider host={answering}><ToolCard view={{ call: of, kind, state: { name: "open", deadline: undefined }, executor: "server" }} /></CardHostProvider>;
@@ -104,7 +98,6 @@ it("Enter sends a choice and a reason", () => {
 });
 
 it("the focus goes on with each answer and back to an answer that was not taken, never away from somebody who is elsewhere", () => {
-  requirement("cards:focus");
   const view = (id: string, name: "open" | "sending"): CardView => ({ call: { ...call, id }, kind: "confirm", executor: "frontend", state: name === "open" ? { name, deadline: undefined } : { name } });
   const page = (...cards: CardView[]): ReactNode => <><a href="#elsewhere">Elsewhere</a><CardList host={{ ...host, cards }} /></>;
   const where = (): string | undefined => document.activeElement?.closest<HTMLElement>("[data-call]")?.dataset["call"];
@@ -122,7 +115,6 @@ it("the focus goes on with each answer and back to an answer that was not taken,
 });
 
 it("an address that must not be opened is shown as such and has no Open button", () => {
-  requirement("cards:open-page");
   for (const url of ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"]) {
     const text = shown({ name: "open", deadline: undefined }, { of: { ...call, input: { url } }, kind: "open_page" });
     expect(text).toContain("Only http and https pages open");
@@ -132,12 +124,10 @@ it("an address that must not be opened is shown as such and has no Open button",
 });
 
 it("time left is short while it is short", () => {
-  requirement("cards:states");
   expect([54_000, 118_400, 0, -5, 3_600_000, 5 * 3_600_000, 3 * 86_400_000].map((ms) => timeLeft(ms, 0))).toEqual(["0:54", "1:59", "0:00", "0:00", "1 hour", "5 hours", "3 days"]);
 });
 
 it("what the page knows becomes a state", () => {
-  requirement("cards:states");
   const memory = { seenOpen: new Set<string>(), reasons: new Map() };
   const state: ThreadState = { ...SILENCE, facts: new Map(), running: new Set(), deliveries: new Map(), connection: { state: "open" } };
   const now = Date.parse("2026-11-01T08:00:10.000Z");

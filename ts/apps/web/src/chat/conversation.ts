@@ -18,6 +18,8 @@ export interface Conversation {
   readonly title: string;
   readonly messages: readonly UIMessage[];
   readonly views: ReadonlyMap<string, CardView>;
+  /** Forms that timed out and are not in the record: what was typed stays readable until the next message. */
+  readonly lateForms: readonly CardView[];
   readonly host: CardHost;
   readonly state: RunState;
   /** A card is open, or its answer is on the way: no message can be sent before it is in. */
@@ -77,6 +79,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   const current = isBehind ? undefined : record;
   const course: Course = { state: isParked(current, isOpen) ? "parked" : isOpen ? "running" : "idle" };
   const views = new Map([...calls].map(([callId, call]) => [callId, viewOf({ facts, running, deliveries, course, tools, ends }, call, memory)]));
+  const lateForms = useLateForms(views, messages.filter(({ role }) => role === "user").length);
 
   const { isStopping, wasStopped, setStopped, ...wish } = useStop(id, sync);
   const isLate = wish.isLate || (isStopping && connection.state === "lost");
@@ -109,6 +112,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     title: record?.title ?? titleOf(messages),
     messages,
     views,
+    lateForms,
     host,
     isStopping,
     stopIsLate: isLate,
@@ -149,6 +153,16 @@ function useShown({ messages, status }: Chat, resumed: UIMessage | undefined): r
 function errorOf(record: Thread | undefined, error: Error | undefined): Failure | undefined {
   // the record has the code, too
   return record?.failure ?? (error === undefined ? undefined : { message: error.message });
+}
+
+/** The record holds the model's own calls; the forms that its tools ask for are in the stream alone. */
+function useLateForms(views: ReadonlyMap<string, CardView>, said: number): readonly CardView[] {
+  const late = useRef({ said, views: new Map<string, CardView>() });
+  if (late.current.said !== said) {
+    late.current = { said, views: new Map() };
+  }
+  views.forEach((view, id) => view.kind === "form" && view.state.name === "timed-out" && late.current.views.set(id, view));
+  return [...late.current.views.values()].filter(({ call }) => !views.has(call.id));
 }
 
 /** The wish to stop, and that it was said here: a message that never reached the server leaves no record of it. */

@@ -4,6 +4,7 @@ import { FarHands } from "@farhand/ai-sdk";
 import { createContext, useContext, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
 import { Feed } from "../feed.ts";
+import { HTTP } from "../server.ts";
 import { Stops } from "./stops.ts";
 
 export class Site {
@@ -13,7 +14,7 @@ export class Site {
   openPage: ((url: URL) => string) | undefined;
   readonly #receipts = new Set<() => void>();
 
-  constructor(readonly feed: Feed = new Feed()) {
+  constructor(readonly feed: Feed = new Feed(HTTP)) {
     // news come from a server that is there
     feed.listen(() => this.stops.retryNow());
     this.hands = new FarHands({

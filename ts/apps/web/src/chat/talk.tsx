@@ -25,6 +25,7 @@ export function Talk({ talk }: { talk: Conversation }): ReactNode {
           </div>
         )}
         {talk.state === "Stopped" && <p className="text-[13px] text-muted" role="status">{stoppedWords(talk)}</p>}
+        {talk.lateForms.map((view) => <ToolCard key={view.call.id} view={view} />)}
         <CardList host={talk.host} />
         <div ref={end} />
       </div>

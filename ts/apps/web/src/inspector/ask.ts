@@ -3,8 +3,9 @@ import type { InspectedReceipt } from "@farhand/protocol";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { BASE } from "../base.ts";
 import { Feed } from "../feed.ts";
+import { HTTP } from "../server.ts";
 
-export const feed = new Feed();
+export const feed = new Feed(HTTP);
 
 /** `off`: not signed in, or the Inspector is not on. */
 export type Answer<T> = { readonly state: "loading" | "gone" | "off" | "away" } | { readonly state: "here"; readonly value: T };

@@ -1,7 +1,7 @@
 // Which sign stands for what: a model step, a tool by its card or by who runs it, an event by its kind.
 import type { InspectedEvent } from "@farhand/protocol";
 import {
-  Camera, Check, CircleAlert, CircleSlash, CircleX, ClipboardCopy, ExternalLink, Hand, ListChecks, type LucideIcon, MapPin, MessageSquareText,
+  Camera, Check, CircleAlert, CircleSlash, CircleX, ClipboardCopy, ClipboardList, ExternalLink, Hand, ListChecks, type LucideIcon, MapPin, MessageSquareText,
   Palette, Paperclip, Pause, Play, Plug, Server, ShieldCheck, Square, TextCursorInput, Zap,
 } from "lucide-react";
 
@@ -15,6 +15,7 @@ const OF_CARD: Readonly<Record<string, LucideIcon>> = {
   file: Paperclip,
   clipboard: ClipboardCopy,
   color: Palette,
+  form: ClipboardList,
 };
 
 export function iconOfTool({ card, executor }: { card?: string | null | undefined; executor?: string | undefined }): LucideIcon {

@@ -8,6 +8,7 @@ import { ClipboardCard, LocationCard, OpenPageCard } from "./abilities.tsx";
 import { useAnswer } from "./answer.ts";
 import { ApprovalCard } from "./approval.tsx";
 import { FileCard, PhotoCard } from "./files.tsx";
+import { FormCard, TypedFields } from "./form.tsx";
 import { Button, Frame, Note } from "./frame.tsx";
 import { ColorCard, ConfirmCard, SelectCard, TextCard } from "./questions.tsx";
 import { OpenForGood, Row, Details } from "./rows.tsx";
@@ -72,6 +73,8 @@ function Question({ view }: { view: CardView }): ReactNode {
       return <ClipboardCard view={view} />;
     case "color":
       return <ColorCard view={view} />;
+    case "form":
+      return <FormCard view={view} />;
     case "approval":
       return <ApprovalCard view={view} />;
     case "unknown":
@@ -158,7 +161,7 @@ function TimedOut({ view, afterSec }: { view: CardView; afterSec: number | undef
       <OpenForGood view={view} />
     </>
   );
-  return <Frame view={view} title="Too late to answer" context={waited} actions={actions} />;
+  return <Frame view={view} title="Too late to answer" context={waited} actions={actions}>{view.kind === "form" ? <TypedFields view={view} /> : undefined}</Frame>;
 }
 
 function Denied({ view, reason }: { view: CardView; reason: string }): ReactNode {

@@ -1,6 +1,6 @@
 // The one frame of every card: icon, title, context, body, one main button, a way out, time left.
 import {
-  Camera, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, TriangleAlert, Type, X,
+  Camera, ClipboardList, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, TriangleAlert, Type, X,
 } from "lucide-react";
 import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
 import { useNow } from "../thread.tsx";
@@ -18,6 +18,7 @@ export const ICONS: Readonly<Record<Kind, LucideIcon>> = {
   open_page: ExternalLink,
   clipboard: Copy,
   color: Palette,
+  form: ClipboardList,
   approval: ShieldCheck,
   unknown: Plug,
 };

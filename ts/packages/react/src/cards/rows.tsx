@@ -54,9 +54,10 @@ export function Details({ view: { call } }: { view: CardView }): ReactNode {
 }
 
 /** A press passes the rules for pop-ups that a script does not: the button stays when the call is over. */
-export function OpenForGood({ view: { call, state } }: { view: CardView }): ReactNode {
+export function OpenForGood({ view: { call, kind, state } }: { view: CardView }): ReactNode {
   const { openPage } = useCardHost();
-  const text = call.phase === "settled" ? (call.input as { url?: unknown } | null)?.url : undefined;
+  // the page of a form may be good for one visit only
+  const text = call.phase === "settled" && kind !== "form" ? (call.input as { url?: unknown } | null)?.url : undefined;
   const url = typeof text === "string" ? openable(text) : undefined;
   if (url === undefined) {
     return null;

@@ -1,13 +1,11 @@
 // The feed of two tabs, on a real server: one reads, both hear, and the second reads on when the first is gone.
-import { httpOf } from "@farhand/client";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { requirement } from "../../../tests/requirement.ts";
 import { fresh, scene } from "../../../tests/scene.ts";
 import { until } from "../../../tests/until.ts";
-import { Feed } from "../src/feed.ts";
+import { httpOf, SharedFeed } from "../src/index.ts";
 
 const here = scene({ FARHAND_PATIENCE__KEEP_ALIVE: "0.3" });
-const open: Feed[] = [];
+const open: SharedFeed[] = [];
 
 /** The browser's part that is missing here: a lock is held by one tab at a time, in the order in which they asked. */
 let queue: (() => unknown)[] = [];
@@ -24,27 +22,26 @@ beforeEach(() => {
 afterEach(() => open.splice(0).forEach((feed) => feed.close()));
 
 interface Tab {
-  readonly feed: Feed;
+  readonly feed: SharedFeed;
   readonly heard: string[];
   readonly asked: string[];
 }
 
-function tab(url = here.server.url): Tab {
+function tab(url = here.server.url, thread?: string): Tab {
   const asked: string[] = [];
   const lookedOn: typeof fetch = (input, init) => {
-    asked.push((init?.headers as Record<string, string>)["last-event-id"] ?? "from now on");
+    asked.push(`${new URL(String(input)).search} ${(init?.headers as Record<string, string>)["last-event-id"] ?? "from now on"}`.trim());
     return fetch(input, init);
   };
-  const feed = new Feed(httpOf({ url, fetch: lookedOn, silenceMs: 1_500 }));
+  const feed = new SharedFeed(httpOf({ url, fetch: lookedOn, silenceMs: 1_500 }), thread);
   const heard: string[] = [];
-  feed.listen(({ type, threadId }) => heard.push(`${type} ${threadId ?? ""}`.trim()));
+  feed.listen(({ type, threadId, isResumed }) => heard.push(`${type} ${threadId ?? (isResumed === true ? "resumed" : "")}`.trim()));
   open.push(feed);
   return { feed, heard, asked };
 }
 
 /** Something that happens in a chat. */
-async function somethingHappens(): Promise<string> {
-  const threadId = fresh("chat");
+async function somethingHappens(threadId = fresh("chat")): Promise<string> {
   const message = { id: fresh("m"), role: "user", parts: [{ type: "text", text: "hello ann" }] };
   const body = JSON.stringify({ id: threadId, messages: [message], trigger: "submit-message" });
   await (await fetch(`${here.server.url}/api/chat`, { method: "POST", headers: { "content-type": "application/json" }, body })).text();
@@ -52,7 +49,6 @@ async function somethingHappens(): Promise<string> {
 }
 
 it("one tab reads the news, and both hear them", async () => {
-  requirement("chat:news");
   const [first, second] = [tab(), tab()];
   await until(() => first.feed.isLive && second.feed.isLive, "the news");
   const chat = await somethingHappens();
@@ -64,7 +60,6 @@ it("one tab reads the news, and both hear them", async () => {
 });
 
 it("a tab that comes later is told at once how things stand", async () => {
-  requirement("chat:news");
   const first = tab();
   await until(() => first.feed.isLive, "the news");
   const later = tab();
@@ -72,21 +67,22 @@ it("a tab that comes later is told at once how things stand", async () => {
   expect(later.asked).toEqual([]);
 });
 
-it("the next tab reads on when the first is gone, and begins by looking at everything", async () => {
-  requirement("chat:news");
+it("the next tab reads on when the first is gone, from where the first stood", async () => {
   const [first, second] = [tab(), tab()];
   await until(() => first.heard.includes("again") && second.heard.includes("again"), "the news");
+  const before = await somethingHappens();
+  await until(() => second.heard.includes(`run-finished ${before}`), "the end of the first run");
   first.feed.close();
   second.heard.length = 0;
+  const between = await somethingHappens();
   firstTabGoes();
-  await until(() => second.heard.length > 0, "the news in the second tab");
-  expect(second.heard[0]).toBe("again");
+  await until(() => second.heard.includes(`run-finished ${between}`), "what happened while nobody read");
+  expect(second.heard).toEqual(["again resumed", `run-started ${between}`, `run-finished ${between}`]);
   const chat = await somethingHappens();
   await until(() => second.heard.includes(`run-finished ${chat}`), "the end of the run");
 });
 
-it("a line that goes silent is given up and read on after the last event, and everything is looked at anew", async () => {
-  requirement("client:silent-line");
+it("a line that goes silent is given up and read on after the last event", async () => {
   const plug = await here.plug();
   const { feed, heard, asked } = tab(plug.url);
   await until(() => feed.isLive, "the news");
@@ -97,15 +93,39 @@ it("a line that goes silent is given up and read on after the last event, and ev
   await until(() => !feed.isLive, "the loss");
   await until(() => heard.includes(`run-finished ${missed}`), "what happened meanwhile");
   expect(heard.filter((each) => each.endsWith(missed))).toEqual([`run-started ${missed}`, `run-finished ${missed}`]);
-  expect(heard.filter((each) => each === "again").length).toBe(2);
+  expect(heard.filter((each) => each.startsWith("again"))).toEqual(["again", "again resumed"]);
   expect(asked[1]).not.toBe("from now on");
 });
 
 it("a server that is away is asked again", async () => {
-  requirement("chat:news");
   const plug = await here.plug();
   const { feed, asked } = tab(plug.url);
   await until(() => feed.isLive, "the news");
   plug.pull();
   await until(() => asked.length === 2 && feed.isLive, "the news again");
+});
+
+it("a tab of one thread hears of that thread alone, until another tab wants more", async () => {
+  const thread = fresh("chat");
+  const first = tab(here.server.url, thread);
+  await until(() => first.feed.isLive, "the news");
+  await somethingHappens();
+  await somethingHappens(thread);
+  await until(() => first.heard.includes(`run-finished ${thread}`), "the end of the run");
+  expect(first.heard).toEqual(["again", `run-started ${thread}`, `run-finished ${thread}`]);
+  const second = tab();
+  await until(() => second.heard.includes("again"), "one stream for both");
+  const chat = await somethingHappens();
+  await until(() => second.heard.includes(`run-finished ${chat}`), "the end of the other run");
+  expect([first.asked.map((each) => each.startsWith("?thread=")), second.asked]).toEqual([[true, false], []]);
+});
+
+it("tabs that sign in by different headers do not share", () => {
+  const names: string[] = [];
+  Object.defineProperty(navigator, "locks", { value: { request: (name: string) => (names.push(name), Promise.resolve()) }, configurable: true });
+  for (const token of ["ada", "bob"]) {
+    open.push(new SharedFeed(httpOf({ url: here.server.url, headers: { authorization: `Bearer ${token}` } })));
+  }
+  expect(new Set(names).size).toBe(2);
+  expect(names.join()).not.toContain("ada");
 });

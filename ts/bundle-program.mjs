@@ -1,0 +1,12 @@
+// A TypeScript program with all that it imports, as one file that Node runs: `node bundle-program.mjs IN OUT`. The packages are found
+// here, wherever the program is.
+import { builtinModules } from "node:module";
+import { join } from "node:path";
+import { rolldown } from "rolldown";
+
+const [, , input, file] = process.argv;
+const external = [/^node:/, ...builtinModules];
+const resolve = { conditionNames: ["farhand-source", "import", "node", "default"], modules: [join(import.meta.dirname, "node_modules")] };
+const bundle = await rolldown({ input, external, platform: "node", logLevel: "silent", resolve });
+await bundle.write({ format: "es", file });
+await bundle.close();

@@ -1,0 +1,81 @@
+// The calls that wait for somebody, and how each event of the feed changes them. Pure: no wire, no handlers.
+import { isOpenCall, type OpenCall } from "@farhand/protocol";
+import type { Call } from "./call.ts";
+import type { FeedEvent } from "./shared-feed.ts";
+
+export type Facts = ReadonlyMap<string, OpenCall>;
+
+/** What events tell of calls, as far as it counts here. Times are seconds. */
+interface CallEvent extends FeedEvent {
+  readonly callId: string;
+  readonly at: number;
+  readonly tool: string;
+  readonly executor: string;
+  readonly input: OpenCall["input"];
+  readonly phase: string;
+  readonly approvalId: string | null;
+  readonly approved: boolean;
+  readonly deadline: number | null;
+  readonly card: string | null;
+}
+
+/** What the server says of an open call, as a call in its phase. One that somebody has taken may be let go of again. */
+export function callOf({ callId: id, tool, input, approvalId }: OpenCall): Call {
+  return approvalId === undefined ? { id, tool, input, phase: "ready" } : { id, tool, input, phase: "asking", approvalId };
+}
+
+/** The answer of `GET /api/inbox`; undefined if it is none. */
+export function factsIn(inbox: unknown): Facts | undefined {
+  const calls = (inbox as { calls?: unknown } | undefined)?.calls;
+  return Array.isArray(calls) ? new Map(calls.filter(isOpenCall).map((call) => [call.callId, call])) : undefined;
+}
+
+/** The same map if the event is about something else. */
+export function follow(facts: Facts, event: FeedEvent): Facts {
+  const told = event as CallEvent;
+  const known = facts.get(told.callId);
+  switch (event.type) {
+    case "call-opened":
+      return isForSomebody(told) ? put(facts, openedBy(told, facts)) : facts;
+    case "call-settled":
+      return known === undefined ? facts : without(facts, told.callId);
+    case "call-taken":
+      return known === undefined ? facts : put(facts, { ...known, phase: "taken" });
+    case "call-released":
+      return known === undefined ? facts : put(facts, { ...known, phase: "ready" });
+    case "approval-answered":
+      return known === undefined || !told.approved ? facts : approvedBy(told, known, facts);
+    default:
+      return facts;
+  }
+}
+
+/** The server runs its own tools; what is left waits for a page, a program or a person. */
+function isForSomebody({ phase, executor }: Pick<CallEvent, "phase" | "executor">): boolean {
+  return phase === "asking" || (phase !== "settled" && executor !== "server");
+}
+
+function openedBy({ callId, threadId, tool, input, phase, executor, deadline, card, at, approvalId }: CallEvent, facts: Facts): OpenCall {
+  const title = [...facts.values()].find((call) => call.threadId === threadId)?.title ?? "";
+  const asked = approvalId === null ? {} : { approvalId };
+  return { callId, threadId: threadId ?? "", title, tool, input, phase, executor, deadline: timeOf(deadline), card, openedAt: timeOf(at) ?? "", ...asked };
+}
+
+function approvedBy({ executor, input, deadline }: CallEvent, { approvalId: _, ...known }: OpenCall, facts: Facts): Facts {
+  if (executor === "server") {
+    return without(facts, known.callId);
+  }
+  return put(facts, { ...known, phase: "ready", input: input ?? known.input, deadline: timeOf(deadline) });
+}
+
+function put(facts: Facts, call: OpenCall): Facts {
+  return new Map(facts).set(call.callId, call);
+}
+
+function without(facts: Facts, callId: string): Facts {
+  return new Map([...facts].filter(([id]) => id !== callId));
+}
+
+function timeOf(seconds: number | null): string | null {
+  return seconds === null ? null : new Date(seconds * 1_000).toISOString();
+}

@@ -1,0 +1,167 @@
+// What happens anywhere in a person's threads. One tab reads it for all of them: a browser has six connections to a server and no more,
+// and a chat needs one of its own. Read over fetch: an `EventSource` does not notice a line that has gone silent.
+import { news } from "./feed.ts";
+import type { Http } from "./http.ts";
+import { parsed } from "./json.ts";
+import { backOff, pause } from "./wait.ts";
+
+/** An event of the feed as the server tells it. `again` is ours: the tab that reads has (re)opened the feed. */
+export interface FeedEvent {
+  readonly type: string;
+  readonly threadId?: string | null;
+  /** Of `again`: true if nothing was missed; else look at everything anew. */
+  readonly isResumed?: boolean;
+}
+
+/** What tabs say to each other. `hello` names the thread that a tab wants to hear of, or none for all of them. */
+type Said =
+  | { readonly kind: "hello"; readonly thread: string | undefined }
+  | { readonly kind: "who" }
+  | { readonly kind: "live"; readonly isLive: boolean }
+  | { readonly kind: "news"; readonly event: FeedEvent; readonly position: string | undefined };
+
+export class SharedFeed {
+  readonly #listeners = new Set<(event: FeedEvent) => void>();
+  readonly #watchers = new Set<() => void>();
+  readonly #end = new AbortController();
+  readonly #wants: Set<string | undefined>;
+  #channel: BroadcastChannel | undefined;
+  #isLive = false;
+  #position: string | undefined;
+  #wake: (() => void) | undefined;
+  /** While this tab reads: ends what it reads now, to read for more threads. */
+  #widen: (() => void) | undefined;
+
+  constructor(
+    private readonly http: Http,
+    private readonly thread?: string,
+  ) {
+    this.#wants = new Set([thread]);
+    globalThis.addEventListener?.("online", () => this.#wake?.(), { signal: this.#end.signal });
+    // pages without a secure origin have no locks: each reads for itself
+    const locks = globalThis.navigator?.locks;
+    if (locks === undefined || globalThis.BroadcastChannel === undefined) {
+      void this.#read();
+      return;
+    }
+    const name = `farhand-feed${http.url}${signOf(http)}`;
+    this.#channel = new BroadcastChannel(name);
+    this.#channel.onmessage = ({ data }: MessageEvent<Said>) => this.#hear(data);
+    this.#say({ kind: "hello", thread });
+    // held for as long as the tab lives; the next tab in line reads on
+    void locks.request(name, () => this.#read());
+  }
+
+  /** Whether news would arrive now. */
+  get isLive(): boolean {
+    return this.#isLive;
+  }
+
+  watch = (watcher: () => void): (() => void) => {
+    this.#watchers.add(watcher);
+    return () => void this.#watchers.delete(watcher);
+  };
+
+  listen(listener: (event: FeedEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  close(): void {
+    this.#end.abort();
+    this.#channel?.close();
+    this.#channel = undefined;
+  }
+
+  #hear(said: Said): void {
+    switch (said.kind) {
+      case "hello":
+        this.#wants.add(said.thread);
+        this.#widen?.();
+        // otherwise a new tab knew how things stand only at the next news
+        this.#widen !== undefined && this.#say({ kind: "live", isLive: this.#isLive });
+        return;
+      case "who":
+        return this.#say({ kind: "hello", thread: this.thread });
+      case "live":
+        return this.#live(said.isLive);
+      case "news":
+        return this.#tell(said.event, said.position);
+    }
+  }
+
+  /** For as long as the page is there, or until it is closed. */
+  async #read(): Promise<void> {
+    const { signal } = this.#end;
+    this.#widen = () => undefined;
+    this.#say({ kind: "who" });
+    for (let attempt = 0; !signal.aborted; ) {
+      const thread = this.#wants.size === 1 ? this.thread : undefined;
+      const line = new AbortController();
+      const cut = (): void => line.abort();
+      signal.addEventListener("abort", cut);
+      this.#widen = () => thread !== undefined && this.#wants.size > 1 && cut();
+      // whether it broke, was refused or ended: it is asked for again
+      const isOpened = await this.#follow(thread, line.signal);
+      signal.removeEventListener("abort", cut);
+      attempt = isOpened ? 0 : attempt + 1;
+      if (line.signal.aborted) {
+        // what others wanted to hear was not told until now
+        this.#position = undefined;
+      } else {
+        this.#share({ kind: "live", isLive: false });
+        await pause(backOff(attempt), signal, (wake) => (this.#wake = wake));
+      }
+    }
+  }
+
+  async #follow(thread: string | undefined, signal: AbortSignal): Promise<boolean> {
+    let isOpened = false;
+    const after = this.#position;
+    const onOpen = (): void => {
+      isOpened = true;
+      this.#share({ kind: "live", isLive: true });
+      this.#share({ kind: "news", event: { type: "again", isResumed: after !== undefined }, position: after });
+    };
+    try {
+      for await (const { event, data, id } of news(this.http, { after, thread, signal, onOpen })) {
+        const told = event === "gap" ? { type: "again" } : (parsed(data) as FeedEvent | undefined);
+        told !== undefined && this.#share({ kind: "news", event: told, position: id ?? this.#position });
+      }
+    } catch {
+      // asked for again
+    }
+    return isOpened;
+  }
+
+  #say(said: Said): void {
+    this.#channel?.postMessage(said);
+  }
+
+  /** To the other tabs and to this one. */
+  #share(said: Said): void {
+    if (!this.#end.signal.aborted) {
+      this.#say(said);
+      this.#hear(said);
+    }
+  }
+
+  #tell(event: FeedEvent, position: string | undefined): void {
+    this.#position = position;
+    this.#live(true);
+    this.#listeners.forEach((listener) => listener(event));
+  }
+
+  #live(isLive: boolean): void {
+    if (this.#isLive !== isLive) {
+      this.#isLive = isLive;
+      this.#watchers.forEach((watcher) => watcher());
+    }
+  }
+}
+
+/** Tabs that sign in by different headers are different people. A number, for the name of a lock can be read by every script. */
+function signOf({ headers }: Http): string {
+  const text = JSON.stringify(headers);
+  return text === "{}" ? "" : `#${[...text].reduce((sum, letter) => (Math.imul(sum, 31) + (letter.codePointAt(0) ?? 0)) | 0, 7)}`;
+}
