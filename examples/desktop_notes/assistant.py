@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from farhand import Agent, ScriptedModel
-from farhand.models.scripted import Ask, Moment, Step
+from farhand.models import Ask, Moment, Step
 
 
 def speak(moment: Moment) -> Step:

@@ -1,0 +1,1 @@
+"""A shop whose assistant lists the orders of whoever asks, and refunds one when a manager approves."""
