@@ -16,7 +16,8 @@ set_up_inputs := pyproject.toml scripts/set_up.sh
 ts_ready := ts/node_modules/.ready
 ts_inputs := $(wildcard ts/package.json ts/package-lock.json ts/packages/*/package.json ts/apps/*/package.json ts/set_up.sh)
 # Promised whole in every branch; elsewhere coverage may only rise.
-covered := src/farhand/core/*,src/farhand/calls/*,src/farhand/tools/*
+covered := core calls tools
+run_tests := $(bin)/python scripts/run_tests.py
 
 # The demo says how long a first visit had to wait.
 began := $(shell date +%s)
@@ -26,10 +27,12 @@ ui_built := src/farhand/_ui/index.html
 ui_inputs := $(shell find ts/packages/*/src ts/apps/web -name node_modules -prune -o -type f -print 2>/dev/null)
 
 export PYTHON VENV
+# compiled once instead of at every start of a server by the tests
+unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo ui ui-if-node test check check-format check-lint check-types check-imports check-sizes check-ts \
-        tests tests-chaos tests-ts mutants format docs schema bench bench-quick lock clean
+.PHONY: help demo ui ui-if-node quick most test check check-format check-lint check-types check-imports check-sizes check-names check-private check-ts check-public-types house \
+        tests tests-quick tests-most tests-chaos storms tests-ts tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
@@ -47,14 +50,17 @@ ui-if-node:
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory ui; \
 	else echo "demo: no Node.js here, so the chat page is not built; the API runs, and / says how to use it"; fi
 
-# Checks first: a test run says little about code that does not hold its shape.
-test: check ## run every check and every test (JOBS=2 at a time)
-	@$(MAKE) --no-print-directory tests
-	@$(MAKE) --no-print-directory tests-chaos
-	@$(MAKE) --no-print-directory tests-ts
-	@$(MAKE) --no-print-directory tests-walk
+quick: $(ready_to_develop) ## unit tests and faces on the store in memory, while you work (under a minute)
+	@$(bin)/python scripts/run_tier.py quick
 
-check: check-format check-lint check-types check-imports check-sizes check-ts ## format, lint, types, import order, sizes
+most: $(ready_to_develop) ## every check and test but storms, the walk, other frameworks, published suites and tools on copies
+	@$(bin)/python scripts/run_tier.py most
+
+# Checks first: a test run says little about code that does not hold its shape.
+test: $(ready_to_develop) ## run every check and every test (JOBS=2 at a time)
+	@$(bin)/python scripts/run_tier.py test
+
+check: check-format check-lint check-types check-imports check-sizes check-names check-private check-ts check-public-types ## format, lint, types, import order, sizes, names
 
 check-format: $(ready_to_develop)
 	@echo "check: format"
@@ -76,27 +82,64 @@ check-sizes: $(ready_to_develop)
 	@echo "check: sizes"
 	@$(bin)/python scripts/check_sizes.py
 
+# Only what users import: mypy has read everything.
+check-public-types: $(ready_to_develop) $(ts_ready)
+	@echo "check: types of the public modules, with pyright"
+	@ts/node_modules/.bin/pyright --pythonpath $(bin)/python >$(VENV)/.pyright-report || \
+	    { cat $(VENV)/.pyright-report; exit 1; }
+
+check-names: $(ready_to_develop)
+	@echo "check: names"
+	@$(bin)/python scripts/check_names.py
+
+check-private: $(ready_to_develop)
+	@echo "check: private parts of other libraries"
+	@$(bin)/python scripts/check_private.py
+
 check-ts: $(ts_ready)
 	@echo "check: types of the TypeScript side"
 	@cd ts && node_modules/.bin/tsc --noEmit
 
+# What is only in `make test`: `storm` and the walk run by themselves.
+whole_only := storm or tools or conformance or frameworks
+
+tests-quick: $(ready_to_develop)
+	@$(run_tests) -q -n $(JOBS) --dist worksteal -p no:schemathesis --hypothesis-profile=quick tests/unit tests/faces \
+	    -m 'not (postgres or sqlite or slow or repository or $(whole_only))' </dev/null
+
+tests-most: $(ready_to_develop) $(ui_built)
+	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk -m 'not ($(whole_only))' </dev/null
+
 tests: $(ready_to_develop) $(ui_built)
 	@echo "tests: $(JOBS) at a time"
-	@$(bin)/python scripts/run_tests.py pytest --ignore=tests/walk -n $(JOBS) --dist worksteal -m 'not storm' --cov --cov-report= </dev/null
-	@$(bin)/coverage report --include='$(covered)' --fail-under=100 --format=text >$(VENV)/.coverage-report || \
+	@$(run_tests) -q -n $(JOBS) --dist worksteal tests/unit tests/laws tests/faces $(covered:%=--cov=farhand.%) --cov-report= </dev/null
+	@$(bin)/coverage report --include='src/farhand/core/*,src/farhand/calls/*,src/farhand/tools/*' --fail-under=100 --format=text >$(VENV)/.coverage-report || \
 	    { cat $(VENV)/.coverage-report; echo "tests: core, calls and tools must be covered in every branch" >&2; exit 1; }
 	@echo "tests: core, calls and tools are covered in every branch"
+	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk --ignore=tests/unit --ignore=tests/laws --ignore=tests/faces \
+	    -m 'not storm' </dev/null
 
-# By themselves: they would starve others, and others them. Longer with TEST_STORM_SECONDS=600; a run is brought
-# back by the seed it printed, TEST_STORM_SEED.
+# By themselves: they would starve others, and others them. Longer with `make storms` or TEST_STORM_SECONDS=600; a
+# run is brought back by the seed it printed, TEST_STORM_SEED.
 tests-chaos: $(ready_to_develop) ## run thousands of calls under random faults, on SQLite and on PostgreSQL
 	@echo "tests: random faults"
-	@$(bin)/python scripts/run_tests.py pytest tests/chaos/storm -m storm -q </dev/null
+	@$(run_tests) tests/chaos/storm -m storm -q </dev/null
+
+# Three times as many faults of every kind and as many calls.
+storms: export TEST_STORM_FAULTS ?= 150
+storms: export TEST_STORM_CALLS ?= 6000
+storms: $(ready_to_develop) ## the same, three times as long
+	@echo "tests: random faults, $(TEST_STORM_FAULTS) of every kind"
+	@$(run_tests) tests/chaos/storm -m storm -q </dev/null
 
 # The clients that people use, over real connections to a server of this environment.
 tests-ts: $(ts_ready) $(ready_to_develop)
 	@echo "tests: AI SDK clients against farhand run"
-	@cd ts && $(abspath $(bin))/python ../scripts/run_tests.py vitest </dev/null
+	@cd ts && node_modules/.bin/vitest run --reporter=dot </dev/null
+
+test-lowest: $(ready_to_develop) ## run unit and face tests with the oldest versions that pyproject.toml allows
+	@echo "tests: the oldest versions that are allowed"
+	@$(bin)/python scripts/lowest.py </dev/null
 
 # What a newcomer does, once and by itself: it sets up everything anew in a clone of the last commit.
 tests-walk: $(ready_to_develop)
@@ -109,6 +152,9 @@ mutants: $(ready_to_develop) ## plant one fault at a time and see that a test no
 
 screenshots: $(ready_to_develop) $(ui_built) ## take the pictures of docs/screenshots anew
 	@SCREENSHOTS=1 $(bin)/python -m pytest -q tests/browser/test_looks.py </dev/null
+
+house: $(ready_to_develop) ## print how easy the source is to read, in figures (ARGS=--list names what is small)
+	@$(bin)/python -m scripts.house $(ARGS)
 
 format: $(ready_to_develop) ## format the code and repair what the linter can
 	@$(bin)/ruff check --quiet --fix-only .
@@ -142,7 +188,7 @@ $(ready_to_run): requirements/run.txt $(set_up_inputs)
 	@touch $@
 
 # The dev lock holds all of the run lock, so the demo needs no set-up of its own afterwards.
-$(ready_to_develop): requirements/dev.txt requirements/run.txt $(set_up_inputs)
+$(ready_to_develop): requirements/dev.txt requirements/run.txt requirements/oldest-server.txt $(set_up_inputs)
 	@scripts/set_up.sh dev
 	@touch $(ready_to_run) $@
 

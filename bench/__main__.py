@@ -1,10 +1,15 @@
 """`python -m bench`: measures, prints the table, keeps it (`bench/kept.py`).
 
 Without names, everything is measured, and how it grows is played; with names (`python -m bench p1 p3`) only
-those, and nothing is written. `scale` is how it grows; `scale-keep` also writes that down, from a commit
-alone: its costs, and the tables of docs/explanation/scale.md; `scale-kept` plays the kept ones.
-`profile` tells in which functions round trips and results spend their time, `counts` how many functions and
-instructions a trip runs; `publish` puts the kept results into the README, whatever the machine was like.
+those, and nothing is written. With `--against REVISION` the farhand of that revision and ours are measured in
+turns.
+
+scale, scale-keep, scale-kept   how it grows; the same, written down from a commit alone (its costs, and the
+                                tables of docs/explanation/scale.md); the kept one played again
+profile, counts                 in which functions trips, words and results spend their time; how many
+                                functions and instructions a trip runs
+wanted, log                     what one log is to be beside what it is; how large a log grows
+publish                         writes the kept results into the speed page and the README, from any machine
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 
-from bench import costs, counts, parts
+from bench import compared, costs, counts, logs, parts, wanted
 from bench.faults import FAULTS, in_words
 from bench.kept import keep, kept, publish, put, why_no_commit, why_not_published
 from bench.machine import described
@@ -26,7 +31,7 @@ from bench.simulate_scale import tables, told
 from bench.table import Effort, Line, busiest, judged, printed
 from tests.chaos.machine import Others
 
-NUMBERS = ("p01", "p02", "p03", "p04", "p05", "p06", "p07", "p08", "p09", "p10", "p11", "p12")
+NUMBERS = tuple(f"p{number:02}" for number in range(1, 16))
 QUICK = ("p01", "p03", "p04", "p05", "p06", "p07", "p09", "p12")
 SMALL = Effort(rounds=3, seconds=1.0, scale=0.1)
 
@@ -34,11 +39,14 @@ SMALL = Effort(rounds=3, seconds=1.0, scale=0.1)
 def main() -> None:
     options = argparse.ArgumentParser(prog="python -m bench", description="Measures the figures we publish.")
     options.add_argument(
-        "numbers", nargs="*", help=f"p1 … p12, {', '.join(PLAYS)}; all figures if none is named"
+        "numbers", nargs="*", help=f"p1 … p15, {', '.join(PLAYS)}; all figures if none is named"
     )
     options.add_argument("--quick", action="store_true", help="shorter and smaller, in under two minutes")
     options.add_argument(
-        "--keep", action="store_true", help="write the README also from a busy machine or a changed tree"
+        "--keep", action="store_true", help="publish the figures even from a busy machine or a changed tree"
+    )
+    options.add_argument(
+        "--against", metavar="REVISION", help="compare with the farhand of this revision, in turns"
     )
     chosen = options.parse_args()
     effort = SMALL if chosen.quick else Effort()
@@ -46,6 +54,9 @@ def main() -> None:
     for name in played:
         PLAYS[name](effort)
     names = [_name_of(number) for number in chosen.numbers if number not in PLAYS]
+    if chosen.against:
+        print(_compared(chosen.against, names, effort))
+        return
     if names or (chosen.quick and not played):
         bench(names or list(QUICK), effort)
     elif not played:
@@ -77,15 +88,23 @@ def bench_all(*, in_any_case: bool) -> None:
     why = None if in_any_case else why_not_published(about)
     if why is None:
         publish(lines, about)
-        print("\nThe table is in the README, all of it in bench/results.json and bench/results.svg.")
+        print("\nThe table is in docs/explanation/speed.md, the rest in bench/results.json and results.svg.")
     else:
-        print(f"\nThe README stays as it is: {why}. (--keep writes it nevertheless.)")
+        print(f"\nNothing was published: {why}. (--keep publishes anyway.)")
     try:
         keep(lines, about, parts.measure(Effort()))
     except FAULTS as fault:
         print(f"The time by part could not be measured: {in_words(fault)}")
     print("\nHow it grows, on PostgreSQL:\n", flush=True)
     grow(Effort())
+
+
+def weigh(effort: Effort) -> None:
+    print(logs.told(effort))
+
+
+def want(_: Effort) -> None:
+    print(wanted.told())
 
 
 def publish_kept(_: Effort) -> None:
@@ -134,6 +153,12 @@ def grow_as_kept(_: Effort) -> None:
     print(told(*costs.kept()))
 
 
+def _compared(revision: str, names: list[str], effort: Effort) -> str:
+    about = described()
+    table = compared.compare(revision, names or compared.COMPARED, effort)
+    return f"{table}\n\n{about['commit']}, {about['machine']}, load before {about['load before']}, {_date()}"
+
+
 def _date() -> str:
     return dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
@@ -180,6 +205,8 @@ PLAYS: dict[str, Callable[[Effort], object]] = {
     "scale-kept": grow_as_kept,
     "profile": profile,
     "counts": count,
+    "wanted": want,
+    "log": weigh,
     "publish": publish_kept,
 }
 

@@ -15,18 +15,16 @@ from bench.held import transactions
 from bench.machine import ROOT
 from farhand import Agent, ScriptedModel, Success, tool
 from farhand.core.principal import LOCAL
-from farhand.core.thread import Thread
-from farhand.models.scripted import Ask, Moment, Step
-from farhand.store.address import open_store
-from farhand.store.base import InsertThread, Store
-from farhand.store.postgres.line import Line, connect
-from farhand.store.postgres.place import place_of
+from farhand.models import Ask, Moment, Step
+from farhand.store.base import Append, CallFilter, Store, ThreadRow
+from farhand.store.open import open_store
+from farhand.store.postgres.connection import Connection, connect, place_of
 from tests.postgres import Cluster, running_cluster
 
 TRIPS, IN_FLIGHT, ROUNDS = 384, 64, 3
 KEPT = Path(__file__).parent / "costs.json"
 PAGE = ROOT / "docs" / "explanation" / "scale.md"
-DATABASE = "PostgreSQL that waits for its disk (fsync on)"
+DATABASE = "PostgreSQL with fsync on"
 TELLERS, TOLD = 8, 50
 """Connections that commit with a NOTIFY, all at once, and how often each does."""
 
@@ -134,12 +132,20 @@ async def _commit_sec(store: Store, at_once: int) -> float:
     """Until so many commits that were made together are kept; the best of some."""
     best = 1.0
     for round_ in range(20):
-        threads = [
-            Thread(owner=LOCAL, thread_id=f"c{at_once}-{round_}-{number}", created_at=0.0, updated_at=0.0)
+        row = ThreadRow(title="", created_at=0.0, updated_at=0.0)
+        appends = [
+            Append(
+                owner=LOCAL,
+                thread_id=f"c{at_once}-{round_}-{number}",
+                version=0,
+                at=0.0,
+                body=b"[]",
+                thread=row,
+            )
             for number in range(at_once)
         ]
         began = time.perf_counter()
-        await asyncio.gather(*(store.commit(InsertThread(thread)) for thread in threads))
+        await asyncio.gather(*(store.append([each]) for each in appends))
         best = min(best, time.perf_counter() - began)
     return best
 
@@ -148,7 +154,7 @@ async def _told_sec(address: str) -> float:
     """From the end of a transaction with a NOTIFY to the next one's, when many queue; the best of some."""
     lines = [await connect(place_of(address)) for _ in range(TELLERS)]
 
-    async def tell(line: Line) -> None:
+    async def tell(line: Connection) -> None:
         for _ in range(TOLD):
             # a number is drawn, so that there is something to write
             await line.fetch("SELECT pg_notify('scale', txid_current()::text)")
@@ -168,8 +174,8 @@ async def _scan_sec(store: Store) -> float:
     best = 1.0
     for _ in range(20):
         began = time.perf_counter()
-        await store.due(before=store.now() + 30, limit=500)
-        await store.stray_runs(limit=500)
+        await store.open_calls(CallFilter(due_before=store.now() + 30), limit=500)
+        await store.claimable(limit=500)
         best = min(best, time.perf_counter() - began)
     return best
 

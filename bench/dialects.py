@@ -40,6 +40,10 @@ def post_request(path: str, who: str, body: object) -> bytes:
     return head.encode() + data
 
 
+def get_request(path: str, who: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {who}\r\n\r\n".encode()
+
+
 def chat_request(who: str, thread: str, text: str, wait: str = "hold") -> bytes:
     message = {"id": f"{thread}-m", "role": "user", "parts": [{"type": "text", "text": text}]}
     body = {"id": thread, "trigger": "submit-message", "messages": [message], "wait": wait}

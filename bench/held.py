@@ -7,8 +7,7 @@ from contextlib import AsyncExitStack
 
 import httpx2
 
-from farhand.store.postgres.line import Line, connect
-from farhand.store.postgres.place import place_of
+from farhand.store.postgres.connection import Connection, connect, place_of
 from tests.postgres import Cluster
 from tests.process import FarhandProcess, farhand_process
 
@@ -54,7 +53,7 @@ async def _until_shown(response: httpx2.Response) -> None:
         body += await anext(pieces)
 
 
-async def _a_second(line: Line) -> float:
+async def _a_second(line: Connection) -> float:
     """Over a while, after the database's own figures have settled: they come about once a second."""
     await asyncio.sleep(3.0)
     before = await _count(line)
@@ -63,7 +62,7 @@ async def _a_second(line: Line) -> float:
     return max(0.0, await _count(line) - before - 1) / SECONDS
 
 
-async def _count(line: Line) -> int:
+async def _count(line: Connection) -> int:
     [row] = await line.fetch(
         "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
     )

@@ -1,4 +1,4 @@
-"""What a whole run leaves behind: `bench/results.json`, the picture, and the table in the README.
+"""What a whole run leaves: `bench/results.json`, the chart, the table of speed.md, a line in the README.
 
 Knows how figures are written down, not how they are measured.
 """
@@ -14,6 +14,7 @@ from bench.picture import draw
 from bench.table import Line
 
 README = ROOT / "README.md"
+SPEED = ROOT / "docs" / "explanation" / "speed.md"
 RESULTS = Path(__file__).parent / "results.json"
 PICTURE = RESULTS.with_suffix(".svg")
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
@@ -54,17 +55,25 @@ def why_no_commit(about: dict[str, str]) -> str | None:
 
 
 def publish(lines: Sequence[Line], about: dict[str, str]) -> None:
-    """The table into the README, in the place of the one before."""
-    put(README, block(lines, about))
+    """The table into the speed page, one line into the README; neither is written if one has no place."""
+    for page in (SPEED, README):
+        _split(page)
+    put(SPEED, block(lines, about))
+    put(README, summary(lines, about))
 
 
 def put(page: Path, text: str) -> None:
-    """Between the marks of this page, in the place of what stood there."""
+    """Replaces what stands between the marks of this page."""
+    before, after = _split(page)
+    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def _split(page: Path) -> tuple[str, str]:
     before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise LookupError(f"{page.name} has no place for the table: {BEGIN} … {END} is missing")
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+        raise LookupError(f"{page.name} has no place for the figures: {BEGIN} … {END} is missing")
+    return before, after
 
 
 def block(lines: Sequence[Line], about: dict[str, str]) -> str:
@@ -73,16 +82,31 @@ def block(lines: Sequence[Line], about: dict[str, str]) -> str:
         cells = (line.number, line.what, line.target, line.measured, line.verdict)
         rows.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     said = (
-        f"{measured_on(about)} `make bench` prints this table again; [the picture](bench/results.svg) and"
-        " [all that was read](bench/results.json)."
+        f"{measured_on(about)} `make bench` prints this table again; [chart](../../bench/results.svg), [raw"
+        " results](../../bench/results.json)."
     )
     return "\n".join([*rows, "", said])
+
+
+def summary(lines: Sequence[Line], about: dict[str, str]) -> str:
+    """One line: durable round trips beside the others, and how many targets are reached."""
+    ratios = [
+        f"{line.measured} those of {line.what.partition(' against ')[2]}"
+        for line in lines
+        if line.number in {"P1", "P2"} and line.ok is not None
+    ]
+    verdicts = [line.ok for line in lines if line.ok is not None]
+    compared = f"Durable round trips per second are {', '.join(ratios)}. " if ratios else ""
+    return (
+        f"{compared}{sum(verdicts)} of {len(verdicts)} targets are reached (`make bench`, {about['date']},"
+        f" commit `{about['commit']}`)."
+    )
 
 
 def measured_on(about: dict[str, str]) -> str:
     """One sentence: when, where, and how quiet it was there before the run and during it."""
     return (
         f"Measured on {about['date']}, {about['machine']}, Python {about['python']}, commit"
-        f" `{about['commit']}`, load before the run {about['load before']}; what others had of the machine"
-        f" meanwhile: {about.get('others', 'not noted')}."
+        f" `{about['commit']}`, load before the run {about['load before']}; other processes used"
+        f" {about.get('others', 'an unknown share')} of the machine."
     )

@@ -9,47 +9,28 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, cast
+from typing import Any
+from urllib.parse import quote
 
 import uvloop
 
-from bench.dialects import DIALECTS, Dialect, ack_request, chat_request, post_request
+from bench.chats import chats
+from bench.connection import Connection, connect
+from bench.dialects import DIALECTS, Dialect, ack_request, chat_request, get_request, post_request
 from bench.machine import Meter, allow_many_files, memory_of
 
 WITHIN_SEC = 240.0
 PATIENCE = 10
 """How many times as long a load may take when little comes of it."""
 OK = b"HTTP/1.1 200"
-
-
-class Connection(asyncio.Protocol):
-    """Hands on what arrives; a connection that ends is told as nothing."""
-
-    def __init__(self, hear: Callable[[bytes], None]) -> None:
-        self.hear = hear
-        self.transport: asyncio.Transport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
-        self.write = self.transport.write
-
-    def data_received(self, data: bytes) -> None:
-        self.hear(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.hear(b"")
-
-
-async def connect(port: int, hear: Callable[[bytes], None]) -> Connection:
-    loop = asyncio.get_running_loop()
-    _, connection = await loop.create_connection(lambda: Connection(hear), "127.0.0.1", port)
-    return connection
+_LENGTH = re.compile(rb"(?is)\r\ncontent-length: (\d+)\r\n(?:.*?\r\n)??\r\n")
 
 
 class User:
@@ -263,7 +244,13 @@ async def _posted(spec: dict[str, Any], requests: list[bytes], *, end: bytes) ->
     await poster.run(spec["port"])
     used = meter.read()
     count = len(requests)
-    return {**used, "count": count, "rate": count / used["seconds"], "each": used["cpu"] / count}
+    return {
+        **used,
+        "count": count,
+        "asked": poster.asked,
+        "rate": count / used["seconds"],
+        "each": used["cpu"] / count,
+    }
 
 
 class Poster:
@@ -275,6 +262,8 @@ class Poster:
         self._end = end
         self._fault: bytes | None = None
         self._over = asyncio.Event()
+        self.asked = 0
+        """Calls that were shown in the answers."""
 
     async def run(self, port: int) -> None:
         for _ in range(self._open):
@@ -286,6 +275,7 @@ class Poster:
             raise RuntimeError(f"a request was refused: {self._fault!r}")
 
     def _hear(self, connection: Connection, data: bytes) -> None:
+        self.asked += data.count(b'"type":"tool-input-available"')
         # a head, or more of what came behind a good one
         if not data or (data.startswith(b"HTTP/") and not data.startswith(OK)):
             self._fault = data
@@ -370,6 +360,37 @@ async def bare_posts(spec: dict[str, Any]) -> dict[str, object]:
     return {**used, "count": count, "rate": count / used["seconds"], "each": used["cpu"] / count}
 
 
+async def gets(spec: dict[str, Any]) -> dict[str, object]:
+    """One after the other on one connection, each read to its end; `follow` asks for the next page each
+    time, and begins again behind the last one."""
+    answers: asyncio.Queue[bytes] = asyncio.Queue()
+    connection = await connect(spec["port"], answers.put_nowait)
+    meter = Meter(spec["pids"])
+    path, size, times = spec["path"], 0, []
+    for _ in range(spec["count"]):
+        begun = time.perf_counter()
+        connection.write(get_request(path, "answerer"))
+        body = await asyncio.wait_for(_whole(answers), WITHIN_SEC)
+        times.append(time.perf_counter() - begun)
+        size = len(body)
+        if spec.get("follow"):
+            place = json.loads(body).get("next")
+            path = spec["path"] + (f"&after={quote(place, safe='')}" if place else "")
+    used = meter.read()
+    return {**used, "p50": median(times), "each": used["cpu"] / len(times), "bytes": size}
+
+
+async def _whole(answers: asyncio.Queue[bytes]) -> bytes:
+    """The body of an answer that says its length."""
+    data = b""
+    while (found := _LENGTH.search(data)) is None or len(data) < found.end() + int(found[1]):
+        piece = await answers.get()
+        data += piece
+        if not piece or not data.startswith(OK[: len(data)]):
+            raise RuntimeError(f"a request was refused: {data[:300]!r}")
+    return data[found.end() :]
+
+
 KINDS = {
     "trips": trips,
     "deltas": deltas,
@@ -377,6 +398,8 @@ KINDS = {
     "park": park,
     "hold": hold,
     "bare_posts": bare_posts,
+    "chats": chats,
+    "gets": gets,
 }
 
 

@@ -11,7 +11,7 @@ from bench.served import app, scratch, serving
 from bench.table import Effort, Line, ms
 
 USERS = 64
-NAMES = {"langgraph": ("LangGraph + SQLite", 20), "pydantic_ai": ("Pydantic AI", 30)}
+NAMES = {"langgraph": ("LangGraph + SQLite", 15), "pydantic_ai": ("Pydantic AI", 30)}
 
 
 def measure(effort: Effort) -> list[Line]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import sqlite3
 import sys
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -98,25 +96,19 @@ def _parked(counts: list[int]) -> dict[str, float]:
     with scratch() as folder, app("whole", f"sqlite:///{folder}/p7.db") as ours:
         held: dict[str, float] = {}
         for before, count in pairwise([0, *counts]):
-            held[str(count)] = ours.load("park", users=PARKERS, count=count - before)["memory"]
-        waiting = _waiting_in(folder / "p7.db")
-    if waiting != counts[-1]:
-        raise RuntimeError(f"{waiting} calls wait, and {counts[-1]} were to")
+            got = ours.load("park", users=PARKERS, count=count - before)
+            if got["asked"] != count - before:
+                raise RuntimeError(f"{got['asked']} calls wait, and {count - before} were to")
+            held[str(count)] = got["memory"]
     grown = held[str(counts[-1])] - held[str(counts[-2])]
     return held | {"growth": grown / (counts[-1] - counts[-2])}
-
-
-def _waiting_in(file: Path) -> int:
-    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base:
-        count: int = base.execute("SELECT count(*) FROM calls WHERE is_open").fetchone()[0]
-        return count
 
 
 async def fill(file: str, count: str) -> dict[str, float]:
     """A store with so many parked calls, and the ids of all of them in any order: answers come at any age."""
     program = make_app(f"sqlite:///{file}")
     await program.start()
-    ids = await Pending(program.farhand, open_url.tool).open(int(count))
+    ids = await Pending(program.service, open_url.tool).open(int(count))
     random.Random(1).shuffle(ids)
     Path(file + ".ids").write_text("\n".join(ids))
     await program.stop()
@@ -139,7 +131,7 @@ async def settle(file: str, *ids: str) -> dict[str, float]:
 
 async def _settle(program: App, ids: tuple[str, ...]) -> None:
     some = [Result(call_id=call_id, outcome=Success("v")) for call_id in ids]
-    receipts = await asyncio.gather(*(program.farhand.desk.settle(OWNER, result) for result in some))
+    receipts = await asyncio.gather(*(program.service.desk.settle(OWNER, result) for result in some))
     assert all(isinstance(receipt, Accepted) for receipt in receipts), receipts
 
 

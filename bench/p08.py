@@ -13,7 +13,8 @@ from bench.apps.whole import make_app, open_url
 from bench.pending import Pending
 from bench.served import run_alone, scratch
 from bench.table import Effort, Line, medians, ms
-from farhand.cli.garbage import spare_collections
+from farhand.cli.gc_tuning import tune_gc
+from farhand.store.base import CallFilter
 
 CALLS = 100_000
 WITHIN_SEC = 240.0
@@ -50,10 +51,10 @@ async def expire(file: str, count: int) -> dict[str, float]:
     app = make_app(f"sqlite:///{file}")
     await app.start()
     # as the server does once it is ready
-    spare_collections()
-    store = app.farhand.kit.store
+    tune_gc()
+    store = app.service.context.log.store
     due_at = store.now() + OPEN_SEC * count / CALLS + 3.0
-    await Pending(app.farhand, open_url.tool, beside=False, due_at=due_at).open(count)
+    await Pending(app.service, open_url.tool, beside=False, due_at=due_at).open(count)
     assert store.now() < due_at, "the calls were not opened in time"
     await asyncio.sleep(due_at - store.now() - 0.2)
     ticker = _Ticker()
@@ -62,7 +63,7 @@ async def expire(file: str, count: int) -> dict[str, float]:
         async with asyncio.timeout(WITHIN_SEC):
             # nobody tells when the last of all is settled
             # the cheapest question there is: to count them all would be a stall of its own
-            while await store.due(before=due_at + 1.0, limit=1):  # noqa: ASYNC110
+            while await store.open_calls(CallFilter(due_before=due_at + 1.0), limit=1):  # noqa: ASYNC110
                 await asyncio.sleep(0.5)
         took = store.now() - due_at
         ticking.cancel()

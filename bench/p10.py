@@ -13,7 +13,7 @@ from tests.postgres import Cluster, running_cluster
 
 USERS = 64
 FEW = 4
-WAKE_SEC = 0.05
+WAKE_SEC = 0.04
 WAKE = "from an answer at one worker to the stream of the other, p99"
 WHAT = f"PostgreSQL, 2 workers, answers to the other one, {USERS} users, against one worker with SQLite"
 

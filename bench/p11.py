@@ -41,5 +41,5 @@ def _ready_after(folder: Path, name: str) -> float:
     command = [sys.executable, "-m", "farhand", "run", "bench.apps.whole:agent", *store, "--port"]
     # compiled once, like what is installed, also where Python is told to leave nothing behind
     compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
-    with serving(command, {**compiled, "XDG_CONFIG_HOME": str(folder)}) as ours:
+    with serving(command, {**compiled, "XDG_CONFIG_HOME": str(folder)}, is_farhand=True) as ours:
         return ours.ready_after

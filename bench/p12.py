@@ -61,7 +61,7 @@ async def settle() -> dict[str, float]:
     await app.start()
     schema = _schema()
     with_schema = msgspec.structs.replace(list_stock.tool, output_schema=schema)
-    calls = await Pending(app.farhand, with_schema).open(RESULTS)
+    calls = await Pending(app.service, with_schema).open(RESULTS)
     rows = [
         {"name": f"article {n}", "price": n / 7, "tags": ["new", "blue"], "in_stock": n % 2 == 0}
         for n in range(ROWS)
@@ -72,7 +72,7 @@ async def settle() -> dict[str, float]:
     check = _alone(bodies, schema)
     used = time.process_time()
     for body in bodies:
-        receipt = await app.farhand.desk.settle(OWNER, decode_result(body, Limits()))
+        receipt = await app.service.desk.settle(OWNER, decode_result(body, Limits()))
         assert isinstance(receipt, Accepted), receipt
     spent = (time.process_time() - used) / len(bodies)
     await app.stop()

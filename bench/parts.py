@@ -1,4 +1,4 @@
-"""Processor time of one round trip, or of one result, by part and by function: whose code it went to."""
+"""Processor time of a round trip, a word or a result, by part and by function: whose code it went to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bench import p04
+from bench import p04, p14
 from bench.machine import cpu_of
 from bench.served import Server, app, scratch
 from bench.table import Effort, us
@@ -21,11 +21,12 @@ PARTS = {
     "farhand/server": "door, limits, routing",
     "farhand/wire": "reading and framing",
     "farhand/faces": "chat stream and results",
-    "farhand/agent": "loop, journal, readers",
-    "farhand/models": "loop, journal, readers",
+    "farhand/agent": "loop and model",
+    "farhand/models": "loop and model",
     "farhand/calls": "desk",
     "farhand/core": "desk",
     "farhand/tools": "desk",
+    "farhand/eventlog": "log, on the loop",
     "farhand/store": "store, on the loop",
 }
 OTHERS = "event loop and the rest"
@@ -43,7 +44,7 @@ def measure(effort: Effort) -> list[tuple[str, float]]:
 
 def profiled(effort: Effort, most: int = 12) -> str:
     """The functions in which each way spends most by itself, as tables."""
-    return "\n\n".join(_table(way, _spent(way, effort), most) for way in (DURABLE, IN_MEMORY, RESULT))
+    return "\n\n".join(_table(way, _spent(way, effort), most) for way in (DURABLE, IN_MEMORY, WORD, RESULT))
 
 
 Where: TypeAlias = tuple[str, int, str]
@@ -70,6 +71,10 @@ def _trips(server: Server, _: Path, effort: Effort) -> dict[str, Any]:
     return server.load("trips", users=USERS, seconds=effort.seconds)
 
 
+def _chats(server: Server, _: Path, effort: Effort) -> dict[str, Any]:
+    return server.load("chats", count=p14.CHATS, rate=p14.RATE, seconds=effort.seconds)
+
+
 def _results(server: Server, folder: Path, _: Effort) -> dict[str, Any]:
     return server.load("posts", users=p04.USERS, ids=str(folder / "ids"))
 
@@ -78,6 +83,7 @@ DURABLE = _Way(
     "A durable round trip (P1, P2, P9)", lambda folder, _: (f"sqlite:///{folder}/trips.db",), _trips
 )
 IN_MEMORY = _Way("A round trip in memory (P3)", lambda folder, _: ("memory:",), _trips)
+WORD = _Way("A word of a durable chat (P14)", lambda folder, _: (f"sqlite:///{folder}/chats.db",), _chats)
 RESULT = _Way(
     "A result for a call that waits in memory (P4)",
     lambda folder, effort: ("memory:", "--pending", str(effort.many(p04.CALLS)), str(folder / "ids")),

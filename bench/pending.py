@@ -1,19 +1,17 @@
-"""Calls that wait, in any number: opened at the desk as a run would open them, and parked."""
+"""Calls that wait, in any number: their threads are written as a run would have left them, parked."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from farhand.agent.farhand import Farhand
-from farhand.calls.opening import Opening
-from farhand.core.event import RunParked, RunStarted, StepFinished
+from bench.played import Played
+from farhand.agent.service import AgentService
+from farhand.core.decide.decision import Decision
+from farhand.core.decide.opening import Opening
 from farhand.core.principal import Owner
-from farhand.core.run import Run, RunState
-from farhand.core.thread import Asked, AssistantMessage, Text, Thread, UserMessage
+from farhand.core.state import ThreadState
 from farhand.core.tool import Tool
-from farhand.store.base import InsertMessage, InsertRun, InsertThread, ParkRun, Write, WriteRun
 
 OWNER = Owner("tenanter", "answerer")
 """Who the load client is when it answers."""
@@ -27,7 +25,7 @@ class Pending:
     """`each`: calls of one run that are to be answered. With `beside`, one more stays open, so that the
     answers wake nobody and cost what they cost alone."""
 
-    farhand: Farhand
+    service: AgentService
     tool: Tool
     each: int = 16
     beside: bool = True
@@ -44,46 +42,28 @@ class Pending:
         return opened[:count]
 
     async def _open_run(self, number: int, runs: int) -> list[str]:
-        store = self.farhand.kit.store
-        run = Run(
-            run_id=self.farhand.clock.fresh("run"),
-            owner=OWNER,
-            thread_id=f"pending-{number}",
-            started_at=store.now(),
-            hold_for=0.0,
-            lease_until=store.now() + 1e6,
+        log = self.service.context.log
+        within = None if self.due_at is None else self.due_at - log.now() + number / runs
+        openings = [self._opening(within) for _ in range(self.each + int(self.beside))]
+        run_id = self.service.clock.fresh("run")
+        await log.decide(
+            OWNER, f"pending-{number}", lambda thread, now: self._parked(thread, run_id, openings, now)
         )
-        within = None if self.due_at is None else self.due_at - store.now() + number / runs
-        openings = [self._opening(run, within) for _ in range(self.each + int(self.beside))]
-        await store.commit(*_beginning(run))
-        prepared = [(self.farhand.desk.prepare(opening), self.tool) for opening in openings]
-        await self.farhand.desk.open(prepared, *_parking(run, openings))
         return [opening.call_id for opening in openings[: self.each]]
 
-    def _opening(self, run: Run, within: float | None) -> Opening:
+    def _opening(self, within: float | None) -> Opening:
         return Opening(
-            call_id=self.farhand.clock.fresh("call"),
-            owner=run.owner,
-            thread_id=run.thread_id,
+            call_id=self.service.clock.fresh("call"),
             tool=self.tool,
             input=INPUT,
-            run_id=run.run_id,
             step=1,
             timeout_sec=within,
         )
 
-
-def _beginning(run: Run) -> Iterator[Write]:
-    at = run.started_at
-    yield InsertThread(Thread(owner=run.owner, thread_id=run.thread_id, created_at=at, updated_at=at))
-    yield InsertMessage(run.owner, run.thread_id, UserMessage(f"{run.thread_id}-m", (Text("trip"),)))
-    yield InsertRun(run)
-    yield WriteRun(run_id=run.run_id, events=(RunStarted(run.thread_id),))
-
-
-def _parking(run: Run, openings: list[Opening]) -> Iterator[Write]:
-    asked = tuple(Asked(each.call_id, each.tool.name, INPUT) for each in openings)
-    yield InsertMessage(run.owner, run.thread_id, AssistantMessage(run.run_id, 1, asked))
-    told = (StepFinished(1, "calls"),)
-    yield WriteRun(run_id=run.run_id, fence=run.fence, step=1, state=RunState.WAITING, events=told)
-    yield ParkRun(run.run_id, run.fence, RunParked())
+    def _parked(
+        self, thread: ThreadState, run_id: str, openings: list[Opening], now: float
+    ) -> Decision[None]:
+        played = Played(thread, now, self.service.settings)
+        played.begin(run_id, f"{thread.thread_id}-m", "trip")
+        played.park(openings)
+        return played.decision()

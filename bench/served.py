@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from bench.machine import CACHE, ROOT, cores
 
 START_WITHIN_SEC = 60.0
 LOAD_WITHIN_SEC = 300.0
+
+home = ContextVar("home", default=ROOT)
+"""The tree whose farhand is measured; references and load are always ours."""
 
 configurations: list[str] = []
 """What each server of farhand told when it was started; whoever prints it clears it before."""
@@ -40,14 +44,36 @@ class Server:
 
 
 @contextmanager
-def serving(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Server]:
+def measured_in(tree: Path) -> Iterator[None]:
+    """The farhand of this tree is what is measured meanwhile."""
+    before = home.set(tree)
+    try:
+        yield
+    finally:
+        home.reset(before)
+
+
+def _variables(tree: Path) -> dict[str, str]:
+    # its own sources, before those that are installed
+    return {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'src'}"}
+
+
+@contextmanager
+def serving(
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    core: int | None = None,
+    is_farhand: bool = False,
+) -> Iterator[Server]:
     """A server that answers on the port it is told as its last argument, with these variables beside ours."""
+    tree = home.get() if is_farhand else ROOT
     port = _free_port()
     begun = time.perf_counter()
     process = subprocess.Popen(
-        ["taskset", "-c", str(cores()[0]), *command, str(port)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+        ["taskset", "-c", str(cores()[0] if core is None else core), *command, str(port)],
+        cwd=tree,
+        env={**_variables(tree), **(environment or {})},
         stdout=subprocess.DEVNULL,
     )
     try:
@@ -62,14 +88,15 @@ def serving(command: Sequence[str], environment: Mapping[str, str] | None = None
 
 
 @contextmanager
-def app(name: str, *options: str) -> Iterator[Server]:
-    """One of `bench/apps`; farhand's own tells how it is configured."""
+def app(name: str, *options: str, on_load_core: bool = False) -> Iterator[Server]:
+    """One of `bench/apps`; farhand's own tells how it is configured. What only feeds a server is kept away
+    from its core."""
     command = [sys.executable, "-m", f"bench.apps.{name}", *options]
     if name != "whole":
-        with serving(command) as server:
+        with serving(command, core=cores()[1] if on_load_core else None) as server:
             yield server
         return
-    with scratch() as folder, serving([*command, "--tell", str(folder / "told")]) as server:
+    with scratch() as folder, serving([*command, "--tell", str(folder / "told")], is_farhand=True) as server:
         told = (folder / "told").read_text()
         configurations.append(
             f"{told}, load on core {cores()[1]}; unsigned requests get {_unsigned(server.port)}"
@@ -90,13 +117,15 @@ def load(servers: Sequence[Server], kind: str, **spec: object) -> dict[str, Any]
 
 
 def run_alone(module: str, *arguments: str, core: int | None = None) -> dict[str, Any]:
-    """A module of ours in a process and on a core of its own; what it printed last is its answer."""
+    """A module in a process and on a core of its own; what it printed last is its answer."""
     where = cores()[0] if core is None else core
+    tree = home.get() if core is None else ROOT
     if core is None:
         configurations.append(f"{module} in a process of its own on core {where}, without an HTTP server")
     done = subprocess.run(
         ["taskset", "-c", str(where), sys.executable, "-m", module, *arguments],
-        cwd=ROOT,
+        cwd=tree,
+        env=_variables(tree),
         stdout=subprocess.PIPE,
         timeout=LOAD_WITHIN_SEC,
         check=True,

@@ -39,38 +39,38 @@ def tables(costs: Costs) -> str:
 
 def _table_of_costs(costs: Costs) -> str:
     rows: list[tuple[str, ...]] = [
-        ("a round trip, processor time of its worker", f"{costs.trip_cpu * 1e3:.1f} ms"),
-        ("the same, of the database", f"{costs.trip_database_cpu * 1e3:.1f} ms"),
+        ("round trip: processor time of the worker", f"{costs.trip_cpu * 1e3:.1f} ms"),
+        ("round trip: processor time of the database", f"{costs.trip_database_cpu * 1e3:.1f} ms"),
         (
-            "a transaction",
-            f"{costs.batch * 1e3:.1f} ms, and {costs.commit * 1e6:.0f} µs a commit in it",
+            "transaction",
+            f"{costs.batch * 1e3:.1f} ms, plus {costs.commit * 1e6:.0f} µs per append in it",
         ),
         (
-            "the end of a transaction that tells something, one behind the other in the whole server",
+            "commit of a transaction with a NOTIFY, serialised in the whole server",
             f"{costs.alone * 1e3:.2f} ms",
         ),
-        ("a run with its parked call, in the database", f"{costs.parked_bytes / 1024:.1f} KiB"),
-        ("a look for what is overdue or stray, with nothing parked", f"{costs.scan_few * 1e3:.1f} ms"),
-        (f"the same with {TRIPS} parked", f"{costs.scan_many * 1e3:.1f} ms"),
-        ("a worker with nothing to do", f"{costs.idle_transactions:.0f} transactions a second"),
-        (f"the same with {HELD} held streams that say nothing", _held(costs)),
+        ("run with a parked call: size in the database", f"{costs.parked_bytes / 1024:.1f} KiB"),
+        ("scan for overdue calls and abandoned runs, nothing parked", f"{costs.scan_few * 1e3:.1f} ms"),
+        (f"the same with {TRIPS} parked runs", f"{costs.scan_many * 1e3:.1f} ms"),
+        ("idle worker", f"{costs.idle_transactions:.0f} transactions/s"),
+        (f"idle worker with {HELD} held streams", _held(costs)),
     ]
     return _markdown(("what", "cost"), rows)
 
 
 def _held(costs: Costs) -> str:
     each = max(0.0, costs.held_transactions - costs.idle_transactions) / HELD
-    return f"{costs.held_transactions:.0f} transactions a second, {each:.2f} for each stream"
+    return f"{costs.held_transactions:.0f} transactions/s, {each:.2f} per stream"
 
 
 def _table_of_plays(costs: Costs) -> str:
     head = (
-        f"calls waiting, {MEAN_WAIT_SEC / 60:.0f} minutes each on average",
-        "answers a second",
+        f"waiting calls ({MEAN_WAIT_SEC / 60:.0f} minutes on average)",
+        "answers/s",
         "workers",
-        "cores of the database",
+        "database cores",
         "wake p50 / p99",
-        "room",
+        "disk",
     )
     return _markdown(head, [_row(costs, waiting) for waiting in WAITING])
 

@@ -48,7 +48,7 @@ class Line:
         if self.is_client_busy:
             return "not measured (load client busy)"
         if self.target == NO_TARGET:
-            return "told"
+            return "no target"
         return "not measured" if self.ok is None else "reached" if self.ok else "missed"
 
     def plain(self) -> dict[str, Any]:

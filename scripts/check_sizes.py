@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
-SOURCE_LINES = 400
-TEST_LINES = 600
-FUNCTION_LINES = 50
+SOURCE_LINES = 500
+TEST_LINES = 700
+FUNCTION_LINES = 60
 # nine functions in ten stay within this
 USUAL_FUNCTION_LINES = 35
 PACKAGE_NAMES = 12
-# farhand/__init__.py is what every user reads first and the only package that gathers from all the others
-ROOT_NAMES = 25
+# modules that gather what users write; `farhand` itself is what every one of them reads first
+PUBLIC_NAMES = 40
+PUBLIC = ("src/farhand/__init__.py", "src/farhand/models/__init__.py")
 EXCEPTIONS_AT_MOST = 5
 
 # path -> one sentence why a split would read worse; lifts every limit for that file
@@ -84,7 +85,7 @@ def _length(function: Function) -> int:
 
 
 def _too_many_names(name: str, tree: ast.Module) -> Iterator[str]:
-    limit = ROOT_NAMES if name == "src/farhand/__init__.py" else PACKAGE_NAMES
+    limit = PUBLIC_NAMES if name in PUBLIC else PACKAGE_NAMES
     names = _public_names(tree)
     if len(names) > limit:
         yield f": {len(names)} public names, {limit} at most"

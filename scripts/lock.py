@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = (3, 11)
 # extras whose code the tests run; the others are installed by whoever uses them
 TESTED_EXTRAS = ("anthropic", "backboard", "client", "jwt", "openai", "postgres")
+# extras that the demo needs
+DEMO_EXTRAS = ("serve", "yaml")
 
 # tomllib returns plain dictionaries whose shape only pyproject.toml knows
 Project: TypeAlias = dict[str, Any]
@@ -37,11 +39,14 @@ def main() -> None:
         _compile([*compiler, *newest], "run", wanted_to_run(project))
         # the demo and the tests run the very same versions
         _compile([*compiler, *newest, "--constraint", str(_lock("run"))], "dev", wanted_to_develop(project))
+        _compile(compiler, "oldest-server", wanted_as_oldest_server(project))
 
 
 def wanted_to_run(project: Project) -> list[str]:
     """What the demo needs; the build backend too, because farhand itself is installed without isolation."""
-    return [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    extras = project["project"]["optional-dependencies"]
+    demo = [line for extra in DEMO_EXTRAS for line in extras[extra]]
+    return [*project["project"]["dependencies"], *demo, *project["build-system"]["requires"]]
 
 
 def wanted_to_develop(project: Project) -> list[str]:
@@ -49,6 +54,12 @@ def wanted_to_develop(project: Project) -> list[str]:
     extras = project["project"]["optional-dependencies"]
     tested = [line for extra in TESTED_EXTRAS for line in extras[extra]]
     return [*wanted_to_run(project), *tested, *wanted_of_group(project, "dev")]
+
+
+def wanted_as_oldest_server(project: Project) -> list[str]:
+    """The oldest uvicorn that farhand supports, which some tests run beside the one in the other locks."""
+    [oldest] = re.findall(r"uvicorn\S*>=([0-9.]+)", "\n".join(wanted_to_develop(project)))[:1]
+    return [f"uvicorn=={oldest}.*"]
 
 
 def wanted_of_group(project: Project, group: str) -> list[str]:
@@ -63,7 +74,7 @@ def wanted_of_group(project: Project, group: str) -> list[str]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Write requirements/run.txt and requirements/dev.txt.")
+    parser = argparse.ArgumentParser(description="Write the locks in requirements/.")
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
     return parser.parse_args()
 

@@ -24,7 +24,7 @@ from farhand.faces.files import shapes as files_wire
 from farhand.faces.inspector import shapes as inspector
 from farhand.faces.threads import shapes as threads
 from farhand.faces.ui_stream import shapes as ui_stream
-from farhand.faces.ui_stream.chunks import Chunk
+from farhand.faces.ui_stream.shapes import Chunk
 from farhand.tools.typescript import declaration
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,7 +42,7 @@ WIRES: dict[str, dict[str, object]] = {
         "Ack": ack.Ack,
         "TakeRequest": ack.TakeRequest,
         "ApproveRequest": ack.ApproveRequest,
-        "AckReply": ack.Reply,
+        "AckReply": ack.AckReply,
     },
     "ui_stream": {"Chunk": Chunk, "ChatRequest": ui_stream.ChatRequest},
     "threads": {
@@ -52,7 +52,7 @@ WIRES: dict[str, dict[str, object]] = {
         "Tool": threads.ToolShape,
         "About": threads.AboutShape,
     },
-    "files": {"UploadedFile": files_wire.Uploaded},
+    "files": {"UploadedFile": files_wire.UploadedFile},
     "awaiting": {
         "RunRequest": awaiting.RunRequest,
         "ToolResultsRequest": awaiting.ToolResultsRequest,
@@ -64,43 +64,42 @@ WIRES: dict[str, dict[str, object]] = {
         "Refusal": awaiting.Refusal,
     },
     "client_tools": {
-        "RegisterTools": client_tools.Register,
-        "UnregisterTools": client_tools.Unregister,
-        "ClientTool": client_tools.ToolShape,
+        "RegisterTools": client_tools.RegisterTools,
+        "UnregisterTools": client_tools.UnregisterTools,
+        "ClientTool": client_tools.ClientTool,
         "OfferedTool": client_tools.OfferedTool,
-        "ExecuteTool": client_tools.Execute,
-        "ExecutedTool": client_tools.Executed,
+        "ExecuteTool": client_tools.ExecuteTool,
+        "ExecutedTool": client_tools.ExecutedTool,
         "ToolRequest": client_tools.ToolRequest,
         "ToolSettled": client_tools.ToolSettled,
         "ToolUnregistered": client_tools.ToolUnregistered,
-        "ClientToolResult": client_tools.ResultBody,
-        "ClientToolProgress": client_tools.ProgressBody,
-        "ClientToolRefusal": client_tools.Refusal,
+        "ClientToolResult": client_tools.ClientToolResult,
+        "ClientToolProgress": client_tools.ClientToolProgress,
+        "ClientToolRefusal": client_tools.ClientToolRefusal,
     },
     "events": {
-        "FeedGap": events.Gap,
-        "ClientToolsEvent": events.ClientTools,
-        "ToolRequestEvent": events.ToolRequest,
-        "ToolStatusEvent": events.ToolStatus,
+        "FeedGap": events.FeedGap,
+        "ClientToolsEvent": events.ClientToolsEvent,
+        "ToolRequestEvent": events.ToolRequestEvent,
+        "ToolStatusEvent": events.ToolStatusEvent,
     },
 }
 WIRES["inspector"] = {
-    "InspectedRuns": inspector.RunPage,
-    "InspectedRun": inspector.RunShape,
-    "InspectedEvents": inspector.EventPage,
-    "InspectedCall": inspector.CallShape,
-    "InspectedReceipt": inspector.ReceiptShape,
-    "InspectedTest": inspector.TestShape,
-    "InspectedClient": inspector.ClientShape,
-    "InspectedTool": inspector.ToolShape,
-    "InspectedWaiting": inspector.WaitingShape,
-    "InspectedServer": inspector.ServerShape,
+    "InspectedRuns": inspector.InspectedRuns,
+    "InspectedRun": inspector.InspectedRun,
+    "InspectedEvents": inspector.InspectedEvents,
+    "InspectedCall": inspector.InspectedCall,
+    "InspectedReceipt": inspector.InspectedReceipt,
+    "InspectedTest": inspector.InspectedTest,
+    "InspectedClient": inspector.InspectedClient,
+    "InspectedTool": inspector.InspectedTool,
+    "InspectedWaiting": inspector.InspectedWaiting,
+    "InspectedServer": inspector.InspectedServer,
 }
 
 
 # names of shapes that mean something else beside those of the other wires
 RENAMED = {
-    ("ack", "Reply"): "AckReply",
     ("threads", "ThreadShape"): "Thread",
     ("threads", "ToolShape"): "Tool",
     ("threads", "AboutShape"): "About",
@@ -109,40 +108,7 @@ RENAMED = {
     ("ui_stream", "UIMessage"): "PostedMessage",
     ("ui_stream", "UIPart"): "PostedPart",
     ("ui_stream", "ApprovalPart"): "PostedApproval",
-    ("client_tools", "Register"): "RegisterTools",
-    ("client_tools", "Unregister"): "UnregisterTools",
-    ("client_tools", "ToolShape"): "ClientTool",
-    ("client_tools", "Execute"): "ExecuteTool",
-    ("client_tools", "Executed"): "ExecutedTool",
-    ("client_tools", "Response"): "ToolResponse",
-    ("client_tools", "ResultBody"): "ClientToolResult",
-    ("client_tools", "ProgressBody"): "ClientToolProgress",
-    ("client_tools", "Refusal"): "ClientToolRefusal",
-    ("client_tools", "Fault"): "ClientToolFault",
-    ("inspector", "RunPage"): "InspectedRuns",
-    ("inspector", "RunShape"): "InspectedRun",
-    ("inspector", "EventPage"): "InspectedEvents",
-    ("inspector", "CallShape"): "InspectedCall",
-    ("inspector", "ReceiptShape"): "InspectedReceipt",
-    ("inspector", "TestShape"): "InspectedTest",
-    ("inspector", "ClientShape"): "InspectedClient",
-    ("inspector", "ToolShape"): "InspectedTool",
-    ("inspector", "WaitingShape"): "InspectedWaiting",
-    ("inspector", "ServerShape"): "InspectedServer",
-    ("inspector", "RunRow"): "InspectedRunRow",
-    ("inspector", "Trouble"): "InspectedTrouble",
-    ("inspector", "SegmentShape"): "InspectedSegment",
-    ("inspector", "RowShape"): "InspectedRow",
-    ("inspector", "FiguresShape"): "InspectedFigures",
-    ("inspector", "EventShape"): "InspectedEvent",
-    ("inspector", "SentenceShape"): "InspectedSentence",
-    ("inspector", "FrameShape"): "InspectedFrame",
-    ("inspector", "WireShape"): "InspectedWire",
-    ("events", "Gap"): "FeedGap",
-    ("events", "ClientTools"): "ClientToolsEvent",
     ("events", "RequestShape"): "ToldRequest",
-    ("events", "ToolRequest"): "ToolRequestEvent",
-    ("events", "ToolStatus"): "ToolStatusEvent",
 }
 
 GUARDED = (

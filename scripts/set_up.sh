@@ -62,6 +62,11 @@ install() {
     # the build backend is in the lock already, so nothing is fetched unpinned here
     "${pip[@]}" --no-deps --no-build-isolation -e . ||
         stop "pip could not install farhand itself, its reason is above"
+    if [ "$purpose" = dev ]; then
+        # in a folder of its own: tests that run it put that folder first in the path
+        "${pip[@]}" --upgrade --no-deps --target "$venv/oldest-server" --require-hashes -r requirements/oldest-server.txt ||
+            stop "pip could not install requirements/oldest-server.txt, its reason is above; check the network, then run make again"
+    fi
 }
 
 # the tests start a database of their own, so only the programs are needed: no server is set up or started

@@ -15,6 +15,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from bench.dialects import PACE_SEC
+from bench.words import CHAT, words
 
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder().decode
@@ -55,6 +56,9 @@ async def chat(text: str, send: Send) -> None:
     kind, _, count = text.partition(" ")
     if kind == "trip":
         await trip(send)
+    elif kind == CHAT:
+        async for word in words(text):
+            await tell(send, word)
     else:
         await deltas(send, int(count), PACE_SEC if kind == "paced" else 0)
     await send({"type": "http.response.body", "body": DONE, "more_body": False})
@@ -77,9 +81,13 @@ async def trip(send: Send) -> None:
 
 async def deltas(send: Send, count: int, pace: float) -> None:
     for number in range(count):
-        told = frame({"type": "text-delta", "id": "1", "delta": f"word {number} "})
-        await send({"type": "http.response.body", "body": told, "more_body": True})
+        await tell(send, f"word {number} ")
         await asyncio.sleep(pace)
+
+
+async def tell(send: Send, word: str) -> None:
+    told = frame({"type": "text-delta", "id": "1", "delta": word})
+    await send({"type": "http.response.body", "body": told, "more_body": True})
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from fastapi import FastAPI, HTTPException
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
+from bench.words import CHAT, words
+
 
 class Part(BaseModel):
     type: str
@@ -61,7 +63,10 @@ async def ack(body: Ack) -> dict[str, bool]:
 async def answer(text: str) -> AsyncIterator[str]:
     yield frame({"type": "start", "messageId": str(uuid.uuid4())})
     kind, _, count = text.partition(" ")
-    if kind != "trip":
+    if kind == CHAT:
+        async for word in words(text):
+            yield frame({"type": "text-delta", "id": "1", "delta": word})
+    elif kind != "trip":
         for number in range(int(count)):
             yield frame({"type": "text-delta", "id": "1", "delta": f"word {number} "})
             await asyncio.sleep(0)

@@ -1,8 +1,9 @@
 """farhand as it is served: authentication, limits, schema checks, journal and store, through the server of
 `farhand run`.
 
-Options: the store's address; `--pending COUNT FILE` opens calls before it listens and writes their ids there;
-`--profile FILE` notes where the time of the loop goes; `--tell FILE` writes there how it is configured.
+Options: the store's address; `--provider ADDRESS` asks a model through OpenAI's wire; `--pending COUNT FILE`
+opens calls before it listens and writes their ids there; `--profile FILE` notes where the time of the loop
+goes; `--tell FILE` writes there how it is configured.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import asyncio
 import cProfile
 import gc
 import os
-import sqlite3
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -20,13 +20,15 @@ from starlette.requests import HTTPConnection
 
 from bench.dialects import PACE_SEC
 from bench.pending import Pending
+from bench.words import CHAT, words
 from farhand import Agent, Limits, Principal, Settings, create_app, tool
-from farhand.cli.serve import listen, serve
-from farhand.core.thread import ResultsMessage, UserMessage, text_of
-from farhand.models.base import CallDone, CallStart, InputDelta, ModelEvent, Prompt, Stop, TextDelta
+from farhand.cli.serve import listen, serve_process
+from farhand.messages import ResultsMessage, UserMessage, text_of
+from farhand.models import CallDone, CallStart, InputDelta, ModelEvent, OpenAIChat, Prompt, Stop, TextDelta
 from farhand.server.app import App
 from farhand.store.base import Store
 from farhand.store.sqlite.store import SqliteStore
+from farhand.store.sqlite.writer import WriteConnection
 
 SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
 INPUT = '{"url":"https://example.org/report"}'
@@ -59,6 +61,11 @@ class BenchModel:
             return
         asked = text_of(last) if isinstance(last, UserMessage) else "trip"
         kind, _, count = asked.partition(" ")
+        if kind == CHAT:
+            async for word in words(asked):
+                yield TextDelta(word)
+            yield Stop("end")
+            return
         if kind == "trip":
             yield CallStart(0, "open_url", "call_0")
             yield InputDelta(0, INPUT)
@@ -84,7 +91,7 @@ def authenticate(request: HTTPConnection) -> Principal | None:
 agent = Agent(model=BenchModel(), frontend_tools=[open_url])
 
 
-def make_app(store: str) -> App:
+def make_app(store: str, provider: str | None = None) -> App:
     # counted as ever, and high enough for one load client that answers for everybody
     many = 1_000_000
     limits = Limits(
@@ -96,29 +103,36 @@ def make_app(store: str) -> App:
         runs_per_min=many,
         runs_per_min_of_tenant=many,
     )
-    return create_app(agent, store=store, authenticate=authenticate, settings=Settings(limits=limits))
+    asked = agent if provider is None else _asking(provider)
+    return create_app(asked, store=store, authenticate=authenticate, settings=Settings(limits=limits))
+
+
+def _asking(provider: str) -> Agent:
+    model = OpenAIChat("m", base_url=f"{provider}/v1", api_key="none")
+    return Agent(model=model, frontend_tools=[open_url])
 
 
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("store")
     options.add_argument("port", type=int)
+    options.add_argument("--provider")
     options.add_argument("--pending", nargs=2)
     options.add_argument("--profile")
     options.add_argument("--tell")
     chosen = options.parse_args()
-    app = make_app(chosen.store)
+    app = make_app(chosen.store, chosen.provider)
     if chosen.pending:
         _open_before(app, int(chosen.pending[0]), Path(chosen.pending[1]))
     if chosen.tell:
         _tell_before(app, Path(chosen.tell))
     sockets = listen("127.0.0.1", chosen.port)
     if chosen.profile is None:
-        serve(app, sockets, ready=lambda: None)
+        serve_process(app, sockets, ready=lambda: None)
         return
     # starting up is nobody's round trip
     profile = cProfile.Profile()
-    serve(app, sockets, ready=profile.enable)
+    serve_process(app, sockets, ready=profile.enable)
     profile.disable()
     profile.dump_stats(chosen.profile)
 
@@ -130,7 +144,7 @@ def _open_before(app: App, count: int, ids: Path) -> None:
     async def start_with_calls() -> None:
         await start()
         if not ids.exists():
-            opened = await Pending(app.farhand, open_url.tool).open(count)
+            opened = await Pending(app.service, open_url.tool).open(count)
             ids.write_text("\n".join(opened))
             gc.collect()
 
@@ -144,10 +158,10 @@ def _tell_before(app: App, place: Path) -> None:
 
     async def start_and_tell() -> None:
         await start()
-        kit = app.farhand.kit
-        raised = _raised(kit.settings.limits)
+        context = app.service.context
+        raised = _raised(context.settings.limits)
         cores = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
-        place.write_text(f"{await _durability(kit.store)}; limits {raised}; server on core {cores}")
+        place.write_text(f"{await _durability(context.log.store)}; limits {raised}; server on core {cores}")
 
     # as above
     app.start = start_and_tell  # type: ignore[method-assign]
@@ -161,8 +175,8 @@ async def _durability(store: Store) -> str:
     return f"SQLite with synchronous={SYNCHRONOUS[level]}"
 
 
-def _synchronous(db: sqlite3.Connection) -> int:
-    level: int = db.execute("PRAGMA synchronous").fetchone()[0]
+def _synchronous(writing: WriteConnection) -> int:
+    level: int = writing.db.execute("PRAGMA synchronous").fetchone()[0]
     return level
 
 

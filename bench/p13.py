@@ -1,0 +1,62 @@
+"""P13: a turn as pages with the AI SDK take it (two posts, the run parked between), against a held trip."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bench.reads import Reads, read_by_turns
+from bench.rounds import in_turns, trips
+from bench.served import app, configurations, scratch
+from bench.table import Effort, Line, ms
+
+USERS = 64
+
+
+def measure(effort: Effort) -> list[Line]:
+    with (
+        scratch() as folder,
+        app("whole", f"sqlite:///{folder}/turns.db") as turns,
+        app("whole", f"sqlite:///{folder}/held.db") as held,
+    ):
+        got = in_turns(
+            {
+                "turn": trips(turns, effort, users=USERS, dialect="turns"),
+                "held": trips(held, effort, users=USERS),
+            },
+            effort,
+        )
+    turn, trip = got["turn"], got["held"]
+    ratio = turn["each"] / trip["each"]
+    spent = Line(
+        "P13",
+        f"an AI SDK turn (two posts, parked between), SQLite, {USERS} users, against the held trip",
+        "processor time ≤ 1.3x",
+        f"{ratio:.2f}x",
+        ratio <= 1.3,
+        f"{ms(turn['each'])} against {ms(trip['each'])} per trip; {turn['rate']:.0f} against"
+        f" {trip['rate']:.0f} trips/s",
+        got,
+    )
+    return [spent, _reads()]
+
+
+def _reads() -> Line:
+    with scratch() as folder:
+        reads = asyncio.run(read_by_turns(f"sqlite:///{folder}/reads.db"))
+    configurations.append("the whole app without an HTTP server, in this process")
+    return Line(
+        "P13",
+        "store reads of an AI SDK answer, SQLite",
+        "0 when cached",
+        f"{reads.cached.total()}",
+        reads.cached.total() == 0,
+        told(reads),
+        {"cached": dict(reads.cached), "not cached": dict(reads.afresh)},
+    )
+
+
+def told(reads: Reads) -> str:
+    """What was read, by name."""
+    cached = ", ".join(f"{name} {count}" for name, count in reads.cached.items()) or "nothing"
+    afresh = ", ".join(f"{name} {count}" for name, count in reads.afresh.items()) or "nothing"
+    return f"cached: {cached}; by a server that has just started: {afresh}"

@@ -1,0 +1,59 @@
+"""Runs that are decided whole and stored by one append, by the rules that every run has: nobody advances them
+in between, and no model is asked."""
+
+from __future__ import annotations
+
+from farhand.core.decide import runs
+from farhand.core.decide.decision import Decision
+from farhand.core.decide.opening import Opening
+from farhand.core.decide.runs import StepResult
+from farhand.core.event import Event, StepStarted, TextAdded
+from farhand.core.settings import Settings
+from farhand.core.state import ThreadState, append
+from farhand.messages import Text, UserMessage
+
+FENCE = 1
+"""Of the first claim on a run."""
+
+
+class Played:
+    """One run, in a thread that has none at work."""
+
+    def __init__(self, thread: ThreadState, now: float, settings: Settings) -> None:
+        self._thread = ThreadState(owner=thread.owner, thread_id=thread.thread_id, version=thread.version)
+        self._now = now
+        self._settings = settings
+        self._openings: list[Opening] = []
+        self._events: list[Event] = []
+
+    def begin(self, run_id: str, message_id: str, text: str) -> None:
+        message = UserMessage(message_id, (Text(text),))
+        self._add(*runs.begin(self._thread, message, runs.NewRun(run_id)).events)
+
+    def park(self, openings: list[Opening]) -> None:
+        """One step with these calls, and the run lets go."""
+        self._openings = openings
+        self._finish(StepResult(step=1, stop_reason="calls", calls=tuple(openings)))
+        self._add(*runs.park(self._thread, FENCE).events)
+
+    def answer(self, text: str) -> None:
+        """One step with this text, and the run ends."""
+        said = (TextAdded(0, text),)
+        self._finish(
+            StepResult(step=1, stop_reason="end", written=said, after=2, is_last=True, is_delivered=True)
+        )
+
+    def decision(self) -> Decision[None]:
+        return Decision(None, tuple(self._events), tools=tuple([each.tool for each in self._openings[:1]]))
+
+    def _finish(self, result: StepResult) -> None:
+        self._add(StepStarted(1))
+        room = len(result.calls)
+        ended = runs.finish_step(
+            self._thread, FENCE, result, now=self._now, settings=self._settings, room=room
+        )
+        self._add(*ended.events)
+
+    def _add(self, *events: Event) -> None:
+        append(self._thread, events, self._now)
+        self._events += events

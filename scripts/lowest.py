@@ -1,0 +1,84 @@
+"""Runs the unit and face tests with the oldest versions that pyproject.toml allows.
+
+Owns the environment for it, made once for each set of floors and kept in `.cache` under a hash of them. Test
+tools have the versions of the lock; what libraries need themselves is the newest that fits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache"
+FASTAPI = "fastapi==0.136.3"
+"""Half a year old: people mount farhand in an app that they do not upgrade for it."""
+TOOLS = (
+    "hatchling",
+    "hypothesis",
+    "inline-snapshot",
+    "pytest",
+    "pytest-timeout",
+    "pytest-xdist",
+    "websockets",
+)
+LEFT_OUT = "postgres or sqlite or slow or repository or storm or tools or conformance or frameworks"
+_LINE = re.compile(r"(?P<name>[\w-]+)(?P<extra>\[\w+\])?>=(?P<floor>[\w.]+),")
+_PINNED = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>\S+)", re.MULTILINE)
+
+
+def main() -> int:
+    wanted = [*floors(ROOT / "pyproject.toml"), FASTAPI, *_tools(ROOT / "requirements" / "dev.txt")]
+    python = environment(CACHE, wanted)
+    # libraries of that age use what others have deprecated since
+    options = ["-q", "-n", "2", "-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning"]
+    options += ["--dist", "worksteal", "--hypothesis-profile=quick"]
+    tests = ["tests/unit", "tests/faces", "--ignore=tests/unit/scripts"]
+    command = [python, "-m", "pytest", *options, "-m", f"not ({LEFT_OUT})", *tests]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def floors(project: Path) -> list[str]:
+    """The oldest version of every library that farhand or an extra of it needs, each named once."""
+    table = tomllib.loads(project.read_text())["project"]
+    extras = {name: lines for name, lines in table["optional-dependencies"].items() if name != "testing"}
+    found: dict[str, str] = {}
+    for line in [*table["dependencies"], *(line for lines in extras.values() for line in lines)]:
+        parts = _LINE.match(line)
+        assert parts is not None, f"{line} has no floor"
+        found[parts["name"]] = f"{parts['name']}{parts['extra'] or ''}=={parts['floor']}"
+    return sorted(found.values())
+
+
+def environment(cache: Path, wanted: list[str]) -> str:
+    """The Python of an environment with these versions; one that was made before is used again."""
+    key = hashlib.sha256("\n".join([sys.version, *wanted]).encode()).hexdigest()[:12]
+    folder = cache / f"lowest-{key}"
+    python = str(folder / "bin" / "python")
+    ready = folder / "ready"
+    if ready.exists():
+        return python
+    for old in cache.glob("lowest-*"):
+        shutil.rmtree(old)
+    print(f"lowest: installing {', '.join(wanted)}", flush=True)
+    venv.create(folder, with_pip=True)
+    pip = [python, "-m", "pip", "install", "-qq", "--no-input", "--disable-pip-version-check"]
+    subprocess.run([*pip, *wanted], check=True)
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)], check=True)
+    ready.touch()
+    return python
+
+
+def _tools(lock: Path) -> list[str]:
+    pinned = {found["name"]: found["version"] for found in _PINNED.finditer(lock.read_text())}
+    return [f"{name}=={pinned[name]}" for name in TOOLS]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

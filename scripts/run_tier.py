@@ -1,0 +1,97 @@
+"""Runs one tier of checks and tests: `quick` while working, `most` before a commit, `test` for everything.
+
+Owns which parts a tier has and which of them run side by side; a part is a target of the Makefile. Parts that
+mostly wait, for browsers, for deadlines or for downloads, run beside those that compute. The first lane
+prints as it goes, the others when one of their parts ends; times and retried tests come last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TIMES = ROOT / ".cache" / "tier-times.json"
+"""What each tier took when it last passed, in seconds."""
+
+# stages follow each other; lanes of a stage run at the same time, the parts of a lane one after the other
+TIERS: dict[str, list[list[list[str]]]] = {
+    "quick": [[["tests-quick"]]],
+    "most": [[["check"]], [["tests-most"], ["tests-ts"]]],
+    "test": [
+        [["check"]],
+        [["tests"], ["tests-ts", "test-lowest"]],
+        # by itself: random faults would starve the others, and they it
+        [["tests-chaos"]],
+        [["tests-walk"]],
+    ],
+}
+
+
+def main(tier: str) -> int:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        retried = Path(folder, "retried.txt")
+        took = _run_stages(TIERS[tier], {**os.environ, "RETRIED": str(retried)})
+        names = retried.read_text().split() if retried.exists() else []
+    total = round(time.monotonic() - began)
+    failed = [part for part, (code, _) in took.items() if code]
+    for part, (code, seconds) in took.items():
+        print(f"{part:14}{seconds:5.0f} s{'  FAILED' if code else ''}")
+    print(f"make {tier}: {'failed: ' + ', '.join(failed) if failed else 'passed'} in {total} s")
+    if names:
+        print(f"retried: {', '.join(names)}")
+    if not failed:
+        _remember(tier, total)
+    return 1 if failed else 0
+
+
+def _run_stages(stages: list[list[list[str]]], environment: dict[str, str]) -> dict[str, tuple[int, float]]:
+    """Code and seconds of each part that was started. After a failure no further stage begins."""
+    took: dict[str, tuple[int, float]] = {}
+    for lanes in stages:
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            for number, lane in enumerate(lanes):
+                pool.submit(_run_lane, lane, environment, took, is_live=number == 0)
+        if any(code for code, _ in took.values()):
+            break
+    return took
+
+
+def _run_lane(
+    lane: list[str], environment: dict[str, str], took: dict[str, tuple[int, float]], *, is_live: bool
+) -> None:
+    for part in lane:
+        began = time.monotonic()
+        with tempfile.TemporaryFile("w+") as output:
+            # the make of whoever called us
+            ended = subprocess.run(
+                ["make", "--no-print-directory", part],  # noqa: S607
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=None if is_live else output,
+                stderr=None if is_live else subprocess.STDOUT,
+                check=False,
+            )
+            took[part] = ended.returncode, time.monotonic() - began
+            output.seek(0)
+            print(output.read(), end="", flush=True)
+        if ended.returncode:
+            return
+
+
+def _remember(tier: str, seconds: int) -> None:
+    times: dict[str, int] = json.loads(TIMES.read_text()) if TIMES.exists() else {}
+    TIMES.parent.mkdir(exist_ok=True)
+    TIMES.write_text(json.dumps({**times, tier: seconds}))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
