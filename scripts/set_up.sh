@@ -57,7 +57,9 @@ make_environment() {
 
 install() {
     local pip=("$venv/bin/python" -m pip install -qq --no-input --disable-pip-version-check)
-    "${pip[@]}" --require-hashes -r "$lock" ||
+    # a lock names everything, so pip resolves nothing: it would take the newest release of what a package asks for
+    # with an extra, and that one has no hash here
+    "${pip[@]}" --no-deps --require-hashes -r "$lock" ||
         stop "pip could not install $lock, its reason is above; check the network, then run make again"
     # the build backend is in the lock already, so nothing is fetched unpinned here
     "${pip[@]}" --no-deps --no-build-isolation -e . ||
