@@ -135,7 +135,7 @@ storms: $(ready_to_develop) ## the same, three times as long
 # The clients that people use, over real connections to a server of this environment.
 tests-ts: $(ts_ready) $(ready_to_develop)
 	@echo "tests: AI SDK clients against farhand run"
-	@cd ts && node_modules/.bin/vitest run --reporter=dot </dev/null
+	@cd ts && NO_COLOR=1 node_modules/.bin/vitest run --reporter=dot </dev/null
 
 test-lowest: $(ready_to_develop) ## run unit and face tests with the oldest versions that pyproject.toml allows
 	@echo "tests: the oldest versions that are allowed"
