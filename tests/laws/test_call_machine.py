@@ -91,6 +91,7 @@ class SqliteMachine(CallMachine):
         shutil.rmtree(self._folder)
 
 
+@pytest.mark.timeout(300)
 @requirement("calls:random-lives")
 @pytest.mark.parametrize(("machine", "lives"), [(MemoryMachine, 150), (SqliteMachine, 40)])
 def test_whatever_happens_to_calls_every_promise_is_kept(machine: type[CallMachine], lives: int) -> None:

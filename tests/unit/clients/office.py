@@ -27,18 +27,22 @@ from farhand.tools.toolbox import Toolbox
 ANN = Owner("acme", "ann")
 BOB = Owner("acme", "bob")
 SOON = Settings(patience=Patience(client_grace=0.05, client_first=0.05))
+PATIENT = Settings(patience=Patience(client_grace=600, client_first=600))
+"""For tests in which no client may be missed, however long they take."""
 PATIENCE_SEC = 20.0
 """Bounds every wait of a test; what is waited for comes at once."""
 
 
 class Office:
-    def __init__(self, store: Store, clock: FakeClock, rules: ClientTools | None = None) -> None:
+    def __init__(
+        self, store: Store, clock: FakeClock, rules: ClientTools | None = None, *, settings: Settings = SOON
+    ) -> None:
         self.store = store
         self.clock = clock
         self.log = EventLog(store)
         self.registry = ClientRegistry(self.log, rules)
-        self.desk = Desk(self.log, SOON.patience)
-        self.sessions = ClientSessions(self.registry, self.desk, self.log, Toolbox(), SOON)
+        self.desk = Desk(self.log, settings.patience)
+        self.sessions = ClientSessions(self.registry, self.desk, self.log, Toolbox(), settings)
         self.reaper = ClientReaper(self.sessions, self.desk, self.log)
 
     async def register(

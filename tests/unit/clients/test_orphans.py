@@ -13,12 +13,19 @@ from farhand.core.event import CallSettled, ClientUnregistered
 from farhand.core.outcome import Cancelled, Failure
 from farhand.errors import StoreDown, Unreadable
 from farhand.eventlog.pubsub import CLIENT_CALLS
+from farhand.store.base import Store
+from farhand.testing.clock import FakeClock
 from tests.requirement import requirement
-from tests.unit.clients.office import ANN, Office, comes_true
+from tests.unit.clients.office import ANN, PATIENT, Office, comes_true
 
 READ = "client_notes_read"
 UNREGISTERED = "the client unregistered this tool"
 DISCONNECTED = "client disconnected"
+
+
+@pytest.fixture
+def office(store: Store, clock: FakeClock) -> Office:
+    return Office(store, clock, settings=PATIENT)
 
 
 class Killed(BaseException):
@@ -55,7 +62,7 @@ async def test_calls_that_a_killed_process_left_open_fail_at_the_next_start(
     await kill_between(office, monkeypatch)
     assert [client.client_id for client in await office.clients()] == ["mail"]
     assert [(await office.stored(call)).outcome for call in calls] == [None, None]
-    again = Office(office.store, office.clock)
+    again = Office(office.store, office.clock, settings=PATIENT)
     async with again.kept():
         for call in (*calls, taken):
             assert (await again.ended(call)).outcome == Failure(UNREGISTERED)
@@ -70,7 +77,7 @@ async def test_the_feed_has_a_withdrawal_before_the_ends_of_its_calls_also_after
     await office.register("notes", "read")
     call = await office.ask(READ)
     await kill_between(office, monkeypatch)
-    again = Office(office.store, office.clock)
+    again = Office(office.store, office.clock, settings=PATIENT)
     async with again.kept():
         await again.ended(call)
     events = [news.event for news in await again.log.feed(ANN)]
@@ -164,7 +171,7 @@ async def test_a_call_whose_thread_cannot_be_read_is_left_to_its_deadline_and_hi
     await office.register("notes", "read")
     bad, good = await office.ask(READ), await office.ask(READ)
     await kill_between(office, monkeypatch)
-    again = Office(office.store, office.clock)
+    again = Office(office.store, office.clock, settings=PATIENT)
     give_up = again.desk.give_up
 
     async def damaged(calls: Iterable[Call], error: str) -> int:
@@ -187,7 +194,7 @@ async def test_in_a_shared_store_every_worker_looks_now_and_then(
     monkeypatch.setattr(office.store, "is_shared", True)
     await office.register("notes", "read")
     call = await office.ask(READ)
-    other = Office(office.store, office.clock)
+    other = Office(office.store, office.clock, settings=PATIENT)
     monkeypatch.setattr(other.sessions, "grace", lambda client: 1_000.0)
     async with other.kept():
 

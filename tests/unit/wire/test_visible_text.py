@@ -67,7 +67,7 @@ def test_a_long_text_is_cut_at_its_end_and_says_by_how_much() -> None:
 @pytest.mark.parametrize("text", ["\u0336" * 200_000, "a\u200b" * 100_000, "\n " * 100_000, "x" * 400_000])
 @pytest.mark.slow
 def test_a_large_text_is_read_in_time_that_grows_with_its_length(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     visible_text(text, at_most=400)
-    # about 0.3 s; work that grows with the square would take hours
-    assert time.monotonic() - began < 20
+    # of the processor, however busy it is: about 1 s; work that grows with the square would take hours
+    assert time.process_time() - began < 60
