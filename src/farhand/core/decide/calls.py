@@ -216,9 +216,10 @@ def _answer_event(
 
 
 def _is_held(thread: ThreadState, reply: Reply) -> bool:
-    """A call of a run that a process keeps; a direct call has its caller."""
+    """A call of a run that a process keeps; a direct call has its caller. A question is waited for as long as
+    a park lasts, with or without an approval."""
     call = thread.asking(reply.approval_id)
-    if call is None or call.run_id is None:
+    if call is None or call.run_id is None or call.parent is not None:
         return False
     return thread.run is not None and not thread.run.is_parked
 
