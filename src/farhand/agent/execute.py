@@ -85,4 +85,4 @@ async def execute(context: AgentContext, call: Call, run: Run) -> None:
         tool = await find_tool(context, call, run)
         held = await context.desk.start(call, tool, fence=run.fence)
     if held is not None:
-        await context.desk.finish(held, await run_tool(context, held, run))
+        await context.desk.finish(held, await run_tool(context, held, run), fence=run.fence)

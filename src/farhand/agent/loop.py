@@ -186,7 +186,7 @@ async def _settle(active: ActiveRun, run: Run, calls: list[Call]) -> Rest | None
         if not active.context.is_sure():
             # a process that was stopped for a while begins nothing that another has taken over meanwhile
             await _look(active)
-        # a former owner of the run may have brought an outcome since
+        # its deadline may have passed since
         own = [call for call in own if call.call_id in open_ids]
         await StepTools(active.context, active.hold, run, active.begun).finish(own, calls)
         return None

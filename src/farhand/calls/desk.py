@@ -266,12 +266,12 @@ class Desk:
             ),
         )
 
-    async def finish(self, call: Call, outcome: Outcome) -> Receipt:
-        """The outcome of a tool that ran on the server."""
+    async def finish(self, call: Call, outcome: Outcome, *, fence: int | None = None) -> Receipt:
+        """The outcome of a tool that ran on the server; `fence` is that of the claim on its run."""
         receipt: Receipt = await self._log.decide(
             call.owner,
             call.thread_id,
-            lambda thread, now: rules.finish(thread, call.call_id, outcome, now=now),
+            lambda thread, now: rules.finish(thread, call.call_id, outcome, now=now, fence=fence),
         )
         if not isinstance(receipt, Unknown):
             return receipt

@@ -341,13 +341,18 @@ def abandon(thread: ThreadState, seen: Call) -> Decision[bool]:
     return Decision(True, with_questions(thread, settled(call, UNKNOWN_END)))
 
 
-def finish(thread: ThreadState, call_id: str, outcome: Outcome, *, now: float) -> Decision[Receipt]:
-    """The outcome of a tool that ran on the server."""
+def finish(
+    thread: ThreadState, call_id: str, outcome: Outcome, *, now: float, fence: int | None = None
+) -> Decision[Receipt]:
+    """The outcome of a tool that ran on the server, for the claim that began it: once another one has the
+    run, it may have begun the tool again, and the outcome of that counts."""
     call = thread.calls.get(call_id)
     if call is None:
         return Decision(Unknown())
     if call.phase is Phase.SETTLED:
         return Decision(late_result(call, sent=digest(outcome)))
+    if fence is not None and not is_claimed(thread, fence):
+        return Decision(Refused("taken"))
     if call.phase is not Phase.TAKEN or call.executor is not Executor.SERVER:
         return Decision(Refused("not_approved"))
     if _is_overdue(call, now):
