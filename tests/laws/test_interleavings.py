@@ -235,7 +235,7 @@ def _executes(fence: int) -> tuple[Act, ...]:
         return Decision(decision.answer is not None, decision.events)
 
     def finish(thread: ThreadState, now: float) -> Decision[object]:
-        return calls.finish(thread, "call_1", Success(f"by {fence}"), now=now)
+        return calls.finish(thread, "call_1", Success(f"by {fence}"), now=now, fence=fence)
 
     return (
         Act("start", lambda told: start, unless=lambda answer: not answer),

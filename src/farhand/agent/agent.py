@@ -141,7 +141,7 @@ class Agent:
         if not any(isinstance(receipt, Accepted) for receipt in receipts):
             raise refusal_of(pause, got, receipts)
         now = await service.last_run(owner, thread)
-        if now.parked and now.waits:
+        if now.rests and now.waits:
             # nothing goes on yet: a yes is followed by a wait, or a result came before its yes
             return _told(now, stop_reason=WAITING, pending=await _pending(service, now))
         return await _result(service, pause.run, Position(pause.run.last_seq))

@@ -7,9 +7,7 @@ nobody knows how it ended (`core/decide/calls.py`, `recovered`).
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Sequence
 
 from farhand.agent.context import AgentContext
 from farhand.agent.offered_tools import OfferedTools
@@ -19,30 +17,11 @@ from farhand.core.decide.calls import CHANGED
 from farhand.core.decide.opening import BACKSTOP_SEC
 from farhand.core.outcome import Outcome, TimedOut
 from farhand.core.run import Run
-from farhand.core.tool import Executor, Tool
+from farhand.core.tool import Tool
 from farhand.tools.context import acting
 from farhand.tools.execute import to_failure
 
 log = logging.getLogger("farhand.runs")
-
-
-def executable(calls: Sequence[Call], begun: set[str]) -> list[Call]:
-    """The calls that the server executes and this claim has not begun. One that is held by the server was
-    opened here a moment ago, or taken over with the claim."""
-    own = [call for call in calls if call.executor is Executor.SERVER and call.call_id not in begun]
-    return [call for call in own if call.phase in (Phase.READY, Phase.TAKEN)]
-
-
-async def execute(context: AgentContext, calls: Sequence[Call], run: Run) -> None:
-    """Runs the tools of these calls, all at once, to their end. None is begun once another claim on the run
-    exists."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for call in calls:
-                group.create_task(_execute(context, call, run))
-    except ExceptionGroup as several:
-        # tools do not raise here: it is the store, or a fault of ours, and one of them says it
-        raise several.exceptions[0] from several
 
 
 async def may_repeat(context: AgentContext, call: Call) -> bool:
@@ -99,10 +78,11 @@ async def _offered_to(context: AgentContext, call: Call, run: Run | None) -> Off
     return await context.offered(context_of(call, run), () if run is None else run.brought)
 
 
-async def _execute(context: AgentContext, call: Call, run: Run) -> None:
+async def execute(context: AgentContext, call: Call, run: Run) -> None:
+    """Runs the tool of this call of a run, and settles it; not once another claim on the run exists."""
     held: Call | None = call
     if call.phase is Phase.READY:
         tool = await find_tool(context, call, run)
         held = await context.desk.start(call, tool, fence=run.fence)
     if held is not None:
-        await context.desk.finish(held, await run_tool(context, held, run))
+        await context.desk.finish(held, await run_tool(context, held, run), fence=run.fence)

@@ -90,9 +90,11 @@ class Reporter:
     async def _tell(self, call: Call, key: str) -> None:
         assert call.outcome is not None, "only settled calls are reported"
         settled = SettledCall(key, call.outcome, call.call_id, call.tool, call.owner, call.thread_id)
-        for prefix, function in self._listeners:
-            if key.startswith(prefix):
-                await _until_it_returns(function, settled)
+        async with asyncio.TaskGroup() as group:
+            # none waits for another: one may fail again and again
+            for prefix, function in self._listeners:
+                if key.startswith(prefix):
+                    group.create_task(_until_it_returns(function, settled))
         await self._note(call)
 
     async def _note(self, call: Call) -> None:

@@ -13,11 +13,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from farhand.agent.context import AgentContext
-from farhand.agent.execute import executable, execute
 from farhand.agent.model_stream import StepCollector
 from farhand.agent.open_calls import StepContext, prepare_call
 from farhand.agent.park import Hold, Rest, wait_or_park
 from farhand.agent.prompt_files import with_files
+from farhand.agent.step_tools import StepTools, executable
 from farhand.agent.tool_link import person_of
 from farhand.core.call import Call
 from farhand.core.decide import runs
@@ -186,10 +186,9 @@ async def _settle(active: ActiveRun, run: Run, calls: list[Call]) -> Rest | None
         if not active.context.is_sure():
             # a process that was stopped for a while begins nothing that another has taken over meanwhile
             await _look(active)
-        # a former owner of the run may have brought an outcome since
+        # its deadline may have passed since
         own = [call for call in own if call.call_id in open_ids]
-        active.begun.update(call.call_id for call in own)
-        await execute(active.context, own, run)
+        await StepTools(active.context, active.hold, run, active.begun).finish(own, calls)
         return None
     return await wait_or_park(active.context, active.hold, run, calls)
 

@@ -30,11 +30,13 @@ class Rest(Enum):
 class Hold(RunWait):
     """How long a run is kept: not at all, or for a while as long as somebody reads."""
 
-    __slots__ = ("_broker", "_given_up", "_read_at", "_unread_for", "_until", "seconds")
+    __slots__ = ("_broker", "_given_up", "_read_at", "_unread_for", "_until", "is_over", "seconds")
 
     def __init__(self, context: AgentContext, run_id: str, *, seconds: float) -> None:
         super().__init__(context.log, run_id)
         self.seconds = seconds
+        self.is_over = False
+        """Responses have ended, though the run is kept here: tools of it ask."""
         self._broker = context.log.broker
         self._unread_for = context.settings.patience.unread_for
         self._given_up = False
@@ -48,6 +50,7 @@ class Hold(RunWait):
         self._broker.publish(freed_topic(self.run_id), None)
 
     def begin(self, *, at_least: float = 0.0) -> None:
+        self.is_over = False
         self._read_at = self._loop.time()
         self._until = self._read_at + (0.0 if self._given_up else max(self.seconds, at_least))
 
@@ -83,7 +86,7 @@ async def wait_or_park(context: AgentContext, hold: Hold, run: Run, calls: Seque
 async def _begin(context: AgentContext, hold: Hold, run: Run, calls: Sequence[Call]) -> None:
     """Only what a person or a page must answer ends a turn. What registered clients execute is waited for
     first, whichever way the run waits."""
-    elsewhere = [call for call in calls if call.client_id is not None and call.phase in _EXECUTABLE]
+    elsewhere = [call for call in calls if runs_at_client(call)]
     if elsewhere and hold.seconds <= 0:
         hold.begin(at_least=context.settings.patience.hold_for)
         await answered(context.log, run, elsewhere, patient=hold.left)
@@ -93,6 +96,11 @@ async def _begin(context: AgentContext, hold: Hold, run: Run, calls: Sequence[Ca
     is_old = hold.lost
     hold.listen(run)
     hold.lost = is_old
+
+
+def runs_at_client(call: Call) -> bool:
+    """Whether a registered client executes it now."""
+    return call.client_id is not None and call.phase in _EXECUTABLE
 
 
 _EXECUTABLE = (Phase.READY, Phase.TAKEN)

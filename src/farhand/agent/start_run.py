@@ -138,14 +138,14 @@ async def _begin_after(
     context: AgentContext, place: ThreadPlace, message: UserMessage, new: NewRun
 ) -> StartedRun:
     """Results and a new message in one append."""
-    beginning, receipts = await context.desk.accept_with(
+    begun, receipts = await context.desk.accept_with(
         place.owner,
         place.thread_id,
         place.asker.results,
         lambda thread, accepted: runs.begin_after(thread, accepted, message, new),
+        lambda thread, told: (_with_run(thread, told[0]), told[1]),
     )
-    run = await context.log.last_run(place.owner, place.thread_id)
-    return replace(_started((beginning, run), new.run_id), receipts=tuple(receipts))
+    return replace(_started(begun, new.run_id), receipts=tuple(receipts))
 
 
 async def _decide(

@@ -7,8 +7,10 @@ every stream and the inbox show it; the model never sees it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
 from copy import deepcopy
+from typing import TypeVar
 
 from farhand.agent.context import AgentContext
 from farhand.agent.files import Label
@@ -28,6 +30,8 @@ from farhand.tools.execute import ToolFailed, stopped_clock
 from farhand.tools.forms import ANSWER_FORM
 from farhand.tools.schema_admission import check_input
 from farhand.tools.timeouts import effective_timeout, parse_call_timeout
+
+T = TypeVar("T")
 
 PROGRESS_SEC = 0.5
 """Between two reports of one tool; of those in between, the last one is told."""
@@ -68,6 +72,8 @@ class ToolLink:
         self._text: str | None = None
         self._telling: asyncio.Task[None] | None = None
         self._questions = 0
+        self._waiting: set[asyncio.Task[object]] = set()
+        """What threads wait for."""
 
     # --------------------------------------------------------------------------------------- progress
 
@@ -95,10 +101,25 @@ class ToolLink:
             await asyncio.sleep(PROGRESS_SEC)
         self._telling = None
 
+    def wait_for(self, work: Coroutine[object, object, T]) -> T:
+        """From the thread of a tool. The work has the thread's context variables."""
+        return asyncio.run_coroutine_threadsafe(self._followed(work), self._loop).result()
+
+    async def _followed(self, work: Coroutine[object, object, T]) -> T:
+        task = asyncio.current_task()
+        assert task is not None, "work runs in a task"
+        self._waiting.add(task)
+        try:
+            return await work
+        finally:
+            self._waiting.discard(task)
+
     async def close(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.wait([self._telling])
+        ending = [*self._waiting, *([] if self._telling is None else [self._telling])]
+        for task in ending:
+            task.cancel()
+        if ending:
+            await asyncio.wait(ending)
 
     # -------------------------------------------------------------------------------------- questions
 

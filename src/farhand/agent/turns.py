@@ -29,7 +29,7 @@ from farhand.agent.worker import Worker
 from farhand.calls.desk import Submission
 from farhand.core.call import Call, Phase
 from farhand.core.decide.calls import Reply
-from farhand.core.event import RunParked, StepFinished
+from farhand.core.event import CallOpened, RunParked, StepFinished
 from farhand.core.outcome import Failure, Success, canonical
 from farhand.core.position import START, Bookmark, Entry, Position
 from farhand.core.principal import Owner, Principal
@@ -105,13 +105,13 @@ class Turn(Struct, frozen=True, kw_only=True):
 
     @property
     def is_at_rest(self) -> bool:
-        """Parked with questions open: nothing more happens until a person or a page answers.
+        """Responses have ended with questions open: nothing more happens until a person or a page answers.
 
         What a registered client runs is answered elsewhere: a response waits for it.
         """
         run = self.run
         return (
-            run.parked
+            run.rests
             and run.blockers > 0
             and any(call.blocks and not _runs_at_client(call) for call in self.calls)
         )
@@ -308,15 +308,21 @@ class Turns:
         return Turn(run=now, calls=tuple(calls), past=now.last_seq)
 
     async def _end_of_step(self, turn: Turn, call_ids: Collection[str]) -> Position:
-        """Where the last step with one of these calls ends in the journal: their outcomes follow."""
-        steps = [call.step for call in turn.calls if call.call_id in call_ids]
-        if not steps:
+        """Where the last step with one of these calls ends in the journal, or where the last of them that a
+        tool asked was opened: their outcomes follow."""
+        known = [call for call in turn.calls if call.call_id in call_ids]
+        if not known:
             raise NotFound("None of these calls is known in this thread.")
+        step = max(call.step for call in known)
+        asked = {call.call_id for call in known if call.parent is not None and call.step == step}
         journal = await self._context.log.entries(turn.run)
-        for entry in journal:
-            if isinstance(entry.event, StepFinished) and entry.event.step == max(steps):
-                return entry.end
-        return journal[-1].end if journal else START
+        ends = [
+            entry.end
+            for entry in journal
+            if (isinstance(entry.event, StepFinished) and entry.event.step == step)
+            or (isinstance(entry.event, CallOpened) and entry.event.call_id in asked)
+        ]
+        return ends[-1] if ends else journal[-1].end if journal else START
 
     async def _as_declared(self, item: Submission, calls: Sequence[Call]) -> Submission:
         """A string that holds JSON is that JSON unless its tool returns text: some pages send it so."""

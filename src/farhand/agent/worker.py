@@ -98,8 +98,12 @@ class Worker:
         return await asyncio.shield(ended)
 
     def prefer(self, run_id: str, *, hold_for: float) -> None:
-        """When the run is brought back from its park, it holds for so long at its next pause."""
-        self._preferred[run_id] = hold_for
+        """When the run goes on after its responses have ended, it holds for so long at its next pause."""
+        active = self._active.get(run_id)
+        if active is not None and active.hold.is_over:
+            active.hold.seconds = hold_for
+        else:
+            self._preferred[run_id] = hold_for
 
     def forget(self, run_id: str) -> None:
         """Nothing brought the run back after all."""

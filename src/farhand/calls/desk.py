@@ -8,6 +8,7 @@ it was opened with, and the record of a call that its thread's state has forgott
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -37,6 +38,7 @@ __all__ = ["BACKSTOP_SEC", "Desk", "Reply", "Submission", "executing_worker"]
 TOOLS_KEPT = 1_000
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 Submission: TypeAlias = Result | Reply
 Following: TypeAlias = Callable[[ThreadState, Decision[list[Receipt]]], Decision[T]]
@@ -86,23 +88,31 @@ class Desk:
         return receipts
 
     async def accept_with(
-        self, owner: Owner, thread_id: str, items: Sequence[Submission], then: Following[T]
-    ) -> T:
+        self,
+        owner: Owner,
+        thread_id: str,
+        items: Sequence[Submission],
+        then: Following[T],
+        view: Callable[[ThreadState, T], U],
+    ) -> U:
         """What is brought for calls of this thread, with what `then` decides on it: in one append, or
-        nothing."""
+        nothing. Gives what `view` sees of that answer and of the thread right after it."""
         for item in items:
             if isinstance(item, Reply):
                 await self._check_edit(owner, item)
         while True:
-            answer: T | _ToolMissing = await self._log.decide(
-                owner, thread_id, lambda thread, now: self._decide_with(thread, items, now, then)
-            )
+            command: Command[T | _ToolMissing] = partial(self._decide_with, items, then)
+
+            def seen(thread: ThreadState, told: T | _ToolMissing) -> U | _ToolMissing:
+                return told if isinstance(told, _ToolMissing) else view(thread, told)
+
+            answer = await self._log.decide(owner, thread_id, command, seen)
             if not isinstance(answer, _ToolMissing):
                 return answer
             await self._load_tool(answer.version)
 
     def _decide_with(
-        self, thread: ThreadState, items: Sequence[Submission], now: float, then: Following[T]
+        self, items: Sequence[Submission], then: Following[T], thread: ThreadState, now: float
     ) -> Decision[T | _ToolMissing]:
         accepted = self._decide_all(thread, items, now)
         if isinstance(accepted.answer, _ToolMissing):
@@ -256,12 +266,12 @@ class Desk:
             ),
         )
 
-    async def finish(self, call: Call, outcome: Outcome) -> Receipt:
-        """The outcome of a tool that ran on the server."""
+    async def finish(self, call: Call, outcome: Outcome, *, fence: int | None = None) -> Receipt:
+        """The outcome of a tool that ran on the server; `fence` is that of the claim on its run."""
         receipt: Receipt = await self._log.decide(
             call.owner,
             call.thread_id,
-            lambda thread, now: rules.finish(thread, call.call_id, outcome, now=now),
+            lambda thread, now: rules.finish(thread, call.call_id, outcome, now=now, fence=fence),
         )
         if not isinstance(receipt, Unknown):
             return receipt

@@ -169,9 +169,12 @@ class StepDiscarded(LogEvent, frozen=True, gc=False, tag="step-discarded"):
 
 
 class RunParked(RunMove, frozen=True, gc=False, tag="run-parked"):
-    """No process keeps the run any more; it goes on when its last open call is answered."""
+    """Responses end here until a call of the run is answered. `is_kept`: its worker keeps it, since a tool
+    at work asks and nothing else goes on; else no process does."""
 
     in_feed: ClassVar[bool] = True
+
+    is_kept: bool = False
 
 
 class RunResumed(RunClaim, frozen=True, gc=False, tag="run-resumed"):

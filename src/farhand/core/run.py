@@ -32,6 +32,9 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
     thread_id: str
     state: RunState = RunState.RUNNING
     parked: bool = False
+    """No process keeps it."""
+    kept: bool = False
+    """Its responses have ended as at a park, but its worker keeps it for the tools that ask."""
     step: int = 0
     fence: int = 1
     since: int = 0
@@ -55,6 +58,11 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
     @property
     def active(self) -> bool:
         return self.state not in ENDED
+
+    @property
+    def rests(self) -> bool:
+        """Responses have ended at its pause."""
+        return self.parked or self.kept
 
     @property
     def waits(self) -> bool:

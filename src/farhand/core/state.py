@@ -86,6 +86,8 @@ class RunProgress(Struct, kw_only=True):
     hold_for: float = 0.0
     state: RunState = RunState.RUNNING
     is_parked: bool = False
+    is_kept: bool = False
+    """Responses have ended as at a park, but its worker keeps it: tools of it are at work, and ask."""
     step: int = 0
     fence: int = 1
     seq: int = 0
@@ -149,6 +151,7 @@ class ThreadState(Struct, kw_only=True):
             thread_id=self.thread_id,
             state=run.state,
             parked=run.is_parked,
+            kept=run.is_kept,
             step=run.step,
             fence=run.fence,
             since=run.since,
@@ -327,13 +330,13 @@ def _discard_step(thread: ThreadState, event: StepDiscarded, at: float) -> None:
 
 def _park_run(thread: ThreadState, event: RunParked, at: float) -> None:
     run = _count_event(thread)
-    run.is_parked = True
+    run.is_kept, run.is_parked = event.is_kept, not event.is_kept
     _judge_waiting(thread, run)
 
 
 def _resume_run(thread: ThreadState, event: RunResumed, at: float) -> None:
     run = _count_event(thread)
-    run.is_parked = False
+    run.is_parked = run.is_kept = False
     run.fence += 1
     _judge_waiting(thread, run)
 
@@ -352,21 +355,25 @@ def _deliver_answer(thread: ThreadState, event: AnswerDelivered, at: float) -> N
 
 
 def _judge_waiting(thread: ThreadState, run: RunProgress) -> bool:
-    """Waiting, if only a person or a far hand can move the run on. While it is parked, nobody works on what
-    needs neither. True if every call that the model asked for in the last step has its outcome."""
-    undone = blockers = questions = 0
+    """Waiting, if only a person or a far hand can move the run on: a tool that asks waits for them, too.
+    While the run is parked, nobody works on what needs neither. True if every call that the model asked for
+    in the last step has its outcome."""
+    undone: list[Call] = []
     if run.blocks is None:
         run_id, step = run.run_id, run.step
-        for call in thread.calls.values():
-            if call.outcome is None and call.step == step and call.run_id == run_id:
-                undone += 1
-                blockers += call.blocks
-                questions += call.parent is not None
+        undone = [
+            call
+            for call in thread.calls.values()
+            if call.outcome is None and call.step == step and call.run_id == run_id
+        ]
+    blockers = sum(call.blocks for call in undone)
+    askers = [call.parent.call_id for call in undone if call.parent is not None]
     if run.is_active:
         run.blockers = blockers
-        waits = blockers > 0 and (run.is_parked or blockers == undone)
+        waits = blockers > 0 and (run.is_parked or blockers + len(set(askers)) == len(undone))
         run.state = RunState.WAITING if waits else RunState.RUNNING
-    return undone == questions
+        run.is_kept = run.is_kept and waits
+    return len(undone) == len(askers)
 
 
 # ----------------------------------------------------------------------------------------- the calls

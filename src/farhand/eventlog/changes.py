@@ -19,6 +19,7 @@ from farhand.core.event import (
     ModelOutput,
     RunClaim,
     RunMove,
+    RunParked,
     ThreadChange,
 )
 from farhand.core.file import refs_in
@@ -103,7 +104,8 @@ class Changes:
             assert run is not None, "the log has a run before its events"
             self.runs[run.run_id] = run
             self.new_runs.append(run)
-            self.is_claimed = isinstance(event, RunClaim)
+            if not (isinstance(event, RunParked) and event.is_kept):
+                self.is_claimed = isinstance(event, RunClaim)
         return True
 
     def _note_call(self, event: CallEvent) -> bool:

@@ -15,7 +15,7 @@ from farhand.core.call import Call, Phase
 from farhand.core.event import Notice
 from farhand.core.position import Entry, News
 from farhand.core.principal import Owner
-from farhand.core.run import Run
+from farhand.core.run import Run, RunState
 from farhand.core.state import ThreadState
 from farhand.core.thread import ListedThread, Message, Thread, Used
 from farhand.core.tool import Executor, Tool
@@ -33,6 +33,7 @@ from farhand.eventlog.pubsub import (
     client_topic,
     feed_topic,
     freed_topic,
+    resting_topic,
     thread_topic,
 )
 from farhand.eventlog.rebuild import rebuild_thread
@@ -344,6 +345,8 @@ class EventLog(Threads):
             publish(run_id, entries)
         for call in changes.calls.values():
             self._publish_call(call, key, is_own=is_own)
+        if changes.calls:
+            self._publish_rest(changes)
         if changes.feed:
             publish(feed_topic(key[0]), None)
 
@@ -362,6 +365,13 @@ class EventLog(Threads):
                 self._publish_run(freed_topic(run.run_id), changes.thread)
         for each in runs:
             self.on_run(each, is_own)
+
+    def _publish_rest(self, changes: Changes) -> None:
+        run = changes.thread.run
+        if run is None or not run.is_active:
+            return
+        if run.state is RunState.WAITING or any(_may_start(call) for call in changes.calls.values()):
+            self._publish_run(resting_topic(run.run_id), changes.thread)
 
     def _publish_run(self, topic: str, thread: ThreadState) -> None:
         if self.broker.has(topic):
@@ -448,8 +458,11 @@ def _by_age(found: Sequence[FoundCall]) -> list[Call]:
     return sorted(calls, key=lambda call: (call.opened_at, call.thread_id, call.step, call.number))
 
 
+def _may_start(call: Call) -> bool:
+    """The server may start its tool."""
+    return call.phase is Phase.READY and call.executor is Executor.SERVER
+
+
 def _needs_worker(call: Call) -> bool:
     """A call without a run whose tool the server may start, or whose outcome is to be reported."""
-    if call.run_id is not None:
-        return False
-    return (call.phase is Phase.READY and call.executor is Executor.SERVER) or call.is_unreported
+    return call.run_id is None and (_may_start(call) or call.is_unreported)

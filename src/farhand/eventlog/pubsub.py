@@ -32,6 +32,12 @@ def freed_topic(run_id: str) -> str:
     return f"freed:{run_id}"
 
 
+def resting_topic(run_id: str) -> str:
+    """Topic of a run whose tools are at work: published to when it only waits all the same, for what they
+    ask, and when another of its tools may start."""
+    return f"resting:{run_id}"
+
+
 def client_topic(owner: Owner, client_id: str) -> str:
     """Topic of the calls of one registered client."""
     return f"asked:{owner.tenant}\0{owner.subject}\0{client_id}"

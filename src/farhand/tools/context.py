@@ -7,10 +7,11 @@ not know desks, logs or threads of conversation: the agent hands in what acts on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol, TypeAlias, get_type_hints
+from typing import Protocol, TypeAlias, TypeVar, get_type_hints
 
 from msgspec import Struct, field
 
@@ -18,6 +19,8 @@ from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, T
 from farhand.core.principal import Claims, Owner
 from farhand.errors import Misuse
 from farhand.tools.execute import ToolFailed
+
+T = TypeVar("T")
 
 NoAnswer: TypeAlias = Failure | Denied | TimedOut | Cancelled
 
@@ -50,6 +53,8 @@ class Link(Protocol):
     def files(self) -> ToolFiles: ...
 
     def progress(self, text: str) -> None: ...
+
+    def wait_for(self, work: Coroutine[object, object, T]) -> T: ...
 
     async def ask(
         self, tool: str, input: dict[str, object], *, key: str | None, timeout_sec: float | None
@@ -118,6 +123,30 @@ class Context(Struct, frozen=True, kw_only=True):
             return outcome.output
         raise NotAnswered(f"The question `{tool}`", outcome)
 
+    def wait_for(self, work: Coroutine[object, object, T]) -> T:
+        """What `work` returns, for a tool that is a plain function and cannot await: such a tool runs in a
+        thread of its own, which waits here while others go on.
+
+        >>> from farhand import ask, current, tool
+        >>> @tool(idempotent=True)
+        ... def archive() -> str:
+        ...     '''Archive old files once the user has confirmed.'''
+        ...     answer = current().wait_for(ask("user_confirm", {"message": "Archive 14 files?"}))
+        ...     return "archived" if answer == "yes" else "kept"
+        """
+        try:
+            link = self._linked()
+            if _is_on_a_loop():
+                raise Misuse(
+                    "wait_for() is for tools that are plain functions; this runs on the event loop.",
+                    hint="Write `await` instead.",
+                )
+        except Misuse:
+            # nobody will await it
+            work.close()
+            raise
+        return link.wait_for(work)
+
     def _linked(self) -> Link:
         if self.link is None:
             raise Misuse(
@@ -125,6 +154,14 @@ class Context(Struct, frozen=True, kw_only=True):
                 hint="Instructions and lists of tools are chosen before the model is asked.",
             )
         return self.link
+
+
+def _is_on_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 _current: ContextVar[Context] = ContextVar("farhand.context")
@@ -154,7 +191,8 @@ async def ask(
     """Inside a server tool: asks a person, or a page, and returns the answer.
 
     `tool` is a frontend tool of the agent, or a tool of a registered client. The asking tool's own time limit
-    stands still meanwhile. Without an answer, `NotAnswered` is raised. If the process dies while the question
+    stands still meanwhile. Without an answer, `NotAnswered` is raised. A tool that is a plain function writes
+    `current().wait_for(ask(…))`. If the process dies while the question
     is open, a tool that is `idempotent` runs again and finds the answer that was given; questions are told
     apart by `key`, or else by their order.
 

@@ -238,6 +238,28 @@ async def test_a_function_that_fails_is_called_again(
     await comes_true(is_reported)
 
 
+@requirement("hands:told-of-settled-calls")
+async def test_a_listener_that_always_fails_holds_up_no_other(stage: MakeStage) -> None:
+    on = await stage([], add)
+    told: list[str] = []
+
+    async def fail(settled: SettledCall) -> None:
+        raise ValueError("never")
+
+    async def note(settled: SettledCall) -> None:
+        told.append(settled.key)
+
+    on.service.on_settled("job-", fail)
+    on.service.on_settled("job-", note)
+    await on.service.call("add", {"a": 1, "b": 2}, thread=THREAD, key="job-1")
+
+    async def is_told() -> bool:
+        return told == ["job-1"]
+
+    await comes_true(is_told)
+    assert await on.log.direct_calls(), "it is not reported as long as one of them was not told"
+
+
 async def test_without_a_model_nothing_is_answered(stage: MakeStage) -> None:
     on = await stage([], add)
     object.__setattr__(on.service.context, "model", NoModel())

@@ -8,9 +8,9 @@ from farhand.core.approval import Answer
 from farhand.core.decide.calls import Reply
 from farhand.core.event import RunFinished, RunParked
 from farhand.core.outcome import Cancelled, Denied, Success
-from farhand.core.principal import LOCAL
+from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted, Result, Unknown
-from farhand.core.run import RunState
+from farhand.core.run import Run, RunState
 from farhand.core.thread import Note, ResultsMessage, Text, UserMessage, text_of
 from farhand.models.base import Prompt
 from farhand.models.render import render_user_parts
@@ -61,6 +61,29 @@ async def test_sent_again_it_changes_nothing(stage: MakeStage) -> None:
     await on.told(started.run, RunFinished)
     again = await on.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=asker)
     assert (again.again, again.run.run_id, again.receipts) == (True, started.run.run_id, ())
+
+
+async def test_the_run_that_it_began_is_given_though_another_one_follows_at_once(stage: MakeStage) -> None:
+    on = await stage([BOTH, _results, _results], open_url, ask_text)
+    await on.told(await on.say("open it"), RunParked)
+    opened = await on.open_call("open_url")
+    last_run = on.log.last_run
+
+    async def followed(owner: Owner, thread_id: str) -> Run | None:
+        """Whoever asks for the last run after the append gets that of the next message."""
+        run = await last_run(owner, thread_id)
+        if run is not None and run.user_message_id == "m2":
+            await on.told(run, RunFinished)
+            await on.say("and then", message_id="m3")
+        return await last_run(owner, thread_id)
+
+    on.log.last_run = followed  # type: ignore[method-assign]
+    asker = Asker(results=(Result(call_id=opened.call_id, outcome=Success({"viewKey": "v"})),))
+    message = UserMessage("m2", (Text("go on"),))
+    started = await on.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=asker)
+    on.log.last_run = last_run  # type: ignore[method-assign]
+    assert (started.again, started.run.user_message_id) == (False, "m2")
+    await on.told(started.run, RunFinished)
 
 
 async def test_a_note_is_for_the_model_and_not_among_the_users_words(stage: MakeStage) -> None:

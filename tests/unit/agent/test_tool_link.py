@@ -161,11 +161,11 @@ async def test_a_question_stands_beside_its_tool_and_the_model_never_sees_it(sta
     question = await on.open_call("ask_text")
     assert question.parent is not None
     assert question.run_id == run.run_id
-    assert (await on.stored(run)).state is RunState.RUNNING
+    assert (await on.stored(run)).state is RunState.WAITING
     await on.answer(question, Success("one"))
     await comes_true(lambda: _is_asked(on, "second?"))
     await on.answer(await on.open_call("ask_text"), Success("two"))
-    events = await on.told(run)
+    events = await on.told(run, RunFinished)
     assert [type(event) for event in events].count(CallOpened) == 3
     assert (await on.outcomes(run))[0] == Success("one and two")
     told = str(await on.messages())
@@ -427,7 +427,7 @@ async def test_a_tool_may_ask_several_at_once_and_its_time_stands_still_for_all(
     for question in ("b?", "a?"):
         [call] = [call for call in calls if call.input.get("question") == question]
         await on.answer(call, Success(question[0]))
-    await on.told(run)
+    await on.told(run, RunFinished)
     assert (await on.outcomes(run))[0] == Success("a b")
 
 
@@ -475,3 +475,70 @@ async def test_what_a_tool_does_to_its_claims_reaches_nobody(stage: MakeStage) -
     call = await on.log.get_requested(LOCAL, "key=k")
     assert call is not None
     assert call.claims == {"plan": "free"}
+
+
+# ------------------------------------------------------------------------------------- from a thread
+
+
+@tool(idempotent=True)
+def ask_in_thread() -> str:
+    """Ask from a plain function."""
+    context = current()
+    answer = context.wait_for(ask("ask_text", {"question": "first?"}, timeout_sec=600))
+    saved = context.wait_for(context.files.save(b"x", name="a.txt", media_type="text/plain"))
+    return f"{answer} for {context.owner.subject}, {len(context.wait_for(context.files.read(saved)))} byte"
+
+
+@requirement("hands:ask-from-a-thread")
+async def test_a_plain_function_asks_and_its_thread_waits(stage: MakeStage) -> None:
+    on = await stage([Ask("ask_in_thread"), "done"], ask_in_thread, ask_text)
+    run = await on.say("go")
+    assert isinstance((await on.told(run))[-1], RunParked)
+    await on.answer(await on.open_call("ask_text"), Success("yes"))
+    await on.told(run, RunFinished)
+    assert (await on.outcomes(run))[0] == Success("yes for me, 1 byte")
+
+
+@requirement("hands:ask-from-a-thread")
+async def test_a_thread_that_waits_is_told_when_the_user_moves_on(stage: MakeStage) -> None:
+    caught: list[str] = []
+
+    @tool
+    def ask_and_note() -> str:
+        """Ask from a plain function."""
+        try:
+            return str(current().wait_for(ask("ask_text", {"question": "first?"}, timeout_sec=600)))
+        # whatever it is: the thread goes on here
+        except BaseException as error:
+            caught.append(type(error).__name__)
+            raise
+
+    on = await stage([Ask("ask_and_note"), "Next."], ask_and_note, ask_text)
+    await on.told(await on.say("go"), RunParked)
+    await on.told(await on.say("never mind"), RunFinished)
+
+    async def is_told() -> bool:
+        return bool(caught)
+
+    await comes_true(is_told)
+    assert caught[0] in ("CancelledError", "NotAnswered")
+
+
+@requirement("hands:ask-from-a-thread")
+async def test_on_the_event_loop_a_tool_awaits_instead(stage: MakeStage) -> None:
+    @tool
+    async def mistaken() -> str:
+        """Block the event loop."""
+        return str(current().wait_for(ask("ask_text", {"question": "first?"})))
+
+    on = await stage([Ask("mistaken"), "done"], mistaken, ask_text)
+    run = await on.say("go")
+    await on.told(run)
+    [failed] = await on.outcomes(run)
+    assert isinstance(failed, Failure)
+    assert "Write `await` instead" in failed.error
+
+
+def test_where_nothing_is_executed_there_is_nothing_to_wait_for() -> None:
+    with pytest.raises(Misuse, match="Only a tool that is being executed"):
+        Context(owner=LOCAL).wait_for(ask("ask_text", {"question": "first?"}))

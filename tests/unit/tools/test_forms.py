@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Coroutine
+from typing import TypeVar
 
 import pytest
 
@@ -63,6 +65,9 @@ async def test_a_form_is_made_of_a_schema_or_of_a_page(arguments: dict[str, obje
         await ask_form("Well?", **arguments)  # type: ignore[arg-type]
 
 
+T = TypeVar("T")
+
+
 class Desk:
     """Answers every question with the same outcome."""
 
@@ -72,6 +77,9 @@ class Desk:
         self._outcome = outcome
 
     def progress(self, text: str) -> None:
+        raise NotImplementedError
+
+    def wait_for(self, work: Coroutine[object, object, T]) -> T:
         raise NotImplementedError
 
     async def ask(

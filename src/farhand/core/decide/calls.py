@@ -216,9 +216,10 @@ def _answer_event(
 
 
 def _is_held(thread: ThreadState, reply: Reply) -> bool:
-    """A call of a run that a process keeps; a direct call has its caller."""
+    """A call of a run that a process keeps; a direct call has its caller. A question is waited for as long as
+    a park lasts, with or without an approval."""
     call = thread.asking(reply.approval_id)
-    if call is None or call.run_id is None:
+    if call is None or call.run_id is None or call.parent is not None:
         return False
     return thread.run is not None and not thread.run.is_parked
 
@@ -340,13 +341,18 @@ def abandon(thread: ThreadState, seen: Call) -> Decision[bool]:
     return Decision(True, with_questions(thread, settled(call, UNKNOWN_END)))
 
 
-def finish(thread: ThreadState, call_id: str, outcome: Outcome, *, now: float) -> Decision[Receipt]:
-    """The outcome of a tool that ran on the server."""
+def finish(
+    thread: ThreadState, call_id: str, outcome: Outcome, *, now: float, fence: int | None = None
+) -> Decision[Receipt]:
+    """The outcome of a tool that ran on the server, for the claim that began it: once another one has the
+    run, it may have begun the tool again, and the outcome of that counts."""
     call = thread.calls.get(call_id)
     if call is None:
         return Decision(Unknown())
     if call.phase is Phase.SETTLED:
         return Decision(late_result(call, sent=digest(outcome)))
+    if fence is not None and not is_claimed(thread, fence):
+        return Decision(Refused("taken"))
     if call.phase is not Phase.TAKEN or call.executor is not Executor.SERVER:
         return Decision(Refused("not_approved"))
     if _is_overdue(call, now):

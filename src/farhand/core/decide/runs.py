@@ -307,6 +307,18 @@ def park(thread: ThreadState, fence: int) -> Decision[Literal["parked", "nothing
     return Decision("parked", (RunParked(),))
 
 
+def rest(thread: ThreadState, fence: int) -> Decision[bool]:
+    """Ends the responses to a run that only waits, and whose worker keeps it: a tool of it asks. False if
+    none does, if another one works, or if another claim has the run."""
+    run = thread.active_run
+    if run is None or run.fence != fence or run.state is not RunState.WAITING:
+        return Decision(False)
+    if not any(call.parent is not None and call.blocks for call in thread.step_calls()):
+        # its tools have ended: it parks
+        return Decision(False)
+    return Decision(True, () if run.is_kept else (RunParked(is_kept=True),))
+
+
 # the state, who is meant by it, and what a decision needs besides
 def claim(  # noqa: PLR0913
     thread: ThreadState,

@@ -232,6 +232,9 @@ class _Waiting:
             case CallSettled(call_id=call_id):
                 self._asked.pop(call_id, None)
                 self._elsewhere.discard(call_id)
+                if not self._asked:
+                    # a tool that asked goes on without a word, and may ask again
+                    self._parked = self._told = False
             case RunParked():
                 self._parked = True
             case RunResumed() | StepStarted():

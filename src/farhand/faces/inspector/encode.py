@@ -261,7 +261,7 @@ def run_state(run: Run) -> str:
     if not run.active:
         return run.state.value
     if run.waits:
-        return "parked" if run.parked else "waiting"
+        return "parked" if run.rests else "waiting"
     return "running"
 
 

@@ -210,6 +210,10 @@ class Chunks:
     def _write_call(
         self, event: CallBegun | InputAdded | CallOpened | CallRejected, chunks: ChunkList
     ) -> None:
+        if isinstance(event, CallOpened) and event.parent is not None and self._step is None:
+            # a tool asks after the model's step: in a step of its own, which a client posts when its
+            # questions are answered, though the tool that asks has no output yet
+            self._step = event.step
         self._begin_content(chunks)
         match event:
             case CallBegun(call_id=call_id, tool=tool):

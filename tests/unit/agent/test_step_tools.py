@@ -1,0 +1,205 @@
+"""Server tools at work: while all that they do is ask, their run waits, and its responses end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from farhand.core.decide import runs
+from farhand.core.decide.runs import MOVED_ON
+from farhand.core.event import RunFinished, RunParked
+from farhand.core.outcome import Cancelled, Success
+from farhand.core.principal import LOCAL
+from farhand.core.result import Accepted
+from farhand.core.run import Run, RunState
+from farhand.core.settings import Patience, Settings
+from farhand.models.scripted import Ask
+from farhand.tools.context import ask
+from farhand.tools.decorate import tool
+from tests.requirement import requirement
+from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.hands import ask_text, open_url
+from tests.unit.agent.stage import THREAD, YES, Stage, comes_true, kinds, text_in
+from tests.unit.agent.test_two_workers import Hire, hire
+
+__all__ = ["hire"]
+"""The fixture, for this file, too."""
+
+ENDED: list[str] = []
+OPEN = Ask("open_url", {"url": "https://example.org"})
+
+
+@tool(timeout_sec=2)
+async def ask_once() -> str:
+    """Ask a question."""
+    try:
+        return f"told {await ask('ask_text', {'question': 'first?'}, timeout_sec=600)}"
+    except asyncio.CancelledError:
+        ENDED.append("cancelled")
+        raise
+
+
+@tool
+async def ask_twice() -> str:
+    """Ask two questions."""
+    first = await ask("ask_text", {"question": "first?"}, timeout_sec=600)
+    return f"{first} and {await ask('ask_text', {'question': 'second?'}, timeout_sec=600)}"
+
+
+@tool(needs_approval=True)
+def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+async def _answer(on: Stage, text: str) -> None:
+    await on.answer(await on.open_call("ask_text"), Success(text))
+
+
+@requirement("hands:question-gives-way")
+async def test_a_run_whose_tool_asks_ends_its_response_and_goes_on_with_each_answer(stage: MakeStage) -> None:
+    on = await stage([Ask("ask_twice"), "Done."], ask_twice, ask_text)
+    run = await on.say("go")
+    for text, question in (("one", "first?"), ("two", "second?")):
+        await comes_true(lambda asked=question: _asks(on, asked))  # type: ignore[misc]
+        await comes_true(lambda: _rests(on, run))
+        now = await on.stored(run)
+        assert (now.state, now.parked) == (RunState.WAITING, False)
+        await _answer(on, text)
+    assert text_in(await on.told(run, RunFinished)) == "Done."
+    assert (await on.outcomes(run))[0] == Success("one and two")
+    assert kinds(await on.journal(run)).count("RunParked") == 2
+    assert "RunResumed" not in kinds(await on.journal(run)), "its worker kept it"
+
+
+async def _asks(on: Stage, question: str) -> bool:
+    calls = await on.log.open_calls(LOCAL, THREAD)
+    return any(call.input.get("question") == question for call in calls)
+
+
+async def _rests(on: Stage, run: Run) -> bool:
+    return (await on.stored(run)).rests
+
+
+async def test_a_run_that_is_held_keeps_its_response_while_somebody_reads_and_then_ends_it(
+    stage: MakeStage,
+) -> None:
+    held = Settings(patience=Patience(hold_for=60.0, unread_for=0.3))
+    on = await stage([Ask("ask_once"), "Done."], ask_once, ask_text, settings=held)
+    run = await on.say("go", hold_for=60.0)
+    with on.service.read(run) as reader:
+        await comes_true(lambda: _asks(on, "first?"))
+        heard = kinds([entry.event for entry in await reader.next(20.0) or ()])
+        assert "RunParked" not in heard
+        assert not (await on.stored(run)).rests
+    # nobody reads any more
+    await comes_true(lambda: _rests(on, run))
+    await _answer(on, "yes")
+    assert text_in(await on.told(run, RunFinished)) == "Done."
+
+
+async def test_a_tool_beside_one_that_asks_keeps_the_response_open_until_it_ends(stage: MakeStage) -> None:
+    may_end = asyncio.Event()
+
+    @tool
+    async def dig() -> str:
+        """Dig."""
+        await may_end.wait()
+        return "dug"
+
+    on = await stage([[Ask("ask_once"), Ask("dig")], "Done."], ask_once, dig, ask_text)
+    run = await on.say("go")
+    await comes_true(lambda: _asks(on, "first?"))
+    assert (await on.stored(run)).state is RunState.RUNNING
+    may_end.set()
+    assert (await on.told(run, RunParked))[-1] == RunParked(is_kept=True)
+    assert (await on.outcomes(run))[1] == Success("dug")
+    await _answer(on, "yes")
+    await on.told(run, RunFinished)
+
+
+@requirement("hands:question-gives-way")
+async def test_a_tool_that_is_approved_while_another_one_asks_starts_at_once(stage: MakeStage) -> None:
+    on = await stage([[Ask("ask_once"), Ask("pay")], "Done."], ask_once, pay, ask_text)
+    run = await on.say("go")
+    await on.told(run, RunParked)
+    assert await on.decide(await on.open_call("pay"), YES) == Accepted()
+
+    async def is_paid() -> bool:
+        return Success("paid") in await on.outcomes(run)
+
+    await comes_true(is_paid)
+    assert (await on.stored(run)).state is RunState.WAITING
+    await _answer(on, "yes")
+    assert text_in(await on.told(run, RunFinished)) == "Done."
+
+
+async def test_what_is_left_for_a_page_when_the_tool_has_its_answer_parks_the_run(stage: MakeStage) -> None:
+    on = await stage([[Ask("ask_once"), OPEN], "Done."], ask_once, open_url, ask_text)
+    run = await on.say("go")
+    await on.told(run, RunParked)
+    await _answer(on, "yes")
+
+    await on.idle()
+    assert (await on.stored(run)).parked
+    await on.answer(await on.open_call("open_url"), Success({"viewKey": "v"}))
+    assert text_in(await on.told(run, RunFinished)) == "Done."
+
+
+@requirement("hands:question-gives-way")
+async def test_a_new_message_cancels_the_tool_where_it_runs(stage: MakeStage) -> None:
+    ENDED.clear()
+    on = await stage([Ask("ask_once"), "Next."], ask_once, ask_text)
+    run = await on.say("go")
+    await on.told(run, RunParked)
+    following = await on.say("never mind")
+    assert text_in(await on.told(following)) == "Next."
+    assert await on.outcomes(run) == [Cancelled(MOVED_ON)] * 2
+    await on.idle()
+    assert ENDED == ["cancelled"]
+
+
+async def test_a_claim_that_is_lost_while_a_tool_asks_ends_the_tool_here(stage: MakeStage) -> None:
+    ENDED.clear()
+    on = await stage([Ask("ask_once"), "never"], ask_once, ask_text)
+    run = await on.say("go")
+    await on.told(run, RunParked)
+    # as if another worker had taken it over, and nobody had told this one
+    on.log.on_run = lambda run, is_own: None
+    await on.log.decide(
+        LOCAL,
+        THREAD,
+        lambda thread, now: runs.claim(
+            thread, run.run_id, 1, lambda call: True, now=now, patience=Patience()
+        ),
+    )
+    async with asyncio.timeout(20):
+        while not ENDED:  # noqa: ASYNC110  # the tool is all that tells
+            await asyncio.sleep(0.01)
+    await on.service.stop(LOCAL, THREAD, "enough")
+
+
+@requirement("hands:question-gives-way")
+@requirement("workers:answer-anywhere")
+async def test_a_question_is_answered_at_another_worker_and_the_tool_goes_on_where_it_is(hire: Hire) -> None:
+    one, other = await hire([Ask("ask_twice"), "Done."], ask_twice, ask_text), await hire(["never"], ask_text)
+    run = await one.say("go")
+    assert (await other.told(run, RunParked))[-1] == RunParked(is_kept=True)
+    await _answer(other, "one")
+    await comes_true(lambda: _asks(other, "second?"))
+    await _answer(other, "two")
+    assert text_in(await other.told(run, RunFinished)) == "Done."
+    assert (await other.outcomes(run))[0] == Success("one and two")
+    assert (await other.stored(run)).fence == 1, "nobody took it from its worker"
+
+
+@requirement("hands:question-gives-way")
+async def test_a_new_message_at_another_worker_cancels_the_tool_where_it_runs(hire: Hire) -> None:
+    ENDED.clear()
+    one, other = await hire([Ask("ask_once"), "never"], ask_once, ask_text), await hire(["Next."], ask_text)
+    run = await one.say("go")
+    await other.told(run, RunParked)
+    following = await other.say("never mind")
+    assert text_in(await other.told(following)) == "Next."
+    await one.idle()
+    assert ENDED == ["cancelled"]
+    assert await other.outcomes(run) == [Cancelled(MOVED_ON)] * 2
