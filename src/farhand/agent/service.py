@@ -7,11 +7,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from farhand.agent.appearance import Appearance
 from farhand.agent.context import AgentContext
 from farhand.agent.direct_calls import DirectCall, Overdue, call_directly, stop_calls
 from farhand.agent.files import Files
 from farhand.agent.keyed_calls import OnSettled, Waiting, request_id_of
-from farhand.agent.offered_tools import BroughtTools, ChooseText, ChooseTools
+from farhand.agent.offered_tools import BroughtTools, ChooseText, ChooseTools, Summaries
 from farhand.agent.ownership import Membership, Ownership
 from farhand.agent.pause import Pause, pause_of
 from farhand.agent.quotas import Quotas
@@ -62,6 +63,7 @@ class Spec:
     """Default of the awaiting face."""
     wait: Wait | None = None
     """Default of the chat stream; None leaves it to the setting `chat.wait`."""
+    appearance: Appearance = field(default_factory=Appearance)
 
 
 class AgentService:
@@ -84,7 +86,8 @@ class AgentService:
         self.deadlines = Deadlines(eventlog)
         eventlog.expect = self.deadlines.expect
         self.membership = Membership(eventlog, lease_sec=self.settings.patience.lease)
-        self.desk = Desk(eventlog, self.settings.patience)
+        summaries = Summaries(spec.toolbox)
+        self.desk = Desk(eventlog, self.settings.patience, summaries.of)
         ownership = Ownership(eventlog, self.settings.patience, self.membership.name)
         self.context = AgentContext(
             log=eventlog,
@@ -97,6 +100,7 @@ class AgentService:
             files=self.files,
             instructions=spec.instructions,
             choose_tools=spec.choose_tools,
+            remember=summaries.remember,
             brought=brought,
             sources=sources,
             shows_tool_errors=shows_tool_errors,
@@ -252,6 +256,13 @@ class AgentService:
             owner, thread_id, lambda thread, now: thread_rules.rename(thread, title)
         )
         await bounded_wait(self.context.log, renamed)
+
+    async def disallow(self, owner: Owner, thread_id: str, tool: str) -> bool:
+        """Takes back "always in this chat"; False if the tool was not allowed so."""
+        taken_back = self.context.log.decide(
+            owner, thread_id, lambda thread, now: thread_rules.disallow(thread, tool)
+        )
+        return await bounded_wait(self.context.log, taken_back)
 
     async def delete(self, owner: Owner, thread_id: str) -> None:
         """Stops the thread's run and its calls, and removes all of it."""

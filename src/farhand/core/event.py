@@ -227,6 +227,8 @@ class CallOpened(CallChange, frozen=True, gc=False, kw_only=True, tag="call-open
     client_id: str | None = None
     request: ProgramRequest | None = None
     card: str | None = None
+    title: str | None = None
+    """The title of its tool, a template over the input."""
     untrusted: bool = False
     timeout_sec: float | None = None
     deadline: float | None = None
@@ -333,6 +335,8 @@ class CallSettled(CallStep, frozen=True, gc=False, kw_only=True, tag="call-settl
     digest: str
     title: str | None = None
     metadata: dict[str, object] | None = None
+    summary: str | None = None
+    """The output in a few words, for people."""
 
 
 ThreadEvent: TypeAlias = (

@@ -447,7 +447,9 @@ def _resolved(asked: Asked, call: Call) -> Resolved:
     assert call.outcome is not None, "only settled calls have results"
     # the model is told what ran: a person may have edited the input
     ran = call.input if call.approval is not None else asked.input
-    return Resolved(asked.call_id, asked.tool, ran, call.outcome, asked.model_call_id, call.untrusted)
+    return Resolved(
+        asked.call_id, asked.tool, ran, call.outcome, asked.model_call_id, call.untrusted, call.record
+    )
 
 
 # Any: each function takes the event of its key

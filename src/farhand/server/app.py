@@ -198,7 +198,13 @@ class App:
                 service, sessions = await self._open_service(opened)
                 faces = self._faces(service, sessions)
                 await opened.enter_async_context(face_lifespans(faces))
-                shown = pages(service, self.auth, built_ui(), shows_inspector=self.shows_inspector)
+                shown = pages(
+                    service,
+                    self.auth,
+                    built_ui(),
+                    shows_chat=self.values.page,
+                    shows_inspector=self.shows_inspector,
+                )
                 self._router = build_router(faces, shown, self.auth, self.state)
                 self._service, self._sessions = service, sessions
                 self.auth.reopen()
@@ -394,7 +400,7 @@ class App:
             ack_face(service),
             awaiting_face(service),
             ui_stream_face(service),
-            threads_face(service),
+            threads_face(service, shows_inspector=self.shows_inspector),
             files_face(service),
             client_tools_face(service, sessions),
             events_face(service),
@@ -432,7 +438,9 @@ def create_app(  # noqa: PLR0913
     settings: Settings | None = None,
     client_tools: ClientTools | None = None,
     brought: BroughtTools | None = None,
+    page: bool | None = None,
     inspector: bool | None = None,
+    prices: Mapping[str, tuple[float, float]] | None = None,
     show_tool_errors: bool | None = None,
 ) -> App:
     """An app that serves this agent on every face; or, made of a `Toolbox`, calls alone: approvals, inbox,
@@ -444,6 +452,8 @@ def create_app(  # noqa: PLR0913
     Without an `authenticate` hook only this machine is let in, with a token that is made at start. The
     Inspector is there for this machine; with a hook, for principals with the scope `inspect` if `inspector`
     is true. Likewise `show_tool_errors`: whether people who chat are shown what a server tool raised.
+    `page=False` serves no chat page; its title, words and logo are those of the agent. `prices` has dollars
+    for a million tokens in and out by model name, for the Inspector: `{"claude-sonnet-5": (3, 15)}`.
 
     An argument that is left out is looked up when the app starts: in the `FARHAND_*` variables, then in the
     settings file. In `settings`, a value that equals its default counts as left out.
@@ -462,7 +472,9 @@ def create_app(  # noqa: PLR0913
         settings=settings,
         client_tools=client_tools,
         brought=brought,
+        page=page,
         inspector=inspector,
+        prices=prices,
         show_tool_errors=show_tool_errors,
     )
     served = Agent(NoModel(), tools=agent) if isinstance(agent, Toolbox) else agent
