@@ -14,6 +14,7 @@ from typing import Literal, Self
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from farhand.agent.appearance import Logo, StarterLike, appearance
 from farhand.agent.offered_tools import ChooseText, ChooseTools
 from farhand.agent.pause import answer_pause, reaction_of, refusal_of
 from farhand.agent.service import AgentService, Spec
@@ -79,9 +80,17 @@ class Agent:
         max_steps: int = Limits().max_steps,
         store: str | Store = "memory:",
         limits: Limits | None = None,
+        title: str | None = None,
+        welcome: str | None = None,
+        starters: Iterable[StarterLike] = (),
+        logo: Logo | None = None,
     ) -> None:
         """`tools` and `instructions` may each be a function, also an async one, of the `Context`: for tools
         and words per person.
+
+        `title`, `welcome`, `starters` and `logo` are what the chat page shows before the first message: its
+        name, a sentence, what to ask (a text, or a pair of title and text), and an image, by its address or
+        as a file that the app sends.
 
         `store` and `limits` count where the agent is used without an app.
         """
@@ -101,6 +110,7 @@ class Agent:
             choose_tools=choose,
             formatter=formatter,
             wait=wait,
+            appearance=appearance(title=title, welcome=welcome, starters=starters, logo=logo),
         )
         self.settings = Settings(limits=replace(limits or Limits(), max_steps=max_steps))
         self._store = store

@@ -7,14 +7,17 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from farhand.agent.appearance import Appearance
 from farhand.agent.context import AgentContext
 from farhand.agent.direct_calls import DirectCall, Overdue, call_directly, stop_calls
 from farhand.agent.files import Files
 from farhand.agent.keyed_calls import OnSettled, Waiting, request_id_of
-from farhand.agent.offered_tools import BroughtTools, ChooseText, ChooseTools
+from farhand.agent.observations import Observations
+from farhand.agent.offered_tools import BroughtTools, ChooseText, ChooseTools, Summaries
 from farhand.agent.ownership import Membership, Ownership
 from farhand.agent.pause import Pause, pause_of
 from farhand.agent.quotas import Quotas
+from farhand.agent.rerun import Rerun, RerunRequest, Unasked, rerun
 from farhand.agent.start_run import DELETED, Asker, StartedRun, ThreadPlace, answer_again, start_run, stop_run
 from farhand.agent.turns import Turns
 from farhand.agent.worker import Worker
@@ -62,6 +65,7 @@ class Spec:
     """Default of the awaiting face."""
     wait: Wait | None = None
     """Default of the chat stream; None leaves it to the setting `chat.wait`."""
+    appearance: Appearance = field(default_factory=Appearance)
 
 
 class AgentService:
@@ -84,7 +88,8 @@ class AgentService:
         self.deadlines = Deadlines(eventlog)
         eventlog.expect = self.deadlines.expect
         self.membership = Membership(eventlog, lease_sec=self.settings.patience.lease)
-        self.desk = Desk(eventlog, self.settings.patience)
+        summaries = Summaries(spec.toolbox)
+        self.desk = Desk(eventlog, self.settings.patience, summaries.of)
         ownership = Ownership(eventlog, self.settings.patience, self.membership.name)
         self.context = AgentContext(
             log=eventlog,
@@ -97,6 +102,7 @@ class AgentService:
             files=self.files,
             instructions=spec.instructions,
             choose_tools=spec.choose_tools,
+            remember=summaries.remember,
             brought=brought,
             sources=sources,
             shows_tool_errors=shows_tool_errors,
@@ -106,6 +112,7 @@ class AgentService:
         )
         self.worker = Worker(self.context, self.deadlines, self.membership, ownership)
         self.turns = Turns(self.context, self.worker, wait=spec.wait or self.settings.chat.wait)
+        self.observations: Observations | None = None
         self._serving: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -253,6 +260,13 @@ class AgentService:
         )
         await bounded_wait(self.context.log, renamed)
 
+    async def disallow(self, owner: Owner, thread_id: str, tool: str) -> bool:
+        """Takes back "always in this chat"; False if the tool was not allowed so."""
+        taken_back = self.context.log.decide(
+            owner, thread_id, lambda thread, now: thread_rules.disallow(thread, tool)
+        )
+        return await bounded_wait(self.context.log, taken_back)
+
     async def delete(self, owner: Owner, thread_id: str) -> None:
         """Stops the thread's run and its calls, and removes all of it."""
         while True:
@@ -292,7 +306,18 @@ class AgentService:
         )
 
     def read(self, run: Run, after: Position = START) -> LogReader:
+        if self.observations is not None:
+            return self.observations.reader(run, after)
         return LogReader(self.context.log, run, after)
+
+    def observe(self) -> None:
+        """From now on what is seen beside the log is kept for the Inspector."""
+        self.observations = Observations(self.context.log)
+        self.desk.on_receipt = self.observations.note_receipt
+
+    async def rerun(self, run: Run, request: RerunRequest, claims: Claims) -> Rerun | Unasked:
+        """A new run on a copy of the thread, from a step or a call of this one."""
+        return await bounded_wait(self.context.log, rerun(self.context, run, request, claims))
 
     async def ping(self) -> None:
         """Raises `StoreDown` if the store cannot be read or written, `ShuttingDown` if nobody works now."""

@@ -62,6 +62,8 @@ class Checked(Struct, frozen=True, gc=False):
 
     result: Result
     outcome: Outcome
+    summary: str | None = None
+    """The output in a few words, for people."""
 
 
 class Plan:
@@ -149,7 +151,7 @@ def _settle(plan: Plan, checked: Checked) -> Receipt:
     if _is_overdue(call, plan.now):
         return _expired(plan, call)
     plan.require_in_time(call)
-    plan.add(call, settled(call, checked.outcome, result=result))
+    plan.add(call, settled(call, checked.outcome, result=result, summary=checked.summary))
     return Accepted()
 
 
@@ -342,7 +344,13 @@ def abandon(thread: ThreadState, seen: Call) -> Decision[bool]:
 
 
 def finish(
-    thread: ThreadState, call_id: str, outcome: Outcome, *, now: float, fence: int | None = None
+    thread: ThreadState,
+    call_id: str,
+    outcome: Outcome,
+    *,
+    now: float,
+    summary: str | None = None,
+    fence: int | None = None,
 ) -> Decision[Receipt]:
     """The outcome of a tool that ran on the server, for the claim that began it: once another one has the
     run, it may have begun the tool again, and the outcome of that counts."""
@@ -357,7 +365,8 @@ def finish(
         return Decision(Refused("not_approved"))
     if _is_overdue(call, now):
         return _expire(thread, call, now)
-    return Decision(Accepted(), with_questions(thread, settled(call, outcome)), not_after=call.deadline)
+    ended = with_questions(thread, settled(call, outcome, summary=summary))
+    return Decision(Accepted(), ended, not_after=call.deadline)
 
 
 def recovered(
@@ -417,7 +426,9 @@ def give_up(thread: ThreadState, call_ids: Collection[str], error: str) -> Decis
 # -------------------------------------------------------------------------------------------- events
 
 
-def settled(call: Call, outcome: Outcome, *, result: Result | None = None) -> CallSettled:
+def settled(
+    call: Call, outcome: Outcome, *, result: Result | None = None, summary: str | None = None
+) -> CallSettled:
     """The digest is of the result as it was sent, so that a retried bad output counts as repeated."""
     return CallSettled(
         call_id=call.call_id,
@@ -427,6 +438,7 @@ def settled(call: Call, outcome: Outcome, *, result: Result | None = None) -> Ca
         digest=digest(outcome if result is None else result.outcome),
         title=None if result is None else result.title,
         metadata=None if result is None else result.metadata,
+        summary=summary,
     )
 
 

@@ -39,8 +39,8 @@ AFTER_THREAD = Parameter(
 )
 
 
-def threads_face(service: AgentService) -> Face:
-    endpoints = _Endpoints(service)
+def threads_face(service: AgentService, *, shows_inspector: bool = False) -> Face:
+    endpoints = _Endpoints(service, shows_inspector=shows_inspector)
     return Face(
         name="threads",
         routes=(
@@ -72,6 +72,14 @@ def threads_face(service: AgentService) -> Face:
             ),
             Route("DELETE", "/api/chat/{thread_id}", endpoints.delete, scope="chat", gives=Ok),
             Route(
+                "DELETE",
+                "/api/chat/{thread_id}/allowed/{tool}",
+                endpoints.disallow,
+                scope="approve",
+                gives=Ok,
+                name="disallow",
+            ),
+            Route(
                 "GET",
                 "/api/inbox",
                 endpoints.inbox,
@@ -86,8 +94,9 @@ def threads_face(service: AgentService) -> Face:
 
 
 class _Endpoints:
-    def __init__(self, service: AgentService) -> None:
+    def __init__(self, service: AgentService, *, shows_inspector: bool) -> None:
         self._service = service
+        self._shows_inspector = shows_inspector
 
     async def threads(self, request: Request) -> None:
         """List your chats, newest first."""
@@ -131,6 +140,15 @@ class _Endpoints:
         await self._service.delete(request.owner, thread.thread_id)
         await request.reply(200, OK)
 
+    async def disallow(self, request: Request) -> None:
+        """Take back "always in this chat" for a tool: its next call asks again."""
+        request.bodiless()
+        thread = await self._load(request)
+        tool = request.parameter("tool")
+        if not await self._service.disallow(request.owner, thread.thread_id, tool):
+            raise NotFound("No such tool is always allowed in this chat.", hint="Its next call asks anyway.")
+        await request.reply(200, OK)
+
     async def inbox(self, request: Request) -> None:
         """List the calls that wait for you."""
         thread_id = decode_thread(query(request.scope))
@@ -148,8 +166,13 @@ class _Endpoints:
 
     async def about(self, request: Request) -> None:
         """Read what a page shows about its server."""
-        model, files = self._service.spec.model.name, self._service.settings.files
-        await request.reply(200, encode_about(model, files.size))
+        about = encode_about(
+            self._service.spec,
+            self._service.settings.files.size,
+            root=str(request.scope.get("root_path", "")),
+            has_inspector=self._shows_inspector and "inspect" in request.principal.scopes,
+        )
+        await request.reply(200, about)
 
     async def _end_of(self, run: Run) -> Sequence[Entry]:
         """The last events of a failed run, which say why it failed; a note about delivery may follow."""
