@@ -100,6 +100,12 @@ class ToolsBrought(ThreadChange, frozen=True, gc=False, tag="tools-brought"):
     brought: tuple[str, ...]
 
 
+class RunAliased(ThreadChange, frozen=True, gc=False, tag="run-aliased"):
+    """A later request for the same run gave it another name of its client's own."""
+
+    alias: str
+
+
 # ------------------------------------------------------------------------------------------- the run
 
 
@@ -112,6 +118,8 @@ class RunStarted(RunClaim, frozen=True, gc=False, tag="run-started"):
     """Of the person who began it."""
     brought: tuple[str, ...] = ()
     """Versions of the tools that its client brought."""
+    alias: str = ""
+    """The name that its client gave it."""
 
 
 class StepStarted(ModelOutput, frozen=True, gc=False, tag="step-started"):
@@ -336,7 +344,14 @@ class CallSettled(CallStep, frozen=True, gc=False, kw_only=True, tag="call-settl
 
 
 ThreadEvent: TypeAlias = (
-    ThreadCreated | ThreadRenamed | MessageAdded | ThreadCut | ToolAllowed | ToolDisallowed | ToolsBrought
+    ThreadCreated
+    | ThreadRenamed
+    | MessageAdded
+    | ThreadCut
+    | ToolAllowed
+    | ToolDisallowed
+    | ToolsBrought
+    | RunAliased
 )
 THREAD_EVENTS = (
     ThreadCreated,
@@ -346,6 +361,7 @@ THREAD_EVENTS = (
     ToolAllowed,
     ToolDisallowed,
     ToolsBrought,
+    RunAliased,
 )
 Delta: TypeAlias = TextAdded | ReasoningAdded | InputAdded
 DELTAS = (TextAdded, ReasoningAdded, InputAdded)

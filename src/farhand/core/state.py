@@ -31,6 +31,7 @@ from farhand.core.event import (
     ModelDelayed,
     OutcomeReported,
     ReasoningAdded,
+    RunAliased,
     RunFailed,
     RunFinished,
     RunParked,
@@ -100,6 +101,7 @@ class RunProgress(Struct, kw_only=True):
     is_delivered: bool = True
     claims: dict[str, object] = {}
     brought: tuple[str, ...] = ()
+    alias: str = ""
 
     @property
     def is_active(self) -> bool:
@@ -162,6 +164,7 @@ class ThreadState(Struct, kw_only=True):
             user_message_id=run.user_message_id,
             claims=run.claims,
             brought=run.brought,
+            alias=run.alias,
         )
 
     def step_calls(self) -> list[Call]:
@@ -237,6 +240,11 @@ def _bring_tools(thread: ThreadState, event: ToolsBrought, at: float) -> None:
     thread.run.brought = event.brought
 
 
+def _alias_run(thread: ThreadState, event: RunAliased, at: float) -> None:
+    assert thread.run is not None, "only a run that began is named again"
+    thread.run.alias = event.alias
+
+
 # ------------------------------------------------------------------------------------------- the run
 
 
@@ -255,6 +263,7 @@ def _start_run(thread: ThreadState, event: RunStarted, at: float) -> None:
         hold_for=event.hold_for,
         claims=event.claims,
         brought=event.brought,
+        alias=event.alias,
         seq=1,
     )
     thread.runs += 1
@@ -459,6 +468,7 @@ _FOLD: dict[type[Event], Callable[[ThreadState, Any, float], None]] = {
     ToolAllowed: _allow_tool,
     ToolDisallowed: _disallow_tool,
     ToolsBrought: _bring_tools,
+    RunAliased: _alias_run,
     RunStarted: _start_run,
     StepStarted: _write_nothing,
     ModelDelayed: _write_nothing,

@@ -280,6 +280,7 @@ STATUS: Mapping[str, int] = {
     "wrong_method": 405,
     "too_slow": 408,
     "busy": 409,
+    "interrupts": 409,
     "no_agent": 404,
     "conflict": 409,
     "mismatch": 409,

@@ -32,6 +32,7 @@ from farhand.core.settings import Settings
 from farhand.errors import BadSetting, FarhandError
 from farhand.eventlog.log import EventLog
 from farhand.faces.ack.routes import ack_face
+from farhand.faces.agui.routes import agui_face
 from farhand.faces.awaiting.routes import awaiting_face
 from farhand.faces.base import Face
 from farhand.faces.client_tools.routes import client_tools_face
@@ -394,6 +395,7 @@ class App:
             ack_face(service),
             awaiting_face(service),
             ui_stream_face(service),
+            agui_face(service),
             threads_face(service),
             files_face(service),
             client_tools_face(service, sessions),
