@@ -152,8 +152,9 @@ class AguiEncoder:
         """The run waits, and all of what happened before is told: the response ends now."""
         if self.ended or self._at < self._past:
             return False
-        asks = any(call.parent is not None for call in open_questions(self._calls.values()))
-        return self._is_parked or asks
+        asks = any(call.parent is not None for call in self.questions)
+        # a run that has its last answer stays parked until a worker has claimed it
+        return asks or (self._is_parked and any(call.blocks for call in self._calls.values()))
 
     @property
     def questions(self) -> list[Call]:
