@@ -104,6 +104,8 @@ class PostedTurn(Struct, frozen=True, kw_only=True):
     """Calls of the last message in `history` that have their outcome."""
     hidden: frozenset[str] = frozenset()
     """Calls of the page that the client was not shown yet: it executes whatever it sees."""
+    following: PostedMessage | None = None
+    """A message that came beside answers: it is next when the run that they are for ends or waits again."""
 
 
 class _Look(Struct, frozen=True):
@@ -173,11 +175,8 @@ class Posts:
             _refuse_unanswered(open_questions(last.calls))
             brought = CallAnswers(tuple(_of_run(post.results, last)), ())
             results = tuple(await self._turns.prepare(principal, brought, last.calls))
-        asker = Asker(principal.claims, post.tools, results, post.alias)
-        place = ThreadPlace(principal.owner, post.thread_id, asker)
-        message = await store_message(
-            self._context.files, place.owner, place.thread_id, message_id=new.message_id, said=new.parts
-        )
+        place = _place(principal, post, results)
+        message = await self._store(place, new)
         try:
             started = await self._start(place, message)
         except Busy:
@@ -186,6 +185,18 @@ class Posts:
             await self._stop(last.run, ABANDONED)
             started = await self._start(place, message)
         return await self._begun(started, message, _is_lost(started.receipts))
+
+    async def begin_following(self, principal: Principal, post: Post, new: PostedMessage) -> PostedTurn:
+        """The message that came beside answers. What the run asks since then nobody was shown: the user has
+        moved on."""
+        place = _place(principal, post)
+        message = await self._store(place, new)
+        return await self._begun(await self._start(place, message), message, False)
+
+    async def _store(self, place: ThreadPlace, new: PostedMessage) -> UserMessage:
+        return await store_message(
+            self._context.files, place.owner, place.thread_id, message_id=new.message_id, said=new.parts
+        )
 
     async def _start(self, place: ThreadPlace, message: UserMessage) -> StartedRun:
         return await bounded_wait(self._context.log, start_run(self._context, place, message, hold_for=0.0))
@@ -236,10 +247,7 @@ class Posts:
             return await self._whole(post, turn)
         if turn.run.active or not turn.run.is_delivered:
             return await self._whole(post, turn)
-        place = ThreadPlace(
-            principal.owner, post.thread_id, Asker(principal.claims, post.tools, alias=post.alias)
-        )
-        again = answer_again(self._context, place, instead_of=None, hold_for=0.0)
+        again = answer_again(self._context, _place(principal, post), instead_of=None, hold_for=0.0)
         return await self._begun(await bounded_wait(self._context.log, again), None, False)
 
     async def _whole(self, post: Post, turn: Turn) -> PostedTurn:
@@ -293,7 +301,8 @@ class Posts:
         # a page may keep the answer as the result of the call that it approved
         mistaken = answered & post.shown_results
         answers = CallAnswers((*(item for item in items if item is not None), *beside), call_ids)
-        return await self._accept(principal, post, look.turn.run, answers, mistaken=mistaken)
+        turn = await self._accept(principal, post, look.turn.run, answers, mistaken=mistaken)
+        return replace(turn, following=_new_message(post.messages, look))
 
     async def _refuse_unknown(self, owner: Owner, thread_id: str, named: Collection[str]) -> None:
         for each in named:
@@ -369,6 +378,11 @@ class Posts:
                 lambda thread, now: runs.bring_tools(thread, run.run_id, post.tools, alias=post.alias),
             ),
         )
+
+
+def _place(principal: Principal, post: Post, results: tuple[Submission, ...] = ()) -> ThreadPlace:
+    asker = Asker(principal.claims, post.tools, results, post.alias)
+    return ThreadPlace(principal.owner, post.thread_id, asker)
 
 
 def _looked(thread: ThreadState) -> _Look:

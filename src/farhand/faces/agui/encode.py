@@ -8,12 +8,11 @@ those that say which version they speak.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from farhand.agent.posts import open_questions, question_id
+from farhand.agent.posts import open_questions
 from farhand.core.call import Call, Phase
 from farhand.core.call_state import moved, opened_call
 from farhand.core.event import (
@@ -45,6 +44,7 @@ from farhand.core.run import Run, RunState
 from farhand.core.tool import Executor, Tool
 from farhand.errors import FarhandError
 from farhand.faces.agui.decode import result_message_id
+from farhand.faces.agui.interrupts import interrupt_of
 from farhand.faces.agui.shapes import (
     AGENT_ID,
     PROTOCOL_VERSION,
@@ -52,8 +52,6 @@ from farhand.faces.agui.shapes import (
     AguiEvent,
     AguiRefusal,
     CancelledOutcome,
-    Interrupt,
-    InterruptDetails,
     InterruptOutcome,
     MessagesSnapshotEvent,
     ReasoningContentEvent,
@@ -83,16 +81,6 @@ from farhand.wire.json_writer import encode
 from farhand.wire.sse import frames
 
 CUT = "The server cannot go on with this stream now. Nothing is lost: connect again in a moment."
-
-APPROVAL_SCHEMA: dict[str, object] = {
-    "type": "object",
-    "properties": {
-        "approved": {"type": "boolean"},
-        "reason": {"type": "string"},
-        "editedArgs": {"type": "object"},
-    },
-    "required": ["approved"],
-}
 
 Tools = Mapping[str, Tool | None]
 """By version."""
@@ -125,6 +113,8 @@ class AguiEncoder:
         self.ended = False
         self.ended_unread = False
         """The answer ended before anybody read it."""
+        self.is_followed = False
+        """Another run follows in the same response: the end of this one is not told."""
         self._run = run
         self._name = name
         self._past = past
@@ -189,7 +179,11 @@ class AguiEncoder:
         the page are held back: a client executes whatever it sees, and goes on only with all answers."""
         questions = self.questions
         if questions:
-            asked = [self._interrupt(call, tools.get(call.tool_version)) for call in questions]
+            is_versioned = self._name.is_versioned
+            asked = [
+                interrupt_of(call, tools.get(call.tool_version), with_expiry=is_versioned)
+                for call in questions
+            ]
             self._finish(InterruptOutcome(asked))
             return self._flush()
         waiting = [call for call in self._calls.values() if _is_for_page(call)]
@@ -200,10 +194,17 @@ class AguiEncoder:
         return self._flush()
 
     def close(self, *, cut: bool) -> bytes:
+        self.is_followed = False
         if cut:
             self._fail(CUT, "shutting_down")
             return self._flush()
         return self.pause({})
+
+    def refuse(self, error: FarhandError) -> bytes:
+        """Ends the response where what should follow cannot begin."""
+        self.is_followed = False
+        self._fail(str(error), error.code)
+        return self._flush()
 
     # ------------------------------------------------------------------------------------------- the events
 
@@ -343,36 +344,20 @@ class AguiEncoder:
     def _finish(self, outcome: RunOutcome | None) -> None:
         self.ended = True
         self._close_text()
+        if self.is_followed:
+            return
         usage = [TokenUsage(*self._usage)] if self._name.is_versioned and any(self._usage) else None
         self._events.append(RunFinishedEvent(self._name.thread_id, self._name.run_id, outcome, usage))
 
     def _fail(self, message: str, code: str) -> None:
         self.ended = True
         self._close_text()
-        self._events.append(RunErrorEvent(message, code))
+        if not self.is_followed:
+            self._events.append(RunErrorEvent(message, code))
 
     def _flush(self) -> bytes:
         events, self._events = self._events, []
         return frames([encode(event) for event in events])
-
-    def _interrupt(self, call: Call, tool: Tool | None) -> Interrupt:
-        details = InterruptDetails(call.tool, call.input)
-        expires = _time(call.deadline) if self._name.is_versioned else None
-        if call.phase is not Phase.ASKING:
-            schema = None if tool is None else tool.output_schema
-            return Interrupt(
-                call.call_id, "input_required", _words(call.input), None, schema, expires, details
-            )
-        is_shown = call.executor is not Executor.FRONTEND and call.parent is None
-        return Interrupt(
-            question_id(call),
-            "tool_call" if is_shown else "confirmation",
-            f"The assistant wants to use {call.tool}.",
-            call.call_id if is_shown else None,
-            APPROVAL_SCHEMA,
-            expires,
-            details,
-        )
 
     # Any: each method takes its own type of event, which is the key
     _METHODS: ClassVar[dict[type[Event], Callable[[AguiEncoder, Any], None]]] = {
@@ -472,17 +457,3 @@ def _is_for_page(call: Call) -> bool:
         and call.parent is None
         and call.phase in (Phase.READY, Phase.TAKEN)
     )
-
-
-def _words(input: Mapping[str, object]) -> str | None:
-    """What a tool asks, as far as its input has words for it."""
-    for name in ("message", "question", "prompt", "title"):
-        if isinstance(text := input.get(name), str):
-            return text
-    return None
-
-
-def _time(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

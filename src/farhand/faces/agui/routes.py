@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 
 from farhand.agent.posts import Post, PostedTurn
 from farhand.agent.service import AgentService
-from farhand.errors import Busy, Malformed, NotFound, StoreDown, Unanswered, Unreadable
-from farhand.eventlog.reader import LogReader
+from farhand.errors import (
+    Busy,
+    Malformed,
+    NotFound,
+    PeerFault,
+    ShuttingDown,
+    StoreDown,
+    Unanswered,
+    Unreadable,
+)
 from farhand.faces.agui.decode import (
     AguiRequest,
     check_agent,
@@ -33,6 +43,7 @@ from farhand.faces.agui.shapes import (
     RunAgentInput,
     RuntimeInfo,
     RuntimeRequest,
+    ShownMessage,
     StopReply,
     StopRequest,
 )
@@ -168,7 +179,7 @@ class _Endpoints:
             # the request is sound, and the thread is not as its client believes
             await self._refuse(request, encode_refused_run(name, error))
             return
-        await self._show(request, turn, name)
+        await self._show(request, turn, name, post)
 
     async def _connect(self, request: Request, posted: AguiRequest) -> None:
         tools = await self._service.posts.admit(request.principal, posted.tools)
@@ -186,65 +197,110 @@ class _Endpoints:
     async def _refuse(self, request: Request, body: bytes) -> None:
         await respond_body(request.exchange.send, 200, b"text/event-stream", body, HEADERS[1:])
 
-    async def _show(self, request: Request, turn: PostedTurn, name: RunName) -> None:
-        encoder = AguiEncoder(
+    async def _show(
+        self, request: Request, turn: PostedTurn, name: RunName, post: Post | None = None
+    ) -> None:
+        with ExitStack() as stack:
+            source = _Following(self._service, stack, name, turn)
+            if post is not None and turn.following is not None:
+                begin = self._service.posts.begin_following
+                source.follow(partial(begin, request.principal, post, turn.following))
+            source.begin(_history(turn, str(request.scope.get("root_path", ""))))
+            end = await request.stream(source, headers=HEADERS)
+        if end is StreamEnd.FINISHED and source.encoder.ended_unread and not source.turn.run.is_delivered:
+            await self._service.mark_delivered(source.turn.run)
+
+
+def _history(turn: PostedTurn, root: str) -> list[ShownMessage] | None:
+    if turn.history is None:
+        return None
+    return snapshot(turn.history, turn.settled, root=root, hidden=turn.hidden)
+
+
+class _Following:
+    """A run's journal as the source of a response that ends at the first pause, or goes on with a run that
+    follows."""
+
+    def __init__(self, service: AgentService, stack: ExitStack, name: RunName, turn: PostedTurn) -> None:
+        self._service = service
+        self._stack = stack
+        self._name = name
+        self._first = b""
+        self._begin_next: Callable[[], Awaitable[PostedTurn]] | None = None
+        self._next: PostedTurn | None = None
+        self._read(turn)
+
+    @property
+    def ended(self) -> bool:
+        return self.encoder.ended and self._begin_next is None and self._next is None
+
+    def follow(self, begin_next: Callable[[], Awaitable[PostedTurn]]) -> None:
+        """This run is the next, when the one that is read ends or waits."""
+        self._begin_next = begin_next
+        self.encoder.is_followed = True
+
+    def begin(self, history: Sequence[ShownMessage] | None) -> None:
+        # a client is told at once that its run began
+        self._first = self.encoder.begin(history)
+
+    async def next(self, seconds: float) -> bytes | None:
+        if self._first:
+            first, self._first = self._first, b""
+            return first
+        try:
+            return await self._frames(seconds)
+        except (StoreDown, Unreadable):
+            # the response still ends properly, and the rest can be had by connecting
+            self._begin_next = self._next = None
+            return self.encoder.close(cut=True)
+
+    def leave(self) -> None:
+        self._reader.leave()
+
+    def _read(self, turn: PostedTurn) -> None:
+        self.turn = turn
+        self.encoder = AguiEncoder(
             turn.run,
-            name,
+            self._name,
             past=turn.past,
             shown_calls=turn.shown_calls,
             shown_results=turn.shown_results,
         )
-        encoder.skip(turn.seen)
-        history = None
-        if turn.history is not None:
-            root = str(request.scope.get("root_path", ""))
-            history = snapshot(turn.history, turn.settled, root=root, hidden=turn.hidden)
-        until = turn.past if turn.is_at_rest else None
-        with self._service.read(turn.run, turn.after) as reader:
-            source = _Following(self._service, reader, encoder, encoder.begin(history), until)
-            end = await request.stream(source, headers=HEADERS)
-        if end is StreamEnd.FINISHED and encoder.ended_unread and not turn.run.is_delivered:
-            await self._service.mark_delivered(turn.run)
+        self.encoder.skip(turn.seen)
+        self._until = turn.past if turn.is_at_rest else None
+        self._reader = self._stack.enter_context(self._service.read(turn.run, turn.after))
 
+    async def _frames(self, seconds: float) -> bytes:
+        while self._until is None or self._reader.at.seq < self._until:
+            entries = await self._reader.next(seconds)
+            if entries is None:
+                break
+            frames = self.encoder.encode_events(entries)
+            if self.encoder.is_paused or self.encoder.ended:
+                return frames + await self._turn_over()
+            # the entries may have no frames on this wire: read on instead of waiting
+            if frames or not entries:
+                return frames
+        if self._reader.cut:
+            self._begin_next = self._next = None
+            return self.encoder.close(cut=True)
+        return await self._turn_over()
 
-class _Following(Struct, eq=False):
-    """A run's journal as the source of a response that ends at the first pause."""
-
-    _service: AgentService
-    _reader: LogReader
-    _encoder: AguiEncoder
-    _first: bytes
-    _until: int | None
-
-    @property
-    def ended(self) -> bool:
-        return self._encoder.ended
-
-    async def next(self, seconds: float) -> bytes | None:
-        if self._first:
-            # a client is told at once that its run began
-            first, self._first = self._first, b""
-            return first
-        try:
-            while self._until is None or self._reader.at.seq < self._until:
-                entries = await self._reader.next(seconds)
-                if entries is None:
-                    break
-                frames = self._encoder.encode_events(entries)
-                if self._encoder.is_paused:
-                    return frames + await self._pause()
-                # the entries may have no frames on this wire: read on instead of waiting
-                if frames or not entries:
-                    return frames
-            return self._encoder.close(cut=True) if self._reader.cut else await self._pause()
-        except (StoreDown, Unreadable):
-            # the response still ends properly, and the rest can be had by connecting
-            return self._encoder.close(cut=True)
+    async def _turn_over(self) -> bytes:
+        """The run that is read waits or has ended."""
+        if self._begin_next is not None:
+            begin_next, self._begin_next, self._until = self._begin_next, None, None
+            try:
+                self._next = await begin_next()
+            except (PeerFault, ShuttingDown) as error:
+                return self.encoder.refuse(error)
+        if self._next is not None and self.encoder.ended:
+            turn, self._next = self._next, None
+            self._read(turn)
+            return b""
+        return b"" if self.encoder.ended or self._next is not None else await self._pause()
 
     async def _pause(self) -> bytes:
-        asked = self._encoder.questions
+        asked = self.encoder.questions
         tools = {call.tool_version: await self._service.tool_of(call) for call in asked}
-        return self._encoder.pause(tools)
-
-    def leave(self) -> None:
-        self._reader.leave()
+        return self.encoder.pause(tools)
