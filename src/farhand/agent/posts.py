@@ -212,7 +212,7 @@ class Posts:
             return await self._replay(await self._turns.load(started.run))
         turn = begun_turn(started.run, message)
         history = await self._before(turn.run) if is_corrected else None
-        return PostedTurn(run=turn.run, after=turn.after, past=turn.run.last_seq, history=history)
+        return PostedTurn(run=turn.run, after=turn.after, past=turn.after.seq, history=history)
 
     async def _is_left(self, run: Run) -> bool:
         """Whether nobody reads the run any more."""
@@ -391,7 +391,9 @@ def _looked(thread: ThreadState) -> _Look:
 
 def question_id(call: Call) -> str:
     """An approval by its own id; what a tool asks, by that of its call."""
-    return call.call_id if call.approval is None else call.approval.approval_id
+    if call.approval is None or (call.parent is not None and call.phase is not Phase.ASKING):
+        return call.call_id
+    return call.approval.approval_id
 
 
 def was_asked(call: Call) -> bool:

@@ -396,8 +396,8 @@ def last_turn(thread: ThreadState) -> Turn | None:
 
 
 def begun_turn(run: Run, message: UserMessage | None = None) -> Turn:
-    # all that the run has said so far is that it was started
-    return Turn(run=run, message=message, after=Position(run.last_seq), is_new=True)
+    # behind its first event, which says that it was started; it may have gone on since
+    return Turn(run=run, message=message, after=Position(1), is_new=True)
 
 
 def _after(turn: Turn, after: Bookmark, journal: list[Entry]) -> Turn:

@@ -31,7 +31,7 @@ def interrupt_of(call: Call, tool: Tool | None, *, with_expiry: bool) -> Interru
     asked.message = f"The assistant wants to use {call.tool}."
     asked.response_schema = APPROVAL_SCHEMA
     if not is_approval:
-        asked.id, asked.reason = call.call_id, "input_required"
+        asked.reason = "input_required"
         asked.message = _words(call.input)
         asked.response_schema = None if tool is None else tool.output_schema
     asked.expires_at = _time(call.deadline) if with_expiry else None

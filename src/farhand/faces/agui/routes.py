@@ -207,8 +207,10 @@ class _Endpoints:
                 source.follow(partial(begin, request.principal, post, turn.following))
             source.begin(_history(turn, str(request.scope.get("root_path", ""))))
             end = await request.stream(source, headers=HEADERS)
-        if end is StreamEnd.FINISHED and source.encoder.ended_unread and not source.turn.run.is_delivered:
-            await self._service.mark_delivered(source.turn.run)
+        run = source.turn.run
+        is_undelivered = run.active or not run.is_delivered
+        if end is StreamEnd.FINISHED and is_undelivered and source.encoder.ended_unread:
+            await self._service.mark_delivered(run)
 
 
 def _history(turn: PostedTurn, root: str) -> list[ShownMessage] | None:
