@@ -108,7 +108,7 @@ def agui_face(service: AgentService) -> Face:
                 limit=body,
                 streams=True,
                 takes=RuntimeRequest,
-                gives={200: STREAM},
+                gives={200: (STREAM, dict[str, object])},
             ),
         ),
     )
@@ -128,22 +128,24 @@ class _Endpoints:
 
     async def run_agent(self, request: Request) -> None:
         """The same as /ag-ui, for CopilotKit."""
+        body = await request.json()
         check_agent(request.parameter("agent_id"))
-        await self.run(request)
+        await self._run(request, decode_run(body))
 
     async def connect(self, request: Request) -> None:
         """The thread as it is, then live."""
+        body = await request.json()
         check_agent(request.parameter("agent_id"))
-        await self._connect(request, decode_connect(await request.json()))
+        await self._connect(request, decode_connect(body))
 
     async def stop(self, request: Request) -> None:
         """Stop the run."""
-        check_agent(request.parameter("agent_id"))
-        thread_id = check_thread_id(request.parameter("thread_id"))
         # a program may send no body at all
         request.bodiless()
-        alias = decode_stop(await request.json()) if request.header(b"content-type") is not None else None
-        await self._stop(request, thread_id, alias)
+        body = b"" if request.header(b"content-type") is None else await request.json()
+        check_agent(request.parameter("agent_id"))
+        thread_id = check_thread_id(request.parameter("thread_id"))
+        await self._stop(request, thread_id, decode_stop(body))
 
     async def runtime(self, request: Request) -> None:
         """All of them at one address."""
