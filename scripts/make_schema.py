@@ -17,6 +17,7 @@ from farhand.core.call import Phase
 from farhand.core.outcome import Outcome
 from farhand.core.tool import Executor
 from farhand.faces.ack import shapes as ack
+from farhand.faces.agui import shapes as agui
 from farhand.faces.awaiting import shapes as awaiting
 from farhand.faces.client_tools import shapes as client_tools
 from farhand.faces.events import shapes as events
@@ -45,6 +46,13 @@ WIRES: dict[str, dict[str, object]] = {
         "AckReply": ack.AckReply,
     },
     "ui_stream": {"Chunk": Chunk, "ChatRequest": ui_stream.ChatRequest},
+    "agui": {
+        "RunAgentInput": agui.RunAgentInput,
+        "AguiEvent": agui.AguiEvent,
+        "RuntimeInfo": agui.RuntimeInfo,
+        "RuntimeRequest": agui.RuntimeRequest,
+        "StopReply": agui.StopReply,
+    },
     "threads": {
         "ThreadPage": threads.ThreadPage,
         "Thread": threads.ThreadShape,

@@ -13,6 +13,7 @@
     │   ├── NotFound                unknown, or somebody else's: nobody can tell which
     │   ├── NoAgent                 the app has tools and no model
     │   ├── Busy                    the thread's run is working; ask again when it is done
+    │   ├── Unanswered              the thread's run waits for answers that the request does not bring
     │   ├── NameTaken               the name, or the key, belongs to something else already
     │   ├── Superseded              another program listens as this client now
     │   ├── Rejected                a farhand server said no to what this program asked
@@ -64,6 +65,7 @@ __all__ = [
     "TooLarge",
     "TooMany",
     "TooSlow",
+    "Unanswered",
     "Unreadable",
     "WrongMethod",
     "WrongType",
@@ -133,6 +135,10 @@ class NoAgent(PeerFault):
 
 class Busy(PeerFault):
     code = "busy"
+
+
+class Unanswered(PeerFault):
+    code = "interrupts"
 
 
 class NameTaken(PeerFault):

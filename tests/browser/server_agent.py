@@ -14,9 +14,9 @@ from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Literal
 
-from farhand import Agent, ScriptedModel, tool
+from farhand import Agent, ScriptedModel, ask, tool
 from farhand.core.thread import UserMessage
-from farhand.models.scripted import Ask, Moment, Say, Step, Think, ToolResult
+from farhand.models.scripted import Ask, Fail, Moment, Say, Step, Think, ToolResult
 
 ROOM = Path(os.environ["TEST_ROOM"])
 GATE_OPENS_WITHIN_SEC = 40.0
@@ -82,7 +82,32 @@ async def slow(subject: str) -> dict[str, object]:
     return {"waited": subject}
 
 
+@tool
+async def tidy(subject: str) -> dict[str, object]:
+    """Tidy up, after a question.
+
+    Args:
+        subject: What to tidy.
+    """
+    answer = await ask("confirm", {"message": f"Tidy {subject}?"})
+    note("tidy", subject)
+    return {"answer": answer}
+
+
 # --------------------------------------------------------------------------------------------- in the browser
+
+
+@tool(executor="frontend")
+def confirm(message: str) -> str:
+    """Ask the person for a word.
+
+    Args:
+        message: What to ask.
+
+    Returns:
+        The word.
+    """
+    raise NotImplementedError
 
 
 @tool(executor="frontend")
@@ -190,6 +215,19 @@ def ask_wrongly(moment: Moment, subject: str) -> Step:
     return once(moment, Ask("weather", {"town": subject}))
 
 
+def ask_chart(moment: Moment, subject: str) -> Step:
+    """A tool that the client brings."""
+    return once(moment, Ask("show_chart", {"of": subject}))
+
+
+def ask_tidy(moment: Moment, subject: str) -> Step:
+    return once(moment, Ask("tidy", {"subject": subject}))
+
+
+def fail(moment: Moment, subject: str) -> Step:
+    return [Say("I was about "), Fail(f"The provider of {subject} is down.")]
+
+
 async def story(moment: Moment, subject: str) -> AsyncGenerator[Step, None]:
     """Text with a gate in it."""
     yield "Once upon a time "
@@ -229,6 +267,9 @@ PLAYS: dict[str, Play] = {
     "broken": ask_broken,
     "unknown": ask_unknown,
     "wrongly": ask_wrongly,
+    "chart": ask_chart,
+    "tidy": ask_tidy,
+    "fail": fail,
     "story": story,
     "journey": journey,
 }
@@ -275,6 +316,6 @@ async def gate(name: str) -> None:
 
 agent = Agent(
     model=ScriptedModel(play),
-    tools=[weather, delete_file, shred, broken, slow],
-    frontend_tools=[open_url, take_photo],
+    tools=[weather, delete_file, shred, broken, slow, tidy],
+    frontend_tools=[open_url, take_photo, confirm],
 )

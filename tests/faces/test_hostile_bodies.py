@@ -58,6 +58,12 @@ VALID: dict[str, Callable[[Waiting], Json]] = {
     },
     "/api/chat/{thread_id}": lambda to: {"title": "x"},
     "/agent/run": lambda to: {"user_prompt": "hi"},
+    "/ag-ui": lambda to: {
+        "threadId": "other",
+        "runId": "r",
+        "messages": [{"id": "m", "role": "user", "content": "hi"}],
+    },
+    "/copilotkit": lambda to: {"method": "info"},
     "/agent/tool_results": lambda to: {
         "agent_uuid": "held",
         "tool_results": [{"tool_use_id": to.call, "content": "forged"}],

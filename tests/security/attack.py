@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import pytest
 
-HTTP = ("ack", "awaiting", "ui_stream", "threads", "files", "client_tools", "events", "inspector")
+HTTP = ("ack", "awaiting", "ui_stream", "agui", "threads", "files", "client_tools", "events", "inspector")
 SOCKETS = ("ws", "live")
 ALL = (*HTTP, *SOCKETS)
-BODIES = ("ack", "awaiting", "ui_stream", "threads", "client_tools", "inspector")
+BODIES = ("ack", "awaiting", "ui_stream", "agui", "threads", "client_tools", "inspector")
 """The faces whose typical request has a JSON body."""
 
 PAIRS: set[tuple[str, str, str]] = set()

@@ -219,10 +219,12 @@ _PARAMETER = re.compile(r"\{\w+\}")
 JSON = {"content-type": "application/json"}
 PATHS_OF_SOCKETS = {"ws": "/api/chat/ws", "live": "/api/chat/live"}
 _CHAT = b'{"id":"mine","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"hello"}]}]}'
+_RUN = b'{"threadId":"t","runId":"r","messages":[{"id":"m1","role":"user","content":"hello"}]}'
 TYPICAL: dict[str, tuple[str, str, bytes | None]] = {
     "ack": ("POST", "/api/tools/ack", b'{"toolCallId":"call_0","status":"success","output":1}'),
     "awaiting": ("POST", "/agent/run", b'{"user_prompt":"hello"}'),
     "ui_stream": ("POST", "/api/chat", _CHAT),
+    "agui": ("POST", "/ag-ui", _RUN),
     "threads": ("PATCH", "/api/chat/nothing", b'{"title":"x"}'),
     "files": ("POST", "/api/files", b"text"),
     "client_tools": ("POST", "/client-tools/register", b'{"clientID":"c","tools":[]}'),
@@ -232,13 +234,14 @@ TYPICAL: dict[str, tuple[str, str, bytes | None]] = {
 """One request of each face, as it is meant."""
 
 WELCOME = {
-    "ack": 404, "awaiting": 200, "ui_stream": 200, "threads": 404, "files": 201, "client_tools": 200,
-    "events": 200, "inspector": 404, "ws": 101, "live": 101,
+    "ack": 404, "awaiting": 200, "ui_stream": 200, "agui": 200, "threads": 404, "files": 201,
+    "client_tools": 200, "events": 200, "inspector": 404, "ws": 101, "live": 101,
 }  # fmt: skip
 """What whoever may come in is answered."""
 
 NEEDS = {
-    "ack": "answer", "awaiting": "chat", "ui_stream": "chat", "threads": "chat", "client_tools": "client",
+    "ack": "answer", "awaiting": "chat", "ui_stream": "chat", "agui": "chat", "threads": "chat",
+    "client_tools": "client",
     "events": "chat", "inspector": "answer", "ws": "chat", "live": "chat", "files": "chat",
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ from tests.security.target import (
 
 pytestmark = requirement("attack:exhaustion")
 
-WITH_BODY = ("ack", "awaiting", "ui_stream", "threads", "client_tools", "inspector", "files")
+WITH_BODY = ("ack", "awaiting", "ui_stream", "agui", "threads", "client_tools", "inspector", "files")
 
 
 async def raw(target: Target, face: str, *pieces: bytes, length: int | None = None) -> bytes:

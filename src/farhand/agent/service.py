@@ -16,6 +16,7 @@ from farhand.agent.observations import Observations
 from farhand.agent.offered_tools import BroughtTools, ChooseText, ChooseTools, Summaries
 from farhand.agent.ownership import Membership, Ownership
 from farhand.agent.pause import Pause, pause_of
+from farhand.agent.posts import Posts
 from farhand.agent.quotas import Quotas
 from farhand.agent.rerun import Rerun, RerunRequest, Unasked, rerun
 from farhand.agent.start_run import DELETED, Asker, StartedRun, ThreadPlace, answer_again, start_run, stop_run
@@ -113,6 +114,7 @@ class AgentService:
         self.worker = Worker(self.context, self.deadlines, self.membership, ownership)
         self.turns = Turns(self.context, self.worker, wait=spec.wait or self.settings.chat.wait)
         self.observations: Observations | None = None
+        self.posts = Posts(self.context, self.worker, self.turns)
         self._serving: asyncio.Task[None] | None = None
 
     async def open(self) -> None:

@@ -31,11 +31,12 @@ DELETED = "the chat was deleted"
 
 class Asker(Struct, frozen=True):
     """What a request says beside its message: the claims of the person who sent it, the tools that its client
-    describes and executes itself, and results for calls of the run before."""
+    describes and executes itself, results for calls of the run before, and the client's name for the run."""
 
     claims: Claims = {}
     brought: tuple[Tool, ...] = ()
     results: tuple[Submission, ...] = ()
+    alias: str = ""
 
 
 class ThreadPlace(Struct, frozen=True):
@@ -87,7 +88,7 @@ async def answer_again(
 ) -> StartedRun:
     """Another answer to the user's message before this one (or before the last one). `TooMany` as above."""
     _check_model(context)
-    new = NewRun(context.clock.fresh("run"), hold_for, place.asker.claims, place.asker.brought)
+    new = _new_run(context, place.asker, hold_for)
     async with context.quotas.place(place.owner, place.thread_id, 0):
         return await _decide(
             context,
@@ -95,6 +96,10 @@ async def answer_again(
             new.run_id,
             lambda thread, now: runs.begin_again(thread, new, instead_of=instead_of),
         )
+
+
+def _new_run(context: AgentContext, asker: Asker, hold_for: float) -> NewRun:
+    return NewRun(context.clock.fresh("run"), hold_for, asker.claims, asker.brought, asker.alias)
 
 
 def _check_model(context: AgentContext) -> None:
@@ -123,7 +128,7 @@ async def _begin(
     instead_of: str | None,
     hold_for: float,
 ) -> StartedRun:
-    new = NewRun(context.clock.fresh("run"), hold_for, place.asker.claims, place.asker.brought)
+    new = _new_run(context, place.asker, hold_for)
     if place.asker.results and instead_of is None:
         return await _begin_after(context, place, message, new)
     return await _decide(

@@ -182,7 +182,7 @@ class Turns:
                 self._context, place, message, instead_of=new.instead_of, hold_for=self._hold_for(wait)
             ),
         )
-        return await self.load(started.run) if started.again else _begun(started.run, message)
+        return await self.load(started.run) if started.again else begun_turn(started.run, message)
 
     async def regenerate(
         self, principal: Principal, thread_id: str, *, instead_of: str | None, wait: Wait | None = None
@@ -190,7 +190,7 @@ class Turns:
         """Another answer to the message before this one, or before the last one."""
         place = ThreadPlace(principal.owner, thread_id, Asker(principal.claims))
         started = answer_again(self._context, place, instead_of=instead_of, hold_for=self._hold_for(wait))
-        return _begun((await bounded_wait(self._context.log, started)).run)
+        return begun_turn((await bounded_wait(self._context.log, started)).run)
 
     async def answer(
         self, principal: Principal, thread_id: str, answers: CallAnswers, *, wait: Wait | None = None
@@ -202,12 +202,8 @@ class Turns:
         if not answers.call_ids:
             return turn
         after = await self._end_of_step(turn, answers.call_ids)
-        _check_allowed(principal, answers, turn.calls, self._context.settings.limits)
         altered = frozenset(call.call_id for call in turn.calls if _is_altered(answers, call))
-        submissions = [
-            await self._as_declared(_signed(item, principal), turn.calls)
-            for item in _for_calls(answers.submissions, turn.calls, without=altered)
-        ]
+        submissions = await self.prepare(principal, answers, turn.calls, without=altered)
         receipts = await self._accept(turn.run, submissions, hold_for=self._hold_for(wait))
         answered = replace(
             await self.reload(turn),
@@ -217,6 +213,21 @@ class Turns:
             altered=altered,
         )
         return replace(answered, awaits_output=_awaits_output(answered))
+
+    async def prepare(
+        self,
+        principal: Principal,
+        answers: CallAnswers,
+        calls: Sequence[Call],
+        *,
+        without: Collection[str] = (),
+    ) -> list[Submission]:
+        """What of these is for one of the calls: allowed, signed, and in the form that its tool declares."""
+        _check_allowed(principal, answers, calls, self._context.settings.limits)
+        return [
+            await self._as_declared(_signed(item, principal), calls)
+            for item in _for_calls(answers.submissions, calls, without=without)
+        ]
 
     async def answer_call(self, principal: Principal, result: Result) -> Turn:
         """One result by its call id alone, for a call of its thread's last run."""
@@ -296,7 +307,7 @@ class Turns:
 
     async def _last(self, owner: Owner, thread_id: str) -> Turn | None:
         """One look at the thread: its last run, the calls of it, and the user's last message."""
-        return await self._context.log.read(owner, thread_id, _last_turn)
+        return await self._context.log.read(owner, thread_id, last_turn)
 
     async def load(self, run: Run) -> Turn:
         """The run as it is now, though another one may have begun in its thread."""
@@ -381,7 +392,7 @@ def check_text_size(item: Submission, limits: Limits) -> None:
         raise TooLarge(f"The {name} is larger than {limits.error_text} bytes.", hint="Nothing was applied.")
 
 
-def _last_turn(thread: ThreadState) -> Turn | None:
+def last_turn(thread: ThreadState) -> Turn | None:
     run = thread.run_record()
     if run is None:
         return None
@@ -390,9 +401,9 @@ def _last_turn(thread: ThreadState) -> Turn | None:
     return Turn(run=run, calls=calls, message=next(said, None), past=run.last_seq)
 
 
-def _begun(run: Run, message: UserMessage | None = None) -> Turn:
-    # all that the run has said so far is that it was started
-    return Turn(run=run, message=message, after=Position(run.last_seq), is_new=True)
+def begun_turn(run: Run, message: UserMessage | None = None) -> Turn:
+    # behind its first event, which says that it was started; it may have gone on since
+    return Turn(run=run, message=message, after=Position(1), is_new=True)
 
 
 def _after(turn: Turn, after: Bookmark, journal: list[Entry]) -> Turn:

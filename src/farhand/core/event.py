@@ -106,6 +106,12 @@ class ToolsBrought(ThreadChange, frozen=True, gc=False, tag="tools-brought"):
     brought: tuple[str, ...]
 
 
+class RunAliased(ThreadChange, frozen=True, gc=False, tag="run-aliased"):
+    """A later request for the same run gave it another name of its client's own."""
+
+    alias: str
+
+
 # ------------------------------------------------------------------------------------------- the run
 
 
@@ -118,6 +124,8 @@ class RunStarted(RunClaim, frozen=True, gc=False, tag="run-started"):
     """Of the person who began it."""
     brought: tuple[str, ...] = ()
     """Versions of the tools that its client brought."""
+    alias: str = ""
+    """The name that its client gave it."""
 
 
 class StepStarted(ModelOutput, frozen=True, gc=False, tag="step-started"):
@@ -357,6 +365,7 @@ ThreadEvent: TypeAlias = (
     | ToolAllowed
     | ToolDisallowed
     | ToolsBrought
+    | RunAliased
 )
 THREAD_EVENTS = (
     ThreadCreated,
@@ -367,6 +376,7 @@ THREAD_EVENTS = (
     ToolAllowed,
     ToolDisallowed,
     ToolsBrought,
+    RunAliased,
 )
 Delta: TypeAlias = TextAdded | ReasoningAdded | InputAdded
 DELTAS = (TextAdded, ReasoningAdded, InputAdded)

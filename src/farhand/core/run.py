@@ -54,6 +54,8 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
     """Of the person who began it."""
     brought: tuple[str, ...] = ()
     """Versions of the tools that its client described, and executes itself."""
+    alias: str = ""
+    """The name that its client gave it in its newest request; empty if the client has none for it."""
 
     @property
     def active(self) -> bool:

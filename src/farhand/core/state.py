@@ -32,6 +32,7 @@ from farhand.core.event import (
     ModelDelayed,
     OutcomeReported,
     ReasoningAdded,
+    RunAliased,
     RunFailed,
     RunFinished,
     RunParked,
@@ -103,6 +104,7 @@ class RunProgress(Struct, kw_only=True):
     is_delivered: bool = True
     claims: dict[str, object] = {}
     brought: tuple[str, ...] = ()
+    alias: str = ""
 
     @property
     def is_active(self) -> bool:
@@ -166,6 +168,7 @@ class ThreadState(Struct, kw_only=True):
             user_message_id=run.user_message_id,
             claims=run.claims,
             brought=run.brought,
+            alias=run.alias,
         )
 
     def step_calls(self) -> list[Call]:
@@ -245,6 +248,11 @@ def _bring_tools(thread: ThreadState, event: ToolsBrought, at: float) -> None:
     thread.run.brought = event.brought
 
 
+def _alias_run(thread: ThreadState, event: RunAliased, at: float) -> None:
+    assert thread.run is not None, "only a run that began is named again"
+    thread.run.alias = event.alias
+
+
 # ------------------------------------------------------------------------------------------- the run
 
 
@@ -263,6 +271,7 @@ def _start_run(thread: ThreadState, event: RunStarted, at: float) -> None:
         hold_for=event.hold_for,
         claims=event.claims,
         brought=event.brought,
+        alias=event.alias,
         seq=1,
     )
     thread.runs += 1
@@ -474,6 +483,7 @@ _FOLD: dict[type[Event], Callable[[ThreadState, Any, float], None]] = {
     ToolAllowed: _allow_tool,
     ToolDisallowed: _disallow_tool,
     ToolsBrought: _bring_tools,
+    RunAliased: _alias_run,
     RunStarted: _start_run,
     StepStarted: _write_nothing,
     ModelDelayed: _write_nothing,

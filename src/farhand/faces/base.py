@@ -184,7 +184,8 @@ class Route:
     takes: object = None
     """The shape of its body; this and what follows is for the OpenAPI document alone."""
     gives: object = None
-    """The shape of the answer, or a mapping from status to shape; not needed for one that only streams."""
+    """The shape of the answer, or a mapping from status to shape, or to several in a tuple; not needed for
+    one that only streams."""
     parameters: tuple[Parameter, ...] = ()
     name: str = ""
     """The name of the operation; by default that of the endpoint."""
@@ -280,6 +281,7 @@ STATUS: Mapping[str, int] = {
     "wrong_method": 405,
     "too_slow": 408,
     "busy": 409,
+    "interrupts": 409,
     "no_agent": 404,
     "conflict": 409,
     "mismatch": 409,

@@ -31,6 +31,7 @@ from farhand.core.settings import Settings
 from farhand.errors import BadSetting, FarhandError
 from farhand.eventlog.log import EventLog
 from farhand.faces.ack.routes import ack_face
+from farhand.faces.agui.routes import agui_face
 from farhand.faces.awaiting.routes import awaiting_face
 from farhand.faces.base import Face
 from farhand.faces.client_tools.routes import client_tools_face
@@ -401,6 +402,7 @@ class App:
             awaiting_face(service),
             ui_stream_face(service),
             threads_face(service, shows_inspector=self.shows_inspector),
+            agui_face(service),
             files_face(service),
             client_tools_face(service, sessions),
             events_face(service),

@@ -15,6 +15,8 @@ from farhand.core.event import ApprovalAnswered, CallOpened, CallSettled, Event,
 from farhand.core.position import Entry, News
 from farhand.core.run import Run
 from farhand.core.tool import Executor
+from farhand.faces.agui.encode import AguiEncoder, RunName
+from farhand.faces.agui.routes import HEADERS as AGUI_HEADERS
 from farhand.faces.awaiting.encode import AwaitingEncoder, StreamStart
 from farhand.faces.awaiting.routes import HEADERS as AWAITING_HEADERS
 from farhand.faces.awaiting.shapes import Format, MetaInit
@@ -41,6 +43,7 @@ def wires(model: str) -> tuple[WireEncoder, ...]:
         WireEncoder("ui-stream", "POST /api/chat", UI_STREAM_HEADERS, _ui_stream),
         WireEncoder("awaiting, xml", "POST /agent/run", AWAITING_HEADERS, _awaiting("xml", model)),
         WireEncoder("awaiting, raw", "POST /agent/run", AWAITING_HEADERS, _awaiting("raw", model)),
+        WireEncoder("ag-ui", "POST /ag-ui", AGUI_HEADERS, _agui),
         WireEncoder(
             "client-tools", "GET /client-tools/pending/{clientID}", CLIENT_TOOLS_HEADERS, _client_tools
         ),
@@ -52,6 +55,23 @@ def _ui_stream(told: RecordedCall) -> list[CallFrame]:
     if told.run is None:
         return []
     return _frames(UiStreamEncoder(Chunks(told.run.run_id), with_ids=True), told)
+
+
+def _agui(told: RecordedCall) -> list[CallFrame]:
+    """As one response after the other: each ends at a pause, with the calls that the page may execute."""
+    if told.run is None:
+        return []
+    run, call, frames = told.run, told.call, []
+    encoder = AguiEncoder(run, RunName(run.thread_id, run.alias or run.run_id, is_versioned=True))
+    names = [call.call_id, *([] if call.approval is None else [call.approval.approval_id])]
+    for entry in told.entries:
+        text = encoder.encode_events((entry,))
+        if encoder.is_paused and isinstance(entry.event, RunParked | CallOpened):
+            text += encoder.pause({})
+            encoder.ended = False
+        if any(name.encode() in text for name in names):
+            frames.append(CallFrame(entry.seq, text))
+    return frames
 
 
 def _awaiting(style: Format, model: str) -> EncodeCall:

@@ -110,6 +110,12 @@ class _Writer:
     def _response(self, shape: object) -> Json:
         if shape is None:
             return {"description": "No content."}
+        if isinstance(shape, tuple):
+            contents = [self._response(each)["content"] for each in shape]
+            return {
+                "description": "Success.",
+                "content": {kind: body for each in contents for kind, body in each.items()},
+            }
         if shape is STREAM:
             return {"description": "A stream of server-sent events.", "content": {STREAM.type: {}}}
         return {"description": "Success.", "content": self._content(shape)}
@@ -128,6 +134,11 @@ _MESSAGE = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hell
 _TOOL = {"id": "lamp", "description": "Switch the lamp.", "parameters": {"type": "object"}}
 _EXAMPLES: Mapping[str, object] = {
     "admin.purge": {"olderThanSec": 604_800, "dryRun": True},
+    "agui.run": {
+        "threadId": "first-chat",
+        "runId": "first-run",
+        "messages": [{"id": "m1", "role": "user", "content": "Hello"}],
+    },
     "awaiting.run": {"user_prompt": "Hello"},
     "client_tools.register": {"clientID": "desk", "tools": [_TOOL]},
     "ui_stream.chat": {"id": "first-chat", "messages": [_MESSAGE]},

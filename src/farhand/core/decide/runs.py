@@ -21,6 +21,7 @@ from farhand.core.event import (
     Echo,
     Event,
     MessageAdded,
+    RunAliased,
     RunFailed,
     RunFinished,
     RunParked,
@@ -93,6 +94,8 @@ class NewRun(Struct, frozen=True):
     claims: Claims = {}
     brought: tuple[Tool, ...] = ()
     """Tools that its client described, and executes itself."""
+    alias: str = ""
+    """The name that its client gives it."""
 
 
 def begin(
@@ -157,21 +160,23 @@ def begin_again(thread: ThreadState, new: NewRun, *, instead_of: str | None = No
     return Decision(Started(new.run_id), events, tools=new.brought)
 
 
-def bring_tools(thread: ThreadState, run_id: str, tools: tuple[Tool, ...]) -> Decision[bool]:
-    """A later request for the same run brings other tools; False if the run has ended. Calls that are open
-    keep the version they were opened with."""
+def bring_tools(
+    thread: ThreadState, run_id: str, tools: tuple[Tool, ...], *, alias: str = ""
+) -> Decision[bool]:
+    """A later request for the same run brings other tools, and may have a name of its own for it; False if
+    the run has ended. Calls that are open keep the version they were opened with."""
     run = thread.active_run
     if run is None or run.run_id != run_id:
         return Decision(False)
     versions = tuple(tool.version for tool in tools)
-    if versions == run.brought:
-        return Decision(True)
-    return Decision(True, (ToolsBrought(versions),), tools=tools)
+    brought = () if versions == run.brought else (ToolsBrought(versions),)
+    named = () if alias in ("", run.alias) else (RunAliased(alias),)
+    return Decision(True, (*brought, *named), tools=tools if brought else ())
 
 
 def _start(new: NewRun, message: UserMessage) -> RunStarted:
     brought = tuple(tool.version for tool in new.brought)
-    return RunStarted(new.run_id, message.message_id, new.hold_for, new.claims, brought)
+    return RunStarted(new.run_id, message.message_id, new.hold_for, new.claims, brought, new.alias)
 
 
 def _leave(thread: ThreadState, settles: Collection[str] = ()) -> tuple[Event, ...] | None:

@@ -3,6 +3,7 @@
 export type * from "./core.ts";
 export type * from "./ack.ts";
 export type * from "./ui-stream.ts";
+export type * from "./agui.ts";
 export type * from "./threads.ts";
 export type * from "./files.ts";
 export type * from "./awaiting.ts";

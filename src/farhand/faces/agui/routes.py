@@ -1,0 +1,310 @@
+"""Endpoints of AG-UI, and those of CopilotKit's runtime: info, run, connect, stop, and all of them in one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+from farhand.agent.posts import Post, PostedTurn
+from farhand.agent.service import AgentService
+from farhand.errors import (
+    Busy,
+    Malformed,
+    NotFound,
+    PeerFault,
+    ShuttingDown,
+    StoreDown,
+    Unanswered,
+    Unreadable,
+)
+from farhand.faces.agui.decode import (
+    AguiRequest,
+    check_agent,
+    check_thread_id,
+    connect_of,
+    decode_connect,
+    decode_run,
+    decode_runtime_request,
+    decode_stop,
+    run_of,
+    stop_of,
+)
+from farhand.faces.agui.encode import (
+    AguiEncoder,
+    RunName,
+    encode_error,
+    encode_info,
+    encode_refused_run,
+    encode_stop,
+)
+from farhand.faces.agui.shapes import (
+    AguiRefusal,
+    RunAgentInput,
+    RuntimeInfo,
+    RuntimeRequest,
+    ShownMessage,
+    StopReply,
+    StopRequest,
+)
+from farhand.faces.agui.snapshot import snapshot
+from farhand.faces.base import STREAM, Face, Request, Route
+from farhand.wire.http import respond_body
+from farhand.wire.streaming_response import StreamEnd
+
+HEADERS = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+def agui_face(service: AgentService) -> Face:
+    endpoints = _Endpoints(service)
+    body = service.settings.limits.chat_body
+    agent = "/copilotkit/agent/{agent_id}"
+    return Face(
+        name="agui",
+        explain=encode_error,
+        refusal=AguiRefusal,
+        routes=(
+            Route(
+                "POST", "/ag-ui", endpoints.run, scope="chat", limit=body, streams=True, takes=RunAgentInput
+            ),
+            Route("GET", "/copilotkit/info", endpoints.info, scope="chat", gives=RuntimeInfo),
+            Route(
+                "POST",
+                f"{agent}/run",
+                endpoints.run_agent,
+                scope="chat",
+                limit=body,
+                streams=True,
+                takes=RunAgentInput,
+            ),
+            Route(
+                "POST",
+                f"{agent}/connect",
+                endpoints.connect,
+                scope="chat",
+                limit=body,
+                streams=True,
+                takes=RunAgentInput,
+            ),
+            Route(
+                "POST",
+                f"{agent}/stop/{{thread_id}}",
+                endpoints.stop,
+                scope="chat",
+                limit=body,
+                takes=StopRequest,
+                gives=StopReply,
+                name="stop_agent",
+            ),
+            Route(
+                "POST",
+                "/copilotkit",
+                endpoints.runtime,
+                scope="chat",
+                limit=body,
+                streams=True,
+                takes=RuntimeRequest,
+                gives={200: (STREAM, dict[str, object])},
+            ),
+        ),
+    )
+
+
+class _Endpoints:
+    def __init__(self, service: AgentService) -> None:
+        self._service = service
+
+    async def run(self, request: Request) -> None:
+        """Send a message, results of calls, or answers to interrupts."""
+        await self._run(request, decode_run(await request.json()))
+
+    async def info(self, request: Request) -> None:
+        """What CopilotKit asks for first: the agent and what it can do."""
+        await request.reply(200, encode_info())
+
+    async def run_agent(self, request: Request) -> None:
+        """The same as /ag-ui, for CopilotKit."""
+        body = await request.json()
+        check_agent(request.parameter("agent_id"))
+        await self._run(request, decode_run(body))
+
+    async def connect(self, request: Request) -> None:
+        """The thread as it is, then live."""
+        body = await request.json()
+        check_agent(request.parameter("agent_id"))
+        await self._connect(request, decode_connect(body))
+
+    async def stop(self, request: Request) -> None:
+        """Stop the run."""
+        # a program may send no body at all
+        request.bodiless()
+        body = b"" if request.header(b"content-type") is None else await request.json()
+        check_agent(request.parameter("agent_id"))
+        thread_id = check_thread_id(request.parameter("thread_id"))
+        await self._stop(request, thread_id, decode_stop(body))
+
+    async def runtime(self, request: Request) -> None:
+        """All of them at one address."""
+        wanted = decode_runtime_request(await request.json())
+        check_agent(wanted.params.agent_id)
+        match wanted.method:
+            case "info":
+                await self.info(request)
+            case "agent/run":
+                await self._run(request, run_of(wanted.body))
+            case "agent/connect":
+                await self._connect(request, connect_of(wanted.body))
+            case "agent/stop":
+                thread_id = check_thread_id(wanted.params.thread_id)
+                await self._stop(request, thread_id, stop_of(wanted.body))
+
+    async def _run(self, request: Request, posted: AguiRequest) -> None:
+        posts, name = self._service.posts, RunName(posted.thread_id, posted.run_id, posted.is_versioned)
+        tools = await posts.admit(request.principal, posted.tools)
+        post = Post(
+            thread_id=posted.thread_id,
+            alias=posted.run_id,
+            tools=tools,
+            messages=posted.messages,
+            results=posted.results,
+            answers=posted.answers,
+            shown_calls=posted.shown_calls,
+            shown_results=posted.shown_results,
+        )
+        try:
+            turn = await posts.take(request.principal, post)
+        except (Busy, Malformed, NotFound, Unanswered) as error:
+            # the request is sound, and the thread is not as its client believes
+            await self._refuse(request, encode_refused_run(name, error))
+            return
+        await self._show(request, turn, name, post)
+
+    async def _connect(self, request: Request, posted: AguiRequest) -> None:
+        tools = await self._service.posts.admit(request.principal, posted.tools)
+        turn = await self._service.posts.connect(request.principal, posted.thread_id, tools)
+        if turn is None:
+            await self._refuse(request, b"")
+            return
+        run_id = turn.run.alias or turn.run.run_id
+        await self._show(request, turn, RunName(posted.thread_id, run_id, posted.is_versioned))
+
+    async def _stop(self, request: Request, thread_id: str, alias: str | None) -> None:
+        is_stopped = await self._service.posts.stop(request.owner, thread_id, alias)
+        await request.reply(200, encode_stop(is_stopped=is_stopped))
+
+    async def _refuse(self, request: Request, body: bytes) -> None:
+        await respond_body(request.exchange.send, 200, b"text/event-stream", body, HEADERS[1:])
+
+    async def _show(
+        self, request: Request, turn: PostedTurn, name: RunName, post: Post | None = None
+    ) -> None:
+        with ExitStack() as stack:
+            source = _Following(self._service, stack, name, turn)
+            if post is not None and turn.following is not None:
+                begin = self._service.posts.begin_following
+                source.follow(partial(begin, request.principal, post, turn.following))
+            source.begin(_history(turn, str(request.scope.get("root_path", ""))))
+            end = await request.stream(source, headers=HEADERS)
+        run = source.turn.run
+        is_undelivered = run.active or not run.is_delivered
+        if end is StreamEnd.FINISHED and is_undelivered and source.encoder.ended_unread:
+            await self._service.mark_delivered(run)
+
+
+def _history(turn: PostedTurn, root: str) -> list[ShownMessage] | None:
+    if turn.history is None:
+        return None
+    return snapshot(turn.history, turn.settled, root=root, hidden=turn.hidden)
+
+
+class _Following:
+    """A run's journal as the source of a response that ends at the first pause, or goes on with a run that
+    follows."""
+
+    def __init__(self, service: AgentService, stack: ExitStack, name: RunName, turn: PostedTurn) -> None:
+        self._service = service
+        self._stack = stack
+        self._name = name
+        self._first = b""
+        self._begin_next: Callable[[], Awaitable[PostedTurn]] | None = None
+        self._next: PostedTurn | None = None
+        self._read(turn)
+
+    @property
+    def ended(self) -> bool:
+        return self.encoder.ended and self._begin_next is None and self._next is None
+
+    def follow(self, begin_next: Callable[[], Awaitable[PostedTurn]]) -> None:
+        """This run is the next, when the one that is read ends or waits."""
+        self._begin_next = begin_next
+        self.encoder.is_followed = True
+
+    def begin(self, history: Sequence[ShownMessage] | None) -> None:
+        # a client is told at once that its run began
+        self._first = self.encoder.begin(history)
+
+    async def next(self, seconds: float) -> bytes | None:
+        if self._first:
+            first, self._first = self._first, b""
+            return first
+        try:
+            return await self._frames(seconds)
+        except (StoreDown, Unreadable):
+            # the response still ends properly, and the rest can be had by connecting
+            self._begin_next = self._next = None
+            return self.encoder.close(cut=True)
+
+    def leave(self) -> None:
+        self._reader.leave()
+
+    def _read(self, turn: PostedTurn) -> None:
+        self.turn = turn
+        self.encoder = AguiEncoder(
+            turn.run,
+            self._name,
+            past=turn.past,
+            shown_calls=turn.shown_calls,
+            shown_results=turn.shown_results,
+        )
+        self.encoder.skip(turn.seen)
+        self._until = turn.past if turn.is_at_rest else None
+        self._reader = self._stack.enter_context(self._service.read(turn.run, turn.after))
+
+    async def _frames(self, seconds: float) -> bytes:
+        while self._until is None or self._reader.at.seq < self._until:
+            entries = await self._reader.next(seconds)
+            if entries is None:
+                break
+            frames = self.encoder.encode_events(entries)
+            if self.encoder.is_paused or self.encoder.ended:
+                return frames + await self._turn_over()
+            # the entries may have no frames on this wire: read on instead of waiting
+            if frames or not entries:
+                return frames
+        if self._reader.cut:
+            self._begin_next = self._next = None
+            return self.encoder.close(cut=True)
+        return await self._turn_over()
+
+    async def _turn_over(self) -> bytes:
+        """The run that is read waits or has ended."""
+        if self._begin_next is not None:
+            begin_next, self._begin_next, self._until = self._begin_next, None, None
+            try:
+                self._next = await begin_next()
+            except (PeerFault, ShuttingDown) as error:
+                return self.encoder.refuse(error)
+        if self._next is not None and self.encoder.ended:
+            turn, self._next = self._next, None
+            self._read(turn)
+            return b""
+        return b"" if self.encoder.ended or self._next is not None else await self._pause()
+
+    async def _pause(self) -> bytes:
+        asked = self.encoder.questions
+        tools = {call.tool_version: await self._service.tool_of(call) for call in asked}
+        return self.encoder.pause(tools)
