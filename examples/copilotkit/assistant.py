@@ -52,7 +52,7 @@ def _told(result: ToolResult) -> str:
         case "success", "send_invitation":
             return str(result.output)
         case "denied", _:
-            return f"I did not do it. {result.error}"
+            return f"I did not do it ({result.error})."
         case _:
             return f"{result.tool} gave nothing: {result.error}"
 

@@ -174,7 +174,7 @@ async def test_an_approval_is_given_whenever_the_page_is_reloaded_and_the_tool_r
 async def test_a_declined_tool_does_not_run_and_the_model_is_told_why(guest: CopilotPage, site: Site) -> None:
     await guest.says(INVITE)
     await guest.presses("Decline")
-    await guest.reads("I did not do it. denied: The user declined.")
+    await guest.reads("I did not do it (denied: the user declined).")
     await expect(guest.approval).to_have_count(0)
     assert site.invitations(guest.thread) == 0
 
@@ -202,7 +202,7 @@ async def test_of_two_approvals_in_one_step_each_gets_its_own_answer(guest: Copi
     await guest.approval.filter(has_text="ada@").get_by_role("button", name="Decline").click()
     assert site.invitations(guest.thread) == 0
     await guest.approval.filter(has_text="bob@").get_by_role("button", name="Approve").click()
-    await guest.reads(f"I did not do it. denied: The user declined. bob@example.com is invited for {SLOT}.")
+    await guest.reads(f"I did not do it (denied: the user declined). bob@example.com is invited for {SLOT}.")
     assert site.invitations(guest.thread) == 1
 
 
@@ -306,10 +306,10 @@ async def test_an_approval_that_was_denied_elsewhere_stays_denied(guest: Copilot
     await guest.says(INVITE)
     await expect(guest.approval).to_be_visible()
     call = await site.open_call(guest.thread, "send_invitation")
-    denial = {"approvalId": call["approvalId"], "approved": False, "reason": "Not today."}
+    denial = {"approvalId": call["approvalId"], "approved": False, "reason": "not today"}
     assert await site.post("/api/tools/approve", denial) == {"ok": True}
     await guest.presses("Approve")
-    await guest.reads("I did not do it. denied: Not today.")
+    await guest.reads("I did not do it (denied: not today).")
     assert site.invitations(guest.thread) == 0
 
 
@@ -323,6 +323,22 @@ async def test_an_approval_that_was_asked_on_another_wire_is_given_here(browser:
         await guest.presses("Approve")
         await guest.reads(SENT)
     assert site.invitations(thread) == 1
+
+
+@requirement("copilotkit:elsewhere")
+async def test_a_question_of_the_page_is_answered_on_farhands_chat_page(
+    guest: CopilotPage, site: Site, visitors: Visitors
+) -> None:
+    await guest.says(TIME)
+    await expect(guest.card(QUESTION).get_by_role("button", name=SLOT)).to_be_enabled()
+    other = await visitors.at(site.server, f"#/chat/{guest.thread}")
+    card = other.card("choose_time")
+    await card.get_by_role("textbox").fill(json.dumps(SLOT))
+    await card.get_by_role("button", name="Answer with JSON").click()
+    await other.sees(MET)
+    await guest.reloads()
+    await guest.reads(MET)
+    await expect(guest.card(QUESTION).get_by_text(f"You chose {SLOT}.")).to_be_visible()
 
 
 @requirement("copilotkit:elsewhere")

@@ -94,7 +94,7 @@ function Approval({ interrupt, answer }: { interrupt: Interrupt; answer: (payloa
     <Card title={interrupt.message ?? "May I?"}>
       <pre>{JSON.stringify(interrupt.metadata?.["input"], null, 2)}</pre>
       <button disabled={!!said} onClick={() => (setSaid("Approved"), answer({ approved: true }))}>Approve</button>
-      <button disabled={!!said} onClick={() => (setSaid("Declined"), answer({ approved: false, reason: "The user declined." }))}>Decline</button>
+      <button disabled={!!said} onClick={() => (setSaid("Declined"), answer({ approved: false, reason: "the user declined" }))}>Decline</button>
       {said}
     </Card>
   );
