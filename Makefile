@@ -15,6 +15,9 @@ ready_to_develop := $(VENV)/.ready-to-develop
 set_up_inputs := pyproject.toml scripts/set_up.sh
 ts_ready := ts/node_modules/.ready
 ts_inputs := $(wildcard ts/package.json ts/package-lock.json ts/packages/*/package.json ts/apps/*/package.json ts/set_up.sh)
+# The example with CopilotKit has packages of its own: half a gigabyte that nothing else needs.
+copilotkit_page := examples/copilotkit/page
+copilotkit_ready := $(copilotkit_page)/node_modules/.ready
 # Promised whole in every branch; elsewhere coverage may only rise.
 covered := core calls tools
 run_tests := $(bin)/python scripts/run_tests.py
@@ -32,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo ui ui-if-node quick most test check check-format check-lint check-types check-imports check-sizes check-names check-private check-ts check-public-types house \
-        tests tests-quick tests-most tests-chaos storms tests-ts tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
+        example-packages tests tests-quick tests-most tests-chaos storms tests-ts tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
@@ -107,10 +110,10 @@ tests-quick: $(ready_to_develop)
 	@$(run_tests) -q -n $(JOBS) --dist worksteal -p no:schemathesis --hypothesis-profile=quick tests/unit tests/faces \
 	    -m 'not (postgres or sqlite or slow or repository or $(whole_only))' </dev/null
 
-tests-most: $(ready_to_develop) $(ui_built)
+tests-most: $(ready_to_develop) $(ui_built) $(copilotkit_ready)
 	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk -m 'not ($(whole_only))' </dev/null
 
-tests: $(ready_to_develop) $(ui_built)
+tests: $(ready_to_develop) $(ui_built) $(copilotkit_ready)
 	@echo "tests: $(JOBS) at a time"
 	@$(run_tests) -q -n $(JOBS) --dist worksteal tests/unit tests/laws tests/faces $(covered:%=--cov=farhand.%) --cov-report= </dev/null
 	@$(bin)/coverage report --include='src/farhand/core/*,src/farhand/calls/*,src/farhand/tools/*' --fail-under=100 --format=text >$(VENV)/.coverage-report || \
@@ -118,6 +121,9 @@ tests: $(ready_to_develop) $(ui_built)
 	@echo "tests: core, calls and tools are covered in every branch"
 	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk --ignore=tests/unit --ignore=tests/laws --ignore=tests/faces \
 	    -m 'not storm' </dev/null
+
+# By itself, so that it is downloaded while the checks compute.
+example-packages: $(copilotkit_ready)
 
 # By themselves: they would starve others, and others them. Longer with `make storms` or TEST_STORM_SECONDS=600; a
 # run is brought back by the seed it printed, TEST_STORM_SEED.
@@ -179,7 +185,7 @@ lock: ## write requirements/*.txt from pyproject.toml (ARGS=--upgrade for the ne
 	@$(PYTHON) scripts/lock.py $(ARGS)
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) ts/node_modules src/farhand/_ui ts/packages/*/dist .coverage .coverage.*
+	rm -rf $(VENV) ts/node_modules $(copilotkit_page)/node_modules $(copilotkit_page)/dist src/farhand/_ui ts/packages/*/dist .coverage .coverage.*
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find src tests scripts -type d -name __pycache__ -prune -exec rm -rf {} +
 
@@ -198,4 +204,9 @@ $(ui_built): $(ui_inputs) | $(ts_ready)
 
 $(ts_ready): $(ts_inputs)
 	@ts/set_up.sh
+	@touch $@
+
+$(copilotkit_ready): $(copilotkit_page)/package.json $(copilotkit_page)/package-lock.json
+	@echo "set-up: installing $(copilotkit_page)/package-lock.json ..."
+	@cd $(copilotkit_page) && npm install --ignore-scripts --loglevel=error >/dev/null
 	@touch $@

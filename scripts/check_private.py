@@ -69,6 +69,8 @@ def check(root: Path) -> list[str]:
 def _modules(root: Path) -> Iterator[Module]:
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*.py")):
+            if "node_modules" in path.parts:
+                continue
             tree = ast.parse(path.read_text(), filename=str(path))
             nodes = tuple(ast.walk(tree))
             yield Module(path.relative_to(root).as_posix(), nodes, dict(_imported(nodes)))

@@ -53,7 +53,7 @@ def check(root: Path, exceptions: dict[str, str]) -> list[str]:
 
 def _files(root: Path) -> Iterator[Path]:
     for folder in ("src", "tests", "scripts", "examples", "bench"):
-        yield from sorted((root / folder).rglob("*.py"))
+        yield from sorted(path for path in (root / folder).rglob("*.py") if "node_modules" not in path.parts)
 
 
 def _offenders(path: Path, name: str, tree: ast.Module) -> Iterator[str]:

@@ -23,9 +23,9 @@ TIMES = ROOT / ".cache" / "tier-times.json"
 # stages follow each other; lanes of a stage run at the same time, the parts of a lane one after the other
 TIERS: dict[str, list[list[list[str]]]] = {
     "quick": [[["tests-quick"]]],
-    "most": [[["check"]], [["tests-most"], ["tests-ts"]]],
+    "most": [[["check"], ["example-packages"]], [["tests-most"], ["tests-ts"]]],
     "test": [
-        [["check"]],
+        [["check"], ["example-packages"]],
         [["tests"], ["tests-ts", "test-lowest"]],
         # by itself: random faults would starve the others, and they it
         [["tests-chaos"]],

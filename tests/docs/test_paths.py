@@ -13,6 +13,7 @@ PAGES = sorted(
     page
     for pattern in ("*.md", "docs/**/*.md", "changes/*.md", "bench/**/*.md", "examples/**/*.md")
     for page in ROOT.glob(pattern)
+    if "node_modules" not in page.parts
 )
 HOMES = (ROOT, ROOT / "src/farhand", ROOT / "src")
 PATH = re.compile(

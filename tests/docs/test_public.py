@@ -65,6 +65,6 @@ def _imports(*places: str) -> Iterator[tuple[str, str]]:
     for place in places:
         root = ROOT / place
         files = [root] if root.is_file() else [*root.rglob("*.py"), *root.rglob("*.md")]
-        for file in sorted(files):
+        for file in sorted(file for file in files if "node_modules" not in file.parts):
             for module in IMPORT.findall(file.read_text()):
                 yield file.relative_to(ROOT).as_posix(), module

@@ -1,0 +1,62 @@
+"""The agent behind the page. Its model speaks by a script, so nothing needs a key.
+
+`add_todo` and `choose_time` are not declared here: the page brings them, with `useFrontendTool` and
+`useHumanInTheLoop`. `send_invitation` runs on the server once a person has approved it, in the card that the
+page renders with `useInterrupt`.
+"""
+
+from __future__ import annotations
+
+from farhand import Agent, ScriptedModel, tool
+from farhand.models import Ask, Moment, Say, Step, ToolResult
+
+SLOTS = ["Tuesday at 10:00", "Wednesday at 14:00"]
+HELP = "Ask me to add something to your list, to find a time, or to invite somebody."
+
+
+@tool(needs_approval=True)
+def send_invitation(to: str, when: str) -> str:
+    """Invite somebody by e-mail.
+
+    Args:
+        to: Who is invited.
+        when: Day and time.
+    """
+    return f"{to} is invited for {when}."
+
+
+def speak(moment: Moment) -> Step:
+    """What the model says next: a tool by the words of the message, then what came of it."""
+    if moment.last:
+        return " ".join(map(_told, moment.last))
+    said = moment.text.lower()
+    asked: list[str | Say | Ask] = []
+    if "list" in said and "add_todo" in moment.tools:
+        asked.append(Ask("add_todo", {"text": "Book a room"}))
+    if "time" in said and "choose_time" in moment.tools:
+        asked.append(Ask("choose_time", {"question": "When shall we meet?", "slots": SLOTS}))
+    if "invite" in said:
+        who = [name for name in ("ada", "bob") if name in said]
+        asked += [Ask("send_invitation", {"to": f"{name}@example.com", "when": SLOTS[0]}) for name in who]
+    if "story" in said:
+        asked.append(Say("Once upon a time there was a very long story. " * 12, delay=0.2))
+    return asked or HELP
+
+
+def _told(result: ToolResult) -> str:
+    match result.kind, result.tool:
+        case "success", "add_todo":
+            return f"It is on your list: {result.output}."
+        case "success", "choose_time":
+            return f"Then we meet on {result.output}."
+        case "success", "send_invitation":
+            return str(result.output)
+        case "denied", _:
+            return f"I did not do it ({result.error})."
+        case _:
+            return f"{result.tool} gave nothing: {result.error}"
+
+
+agent = Agent(
+    ScriptedModel(speak), tools=[send_invitation], instructions="Help the user to plan their meetings."
+)

@@ -1,0 +1,129 @@
+"""The page of `examples/copilotkit` as its README starts it, and a person in front of it.
+
+Owns how the page is built and served, and what a person can see and press there. Must not know how CopilotKit
+talks to the server: the requests are its own, through the proxy of the example.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+from uuid import uuid4
+
+from playwright.async_api import Browser, Locator, Page, expect
+
+from tests.browser.visitor import ELSEWHERE, SEEN_WITHIN_MS
+from tests.process import ROOT, FarhandProcess
+
+PAGE = ROOT / "examples/copilotkit/page"
+VITE = PAGE / "node_modules/.bin/vite"
+BUILT_WITHIN_SEC = 120
+_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
+
+
+async def build_page(folder: Path) -> None:
+    """As `npm run dev` would have it: with React's warnings and its double mounting."""
+    assert VITE.exists(), "the packages of the example are missing; `make example-packages` installs them"
+    vite = await asyncio.create_subprocess_exec(
+        str(VITE), "build", "--mode", "development", "--minify", "false", "--logLevel", "warn",
+        "--outDir", str(folder), "--emptyOutDir",
+        cwd=PAGE, env={**os.environ, "NODE_ENV": "development"},
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    out, _ = await asyncio.wait_for(vite.communicate(), BUILT_WITHIN_SEC)
+    assert vite.returncode == 0, out.decode()
+
+
+@asynccontextmanager
+async def serving(folder: Path, server: FarhandProcess) -> AsyncIterator[str]:
+    """The built page at an address of its own, with the example's proxy to this server."""
+    vite = await asyncio.create_subprocess_exec(
+        str(VITE), "preview", "--host", "127.0.0.1", "--port", "0", "--outDir", str(folder),
+        cwd=PAGE, env={**os.environ, "FARHAND_URL": server.url, "FARHAND_TOKEN": server.token},
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert vite.stdout is not None
+        while True:
+            line = (await asyncio.wait_for(vite.stdout.readline(), BUILT_WITHIN_SEC)).decode()
+            assert line, "vite preview ended"
+            # it prints in colours, also within the address
+            if found := _ADDRESS.search(re.sub(r"\x1b\[\d+m", "", line)):
+                break
+        yield found[0]
+    finally:
+        vite.terminate()
+        await vite.wait()
+
+
+class CopilotPage:
+    """One tab with CopilotKit's chat, on one thread."""
+
+    def __init__(self, page: Page, url: str, thread: str) -> None:
+        self.page = page
+        self.thread = thread
+        self._url = url
+
+    async def opens(self) -> None:
+        """Ready once it has loaded the thread: only then it makes suggestions."""
+        await self.page.goto(f"{self._url}/#{self.thread}")
+        await expect(self.page.get_by_test_id("copilot-suggestions")).to_be_visible()
+
+    async def reloads(self) -> None:
+        await self.page.reload()
+        await expect(self.box).to_be_visible()
+
+    async def says(self, text: str) -> None:
+        await self.box.fill(text)
+        await self.box.press("Enter")
+        said = self.page.get_by_test_id("copilot-user-message").get_by_text(text, exact=True)
+        await expect(said).to_have_count(1)
+
+    async def presses(self, name: str) -> None:
+        await self.page.get_by_role("button", name=name, exact=True).click()
+
+    @property
+    def box(self) -> Locator:
+        return self.page.get_by_test_id("copilot-chat-textarea")
+
+    @property
+    def todos(self) -> Locator:
+        """What the page's own tool did, once for each time."""
+        return self.page.get_by_role("complementary").get_by_role("listitem")
+
+    def card(self, title: str | re.Pattern[str]) -> Locator:
+        return self.page.get_by_role("region", name=title)
+
+    @property
+    def approval(self) -> Locator:
+        return self.page.get_by_role("region").filter(has=self.page.get_by_role("button", name="Approve"))
+
+    async def stops(self) -> None:
+        """Presses the button that sends, which stops while an answer comes."""
+        await self.page.get_by_test_id("copilot-send-button").click()
+
+    async def reads(self, text: str) -> None:
+        """An answer of the assistant that is there once."""
+        said = self.page.get_by_test_id("copilot-assistant-message").get_by_text(text, exact=True)
+        await expect(said).to_have_count(1)
+
+
+@asynccontextmanager
+async def copilot_page(
+    browser: Browser, url: str, *, thread: str = "", scheme: Literal["light", "dark"] = "light"
+) -> AsyncIterator[CopilotPage]:
+    """A person at the page, in a profile of its own, cut off from every other machine."""
+    context = await browser.new_context(color_scheme=scheme, reduced_motion="reduce")
+    context.set_default_timeout(SEEN_WITHIN_MS)
+    try:
+        await context.route(ELSEWHERE, lambda route: route.abort())
+        guest = CopilotPage(await context.new_page(), url, thread or f"copilot-{uuid4().hex[:12]}")
+        await guest.opens()
+        yield guest
+    finally:
+        await context.close()
