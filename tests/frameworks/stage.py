@@ -70,7 +70,9 @@ class Stage:
 
     async def answer(self, call: Call, output: object) -> None:
         """A page executed the call."""
-        receipt = await self.hands.service.desk.settle(call.owner, Result(call_id=call.call_id, outcome=Success(output)))
+        receipt = await self.hands.service.desk.settle(
+            call.owner, Result(call_id=call.call_id, outcome=Success(output))
+        )
         assert isinstance(receipt, Accepted), receipt
 
     async def approve_next(self, answer: Answer = YES, *, count: int = 1) -> None:
