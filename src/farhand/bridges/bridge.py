@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, Protocol, Required, TypeAlias, TypedDict, TypeVar
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from typing import Any, Generic, Protocol, Required, TypeAlias, TypedDict, TypeVar
 
 import anyio
 from msgspec import Struct
@@ -43,15 +43,20 @@ __all__ = [
     "FarTool",
     "HandCaller",
     "Hands",
+    "ModelCall",
     "ToolReply",
     "Where",
     "Who",
     "attach",
     "build_key",
+    "call_all",
     "call_hand",
     "declare_own",
+    "field_of",
     "list_tools",
     "read_arguments",
+    "refuse",
+    "side_by_side",
 ]
 
 MOST_REPEATS = 100
@@ -65,6 +70,7 @@ _LONGEST_KEY = 190
 Who: TypeAlias = Owner | Principal
 """Whose call it is; a principal's claims reach the tool as well."""
 C = TypeVar("C")
+R = TypeVar("R")
 
 
 class Where(TypedDict, Generic[C], total=False):
@@ -109,6 +115,14 @@ class ToolReply(Struct, frozen=True):
     """For frameworks that take values: the output itself, or the text if it says more than the output."""
 
 
+class ModelCall(Struct, frozen=True):
+    """A call in a provider's answer; its input may be refused already."""
+
+    call_id: str
+    name: str
+    input: Mapping[str, object] | ToolReply
+
+
 class HandCaller(Generic[C]):
     """Makes the calls of a framework's runs."""
 
@@ -146,7 +160,7 @@ class BridgedFunction:
     def __init__(self, function: Callable[..., object]) -> None:
         self._function = function
 
-    def __call__(self, **input: object) -> object:
+    def __call__(self, /, **input: object) -> object:
         return self._function(**input)
 
 
@@ -198,9 +212,46 @@ async def call_hand(  # noqa: PLR0913
         except NameTaken:
             continue
         except TooMany as refusal:
-            return ToolReply(str(refusal), is_error=True, content=str(refusal))
-    text = f"Call id used {MOST_REPEATS} times for different calls: not executed."
-    return ToolReply(text, is_error=True, content=text)
+            return refuse(str(refusal))
+    return refuse(f"This call id was used for {MOST_REPEATS} other calls; the call was not executed.")
+
+
+async def call_all(
+    hands: Hands, calls: Sequence[ModelCall], message_id: str, own: Collection[str], where: Where[None]
+) -> list[tuple[ModelCall, ToolReply]]:
+    """The calls of one message, side by side, without those of the program's `own` tools. `TimeoutError` if
+    one is still open after `hold_for`."""
+    caller = HandCaller(hands, where)
+    names = {tool.name: tool.tool for tool in caller.list_tools(None)}
+    ours = [call for call in calls if call.name not in own]
+
+    async def reply_to(call: ModelCall) -> ToolReply | Waiting:
+        if isinstance(call.input, ToolReply):
+            return call.input
+        return await caller.call(names.get(call.name, call.name), call.input, None, message_id, call.call_id)
+
+    replies = await side_by_side([reply_to(call) for call in ours])
+    told = [reply for reply in replies if isinstance(reply, ToolReply)]
+    if len(told) < len(replies):
+        raise TimeoutError(
+            f"{len(replies) - len(told)} calls are still open; ask again with the same message."
+        )
+    return list(zip(ours, told, strict=True))
+
+
+async def side_by_side(work: Sequence[Coroutine[object, object, R]]) -> list[R]:
+    """All results, or the first error as it is; nothing is left running."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+def field_of(item: object, name: str) -> Any:
+    """Of an object of a provider's library, or of the same as JSON."""
+    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
 
 
 async def attach(hands: Hands, key: str, *, owner: Who = LOCAL) -> ToolReply:
@@ -224,14 +275,18 @@ def build_key(thread: str, *parts: object) -> str:
     return key if len(key) <= _LONGEST_KEY else f"{thread}:{_digest(rest)}"
 
 
+def refuse(why: str) -> ToolReply:
+    return ToolReply(why, is_error=True, content=why)
+
+
 def read_arguments(text: str) -> dict[str, object] | ToolReply:
     """The input that a model wrote as text; what is no JSON object is told to the model."""
     try:
         value = read_json((text or "{}").encode(errors="replace"))
     except Malformed as fault:
-        return _reply(Failure(f"The input is no JSON object: {fault.message}"))
+        return refuse(f"The input is no JSON object: {fault.message}")
     if not isinstance(value, dict):
-        return _reply(Failure("The input is no JSON object."))
+        return refuse("The input is no JSON object.")
     return value
 
 
@@ -272,8 +327,7 @@ async def _call(  # noqa: PLR0913
 
 def _reply(outcome: Outcome, call: Call | None = None) -> ToolReply:
     if not isinstance(outcome, Success):
-        words = _words(outcome)
-        return ToolReply(words, is_error=True, content=words)
+        return refuse(_words(outcome))
     plain = seen_by_model(outcome).text
     text = plain if call is None else _rendered(outcome, call)
     is_whole = text == (

@@ -126,6 +126,22 @@ async def test_a_provider_may_repeat_its_ids_in_every_step(stage: Stage) -> None
     assert stage.paid == ["paid 1", "paid 2", "paid 2"]
 
 
+async def test_parameters_may_have_any_name(stage: Stage) -> None:
+    schema = {"type": "object", "properties": {"ctx": {"type": "string"}, "self": {"type": "string"}}}
+    stage.hands.spec.toolbox.add("odd", "Odd names.", schema, lambda **input: sorted(input.items()))
+    call = ToolCallPart("odd", {"ctx": "1", "self": "2"}, "call_0")
+    result = await make_agent(FarhandToolset(stage.hands, thread="t"), [call]).run("Go")
+    assert result.output == '[["ctx","1"],["self","2"]]'
+
+
+@requirement("bridges:bad-input")
+@pytest.mark.parametrize("text", ['{"amount": ', "[3]", "3"])
+async def test_input_that_is_no_json_object_goes_back_to_the_model(stage: Stage, text: str) -> None:
+    agent = make_agent(FarhandToolset(stage.hands, thread="t"), [ToolCallPart("pay", text, "call_0")])
+    assert str((await agent.run("Pay")).output).startswith(("retried: ", "failed: "))
+    assert stage.paid == []
+
+
 @dataclass
 class Deps:
     thread: str
