@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo ui ui-if-node quick most test check check-format check-lint check-types check-imports check-sizes check-names check-private check-ts check-public-types house \
-        example-packages tests tests-quick tests-most tests-chaos storms tests-ts tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
+        example-packages tests tests-quick tests-most tests-chaos storms tests-ts tests-frameworks tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
@@ -145,7 +145,12 @@ tests-ts: $(ts_ready) $(ready_to_develop)
 
 test-lowest: $(ready_to_develop) ## run unit and face tests with the oldest versions that pyproject.toml allows
 	@echo "tests: the oldest versions that are allowed"
-	@$(bin)/python scripts/lowest.py </dev/null
+	@$(bin)/python -m scripts.lowest </dev/null
+
+# In an environment of their own, with the frameworks themselves. One of them: ARGS='tests/frameworks/pydantic_ai -x'
+tests-frameworks: $(ready_to_develop) $(ts_ready) ## run the tests of the bridges with the frameworks they are for
+	@echo "tests: bridges in other frameworks"
+	@$(bin)/python -m scripts.frameworks $(ARGS) </dev/null
 
 # What a newcomer does, once and by itself: it sets up everything anew in a clone of the last commit.
 tests-walk: $(ready_to_develop)

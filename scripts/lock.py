@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = (3, 11)
 # extras whose code the tests run; the others are installed by whoever uses them
 TESTED_EXTRAS = ("anthropic", "backboard", "client", "jwt", "openai", "postgres")
+# extras for other people's loops: they need versions of other libraries than our own tests
+FRAMEWORK_EXTRAS = ("google-adk", "langgraph", "openai-agents", "pydantic-ai")
 # extras that the demo needs
 DEMO_EXTRAS = ("serve", "yaml")
 
@@ -39,6 +41,7 @@ def main() -> None:
         _compile([*compiler, *newest], "run", wanted_to_run(project))
         # the demo and the tests run the very same versions
         _compile([*compiler, *newest, "--constraint", str(_lock("run"))], "dev", wanted_to_develop(project))
+        _compile([*compiler, *newest], "frameworks", wanted_for_frameworks(project))
         _compile(compiler, "oldest-server", wanted_as_oldest_server(project))
 
 
@@ -54,6 +57,16 @@ def wanted_to_develop(project: Project) -> list[str]:
     extras = project["project"]["optional-dependencies"]
     tested = [line for extra in TESTED_EXTRAS for line in extras[extra]]
     return [*wanted_to_run(project), *tested, *wanted_of_group(project, "dev")]
+
+
+def wanted_for_frameworks(project: Project) -> list[str]:
+    """farhand, the frameworks that it has bridges to, and what their tests need."""
+    extras = project["project"]["optional-dependencies"]
+    bridged = [
+        line for extra in (*FRAMEWORK_EXTRAS, "anthropic", "client", "openai") for line in extras[extra]
+    ]
+    own = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    return [*own, *bridged, *wanted_of_group(project, "frameworks")]
 
 
 def wanted_as_oldest_server(project: Project) -> list[str]:

@@ -15,6 +15,8 @@ import tomllib
 import venv
 from pathlib import Path
 
+from scripts.lock import FRAMEWORK_EXTRAS
+
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 FASTAPI = "fastapi==0.136.3"
@@ -28,6 +30,8 @@ TOOLS = (
     "pytest-xdist",
     "websockets",
 )
+NOT_HERE = frozenset({"testing", *FRAMEWORK_EXTRAS})
+"""Frameworks want newer versions of what farhand stands on; `scripts/frameworks.py` tests those."""
 LEFT_OUT = "postgres or sqlite or slow or repository or storm or tools or conformance or frameworks"
 _LINE = re.compile(r"(?P<name>[\w-]+)(?P<extra>\[\w+\])?>=(?P<floor>[\w.]+),")
 _PINNED = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>\S+)", re.MULTILINE)
@@ -47,7 +51,7 @@ def main() -> int:
 def floors(project: Path) -> list[str]:
     """The oldest version of every library that farhand or an extra of it needs, each named once."""
     table = tomllib.loads(project.read_text())["project"]
-    extras = {name: lines for name, lines in table["optional-dependencies"].items() if name != "testing"}
+    extras = {name: lines for name, lines in table["optional-dependencies"].items() if name not in NOT_HERE}
     found: dict[str, str] = {}
     for line in [*table["dependencies"], *(line for lines in extras.values() for line in lines)]:
         parts = _LINE.match(line)

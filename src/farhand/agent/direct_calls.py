@@ -156,18 +156,12 @@ async def _known(context: AgentContext, direct: DirectCall) -> Call | None:
     call = await context.log.get_requested(direct.owner, direct.request_id)
     if call is None:
         return None
-    if call.tool != direct.tool or canonical(_requested_input(call)) != canonical(direct.input):
+    if call.tool != direct.tool or canonical(call.requested_input) != canonical(direct.input):
         what = "request id" if call.request is None or call.request.key is None else "key"
         raise NameTaken(f"This {what} was used for another call.", hint="Use a new one.")
     if call.phase is not Phase.SETTLED and not direct.attach:
         raise NameTaken("The call of this request id is under way.", hint="Ask again for its answer later.")
     return call
-
-
-def _requested_input(call: Call) -> dict[str, object]:
-    """As the program asked for it: a person may have edited it with the approval."""
-    asked = None if call.approval is None else call.approval.asked_input
-    return call.input if asked is None else asked
 
 
 async def _open(

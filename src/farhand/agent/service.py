@@ -368,9 +368,13 @@ class AgentService:
         request_id = request_id_of(key)
         return ProgramRequest(request_id, is_reported=not self.worker.direct.reporter.is_wanted(key))
 
+    async def keyed_call(self, key: str, *, owner: Owner = LOCAL) -> Call | None:
+        """The call with this key as it is stored now."""
+        return await self.context.log.get_requested(owner, request_id_of(key))
+
     async def cancel(self, key: str, *, owner: Owner = LOCAL, reason: str = CANCELLED) -> bool:
         """Settles the call with this key as cancelled; False if there is none that is open."""
-        call = await self.context.log.get_requested(owner, request_id_of(key))
+        call = await self.keyed_call(key, owner=owner)
         if call is None:
             return False
         return await bounded_wait(self.context.log.store, self.desk.cancel([call], reason)) > 0

@@ -178,6 +178,12 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
         return self.phase is _SETTLED and self.request is not None and not self.request.is_reported
 
     @property
+    def requested_input(self) -> dict[str, object]:
+        """As it was asked for: a person may have edited it with the approval."""
+        asked = None if self.approval is None else self.approval.asked_input
+        return self.input if asked is None else asked
+
+    @property
     def winner(self) -> Winner | None:
         if self.outcome is None:
             return None

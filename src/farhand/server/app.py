@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farhand.agent.agent import Agent
 from farhand.agent.keyed_calls import OnSettled, Waiting
-from farhand.agent.offered_tools import BroughtTools
+from farhand.agent.offered_tools import BroughtTools, OfferedTools
 from farhand.agent.service import AgentService, Spec
 from farhand.clients.reaper import ClientReaper
 from farhand.clients.registry import ClientRegistry, ClientTools
@@ -28,6 +28,7 @@ from farhand.clients.sessions import ClientSessions
 from farhand.core.outcome import Outcome
 from farhand.core.principal import LOCAL, Claims, Owner
 from farhand.core.settings import Settings
+from farhand.core.tool import Tool
 from farhand.errors import BadSetting, FarhandError
 from farhand.eventlog.log import EventLog
 from farhand.faces.ack.routes import ack_face
@@ -319,6 +320,12 @@ class App:
             within=within,
             claims=claims,
         )
+
+    def tools(self, owner: Owner = LOCAL) -> Sequence[Tool]:
+        """What `call` can name now: the declared tools and, once the app has started, those of this owner's
+        registered programs."""
+        sources = () if self._service is None else self._service.context.sources
+        return OfferedTools(owner, self.spec.toolbox, sources).tools()
 
     async def cancel(self, *, key: str, owner: Owner = LOCAL) -> bool:
         """Settles the call with this key as cancelled; False if there is none that is open."""

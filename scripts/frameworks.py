@@ -1,0 +1,64 @@
+"""Runs the tests of the bridges with the frameworks themselves: `-m scripts.frameworks [options of pytest]`.
+
+Owns the environment for it, made once for each lock and kept in `.cache` under a hash of it: the frameworks
+need other versions of some libraries than our own tests. What imports a framework is type-checked there, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache"
+LOCK = ROOT / "requirements" / "frameworks.txt"
+PYRIGHT = ROOT / "ts" / "node_modules" / ".bin" / "pyright"
+TYPED = ("src/farhand/bridges", "tests/frameworks", "examples/bridges")
+"""What mypy and pyright leave out where the frameworks are missing."""
+
+
+def main(options: list[str]) -> int:
+    python = environment(CACHE, LOCK)
+    if options:
+        return _run([python, "-m", "pytest", "-p", "no:cacheprovider", *options])
+    files = [str(path) for folder in TYPED for path in sorted((ROOT / folder).rglob("*.py"))]
+    checks = [[python, "-m", "mypy", "--no-error-summary", *files]]
+    if PYRIGHT.exists():
+        public = [file for file in files if "/tests/" not in file]
+        checks.append([str(PYRIGHT), "--pythonpath", python, "--pythonversion", "3.11", *public])
+    tests = [python, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", "2", "--dist", "worksteal"]
+    return next((code for command in [*checks, [*tests, "tests/frameworks"]] if (code := _run(command))), 0)
+
+
+def environment(cache: Path, lock: Path) -> str:
+    """The Python of an environment with what the lock names; one that was made before is used again."""
+    key = hashlib.sha256(f"{sys.version}\n{lock.read_text()}".encode()).hexdigest()[:12]
+    folder = cache / f"frameworks-{key}"
+    python = str(folder / "bin" / "python")
+    ready = folder / "ready"
+    if ready.exists():
+        return python
+    for old in cache.glob("frameworks-*"):
+        shutil.rmtree(old)
+    began = time.monotonic()
+    print(f"frameworks: installing {lock.name} ...", flush=True)
+    venv.create(folder, with_pip=True)
+    pip = [python, "-m", "pip", "install", "-qq", "--no-input", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([*pip, "--require-hashes", "-r", str(lock)], check=True)
+    subprocess.run([*pip, "--no-build-isolation", "-e", str(ROOT)], check=True)
+    ready.touch()
+    print(f"frameworks: installed in {time.monotonic() - began:.0f} s", flush=True)
+    return python
+
+
+def _run(command: list[str]) -> int:
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

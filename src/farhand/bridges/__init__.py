@@ -1,0 +1,13 @@
+"""Bridges: other people's agent loops use far hands. One module per framework, which imports that framework.
+
+`farhand.bridges.pydantic_ai`, `.langgraph`, `.openai_agents`, `.google_adk`, and `.anthropic` and `.openai`
+for loops written by hand. Each stands on `App.call` with a key:
+
+```python
+from farhand import Toolbox, create_app
+
+hands = create_app(Toolbox(), store="memory:")
+```
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,85 @@
+"""Anthropic by hand: the hands in a loop of your own over `client.messages`. `farhand[anthropic]`.
+
+```python
+from farhand import Toolbox, create_app
+from farhand.bridges.anthropic import anthropic_tools
+
+hands = create_app(Toolbox(), store="memory:")
+tools = anthropic_tools(hands)  # client.messages.create(tools=tools, …)
+```
+
+A call's key is `thread:message.id:tool_use.id`: keep the message (`message.to_dict()`), and a loop that was
+killed asks for the results again, in another process as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, Unpack
+
+from farhand.bridges.bridge import (
+    Hands,
+    ModelCall,
+    ToolReply,
+    Where,
+    Who,
+    call_all,
+    field_of,
+    list_tools,
+    refuse,
+)
+from farhand.core.principal import LOCAL
+
+if TYPE_CHECKING:
+    from anthropic.types import Message, MessageParam, ToolParam, ToolResultBlockParam
+
+__all__ = ["anthropic_results", "anthropic_tools"]
+
+SavedMessage: TypeAlias = Mapping[str, object]
+"""What `message.to_dict()` gives."""
+CUT_OFF = "This call was not executed: the message did not end with its tool calls."
+
+
+def anthropic_tools(
+    hands: Hands, *, owner: Who = LOCAL, only: Sequence[str] | None = None
+) -> list[ToolParam]:
+    """For `messages.create(tools=…)`: the tools as they are now. Ask at each step: programs come and go.
+
+    >>> client.messages.create(model=model, max_tokens=1000, messages=messages, tools=anthropic_tools(hands))
+    """
+    return [
+        {"name": each.name, "description": each.description, "input_schema": each.schema}
+        for each in list_tools(hands, owner, only=only)
+    ]
+
+
+async def anthropic_results(
+    hands: Hands, message: Message | SavedMessage, *, own: Collection[str] = (), **where: Unpack[Where[None]]
+) -> MessageParam:
+    """The next user message: one `tool_result` for each `tool_use`, once all calls are settled.
+
+    `own` names tools that you run yourself; add their results to `content`. With `hold_for` a
+    `TimeoutError` is raised if a call is still open after so many seconds: keep the messages and ask again
+    with the same one, when `on_settled` tells you or later.
+
+    >>> messages.append(await anthropic_results(hands, message, thread="t1"))
+    """
+    blocks = [block for block in field_of(message, "content") if field_of(block, "type") == "tool_use"]
+    is_whole = field_of(message, "stop_reason") == "tool_use"
+    calls = [
+        ModelCall(
+            field_of(it, "id"), field_of(it, "name"), field_of(it, "input") if is_whole else refuse(CUT_OFF)
+        )
+        for it in blocks
+    ]
+    answered = await call_all(hands, calls, field_of(message, "id"), own, where)
+    return {"role": "user", "content": [_result(call, reply) for call, reply in answered]}
+
+
+def _result(call: ModelCall, reply: ToolReply) -> ToolResultBlockParam:
+    return {
+        "type": "tool_result",
+        "tool_use_id": call.call_id,
+        "content": reply.text or "(no output)",
+        "is_error": reply.is_error,
+    }

@@ -1,0 +1,122 @@
+"""OpenAI by hand: the hands in a loop of your own, over Responses or Chat Completions. `farhand[openai]`.
+
+```python
+from farhand import Toolbox, create_app
+from farhand.bridges.openai import responses_tools
+
+hands = create_app(Toolbox(), store="memory:")
+tools = responses_tools(hands)  # client.responses.create(tools=tools, …)
+```
+
+A call's key is `thread:response.id:call_id`: keep the response (`response.to_dict()`), and a loop that was
+killed asks for the results again, in another process as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, Unpack
+
+from farhand.bridges.bridge import (
+    Hands,
+    ModelCall,
+    Where,
+    Who,
+    call_all,
+    field_of,
+    list_tools,
+    read_arguments,
+    refuse,
+)
+from farhand.core.principal import LOCAL
+
+if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletion, ChatCompletionToolMessageParam
+    from openai.types.chat import ChatCompletionFunctionToolParam as ChatToolParam
+    from openai.types.responses import FunctionToolParam, Response
+    from openai.types.responses.response_input_param import FunctionCallOutput
+
+__all__ = ["chat_results", "chat_tools", "responses_outputs", "responses_tools"]
+
+Saved: TypeAlias = Mapping[str, object]  # what `response.to_dict()` gives
+CUT_OFF = "This call was not executed: the answer was cut off."
+
+
+def responses_tools(
+    hands: Hands, *, owner: Who = LOCAL, only: Sequence[str] | None = None
+) -> list[FunctionToolParam]:
+    """For `responses.create(tools=…)`: the tools as they are now. Ask at each step: programs come and go.
+
+    >>> client.responses.create(model=model, input=input, tools=responses_tools(hands))
+    """
+    return [
+        {
+            "type": "function",
+            "name": t.name,
+            "description": t.description,
+            "parameters": t.schema,
+            "strict": False,
+        }
+        for t in list_tools(hands, owner, only=only)
+    ]
+
+
+def chat_tools(hands: Hands, *, owner: Who = LOCAL, only: Sequence[str] | None = None) -> list[ChatToolParam]:
+    """The same for `chat.completions.create(tools=…)`.
+
+    >>> client.chat.completions.create(model=model, messages=messages, tools=chat_tools(hands))
+    """
+    return [
+        {
+            "type": "function",
+            "function": {"name": t.name, "description": t.description, "parameters": t.schema},
+        }
+        for t in list_tools(hands, owner, only=only)
+    ]
+
+
+async def responses_outputs(
+    hands: Hands, response: Response | Saved, *, own: Collection[str] = (), **where: Unpack[Where[None]]
+) -> list[FunctionCallOutput]:
+    """One `function_call_output` for each call, once all are settled. `own` names functions that you run.
+    With `hold_for` a `TimeoutError` is raised if a call is still open after so many seconds: keep the
+    response and ask again with the same one, when `on_settled` tells you or later.
+
+    >>> input += await responses_outputs(hands, response, thread="t1")
+    """
+    items = [item for item in field_of(response, "output") if field_of(item, "type") == "function_call"]
+    is_whole = field_of(response, "status") in {None, "completed"}
+    calls = [_call(field_of(item, "call_id"), item, is_whole=is_whole) for item in items]
+    return [
+        {"type": "function_call_output", "call_id": call.call_id, "output": reply.text}
+        for call, reply in await call_all(hands, calls, field_of(response, "id"), own, where)
+    ]
+
+
+async def chat_results(
+    hands: Hands,
+    completion: ChatCompletion | Saved,
+    *,
+    own: Collection[str] = (),
+    **where: Unpack[Where[None]],
+) -> list[ChatCompletionToolMessageParam]:
+    """One `tool` message for each call of the first choice; otherwise as `responses_outputs`.
+
+    >>> messages += await chat_results(hands, completion, thread="t1")
+    """
+    choice = field_of(completion, "choices")[0]
+    asked = field_of(field_of(choice, "message"), "tool_calls") or []
+    # compatible servers say `stop`, too
+    is_whole = field_of(choice, "finish_reason") not in {"length", "content_filter"}
+    # custom tools have no function: they are the program's own
+    items = [(field_of(item, "id"), field_of(item, "function")) for item in asked]
+    calls = [_call(call_id, each, is_whole=is_whole) for call_id, each in items if each is not None]
+    return [
+        {"role": "tool", "tool_call_id": call.call_id, "content": reply.text}
+        for call, reply in await call_all(hands, calls, field_of(completion, "id"), own, where)
+    ]
+
+
+def _call(call_id: str, function: object, *, is_whole: bool) -> ModelCall:
+    input = read_arguments(field_of(function, "arguments")) if is_whole else refuse(CUT_OFF)
+    return ModelCall(call_id, field_of(function, "name"), input)

@@ -1,0 +1,214 @@
+"""What all bridges share: tools as a framework lists them, keys, and what a model is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from farhand import Answer, Owner, Principal, Toolbox, Waiting, create_app, current
+from farhand.agent.keyed_calls import KEY_SHAPE
+from farhand.bridges.bridge import (
+    ToolReply,
+    attach,
+    build_key,
+    call_hand,
+    declare_own,
+    list_tools,
+    read_arguments,
+)
+from farhand.core.settings import Limits, Settings
+from farhand.errors import DuplicateTool
+from tests.frameworks.stage import Stage
+from tests.requirement import requirement
+
+URL = {"url": "https://example.org"}
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    async with Stage("memory:", tmp_path) as stage:
+        yield stage
+
+
+def test_tools_are_listed_before_the_app_starts_with_schema_and_description(tmp_path: Path) -> None:
+    tools = list_tools(Stage("memory:", tmp_path).hands)
+    assert [tool.name for tool in tools] == ["pay", "open_url", "ask_quickly"]
+    assert tools[0].description == "Pay an invoice."
+    assert tools[0].schema["required"] == ["amount"]
+
+
+@requirement("bridges:edited")
+async def test_an_edited_input_runs_and_the_model_is_told_of_the_edit(stage: Stage) -> None:
+    async with asyncio.TaskGroup() as group:
+        called = group.create_task(call_hand(stage.hands, "pay", {"amount": 300}, thread="t", key="t:1"))
+        await stage.approve_next(Answer(approved=True, input={"amount": 3}))
+    assert stage.paid == ["paid 3"]
+    text = 'The user edited the input before approving it, to {"amount":3}.\npaid 3'
+    assert called.result() == ToolReply(text, content=text)
+    # the same key with the input as the model wrote it attaches
+    assert await call_hand(stage.hands, "pay", {"amount": 300}, thread="t", key="t:1") == called.result()
+
+
+async def test_an_output_is_given_as_a_value_and_as_text(stage: Stage) -> None:
+    async with asyncio.TaskGroup() as group:
+        called = group.create_task(call_hand(stage.hands, "open_url", URL, thread="t", key="t:1"))
+        [call] = await stage.open_calls()
+        await stage.answer(call, {"viewKey": "v1"})
+    assert called.result() == ToolReply('{"viewKey":"v1"}', content={"viewKey": "v1"})
+
+
+async def test_a_denial_is_an_error_with_its_reason(stage: Stage) -> None:
+    async with asyncio.TaskGroup() as group:
+        called = group.create_task(call_hand(stage.hands, "pay", {"amount": 3}, thread="t", key="t:1"))
+        await stage.approve_next(Answer(approved=False, reason="too much"))
+    reply = called.result()
+    assert isinstance(reply, ToolReply)
+    assert reply.is_error
+    assert reply.text == "The user denied this call; it was not executed. They gave this reason: too much"
+
+
+async def test_a_deadline_is_told_in_words(stage: Stage) -> None:
+    reply = await call_hand(stage.hands, "ask_quickly", {"question": "?"}, thread="t", key="t:1")
+    assert reply == ToolReply(
+        "Nobody answered within 1 s. This call has no result.",
+        is_error=True,
+        content="Nobody answered within 1 s. This call has no result.",
+    )
+
+
+async def test_bad_input_and_an_unknown_tool_are_refused_before_anyone_is_asked(stage: Stage) -> None:
+    for tool, input in (("pay", {"amount": "much"}), ("play", {})):
+        reply = await call_hand(stage.hands, tool, input, thread="t", key="t:1")
+        assert isinstance(reply, ToolReply)
+        assert reply.is_error
+    assert await stage.hands.service.open_calls(Owner("local", "me")) == []
+
+
+async def test_a_repeated_id_with_another_input_is_another_call(stage: Stage) -> None:
+    inputs = [{"amount": 1}, {"amount": 2}, {"amount": 1}]
+    waiting = [
+        await call_hand(stage.hands, "pay", input, thread="t", key="t:call_0", within=0.01)
+        for input in inputs
+    ]
+    assert [each.key for each in waiting if isinstance(each, Waiting)] == [
+        "t:call_0",
+        "t:call_0.2",
+        "t:call_0",
+    ]
+
+
+async def test_a_limit_is_told_to_the_model(tmp_path: Path) -> None:
+    stage = Stage("memory:", tmp_path)
+    stage.hands = create_app(
+        stage.hands.spec.toolbox, store="memory:", settings=Settings(limits=Limits(open_calls_per_thread=1))
+    )
+    async with stage:
+        first = await call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:1", within=0.01)
+        assert isinstance(first, Waiting)
+        second = await call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:2", within=0.01)
+        assert isinstance(second, ToolReply)
+        assert second.is_error
+
+
+async def test_a_held_call_ends_with_its_caller_and_a_parked_one_stays(stage: Stage) -> None:
+    held = asyncio.create_task(call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:1"))
+    await stage.open_calls()
+    held.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await held
+    await stage.no_open_call()
+    parked = asyncio.create_task(
+        call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:2", within=60)
+    )
+    await stage.open_calls()
+    parked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await parked
+    await stage.approve_next()
+    assert await attach(stage.hands, "t:2") == ToolReply("paid 1", content="paid 1")
+    assert stage.paid == ["paid 1"]
+
+
+async def test_whoever_attaches_may_leave_and_a_missing_call_is_told(stage: Stage) -> None:
+    assert isinstance(
+        await call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:1", within=0.01), Waiting
+    )
+    attached = asyncio.create_task(attach(stage.hands, "t:1"))
+    await asyncio.sleep(0)
+    attached.cancel()
+    await asyncio.wait([attached])
+    await stage.open_calls()
+    gone = await attach(stage.hands, "t:unknown")
+    assert gone.text == "This call was cancelled and has no result: the call is gone."
+
+
+async def test_the_claims_of_a_principal_reach_the_tool() -> None:
+    toolbox = Toolbox()
+
+    @toolbox.tool
+    def plan() -> str:
+        """Say for whom this works."""
+        return f"{current().owner.subject}: {current().claims['plan']}"
+
+    async with create_app(toolbox, store="memory:") as hands:
+        ann = Principal("acme", "ann", claims={"plan": "pro"})
+        reply = await call_hand(hands, "plan", {}, thread="t", key="t:1", owner=ann)
+    assert reply == ToolReply("ann: pro", content="ann: pro")
+
+
+async def test_a_framework_s_own_tool_runs_once_behind_approval_and_is_not_listed_twice(stage: Stage) -> None:
+    ran: list[str] = []
+
+    async def delete_file(path: str) -> str:
+        ran.append(path)
+        return f"deleted {path}"
+
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    own = declare_own(stage.hands, delete_file, name="delete_file", description="Delete.", schema=schema)
+    assert own.name not in [tool.name for tool in list_tools(stage.hands)]
+    async with asyncio.TaskGroup() as group:
+        called = [
+            group.create_task(call_hand(stage.hands, own.tool, {"path": "a"}, thread="t", key="t:1"))
+            for _ in range(2)
+        ]
+        await stage.approve_next()
+    assert [each.result() for each in called] == [ToolReply("deleted a", content="deleted a")] * 2
+    assert ran == ["a"]
+    with pytest.raises(DuplicateTool, match="delete_file"):
+        declare_own(stage.hands, delete_file, name="delete_file", description="Delete.", schema=schema)
+
+
+@pytest.mark.parametrize(
+    ("parts", "key"),
+    [
+        (("t1", "run-1", 3, "call_0"), "t1:run-1:3:call_0"),
+        (("user:7", "run", "id"), "user:7:run:id"),
+    ],
+)
+def test_a_key_names_thread_and_parts(parts: tuple[str, ...], key: str) -> None:
+    assert build_key(*parts) == key
+
+
+def test_every_key_is_valid_and_different_parts_make_different_keys() -> None:
+    parts = ["", "a", "a:b", "a b", "a_b", "ü", "x" * 300, "x" * 301, "\ud800"]
+    keys = [build_key("t", one, two) for one in parts for two in parts]
+    assert all(KEY_SHAPE.fullmatch(key) for key in keys)
+    assert len(set(keys)) == len(keys)
+    long = build_key("t" * 128, "r" * 40, "c" * 60)
+    assert KEY_SHAPE.fullmatch(long)
+    assert long.startswith("t" * 128 + ":")
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", '{"a": 1, "a": 2}', "nothing"])
+def test_arguments_that_are_no_object_are_told_to_the_model(text: str) -> None:
+    reply = read_arguments(text)
+    assert isinstance(reply, ToolReply)
+    assert reply.is_error
+
+
+def test_arguments_are_read_and_none_are_an_empty_object() -> None:
+    assert read_arguments('{"a": [1]}') == {"a": [1]}
+    assert read_arguments("") == {}
