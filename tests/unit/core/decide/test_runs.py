@@ -24,6 +24,7 @@ from farhand.core.outcome import Cancelled, Failure, Success
 from farhand.core.run import RunState
 from farhand.core.settings import Limits, Settings
 from farhand.core.thread import AssistantMessage, File, ResultsMessage, Text, UserMessage
+from farhand.core.tool import Tool
 from tests.unit.core.story import SERVER_TOOL, SETTINGS, Story, asks_for, said
 
 
@@ -315,3 +316,25 @@ def test_a_run_that_broke_leaves_a_thread_that_a_model_can_be_asked_with() -> No
     assert story.call("call_1").outcome == Cancelled("the run failed")
     assert isinstance(story.thread.messages[-1], ResultsMessage)
     assert story.run.state is RunState.FAILED
+
+
+def test_a_later_request_may_bring_other_tools_and_another_name() -> None:
+    story = Story()
+    story.say()
+    tools = (SERVER_TOOL,)
+
+    def bring(tools: tuple[Tool, ...], alias: str = "") -> bool:
+        return story.log.do(lambda thread, _: runs.bring_tools(thread, "run_1", tools, alias=alias))
+
+    assert bring(tools, "first")
+    run = story.thread.run_record()
+    assert run is not None
+    assert (run.brought, run.alias) == ((SERVER_TOOL.version,), "first")
+    version = story.thread.version
+    assert bring(tools)
+    assert bring(tools, "first")
+    assert story.thread.version == version
+    assert bring((), "second")
+    run = story.thread.run_record()
+    assert run is not None
+    assert (run.brought, run.alias) == ((), "second")
