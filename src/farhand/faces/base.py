@@ -184,8 +184,8 @@ class Route:
     takes: object = None
     """The shape of its body; this and what follows is for the OpenAPI document alone."""
     gives: object = None
-    """The shape of the answer, or a mapping from status to shape, or to several in a tuple; not needed for
-    one that only streams."""
+    """The shape of the answer, or a mapping from status to shape, or to a list of several; not needed for one
+    that only streams."""
     parameters: tuple[Parameter, ...] = ()
     name: str = ""
     """The name of the operation; by default that of the endpoint."""

@@ -110,15 +110,15 @@ class _Writer:
     def _response(self, shape: object) -> Json:
         if shape is None:
             return {"description": "No content."}
-        if isinstance(shape, tuple):
-            contents = [self._response(each)["content"] for each in shape]
-            return {
-                "description": "Success.",
-                "content": {kind: body for each in contents for kind, body in each.items()},
-            }
+        if isinstance(shape, list):
+            content = {kind: body for each in shape for kind, body in self._contents(each).items()}
+            return {"description": "Success.", "content": content}
         if shape is STREAM:
-            return {"description": "A stream of server-sent events.", "content": {STREAM.type: {}}}
-        return {"description": "Success.", "content": self._content(shape)}
+            return {"description": "A stream of server-sent events.", "content": self._contents(shape)}
+        return {"description": "Success.", "content": self._contents(shape)}
+
+    def _contents(self, shape: object) -> dict[str, Json]:
+        return {STREAM.type: {}} if shape is STREAM else self._content(shape)
 
     def _content(self, shape: object) -> dict[str, Json]:
         if isinstance(shape, Media):

@@ -108,7 +108,7 @@ def agui_face(service: AgentService) -> Face:
                 limit=body,
                 streams=True,
                 takes=RuntimeRequest,
-                gives={200: (STREAM, dict[str, object])},
+                gives={200: [STREAM, dict[str, object]]},
             ),
         ),
     )
