@@ -107,6 +107,12 @@ class CopilotPage:
         """Presses the button that sends, which stops while an answer comes."""
         await self.page.get_by_test_id("copilot-send-button").click()
 
+    async def shows_result(self, tool: str, result: str) -> None:
+        """One call of this tool, folded, with this result in it."""
+        call = self.page.locator(f"[data-tool-name={tool}]")
+        await expect(call).to_have_count(1)
+        await expect(call).to_have_attribute("data-result", result)
+
     async def reads(self, text: str) -> None:
         """An answer of the assistant that is there once."""
         said = self.page.get_by_test_id("copilot-assistant-message").get_by_text(text, exact=True)
