@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, ConsoleMessage, Locator, Page, expect
 
 from tests.browser.visitor import ELSEWHERE, SEEN_WITHIN_MS
 from tests.process import ROOT, FarhandProcess
@@ -67,7 +67,11 @@ class CopilotPage:
     def __init__(self, page: Page, url: str, thread: str) -> None:
         self.page = page
         self.thread = thread
+        self.complaints: list[str] = []
+        """Errors that CopilotKit or the browser noted."""
         self._url = url
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.complaints.append(f"{error}"))
 
     async def opens(self) -> None:
         """Ready once it has loaded the thread: only then it makes suggestions."""
@@ -118,6 +122,10 @@ class CopilotPage:
         said = self.page.get_by_test_id("copilot-assistant-message").get_by_text(text, exact=True)
         await expect(said).to_have_count(1)
 
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.complaints.append(message.text)
+
 
 @asynccontextmanager
 async def copilot_page(
@@ -131,5 +139,6 @@ async def copilot_page(
         guest = CopilotPage(await context.new_page(), url, thread or f"copilot-{uuid4().hex[:12]}")
         await guest.opens()
         yield guest
+        assert not guest.complaints, f"the browser complained: {guest.complaints}"
     finally:
         await context.close()

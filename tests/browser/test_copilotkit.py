@@ -25,7 +25,7 @@ BOTH = "Invite Ada and put the room on my list"
 QUESTION, SLOT = "When shall we meet?", "Tuesday at 10:00"
 LISTED, MET = "It is on your list: Book a room.", f"Then we meet on {SLOT}."
 SENT = f"ada@example.com is invited for {SLOT}."
-STAGES = ("no reload", "before the card", "with the card open", "after the answer")
+STAGES = ("before the card", "with the card open", "after the answer")
 FOUND_WITHIN_SEC = 20
 
 
