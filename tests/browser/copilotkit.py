@@ -68,10 +68,11 @@ class CopilotPage:
         self.page = page
         self.thread = thread
         self.complaints: list[str] = []
-        """Errors that CopilotKit or the browser noted."""
+        """Errors that CopilotKit or the browser noted, without those that a test forgives."""
+        self._forgiven: list[str] = []
         self._url = url
         page.on("console", self._console)
-        page.on("pageerror", lambda error: self.complaints.append(f"{error}"))
+        page.on("pageerror", lambda error: self._complain(f"{error}"))
 
     async def opens(self) -> None:
         """Ready once it has loaded the thread: only then it makes suggestions."""
@@ -122,9 +123,16 @@ class CopilotPage:
         said = self.page.get_by_test_id("copilot-assistant-message").get_by_text(text, exact=True)
         await expect(said).to_have_count(1)
 
+    def forgives(self, words: str) -> None:
+        self._forgiven.append(words)
+
     def _console(self, message: ConsoleMessage) -> None:
         if message.type == "error":
-            self.complaints.append(message.text)
+            self._complain(message.text)
+
+    def _complain(self, text: str) -> None:
+        if not any(words in text for words in self._forgiven):
+            self.complaints.append(text)
 
 
 @asynccontextmanager

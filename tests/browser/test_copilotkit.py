@@ -27,6 +27,7 @@ LISTED, MET = "It is on your list: Book a room.", f"Then we meet on {SLOT}."
 SENT = f"ada@example.com is invited for {SLOT}."
 STAGES = ("before the card", "with the card open", "after the answer")
 FOUND_WITHIN_SEC = 20
+FULL_DISK = "() => { Storage.prototype.setItem = () => { throw new Error('the disk is full'); }; }"
 
 
 class Site(NamedTuple):
@@ -116,6 +117,36 @@ async def test_a_frontend_tool_that_a_reload_left_open_does_not_hold_up_the_next
     await guest.reads(LISTED)
     # CopilotKit runs no plain tool on a reload: only the second one ran
     await expect(guest.todos).to_have_count(1)
+
+
+@requirement("copilotkit:reload")
+async def test_a_result_that_a_reload_lost_does_not_hold_up_the_next_message(guest: CopilotPage) -> None:
+    await guest.says("Put the room on my list and find a time")
+    # its result would go out with the answer to the card
+    await expect(guest.todos).to_have_count(1)
+    await expect(guest.card(QUESTION).get_by_role("button", name=SLOT)).to_be_enabled()
+    await guest.reloads()
+    await guest.presses(SLOT)
+    await expect(guest.card(QUESTION).get_by_text(f"You chose {SLOT}.")).to_be_visible()
+    await guest.says(LIST)
+    await guest.reads(LISTED)
+    await expect(guest.todos).to_have_count(2)
+
+
+@requirement("copilotkit:frontend-tool")
+async def test_a_frontend_tool_that_throws_does_not_hold_up_the_next_message(
+    guest: CopilotPage, site: Site
+) -> None:
+    await guest.page.evaluate(FULL_DISK)
+    guest.forgives("the disk is full")
+    await guest.says(LIST)
+    await guest.shows_result("add_todo", "Error: the disk is full")
+    # CopilotKit keeps the error until the user says something
+    await guest.says(TIME)
+    await guest.presses(SLOT)
+    await guest.reads(MET)
+    async with site.server.client() as http:
+        assert "Error: the disk is full" in (await http.get(f"/api/chat/{guest.thread}")).text
 
 
 @requirement("copilotkit:reload")
