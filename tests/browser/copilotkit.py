@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, ConsoleMessage, Locator, Page, expect
 
 from tests.browser.visitor import ELSEWHERE, SEEN_WITHIN_MS
 from tests.process import ROOT, FarhandProcess
@@ -67,7 +67,12 @@ class CopilotPage:
     def __init__(self, page: Page, url: str, thread: str) -> None:
         self.page = page
         self.thread = thread
+        self.complaints: list[str] = []
+        """Errors that CopilotKit or the browser noted, without those that a test forgives."""
+        self._forgiven: list[str] = []
         self._url = url
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self._complain(f"{error}"))
 
     async def opens(self) -> None:
         """Ready once it has loaded the thread: only then it makes suggestions."""
@@ -107,10 +112,27 @@ class CopilotPage:
         """Presses the button that sends, which stops while an answer comes."""
         await self.page.get_by_test_id("copilot-send-button").click()
 
+    async def shows_result(self, tool: str, result: str) -> None:
+        """One call of this tool, folded, with this result in it."""
+        call = self.page.locator(f"[data-tool-name={tool}]")
+        await expect(call).to_have_count(1)
+        await expect(call).to_have_attribute("data-result", result)
+
     async def reads(self, text: str) -> None:
         """An answer of the assistant that is there once."""
         said = self.page.get_by_test_id("copilot-assistant-message").get_by_text(text, exact=True)
         await expect(said).to_have_count(1)
+
+    def forgives(self, words: str) -> None:
+        self._forgiven.append(words)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self._complain(message.text)
+
+    def _complain(self, text: str) -> None:
+        if not any(words in text for words in self._forgiven):
+            self.complaints.append(text)
 
 
 @asynccontextmanager
@@ -125,5 +147,6 @@ async def copilot_page(
         guest = CopilotPage(await context.new_page(), url, thread or f"copilot-{uuid4().hex[:12]}")
         await guest.opens()
         yield guest
+        assert not guest.complaints, f"the browser complained: {guest.complaints}"
     finally:
         await context.close()

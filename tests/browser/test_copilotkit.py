@@ -25,8 +25,9 @@ BOTH = "Invite Ada and put the room on my list"
 QUESTION, SLOT = "When shall we meet?", "Tuesday at 10:00"
 LISTED, MET = "It is on your list: Book a room.", f"Then we meet on {SLOT}."
 SENT = f"ada@example.com is invited for {SLOT}."
-STAGES = ("no reload", "before the card", "with the card open", "after the answer")
+STAGES = ("before the card", "with the card open", "after the answer")
 FOUND_WITHIN_SEC = 20
+FULL_DISK = "() => { Storage.prototype.setItem = () => { throw new Error('the disk is full'); }; }"
 
 
 class Site(NamedTuple):
@@ -119,6 +120,36 @@ async def test_a_frontend_tool_that_a_reload_left_open_does_not_hold_up_the_next
 
 
 @requirement("copilotkit:reload")
+async def test_a_result_that_a_reload_lost_does_not_hold_up_the_next_message(guest: CopilotPage) -> None:
+    await guest.says("Put the room on my list and find a time")
+    # its result would go out with the answer to the card
+    await expect(guest.todos).to_have_count(1)
+    await expect(guest.card(QUESTION).get_by_role("button", name=SLOT)).to_be_enabled()
+    await guest.reloads()
+    await guest.presses(SLOT)
+    await expect(guest.card(QUESTION).get_by_text(f"You chose {SLOT}.")).to_be_visible()
+    await guest.says(LIST)
+    await guest.reads(LISTED)
+    await expect(guest.todos).to_have_count(2)
+
+
+@requirement("copilotkit:frontend-tool")
+async def test_a_frontend_tool_that_throws_does_not_hold_up_the_next_message(
+    guest: CopilotPage, site: Site
+) -> None:
+    await guest.page.evaluate(FULL_DISK)
+    guest.forgives("the disk is full")
+    await guest.says(LIST)
+    await guest.shows_result("add_todo", "Error: the disk is full")
+    # CopilotKit keeps the error until the user says something
+    await guest.says(TIME)
+    await guest.presses(SLOT)
+    await guest.reads(MET)
+    async with site.server.client() as http:
+        assert "Error: the disk is full" in (await http.get(f"/api/chat/{guest.thread}")).text
+
+
+@requirement("copilotkit:reload")
 @pytest.mark.parametrize("stage", STAGES)
 async def test_a_human_in_the_loop_card_is_answered_whenever_the_page_is_reloaded(
     guest: CopilotPage, site: Site, stage: str
@@ -164,8 +195,11 @@ async def test_an_approval_is_given_whenever_the_page_is_reloaded_and_the_tool_r
     assert site.invitations(guest.thread) == 0
     await guest.presses("Approve")
     await guest.reads(SENT)
+    # CopilotKit takes the answer for the tool's result until it is told otherwise
+    await guest.shows_result("send_invitation", SENT)
     await reload_at("after the answer", stage, guest)
     await guest.reads(SENT)
+    await guest.shows_result("send_invitation", SENT)
     await expect(guest.approval).to_have_count(0)
     assert site.invitations(guest.thread) == 1
 
