@@ -139,8 +139,8 @@ const SHOWN: InspectedRun = {
 
 describe("marks", () => {
   test("a band lasts from a loss to its end, or until now", () => {
-    const marks = [{ kind: "lost", at: 1 }, { kind: "paused", at: 2 }, { kind: "resumed", at: 3 }, { kind: "repeat", at: 4, callId: "call_1" }];
-    expect(bandsOf(marks)).toEqual([{ kind: "lost", from: 1, to: 3 }, { kind: "paused", from: 2 }]);
+    const marks = [{ kind: "lost", at: 1 }, { kind: "resumed", at: 3 }, { kind: "repeat", at: 4, callId: "call_1" }, { kind: "lost", at: 5 }, { kind: "paused", at: 6 }];
+    expect(bandsOf(marks)).toEqual([{ kind: "lost", from: 1, to: 3 }, { kind: "lost", from: 5, to: 6 }, { kind: "paused", from: 6 }]);
   });
 
   test("the waterfall says in words what the bands and ticks show", () => {

@@ -72,7 +72,8 @@ export interface Band {
   readonly to?: number;
 }
 
-const ENDS: Readonly<Record<string, string>> = { lost: "resumed", paused: "continued" };
+/** A run that is saved needs no connection. */
+const ENDS: Readonly<Record<"lost" | "paused", readonly string[]>> = { lost: ["resumed", "paused"], paused: ["continued"] };
 
 /** Stretches without a connection, and those in which the run was saved: from one mark to the one that ends it. */
 export function bandsOf(marks: readonly InspectedMark[]): readonly Band[] {
@@ -80,7 +81,7 @@ export function bandsOf(marks: readonly InspectedMark[]): readonly Band[] {
     if (kind !== "lost" && kind !== "paused") {
       return [];
     }
-    const end = marks.slice(number + 1).find((mark) => mark.kind === ENDS[kind]);
+    const end = marks.slice(number + 1).find((mark) => ENDS[kind].includes(mark.kind));
     return [{ kind, from: at, ...(end === undefined ? {} : { to: end.at }) }];
   });
 }

@@ -116,7 +116,7 @@ function Line(props: LineProps): ReactNode {
     <>
       <Name row={row} onRerun={onRerun} />
       <Track {...props} />
-      <span className="self-center pr-3.5 text-right text-xs whitespace-nowrap text-muted tabular-nums">{length}</span>
+      <span className="self-center pr-3.5 text-right text-xs whitespace-nowrap text-muted tabular-nums">{length}{row.cost !== undefined && <span className="block text-[11px]">{costOf(row.cost)}</span>}</span>
     </>
   );
   if (row.callId === undefined) {
@@ -137,7 +137,7 @@ function Name({ row, onRerun }: { row: InspectedRow; onRerun: ((step: number) =>
   return (
     <span title={row.title} className={`group flex min-w-0 items-center gap-2.5 pr-2 ${isModel ? "pl-4" : "pl-8"}`}>
       <Icon size={14} className="shrink-0 text-muted" aria-hidden="true" />
-      <span className="min-w-0 truncate text-[13px]">{isModel ? `Model, step ${row.step}` : row.tool}{row.inputTokens !== undefined && <span className="block truncate text-[11px] text-muted">{tokensOf(row.inputTokens, row.outputTokens ?? 0)}{row.cost !== undefined && `, ${costOf(row.cost)}`}</span>}</span>
+      <span className="min-w-0 truncate text-[13px]">{isModel ? `Model, step ${row.step}` : row.tool}{row.inputTokens !== undefined && <span className="block truncate text-[11px] text-muted">{tokensOf(row.inputTokens, row.outputTokens ?? 0)}</span>}</span>
       <Ending outcome={row.outcome} />
       {isModel && onRerun !== undefined && (
         <button type="button" aria-label={`Rerun from step ${row.step}`} title={`Rerun from step ${row.step}`} onClick={() => onRerun(row.step)} className="ml-auto grid size-6 shrink-0 place-items-center rounded-md text-muted opacity-60 hover:bg-sunken hover:opacity-100 focus-visible:opacity-100"><RotateCcw size={13} aria-hidden="true" /></button>
