@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, expect
 
+from tests.browser.axe import grave_findings
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess, farhand_process
+from tests.requirement import requirement
 
 CLIPBOARD = ("clipboard-read", "clipboard-write")
 ENDS_WITHIN_SEC = 50
@@ -122,13 +124,60 @@ async def test_runs_are_searched_and_the_replay_shows_how_it_went(guest: Visitor
     await expect(guest.main.get_by_role("button", name="Replay", exact=True)).to_be_visible()
 
 
+@requirement("inspector:rerun")
+async def test_a_run_is_rerun_with_another_message_and_leads_to_its_chat(guest: Visitor) -> None:
+    await guest.asks("What is the weather in Oslo?")
+    await guest.sees("degrees Fahrenheit")
+    chat = guest.page.url
+    await guest.main.get_by_role("link", name="Inspect run").click()
+    await guest.main.get_by_role("link", name="Open chat").click()
+    await expect(guest.page).to_have_url(chat)
+    await guest.main.get_by_role("link", name="Inspect run").click()
+    await guest.main.get_by_role("button", name="Rerun from step 1").click()
+    dialog = guest.page.get_by_role("dialog", name="Rerun from step 1")
+    await dialog.get_by_role("textbox", name="Message").fill("What is the weather in Rome?")
+    assert await grave_findings(guest.page) == []
+    await dialog.get_by_role("button", name="Start the rerun").click()
+    await expect(guest.page.get_by_role("heading", name="What is the weather in Rome?")).to_be_visible()
+    await expect(guest.main.get_by_text("Done", exact=True)).to_be_visible()
+    await guest.main.get_by_role("link", name="Open chat").click()
+    await guest.sees("It is Sunny in Rome")
+
+
+@requirement("inspector:rerun")
+async def test_a_call_is_rerun_with_an_edited_input(guest: Visitor) -> None:
+    panel = await a_settled_call(guest)
+    await panel.get_by_role("button", name="Rerun from here").click()
+    dialog = guest.page.get_by_role("dialog", name="Rerun from ask_text")
+    await dialog.get_by_role("textbox", name="Input").fill("[]")
+    await dialog.get_by_role("button", name="Start the rerun").click()
+    await expect(dialog.get_by_role("alert")).to_have_text("This is not a JSON object.")
+    await dialog.get_by_role("textbox", name="Input").fill('{"question": "And yours?"}')
+    await dialog.get_by_role("button", name="Start the rerun").click()
+    await expect(guest.main.get_by_text("Parked", exact=True)).to_be_visible()
+    await guest.main.get_by_role("link", name="Open chat").click()
+    await guest.main.get_by_role("textbox", name="And yours?").fill("Joan")
+    await guest.presses("Send answer")
+    await guest.sees("Nice to meet you, Joan.")
+
+
+@requirement("inspector:marks")
+async def test_a_repeated_answer_is_marked_in_the_waterfall_and_in_the_life_of_its_call(guest: Visitor) -> None:
+    panel = await a_settled_call(guest)
+    await panel.get_by_role("button", name="Send again").click()
+    await expect(panel.get_by_text(re.compile("nothing changed"))).to_be_visible()
+    await guest.page.reload()
+    await expect(guest.main.get_by_text("repeat ignored").first).to_be_visible()
+    await expect(panel.get_by_text("Same answer received again")).to_be_visible()
+
+
 async def test_what_waits_is_allowed_from_the_inspectors_inbox(guest: Visitor) -> None:
     await guest.tries("Delete an old draft")
     chat = guest.page.url
     await expect(guest.card("Delete file?")).to_be_visible()
     await guest.page.goto(f"{guest.server.url}/_farhand#/inbox")
     await guest.main.get_by_role("button", name="Allow once").click()
-    await guest.sees("Nobody is waited for.")
+    await guest.sees("All caught up.")
     await guest.page.goto(chat)
     await guest.sees("old-draft.txt is gone.")
 

@@ -16,7 +16,7 @@ except ModuleNotFoundError as error:
 def print_facts(facts: Iterable[tuple[str, str]], *, title: str) -> None:
     """A title, and below it one line per fact."""
     lines = [style(title, bold=True)]
-    lines += [style(f"  {name:<7}", dim=True) + value for name, value in facts]
+    lines += [style(f"  {name:<8}", dim=True) + value for name, value in facts]
     echo("\n".join(lines), color=_colour())
 
 

@@ -68,7 +68,12 @@ def test_of(recording: Recording) -> InspectedTest:
     words = ", ".join(word for word in ("Ask", "Fail", "Say", "Think") if f"{word}(" in script)
     scripted = f"from farhand.models import {words}\n" if words else ""
     parts = (
-        _HEAD.format(title=docstring_line(recording.title), what=_what(recording), scripted=scripted),
+        _HEAD.format(
+            title=docstring_line(recording.title),
+            what=_what(recording),
+            name=f"test_{slug}.py",
+            scripted=scripted,
+        ),
         script,
         *tool_lines(recording.calls, recording.tools),
         _TEST.format(slug=slug, prompt=literal(recording.prompt), play=play, options=_options(recording)),
@@ -80,6 +85,11 @@ _HEAD = '''\
 """{title}
 
 {what}
+Save it as {name} and run it anywhere:
+
+    pip install 'farhand[testing]'
+    pytest {name}
+
 Put your own tools into `toolbox` to test them in this scene.
 """
 

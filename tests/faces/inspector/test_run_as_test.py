@@ -102,6 +102,7 @@ async def test_copied_tests_pass_when_they_are_saved_and_run(serve: Serve, tmp_p
         written = await look(page.http, f"/runs/{run_id}/test")
         assert "hunter2" not in written["text"]
         assert written["name"].startswith("test_")
+        assert f"pip install 'farhand[testing]'\n    pytest {written['name']}\n" in written["text"]
         file = tmp_path / f"{Path(written['name']).stem}_{number}.py"
         file.write_text(written["text"], encoding="utf-8")
     said, code = await _pytest(tmp_path)

@@ -3,12 +3,13 @@ import type { InspectedRow, InspectedRun, InspectedRunRow } from "@farhand/proto
 import { cleanup, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, test } from "vitest";
 import { Json } from "../src/inspector/bits.tsx";
-import { barsOf, paceOf, rowsAt, spanOf, ticksOf } from "../src/inspector/chart.ts";
+import { bandsOf, barsOf, paceOf, rowsAt, spanOf, ticksOf } from "../src/inspector/chart.ts";
 import { piecesOf, SHOWN_CHARS, writtenOf } from "../src/inspector/json.ts";
+import { bodyOf, repeatWords, type RerunPlace, shownOf } from "../src/inspector/rerun.ts";
 import { hrefOf, routeOf } from "../src/inspector/route.ts";
 import { nextOf } from "../src/inspector/tabs.tsx";
 import { Waterfall } from "../src/inspector/waterfall.tsx";
-import { agoOf, durationOf, figureOf, noteOf, tenthsOf, toneOf } from "../src/inspector/words.ts";
+import { agoOf, costOf, durationOf, extrasOf, figureOf, noteOf, tenthsOf, timesOf, tokensOf, toneOf } from "../src/inspector/words.ts";
 
 afterEach(cleanup);
 
@@ -50,7 +51,7 @@ describe("the waterfall", () => {
     const row = screen.getByRole("link", { name: /^take_photo\s?7\.00 s\s?, waiting for a person 5\.00 s, running in a client 2\.00 s, success$/ });
     expect(row.getAttribute("aria-current")).toBe("true");
     expect(row.getAttribute("href")).toBe("#/runs/run_1/call_1");
-    expect(screen.getByRole("link", { name: /^open_url\s?7\.00 s\s?, on the way 7\.00 s, still going$/ })).toBeDefined();
+    expect(screen.getByRole("link", { name: /^open_url\s?7\.00 s\s?, in transit 7\.00 s, still going$/ })).toBeDefined();
     expect(screen.getByText("Model, step 1")).toBeDefined();
   });
 });
@@ -91,7 +92,7 @@ describe("words", () => {
     expect(noteOf({ ...RUN, state: "waiting", waiting: 2 })).toBe("3 steps, waiting for 2 answers");
     expect(noteOf({ ...RUN, state: "parked", waiting: 1 })).toBe("Parked, 1 question in the inbox");
     expect(noteOf({ ...RUN, state: "failed", error: "The provider is away." })).toBe("The provider is away.");
-    expect([trouble("timed_out"), trouble("denied"), trouble("failure")].map(noteOf)).toEqual(["take_photo timed out", "take_photo: said no, ended cleanly", "take_photo failed: no lens"]);
+    expect([trouble("timed_out"), trouble("denied"), trouble("failure")].map(noteOf)).toEqual(["take_photo timed out", "take_photo was denied, ended cleanly", "take_photo failed: no lens"]);
     expect([RUN, trouble("denied"), trouble("timed_out"), { ...RUN, state: "parked" }].map(toneOf)).toEqual(["green", "grey", "grey", "amber"]);
   });
 
@@ -128,5 +129,64 @@ describe("what went in and out", () => {
   test("tabs are moved through with the arrows", () => {
     const names = ["Input", "Output", "Wire"];
     expect(["ArrowRight", "ArrowLeft", "Home", "End", "x", "toString"].map((key) => nextOf(names, "Wire", key))).toEqual(["Input", "Output", "Input", "Wire", undefined, undefined]);
+  });
+});
+
+const SHOWN: InspectedRun = {
+  run: RUN, figures: { whole: 8_000, model: 1_000, person: 5_000, client: 2_000, way: 0, server: 0 },
+  rows: [MODEL, PHOTO], now: 8, kept: true, parks: 0, model: "scripted", store: "memory",
+};
+
+describe("marks", () => {
+  test("a band lasts from a loss to its end, or until now", () => {
+    const marks = [{ kind: "lost", at: 1 }, { kind: "resumed", at: 3 }, { kind: "repeat", at: 4, callId: "call_1" }, { kind: "lost", at: 5 }, { kind: "paused", at: 6 }];
+    expect(bandsOf(marks)).toEqual([{ kind: "lost", from: 1, to: 3 }, { kind: "lost", from: 5, to: 6 }, { kind: "paused", from: 6 }]);
+  });
+
+  test("the waterfall says in words what the bands and ticks show", () => {
+    const marks = [{ kind: "lost", at: 2 }, { kind: "resumed", at: 4 }, { kind: "repeat", at: 7, callId: "call_1" }, { kind: "conflict", at: 7.5, callId: "call_1" }];
+    render(<Waterfall shown={{ ...SHOWN, marks }} rows={SHOWN.rows} now={8} isLive={false} chosen={undefined} />);
+    expect(screen.getByText("Connection lost at 2.00 s, for 2.00 s")).toBeDefined();
+    expect(screen.getByRole("link", { name: /repeat ignored, another answer refused$/ })).toBeDefined();
+  });
+
+  test("figures that a run does not have are not shown", () => {
+    expect(extrasOf(SHOWN)).toEqual([]);
+    expect(extrasOf({ ...SHOWN, parks: 1, reconnects: 2, repeats: 1, usage: { inputTokens: 1_200, outputTokens: 80, cost: 0.0048 } })).toEqual([
+      ["1,200 in, 80 out", "tokens"], ["$0.0048", "cost"], ["once", "paused"], ["2", "reconnects"], ["1", "repeat ignored"],
+    ]);
+  });
+
+  test("tokens, cost and times in words", () => {
+    expect([tokensOf(1, 2), costOf(0), costOf(0.00001), costOf(1.256), timesOf(2), timesOf(5)]).toEqual(["1 in, 2 out", "$0.00", "< $0.0001", "$1.26", "twice", "5 times"]);
+  });
+});
+
+describe("rerun from here", () => {
+  const CALL: RerunPlace = { runId: "run_1", step: 2, call: { id: "call_1", tool: "open_url", input: { url: "a", key: "••••••••" } } };
+  const FIRST: RerunPlace = { runId: "run_1", step: 1, prompt: "Hello" };
+
+  test("what was not changed is left out, so that masked values stay as they are", () => {
+    expect(bodyOf(CALL, shownOf(CALL), false)).toEqual({ step: 2, callId: "call_1" });
+    expect(bodyOf(FIRST, "Hello", true)).toEqual({ step: 1, repeat: true });
+    expect(bodyOf({ runId: "run_1", step: 3, prompt: "Hello" }, undefined, false)).toEqual({ step: 3 });
+  });
+
+  test("what was changed is sent", () => {
+    expect(bodyOf(CALL, '{"url": "b"}', false)).toEqual({ step: 2, callId: "call_1", input: { url: "b" } });
+    expect(bodyOf(FIRST, "Good morning", false)).toEqual({ step: 1, text: "Good morning" });
+  });
+
+  test.each([[CALL, "[1]", "not a JSON object"], [CALL, "{", "not a JSON object"], [CALL, '{"key": "••••••••"}', "masked"], [FIRST, " ", "Write a message"]] as const)("what cannot be sent is said", (place, typed, says) => {
+    expect(bodyOf(place, typed, false)).toContain(says);
+  });
+
+  test("only the first step shows the message", () => {
+    expect([shownOf(FIRST), shownOf({ ...FIRST, step: 2 }), shownOf({ runId: "r", step: 1, prompt: null })]).toEqual(["Hello", undefined, undefined]);
+  });
+
+  test("tools that may be repeated are named", () => {
+    expect(repeatWords(["a"])).toBe("a finished on the server. The new run may call it again, with real effects.");
+    expect(repeatWords(["a", "b", "c"])).toContain("a, b and c finished on the server. The new run may call them");
   });
 });

@@ -1,5 +1,5 @@
 // What the Inspector asks of the server, and the one hook that asks again when something happened.
-import type { InspectedReceipt } from "@farhand/protocol";
+import type { InspectedReceipt, InspectedRerun } from "@farhand/protocol";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { BASE } from "../base.ts";
 import { Feed } from "../feed.ts";
@@ -75,6 +75,13 @@ export async function askOnce<T>(path: string): Promise<T | undefined> {
 export async function sendAgain(callId: string): Promise<string> {
   const { body } = await post(`/api/inspect/calls/${callId}/again`, {});
   return (body as Partial<InspectedReceipt>).told ?? sentenceOf(body);
+}
+
+/** The new run, or the tools that may be repeated; a text says why there is neither. */
+export async function beginRerun(runId: string, body: object): Promise<InspectedRerun | string> {
+  const answer = await post(`/api/inspect/runs/${runId}/rerun`, body);
+  const begun = answer.body as InspectedRerun | undefined;
+  return begun?.runId !== undefined || begun?.repeats !== undefined ? begun : sentenceOf(answer.body);
 }
 
 async function post(path: string, value: object): Promise<{ body: unknown }> {

@@ -33,7 +33,7 @@ export function Code({ children }: { children: ReactNode }): ReactNode {
 }
 
 /** `text` may have to be asked for first; without it nothing is copied, and the button says so. */
-export function Copy({ icon: Icon, words, text }: { icon: LucideIcon; words: string; text: () => string | undefined | Promise<string | undefined> }): ReactNode {
+export function Copy({ icon: Icon, words, text, title }: { icon: LucideIcon; words: string; text: () => string | undefined | Promise<string | undefined>; title?: string }): ReactNode {
   const [said, setSaid] = useState("");
   const copy = async (): Promise<void> => {
     const found = await text();
@@ -43,7 +43,7 @@ export function Copy({ icon: Icon, words, text }: { icon: LucideIcon; words: str
   };
   return (
     <>
-      <button type="button" aria-label={words} className={PLAIN} onClick={() => void copy()}>
+      <button type="button" aria-label={words} title={title} className={PLAIN} onClick={() => void copy()}>
         {said === "Copied" ? <Check size={14} aria-hidden="true" className="text-green" /> : <Icon size={14} aria-hidden="true" />}
         <span aria-hidden="true">{said === "" ? words : said}</span>
       </button>
@@ -75,10 +75,10 @@ export function Nothing({ icon: Icon, children }: { icon: LucideIcon; children: 
 }
 
 const WHY: Readonly<Record<"loading" | "gone" | "off" | "away", string>> = {
-  loading: "Looking.",
-  gone: "This is not there any more, or it belongs to somebody else.",
-  off: "You are not signed in, or may not look. Open the address that the server printed at start.",
-  away: "The server does not answer. Trying again.",
+  loading: "Loading.",
+  gone: "This no longer exists, or it belongs to someone else.",
+  off: "You are not signed in, or have no access to the Inspector. Open the address that the server printed at start.",
+  away: "The server is not answering. Trying again.",
 };
 
 /** What to show instead of something that is not here. */

@@ -1,12 +1,13 @@
 // One call on the right: its life in sentences, what went in and out, how each wire tells it, and what can be done with it.
 import type { InspectedCall, InspectedSentence, InspectedWire } from "@farhand/protocol";
-import { Check, CircleAlert, CircleX, Copy as CopyIcon, Hourglass, type LucideIcon, Play, RotateCw, X } from "lucide-react";
+import { Check, CircleAlert, CircleX, Copy as CopyIcon, Hourglass, type LucideIcon, Play, RotateCcw, RotateCw, X } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { IconButton, Pill, type Tone } from "../chat/parts.tsx";
 import { sendAgain, useAsked } from "./ask.ts";
 import { Action, Code, Copy, Json, Missing } from "./bits.tsx";
 import { iconOfTool } from "./icons.tsx";
 import type { Replay } from "./replay.ts";
+import { RerunDialog } from "./rerun-dialog.tsx";
 import { go, type Route } from "./route.ts";
 import { Tabs } from "./tabs.tsx";
 import { OUTCOMES, PHASES } from "./words.ts";
@@ -96,7 +97,7 @@ function Payload({ call }: { call: InspectedCall }): ReactNode {
         {call.askedInput !== null && <><p className="m-0 text-xs text-muted">As the model wrote it, before a person changed it:</p><Json value={call.askedInput} /></>}
       </>
     ),
-    Output: call.outcome === null ? <p className="m-0 text-[13px] text-muted">There is no answer yet.</p> : <Json value={call.outcome} />,
+    Output: call.outcome === null ? <p className="m-0 text-[13px] text-muted">No answer yet.</p> : <Json value={call.outcome} />,
     Wire: <>{choice}{wire !== undefined && <Frames wire={wire} />}</>,
     Headers: <>{choice}{wire !== undefined && <Code>{[wire.request, "", ...wire.headers.map(([head, value]) => `${head}: ${value}`)].join("\n")}</Code>}</>,
   };
@@ -132,6 +133,7 @@ function Frames({ wire }: { wire: InspectedWire }): ReactNode {
 
 function Actions({ call, replay }: { call: InspectedCall; replay: Replay }): ReactNode {
   const [said, setSaid] = useState("");
+  const [isRerun, setRerun] = useState(false);
   const from = call.life[0]?.at;
   const again = async (): Promise<void> => {
     setSaid("Sending it again.");
@@ -140,11 +142,13 @@ function Actions({ call, replay }: { call: InspectedCall; replay: Replay }): Rea
   return (
     <div className="flex flex-col gap-2">
       <div className="flex flex-wrap gap-2">
+        {call.runId !== null && <Action icon={RotateCcw} onClick={() => setRerun(true)} title="Starts a new run on a copy of this chat, from this call">Rerun from here</Action>}
         {call.runId !== null && from !== undefined && <Action icon={Play} onClick={() => replay.start(from)} title="Shows the run again from this call on; nothing runs">Replay from here</Action>}
-        <Action icon={RotateCw} onClick={() => void again()} disabled={!call.again} title={call.again ? "Brings the same answer once more; it is told that it was repeated" : "There is no answer that could be sent again"}>Send again</Action>
+        <Action icon={RotateCw} onClick={() => void again()} disabled={!call.again} title={call.again ? "Sends the same answer once more; the server says that it is a repeat" : "There is no answer that could be sent again"}>Send again</Action>
         <Copy icon={CopyIcon} words="Copy as curl" text={() => call.curl} />
       </div>
       <p role="status" className="m-0 min-h-5 text-xs text-muted">{said}</p>
+      {isRerun && call.runId !== null && <RerunDialog place={{ runId: call.runId, step: call.step, call: { id: call.callId, tool: call.tool, input: call.input } }} onClose={() => setRerun(false)} />}
     </div>
   );
 }

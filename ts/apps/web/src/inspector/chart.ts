@@ -1,5 +1,5 @@
 // The geometry of the waterfall and of its replay. Pure: seconds in, percentages out.
-import type { InspectedRow, InspectedSegment } from "@farhand/protocol";
+import type { InspectedMark, InspectedRow, InspectedSegment } from "@farhand/protocol";
 
 /** How far the axis reaches: a little beyond the end, so that the last bar does not touch the edge. */
 export function spanOf(seconds: number): number {
@@ -63,6 +63,27 @@ export function rowsAt(rows: readonly InspectedRow[], at: number): readonly Insp
 /** Seconds of a run for one second of its replay: nobody waits longer than a dozen. */
 export function paceOf(seconds: number): number {
   return Math.max(1, seconds / 12);
+}
+
+export interface Band {
+  readonly kind: "lost" | "paused";
+  readonly from: number;
+  /** Undefined: it is still so. */
+  readonly to?: number;
+}
+
+/** A run that is saved needs no connection. */
+const ENDS: Readonly<Record<"lost" | "paused", readonly string[]>> = { lost: ["resumed", "paused"], paused: ["continued"] };
+
+/** Stretches without a connection, and those in which the run was saved: from one mark to the one that ends it. */
+export function bandsOf(marks: readonly InspectedMark[]): readonly Band[] {
+  return marks.flatMap(({ kind, at }, number): Band[] => {
+    if (kind !== "lost" && kind !== "paused") {
+      return [];
+    }
+    const end = marks.slice(number + 1).find((mark) => ENDS[kind].includes(mark.kind));
+    return [{ kind, from: at, ...(end === undefined ? {} : { to: end.at }) }];
+  });
 }
 
 export function lengthOf(row: InspectedRow, now: number): number {

@@ -35,5 +35,5 @@ function Questions({ site }: { site: Site }): ReactNode {
     const runId = known.find((each) => each.callId === callId)?.runId;
     return hrefOf({ tab: "runs", callId, ...(runId == null ? {} : { runId }) });
   };
-  return <Inbox calls={calls ?? []} isLoaded={calls !== undefined} hrefFor={hrefFor} emptyWords="Nobody is waited for." />;
+  return <Inbox calls={calls ?? []} isLoaded={calls !== undefined} hrefFor={hrefFor} emptyWords="All caught up." />;
 }

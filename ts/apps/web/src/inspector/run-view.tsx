@@ -1,22 +1,25 @@
 // One run: its head with the figures, its waterfall, its events.
 import type { InspectedEvents, InspectedFigures, InspectedRun, InspectedTest } from "@farhand/protocol";
-import { ArrowLeft, CodeXml, Play, Square, Workflow } from "lucide-react";
-import { type ReactNode, useEffect, useReducer, useRef } from "react";
-import { Pill } from "../chat/parts.tsx";
+import { ArrowLeft, CodeXml, MessageSquare, Play, RotateCcw, Square, Workflow } from "lucide-react";
+import { type ReactNode, useEffect, useReducer, useRef, useState } from "react";
+import { BASE } from "../base.ts";
+import { Pill, PLAIN } from "../chat/parts.tsx";
 import { askOnce, useAsked } from "./ask.ts";
 import { Action, Card, Copy, Missing } from "./bits.tsx";
 import { rowsAt } from "./chart.ts";
 import { EventLines } from "./events-list.tsx";
 import type { Replay } from "./replay.ts";
+import { RerunDialog } from "./rerun-dialog.tsx";
 import { hrefOf } from "./route.ts";
 import { Waterfall } from "./waterfall.tsx";
-import { count, figureOf, stateOf, tenthsOf } from "./words.ts";
+import { count, extrasOf, figureOf, stateOf, tenthsOf } from "./words.ts";
 
 const LIVE = new Set(["running", "waiting"]);
 const WHILE_LIVE_MS = 1_000;
 const EVENTS = 400;
 
 export function RunView({ shown, callId, replay }: { shown: InspectedRun; callId: string | undefined; replay: Replay }): ReactNode {
+  const [rerunStep, setRerunStep] = useState<number>();
   const isLive = LIVE.has(shown.run.state);
   const isOpen = shown.run.endedAt === null;
   const now = useNow(shown, isLive);
@@ -24,9 +27,10 @@ export function RunView({ shown, callId, replay }: { shown: InspectedRun; callId
   const rows = replay.at === undefined ? shown.rows : rowsAt(shown.rows, replay.at);
   return (
     <div className="flex min-w-0 flex-col gap-4 p-4 lg:px-5">
-      <Head shown={shown} now={now} replay={replay} />
-      <Waterfall shown={shown} rows={rows} now={moment} isLive={isOpen || replay.at !== undefined} chosen={callId} />
+      <Head shown={shown} now={now} replay={replay} onRerun={() => setRerunStep(1)} />
+      <Waterfall shown={shown} rows={rows} now={moment} isLive={isOpen || replay.at !== undefined} chosen={callId} onRerun={setRerunStep} />
       <Events runId={shown.run.runId} isLive={isLive} until={replay.at} />
+      {rerunStep !== undefined && <RerunDialog place={{ runId: shown.run.runId, step: rerunStep, prompt: shown.prompt }} onClose={() => setRerunStep(undefined)} />}
     </div>
   );
 }
@@ -45,7 +49,7 @@ function useNow(shown: InspectedRun, isLive: boolean): number {
   return isLive ? shown.now + (performance.now() - seen.current.at) / 1000 : shown.now;
 }
 
-function Head({ shown, now, replay }: { shown: InspectedRun; now: number; replay: Replay }): ReactNode {
+function Head({ shown, now, replay, onRerun }: { shown: InspectedRun; now: number; replay: Replay; onRerun: () => void }): ReactNode {
   const { run } = shown;
   const { words, tone } = stateOf(run.state);
   const test = async (): Promise<string | undefined> => (await askOnce<InspectedTest>(`/runs/${run.runId}/test`))?.text;
@@ -55,11 +59,13 @@ function Head({ shown, now, replay }: { shown: InspectedRun; now: number; replay
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2 min-[760px]:flex-nowrap">
         <h1 className="m-0 min-w-0 truncate text-[17px] font-semibold" title={run.title}>{run.title || "A run without words"}</h1>
         <Pill tone={tone} dot>{words}</Pill>
-        <span className="ml-auto flex shrink-0 gap-2">
+        <span className="ml-auto flex flex-wrap gap-2 min-[760px]:shrink-0 min-[760px]:flex-nowrap">
+          <a href={`${BASE}/#/chat/${run.threadId}`} className={`${PLAIN} no-underline`}><MessageSquare size={14} aria-hidden="true" /> Open chat</a>
+          <Action icon={RotateCcw} onClick={onRerun} disabled={shown.prompt == null} title="Starts a new run on a copy of this chat">Rerun</Action>
           {replay.at === undefined
             ? <Action icon={Play} onClick={() => replay.start(0)} disabled={shown.rows.length === 0} title="Shows it again as it happened; nothing runs">Replay</Action>
             : <Action icon={Square} onClick={replay.stop}>Stop replay</Action>}
-          <Copy icon={CodeXml} words="Copy as test" text={test} />
+          <Copy icon={CodeXml} words="Copy as test" text={test} title="A pytest file; its first lines say what to install" />
         </span>
       </div>
       <p className="m-0 flex flex-wrap gap-x-5 font-mono text-xs break-all text-muted">
@@ -76,10 +82,10 @@ function Figures({ shown, now }: { shown: InspectedRun; now: number }): ReactNod
   const grown = grownOf(shown, now);
   const spent = tenthsOf(grown.whole, [grown.model, grown.person, grown.client, grown.way, grown.server]);
   const parts: readonly (readonly [string, string])[] = [
-    [figureOf(grown.whole), run.endedAt === null ? "so far" : "in all"],
-    ...["model", "people", "clients", "on the way", "server"].map((name, index) => [figureOf(spent[index] ?? 0), name] as const),
+    [figureOf(grown.whole), run.endedAt === null ? "so far" : "total"],
+    ...["model", "waiting for people", "clients", "in transit", "server"].map((name, index) => [figureOf(spent[index] ?? 0), name] as const),
     [String(run.calls), run.calls === 1 ? "call" : "calls"],
-    ...(shown.parks > 0 ? [[String(shown.parks), shown.parks === 1 ? "park" : "parks"] as const] : []),
+    ...extrasOf(shown),
   ];
   return (
     <dl aria-label={`${figures.whole} milliseconds, ${count(run.calls, "call")}`} className="m-0 flex flex-wrap gap-x-6 gap-y-2">

@@ -1,17 +1,17 @@
 // What took the time: one row for each model step and call, each cut into the five kinds of waiting and working.
-import type { InspectedRow, InspectedRun } from "@farhand/protocol";
-import { CircleSlash, CircleX, TimerOff, Zap } from "lucide-react";
-import type { ReactNode } from "react";
+import type { InspectedMark, InspectedRow, InspectedRun } from "@farhand/protocol";
+import { CircleSlash, CircleX, RotateCcw, TimerOff, Zap } from "lucide-react";
+import type { CSSProperties, ReactNode } from "react";
 import { Card } from "./bits.tsx";
-import { barsOf, lengthOf, percent, spanOf, ticksOf } from "./chart.ts";
+import { type Band, bandsOf, barsOf, lengthOf, percent, spanOf, ticksOf } from "./chart.ts";
 import { iconOfTool } from "./icons.tsx";
 import { go, hrefOf } from "./route.ts";
-import { durationOf } from "./words.ts";
+import { costOf, durationOf, tokensOf } from "./words.ts";
 
 const KINDS = {
   model: { words: "Model", colour: "bg-model" },
   server: { words: "Server tool", colour: "bg-server" },
-  way: { words: "On the way", colour: "bg-way" },
+  way: { words: "In transit", colour: "bg-way" },
   person: { words: "Waiting for a person", colour: "bg-person" },
   client: { words: "Running in a client", colour: "bg-client" },
 } as const;
@@ -25,11 +25,14 @@ interface WaterfallProps {
   readonly now: number;
   readonly isLive: boolean;
   readonly chosen: string | undefined;
+  readonly onRerun?: (step: number) => void;
 }
 
-export function Waterfall({ shown, rows, now, isLive, chosen }: WaterfallProps): ReactNode {
+export function Waterfall({ shown, rows, now, isLive, chosen, onRerun }: WaterfallProps): ReactNode {
   const span = spanOf(Math.max(shown.now, now));
   const ticks = ticksOf(span);
+  const marks = (shown.marks ?? []).filter(({ at }) => at <= now);
+  const bands = bandsOf(marks);
   return (
     <Card label="Waterfall">
       <Legend />
@@ -44,7 +47,14 @@ export function Waterfall({ shown, rows, now, isLive, chosen }: WaterfallProps):
       <ol className="relative m-0 list-none p-0">
         {rows.map((row, number) => (
           <li key={row.callId ?? `${row.step}-${number}`} className="border-b border-line last:border-0">
-            <Line row={row} runId={shown.run.runId} now={now} span={span} ticks={ticks} isChosen={row.callId !== undefined && row.callId === chosen} />
+            <Line row={row} runId={shown.run.runId} now={now} span={span} ticks={ticks} marks={marks.filter(({ callId }) => callId !== undefined && callId === row.callId)} isChosen={row.callId !== undefined && row.callId === chosen} onRerun={onRerun} />
+          </li>
+        ))}
+        {rows.length > 0 && bands.map((band) => (
+          <li key={`${band.kind}-${band.from}`} aria-hidden="true" className={`${GRID} pointer-events-none absolute inset-0`}>
+            <span />
+            <span className="relative"><span className={`absolute inset-y-0 min-w-px border-x border-dashed ${BANDS[band.kind].look}`} style={{ left: `${percent(band.from, span)}%`, width: `${percent((band.to ?? now) - band.from, span)}%` }} /></span>
+            <span />
           </li>
         ))}
         {isLive && rows.length > 0 && (
@@ -55,8 +65,23 @@ export function Waterfall({ shown, rows, now, isLive, chosen }: WaterfallProps):
           </li>
         )}
       </ol>
+      {bands.length > 0 && (
+        <ul aria-label="Interruptions" className="m-0 flex list-none flex-wrap gap-x-5 gap-y-1 border-t border-line px-4 py-2 text-xs text-muted">
+          {bands.map((band) => <li key={`${band.kind}-${band.from}`} className="inline-flex items-center gap-2"><span aria-hidden="true" className={`h-3 w-4 border-x border-dashed ${BANDS[band.kind].look}`} />{bandWords(band)}</li>)}
+        </ul>
+      )}
     </Card>
   );
+}
+
+const BANDS = {
+  lost: { words: "Connection lost", look: "border-red bg-red/12" },
+  paused: { words: "Run saved while waiting", look: "border-amber bg-amber/10" },
+} as const;
+
+function bandWords({ kind, from, to }: Band): string {
+  const until = to === undefined ? "until now" : `for ${durationOf(to - from)}`;
+  return `${BANDS[kind].words} at ${durationOf(from)}, ${until}`;
 }
 
 function tickWords(seconds: number): string {
@@ -67,7 +92,7 @@ function Legend(): ReactNode {
   return (
     <div className="flex flex-wrap gap-x-5 gap-y-1.5 px-4 py-2.5 text-xs text-muted">
       {Object.values(KINDS).map(({ words, colour }) => <span key={words} className="inline-flex items-center gap-2"><span aria-hidden="true" className={`size-2.5 rounded-[3px] ${colour}`} />{words}</span>)}
-      <span className="inline-flex items-center gap-2"><span aria-hidden="true" className="h-3 w-0.5 rounded bg-green" />Answer taken</span>
+      <span className="inline-flex items-center gap-2"><span aria-hidden="true" className="h-3 w-0.5 rounded bg-green" />Answer stored</span>
     </div>
   );
 }
@@ -79,16 +104,19 @@ interface LineProps {
   readonly span: number;
   readonly ticks: readonly number[];
   readonly isChosen: boolean;
+  /** Answers for this call that changed nothing. */
+  readonly marks: readonly InspectedMark[];
+  readonly onRerun: ((step: number) => void) | undefined;
 }
 
 function Line(props: LineProps): ReactNode {
-  const { row, runId, now, isChosen } = props;
+  const { row, runId, now, isChosen, onRerun } = props;
   const length = durationOf(lengthOf(row, now));
   const content = (
     <>
-      <Name row={row} />
+      <Name row={row} onRerun={onRerun} />
       <Track {...props} />
-      <span className="self-center pr-3.5 text-right text-xs whitespace-nowrap text-muted tabular-nums">{length}</span>
+      <span className="self-center pr-3.5 text-right text-xs whitespace-nowrap text-muted tabular-nums">{length}{row.cost !== undefined && <span className="block text-[11px]">{costOf(row.cost)}</span>}</span>
     </>
   );
   if (row.callId === undefined) {
@@ -98,19 +126,22 @@ function Line(props: LineProps): ReactNode {
   return (
     <a href={hrefOf(route)} onClick={() => go(route)} aria-current={isChosen ? "true" : undefined} className={`${GRID} min-h-[34px] no-underline ${isChosen ? "bg-tint" : "hover:bg-sunken"}`}>
       {content}
-      <span className="sr-only">, {storyOf(row, now)}</span>
+      <span className="sr-only">, {storyOf(row, now)}{props.marks.length > 0 && `, ${repeatsOf(props.marks)}`}</span>
     </a>
   );
 }
 
-function Name({ row }: { row: InspectedRow }): ReactNode {
+function Name({ row, onRerun }: { row: InspectedRow; onRerun: ((step: number) => void) | undefined }): ReactNode {
   const isModel = row.callId === undefined;
   const Icon = isModel ? Zap : iconOfTool(row);
   return (
-    <span className={`flex min-w-0 items-center gap-2.5 pr-2 ${isModel ? "pl-4" : "pl-8"}`}>
+    <span title={row.title} className={`group flex min-w-0 items-center gap-2.5 pr-2 ${isModel ? "pl-4" : "pl-8"}`}>
       <Icon size={14} className="shrink-0 text-muted" aria-hidden="true" />
-      <span className="truncate text-[13px]">{isModel ? `Model, step ${row.step}` : row.tool}</span>
+      <span className="min-w-0 truncate text-[13px]">{isModel ? `Model, step ${row.step}` : row.tool}{row.inputTokens !== undefined && <span className="block truncate text-[11px] text-muted">{tokensOf(row.inputTokens, row.outputTokens ?? 0)}</span>}</span>
       <Ending outcome={row.outcome} />
+      {isModel && onRerun !== undefined && (
+        <button type="button" aria-label={`Rerun from step ${row.step}`} title={`Rerun from step ${row.step}`} onClick={() => onRerun(row.step)} className="ml-auto grid size-6 shrink-0 place-items-center rounded-md text-muted opacity-60 hover:bg-sunken hover:opacity-100 focus-visible:opacity-100"><RotateCcw size={13} aria-hidden="true" /></button>
+      )}
     </span>
   );
 }
@@ -120,11 +151,11 @@ function Ending({ outcome }: { outcome: string | undefined }): ReactNode {
   if (outcome === undefined || outcome === "success") {
     return null;
   }
-  const [Icon, colour] = outcome === "failure" || outcome === "denied" ? [CircleX, "text-red"] as const : outcome === "timed_out" ? [TimerOff, "text-red"] as const : [CircleSlash, "text-muted"] as const;
+  const [Icon, colour] = outcome === "failure" ? [CircleX, "text-red"] as const : outcome === "timed_out" ? [TimerOff, "text-muted"] as const : [CircleSlash, "text-muted"] as const;
   return <span title={outcome.replace("_", " ")} className={`ml-auto shrink-0 ${colour}`}><Icon size={13} aria-hidden="true" /><span className="sr-only">{outcome.replace("_", " ")}</span></span>;
 }
 
-function Track({ row, now, span, ticks }: LineProps): ReactNode {
+function Track({ row, now, span, ticks, marks }: LineProps): ReactNode {
   const bars = barsOf(row, now, span);
   const isAnswered = row.callId !== undefined && row.executor !== "server" && (row.outcome === "success" || row.outcome === "failure");
   return (
@@ -139,8 +170,23 @@ function Track({ row, now, span, ticks }: LineProps): ReactNode {
         />
       ))}
       {isAnswered && row.end !== undefined && <span className="absolute inset-y-2 ml-0.5 w-0.5 rounded bg-green" style={{ left: `${percent(row.end, span)}%` }} />}
+      {marks.map(({ at, kind }) => <span key={`${kind}-${at}`} className="absolute inset-y-2 w-0.5 rounded bg-muted" style={{ left: `${percent(at, span)}%` }} />)}
+      {marks.length > 0 && <span className="absolute top-1/2 max-w-full -translate-y-1/2 truncate pl-2 text-[11px] text-muted" style={labelPlace(marks, span)}>{repeatsOf(marks)}</span>}
     </span>
   );
+}
+
+/** Behind the last mark or, at the right edge, before the first. */
+function labelPlace(marks: readonly InspectedMark[], span: number): CSSProperties {
+  const at = percent(Math.max(...marks.map((mark) => mark.at)), span);
+  return at < 70 ? { left: `${at}%` } : { right: `${101 - percent(Math.min(...marks.map((mark) => mark.at)), span)}%` };
+}
+
+function repeatsOf(marks: readonly InspectedMark[]): string {
+  const conflicts = marks.filter(({ kind }) => kind === "conflict").length;
+  const repeats = marks.length - conflicts;
+  const told = [repeats > 0 ? `${repeats === 1 ? "repeat" : `${repeats} repeats`} ignored` : "", conflicts > 0 ? "another answer refused" : ""];
+  return told.filter((words) => words !== "").join(", ");
 }
 
 /** The same as the colours say, for whoever does not see them. */

@@ -1,5 +1,5 @@
 // How the Inspector words figures, states and runs. Pure.
-import type { InspectedRunRow } from "@farhand/protocol";
+import type { InspectedRun, InspectedRunRow } from "@farhand/protocol";
 import type { Tone } from "../chat/parts.tsx";
 
 /** 84 ms, 1.30 s, 22.4 s, 3 min 5 s, 2 h 10 min, 3 d 4 h. */
@@ -56,6 +56,35 @@ export function agoOf(time: string, now: number): string {
   return seconds < 86_400 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 86_400)} d`;
 }
 
+/** 1,200 in, 80 out. */
+export function tokensOf(taken: number, given: number): string {
+  return `${taken.toLocaleString("en")} in, ${given.toLocaleString("en")} out`;
+}
+
+/** $0.0042, $1.30; of very little only that it is more than nothing. */
+export function costOf(dollars: number): string {
+  if (dollars > 0 && dollars < 0.0001) {
+    return "< $0.0001";
+  }
+  return `$${dollars.toFixed(dollars >= 1 || dollars === 0 ? 2 : 4)}`;
+}
+
+/** Once, twice, 3 times. */
+export function timesOf(number: number): string {
+  return number === 1 ? "once" : number === 2 ? "twice" : `${number} times`;
+}
+
+/** What only some runs have: tokens that were counted, pauses, connections that were lost, answers that came again. */
+export function extrasOf({ usage, parks, reconnects = 0, repeats = 0 }: InspectedRun): readonly (readonly [string, string])[] {
+  const counts: readonly (readonly [number, string, string])[] = [[reconnects, "reconnect", "reconnects"], [repeats, "repeat ignored", "repeats ignored"]];
+  return [
+    ...(usage == null ? [] : [[tokensOf(usage.inputTokens, usage.outputTokens), "tokens"] as const]),
+    ...(usage?.cost == null ? [] : [[costOf(usage.cost), "cost"] as const]),
+    ...(parks > 0 ? [[timesOf(parks), "paused"] as const] : []),
+    ...counts.filter(([number]) => number > 0).map(([number, one, many]) => [String(number), number === 1 ? one : many] as const),
+  ];
+}
+
 export const STATES: Readonly<Record<string, { readonly words: string; readonly tone: Tone }>> = {
   running: { words: "Running", tone: "blue" },
   waiting: { words: "Waiting for you", tone: "amber" },
@@ -90,7 +119,7 @@ export function noteOf(run: InspectedRunRow): string {
 function troubleOf({ tool, outcome, told }: { tool: string; outcome: string; told: string }): string {
   switch (outcome) {
     case "denied":
-      return `${tool}: said no, ended cleanly`;
+      return `${tool} was denied, ended cleanly`;
     case "timed_out":
       return `${tool} timed out`;
     case "cancelled":
@@ -115,13 +144,13 @@ export function toneOf(run: InspectedRunRow): Tone {
 export const OUTCOMES: Readonly<Record<string, { readonly words: string; readonly tone: Tone }>> = {
   success: { words: "Answered", tone: "green" },
   failure: { words: "Failed", tone: "red" },
-  denied: { words: "Denied", tone: "red" },
+  denied: { words: "Denied", tone: "grey" },
   timed_out: { words: "Timed out", tone: "grey" },
   cancelled: { words: "Cancelled", tone: "grey" },
 };
 
 export const PHASES: Readonly<Record<string, { readonly words: string; readonly tone: Tone }>> = {
-  asking: { words: "Needs a yes", tone: "amber" },
+  asking: { words: "Needs approval", tone: "amber" },
   ready: { words: "Waiting", tone: "amber" },
   taken: { words: "Running", tone: "blue" },
 };
