@@ -94,6 +94,18 @@ async def tidy(subject: str) -> dict[str, object]:
     return {"answer": answer}
 
 
+@tool
+async def compare(subject: str) -> dict[str, object]:
+    """Ask the page to open two pages, one after the other, and compare them.
+
+    Args:
+        subject: What they are about.
+    """
+    note("compare", subject)
+    pages = [await ask("open_url", {"url": f"{subject}/{number}"}) for number in (1, 2)]
+    return {"compared": [page["viewKey"] for page in pages if isinstance(page, dict)]}
+
+
 # --------------------------------------------------------------------------------------------- in the browser
 
 
@@ -157,6 +169,10 @@ def ask_weather(moment: Moment, subject: str) -> Step:
 
 def ask_open(moment: Moment, subject: str) -> Step:
     return once(moment, "I will open it.", Ask("open_url", {"url": subject}))
+
+
+def ask_compare(moment: Moment, subject: str) -> Step:
+    return once(moment, Ask("compare", {"subject": subject}))
 
 
 def ask_two(moment: Moment, subject: str) -> Step:
@@ -255,6 +271,7 @@ PLAYS: dict[str, Play] = {
     "think": think,
     "weather": ask_weather,
     "open": ask_open,
+    "compare": ask_compare,
     "two": ask_two,
     "both": ask_both,
     "delete": ask_delete,
@@ -316,6 +333,6 @@ async def gate(name: str) -> None:
 
 agent = Agent(
     model=ScriptedModel(play),
-    tools=[weather, delete_file, shred, broken, slow, tidy],
+    tools=[weather, delete_file, shred, broken, slow, tidy, compare],
     frontend_tools=[open_url, take_photo, confirm],
 )

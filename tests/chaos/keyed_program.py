@@ -1,17 +1,20 @@
-"""A program with a loop of its own that uses far hands: `python -m … STORE call|approve|told`.
+"""A program with a loop of its own that uses far hands: `python -m … STORE call|approve|die|told`.
 
 `call` makes the keyed call, or attaches to it, and prints its outcome; `approve` says yes to whatever waits;
+`die` makes it, says yes itself, and is killed as soon as that is accepted;
 `told` waits until it is told of the outcome. The tool notes that it ran, in the room that TEST_ROOM names.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 
 import msgspec
 
-from farhand import Answer, Owner, SettledCall, Toolbox, create_app, current
+from farhand import Answer, Owner, SettledCall, Toolbox, Waiting, create_app, current
 from tests.chaos.recorded import note
 
 ANN = Owner("acme", "ann")
@@ -58,6 +61,14 @@ async def main(store: str, what: str) -> None:
                 await desk.approve(ANN, waiting[0].approval.approval_id, Answer(approved=True))
                 say("approved")
                 await asyncio.sleep(60)
+            case "die":
+                opened = await hands.call(
+                    "pay", {"amount": 3}, thread="t1", key="order-7", owner=ANN, within=0.01
+                )
+                assert isinstance(opened, Waiting)
+                assert opened.approval_id is not None
+                await hands.service.desk.approve(ANN, opened.approval_id, Answer(approved=True))
+                os.kill(os.getpid(), signal.SIGKILL)
             case _:
                 await told.wait()
 

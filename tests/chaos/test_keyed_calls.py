@@ -80,3 +80,21 @@ async def test_all_are_killed_after_the_yes_and_the_program_is_told_after_the_re
             async with asyncio.timeout(60):
                 await told.wait()
     assert _noted(tmp_path, "told") >= 1
+
+
+@requirement("hands:key-attaches")
+async def test_the_only_process_is_killed_between_the_yes_and_the_effect_and_the_key_attaches_again(
+    tmp_path: Path,
+) -> None:
+    store = f"sqlite:///{tmp_path}/hands.db"
+    async with _program(store, "die", tmp_path) as program, asyncio.timeout(60):
+        await program.wait()
+    outcomes = []
+    for _ in range(2):
+        async with _program(store, "call", tmp_path) as again:
+            outcomes.append(await _line(again))
+    assert outcomes[0] == outcomes[1]
+    # it may have been in flight at that moment: then it is not run twice, and nobody says that it was paid
+    assert outcomes[0] == PAID or "is unknown" in outcomes[0]
+    assert _noted(tmp_path, "executions") <= 1
+    assert (_noted(tmp_path, "executions") == 1) or "is unknown" in outcomes[0]

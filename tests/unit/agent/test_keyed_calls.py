@@ -15,6 +15,7 @@ from farhand.core.call import ProgramRequest
 from farhand.core.decide.direct import claim_report
 from farhand.core.outcome import Cancelled, Failure, Success
 from farhand.core.principal import LOCAL, Owner
+from farhand.core.settings import Limits, Settings
 from farhand.errors import Misuse, NameTaken, NoAgent
 from farhand.models.base import NoModel
 from farhand.testing import FakeClock
@@ -24,6 +25,10 @@ from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, ask_text
 from tests.unit.agent.stage import PATIENCE_SEC, THREAD, YES, Stage, comes_true
 from tests.unit.agent.test_recovery import Machine, asking
+from tests.unit.agent.test_two_workers import Hire, hire
+
+__all__ = ["hire"]
+"""The fixture, for this file, too."""
 
 QUESTION = {"question": "Which size?"}
 
@@ -326,3 +331,44 @@ async def test_a_report_whose_claim_was_not_confirmed_is_made_by_the_same_worker
         return told == ["job-1"]
 
     await comes_true(is_told)
+
+
+# ------------------------------------------------------------------------------------- many that wait
+
+MANY = 1_000
+ROOMY = Settings(limits=Limits(open_calls_per_thread=MANY))
+
+
+@requirement("hands:key-costs-rows")
+async def test_a_thousand_open_keyed_calls_cost_rows_and_nothing_else(stage: MakeStage) -> None:
+    on = await stage([], ask_text, settings=ROOMY)
+    await _cost_rows_only(on, on)
+
+
+@requirement("hands:key-costs-rows")
+async def test_a_thousand_open_keyed_calls_cost_rows_alone_at_two_workers(hire: Hire) -> None:
+    one, other = await hire([], ask_text, settings=ROOMY), await hire([], ask_text, settings=ROOMY)
+    await _cost_rows_only(one, other)
+
+
+async def _cost_rows_only(one: Stage, other: Stage) -> None:
+    """Opened at one worker, attached to and answered at the other."""
+    await one.service.call("ask_text", QUESTION, thread="first", within=0.001)
+    await one.log.flush()
+    tasks, topics = len(asyncio.all_tasks()), len(one.log.broker.subscribers)
+    for start in range(0, MANY, 100):
+        calls = [
+            one.service.call(
+                "ask_text", QUESTION, thread=THREAD, key=f"job-{each}", within=0.001, timeout_sec=3600
+            )
+            for each in range(start, start + 100)
+        ]
+        assert all(isinstance(told, Waiting) for told in await asyncio.gather(*calls))
+    await one.log.flush()
+    assert len(await other.log.open_calls(LOCAL, THREAD)) == MANY
+    assert len(asyncio.all_tasks()) <= tasks
+    assert len(one.log.broker.subscribers) <= topics
+    found = await other.log.get_requested(LOCAL, "key=job-7")
+    assert found is not None
+    await other.answer(found, Success("L"))
+    assert await one.service.call("ask_text", QUESTION, thread=THREAD, key="job-7") == Success("L")

@@ -31,6 +31,10 @@ from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, open_url
 from tests.unit.agent.stage import THREAD, text_in
 from tests.unit.agent.test_recovery import Machine, asking
+from tests.unit.agent.test_two_workers import Hire, hire
+
+__all__ = ["hire"]
+"""The fixture, for this file, too."""
 
 SHOW = ToolDescription(
     "show_chart", "Show a chart.", {"type": "object", "properties": {"of": {"type": "string"}}}
@@ -117,6 +121,39 @@ async def test_a_run_keeps_what_it_brought_also_after_a_restart(machine: Machine
     after = await machine.boot(names_after, add)  # type: ignore[arg-type]
     await after.answer(await after.open_call("show_chart"), Success("shown"))
     assert text_in(await after.told(started.run, RunFinished)) == "add show_chart"
+
+
+@requirement("hands:brought-tools")
+async def test_a_run_keeps_what_it_brought_at_another_worker(hire: Hire) -> None:
+    def names(moment: Moment) -> object:
+        return _names(moment) if moment.results else Ask("show_chart", {"of": "sales"})
+
+    one, other = await hire(names, add), await hire(names, add)
+    brought = admit_brought([SHOW], _own(add))
+    message = UserMessage("m1", (Text("show"),))
+    started = await one.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker(brought=brought))
+    await one.told(started.run, RunParked)
+    await one.service.close()
+    await other.answer(await other.open_call("show_chart"), Success("shown"))
+    assert text_in(await other.told(started.run, RunFinished)) == "add show_chart"
+
+
+@requirement("hands:brought-tools")
+async def test_a_brought_schema_that_is_heavy_holds_up_nobody(stage: MakeStage) -> None:
+    doubled = {f"d{each}": {"allOf": [{"$ref": f"#/$defs/d{each + 1}"}] * 2} for each in range(30)}
+    heavy = {"type": "object", "$ref": "#/$defs/d0", "$defs": {**doubled, "d30": {}}}
+    with pytest.raises(Malformed, match="10000 subschemas"):
+        admit_brought([ToolDescription("heavy", "x", heavy)], _own())
+    numbers = {"type": "array", "items": {"multipleOf": 1e-9}}
+    slow = ToolDescription("slow", "x", {"type": "object", "properties": {"n": numbers}})
+    brought = admit_brought([slow], _own())
+    on = await stage([Ask("slow", {"n": [1.5] * 2_000}), "Too much."])
+    message = UserMessage("m1", (Text("show"),))
+    started = await on.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker(brought=brought))
+    assert text_in(await on.told(started.run, RunFinished)) == "Too much."
+    [refused] = await on.outcomes(started.run)
+    assert isinstance(refused, Failure)
+    assert "too large to be checked" in refused.error
 
 
 async def test_a_later_request_replaces_what_was_brought_from_the_next_step_on(stage: MakeStage) -> None:

@@ -1,5 +1,5 @@
-"""What is durable comes first: no model is asked with a result that may be lost, and no tool is begun for a call
-that has its outcome."""
+"""What is durable comes first: no model is asked with a result that may be lost, and no tool begins for what
+has its outcome."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ async def test_a_tool_is_not_begun_for_a_call_that_ended_before_the_intent_was_d
     read, is_over = one.log.read, False
 
     async def read_late(owner: Owner, thread_id: str, view: Callable[[ThreadState], T]) -> T:
-        """Between the look at the step and the read that makes its intent durable, the call ends elsewhere."""
+        """Between the look at the step and the read that makes its intent durable, the call ends."""
         nonlocal is_over
         if view is loop._open_ids and not is_over:
             is_over = True

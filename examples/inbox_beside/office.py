@@ -1,0 +1,88 @@
+"""An office: a script pays invoices, and a person approves each payment on a page beside it. No model.
+
+The script is plain Python. What it cannot do itself it asks of its hands: the page shows an invoice, and the
+payment runs here once the person has approved it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from farhand import Owner, Principal, Success, Toolbox, create_app, current
+from farhand.server.app import App
+
+OFFICE = Owner("office", "ada")
+INVOICES = {"I-7": 120, "I-8": 80}
+BELONGS_TO = secrets.token_urlsafe()
+"""Where an office would keep sessions."""
+
+toolbox = Toolbox()
+
+
+@toolbox.tool(executor="frontend")
+def show_invoice(number: str, amount: int) -> dict[str, str]:
+    """Show an invoice on the page.
+
+    Args:
+        number: Of the invoice.
+        amount: In euros.
+
+    Returns:
+        shown: the line that the page shows.
+    """
+    raise NotImplementedError
+
+
+def make_office(folder: Path, pages: Path) -> tuple[Starlette, App]:
+    """The office's own app, with farhand in it; payments are written into this folder."""
+
+    @toolbox.tool(needs_approval=True)
+    def pay(number: str, amount: int) -> str:
+        """Pay an invoice.
+
+        Args:
+            number: Of the invoice.
+            amount: In euros.
+        """
+        with (folder / "payments.txt").open("a") as payments:
+            payments.write(f"{number} {amount} {current().idempotency_key}\n")
+        return f"paid {amount} for {number}"
+
+    def authenticate(request: HTTPConnection) -> Principal | None:
+        is_ada = secrets.compare_digest(request.cookies.get("office", ""), BELONGS_TO)
+        return Principal(OFFICE.tenant, OFFICE.subject) if is_ada else None
+
+    async def page(request: Request) -> Response:
+        response = FileResponse(pages / "index.html")
+        # an office would ask for a password first
+        response.set_cookie("office", BELONGS_TO, httponly=True, samesite="strict")
+        return response
+
+    hands = create_app(toolbox, store=f"sqlite:///{folder}/hands.db", authenticate=authenticate)
+    app = Starlette(
+        routes=[
+            Route("/", page),
+            Mount("/assets", StaticFiles(directory=pages / "assets")),
+            Mount("/farhand", hands),
+        ],
+        lifespan=hands.lifespan,
+    )
+    return app, hands
+
+
+async def pay_invoices(hands: App) -> list[str]:
+    """The script. Each call has a key, so the script may be killed and run again: nothing is paid twice."""
+    told: list[str] = []
+    for number, amount in INVOICES.items():
+        invoice = {"number": number, "amount": amount}
+        for tool in ("show_invoice", "pay"):
+            outcome = await hands.call(tool, invoice, thread="invoices", key=f"{tool}-{number}", owner=OFFICE)
+            told.append(str(outcome.output if isinstance(outcome, Success) else outcome))
+    return told
