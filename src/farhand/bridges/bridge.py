@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
 import re
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Generic, Protocol, Required, TypeAlias, TypedDict, TypeVar
 
 import anyio
 from msgspec import Struct
+from pydantic import validate_call
 
 from farhand.agent.keyed_calls import Waiting
 from farhand.agent.service import AgentService, Spec
@@ -31,7 +33,7 @@ from farhand.core.outcome import (
 from farhand.core.principal import LOCAL, Claims, Owner, Principal
 from farhand.core.thread import Asked, Resolved
 from farhand.core.tool import Tool
-from farhand.errors import Malformed, NameTaken, TooMany
+from farhand.errors import BadTool, Malformed, NameTaken, TooMany
 from farhand.models.base import Prompt
 from farhand.models.provider_ids import ToolNames
 from farhand.models.render import render_result
@@ -40,6 +42,7 @@ from farhand.tools.options import ToolOptions
 from farhand.wire.json_reader import read_json
 
 __all__ = [
+    "CallOptions",
     "FarTool",
     "HandCaller",
     "Hands",
@@ -47,6 +50,7 @@ __all__ = [
     "ToolReply",
     "Where",
     "Who",
+    "accept_plain",
     "attach",
     "build_key",
     "call_all",
@@ -73,14 +77,18 @@ C = TypeVar("C")
 R = TypeVar("R")
 
 
-class Where(TypedDict, Generic[C], total=False):
-    """To which thread and owner the calls of a run belong: each fixed, or a function of the context that the
-    framework has of a run. And for how many seconds a call is held before the run parks; unset: until it is
-    settled."""
+class CallOptions(TypedDict, Generic[C], total=False):
+    """To which owner the calls of a run belong: fixed, or a function of the context that the framework has of
+    a run. And for how many seconds a call is held before the run parks; unset: until it is settled."""
 
-    thread: Required[str | Callable[[C], str]]
     owner: Who | Callable[[C], Who]
     hold_for: float | None
+
+
+class Where(CallOptions[C], Generic[C], total=False):
+    """And to which thread."""
+
+    thread: Required[str | Callable[[C], str]]
 
 
 class Hands(Protocol):
@@ -132,8 +140,16 @@ class HandCaller(Generic[C]):
         self._owner: Who | Callable[[C], Who] = where.get("owner", LOCAL)
         self._hold_for = where.get("hold_for")
 
-    def list_tools(self, context: C, only: Sequence[str] | None = None) -> list[FarTool]:
-        return list_tools(self._hands, self.owner(context), only=only)
+    def list_tools(self, context: C | None = None, only: Sequence[str] | None = None) -> list[FarTool]:
+        """Before there is a run: without the programs of an owner that depends on it."""
+        if context is not None:
+            return list_tools(self._hands, self.owner(context), only=only)
+        return list_tools(self._hands, LOCAL if callable(self._owner) else self._owner, only=only)
+
+    def find_tool(self, name: str, context: C) -> str | None:
+        """The tool that a framework knows by this name, also one of the framework's own."""
+        names = [tool.name for tool in self._hands.tools(_owner(self.owner(context)))]
+        return next((each.tool for each in self.list_tools(context, names) if each.name == name), None)
 
     def owner(self, context: C) -> Who:
         return self._owner(context) if callable(self._owner) else self._owner
@@ -152,6 +168,13 @@ class HandCaller(Generic[C]):
             owner=self.owner(context),
             within=self._hold_for,
         )
+
+    async def wait(self, tool: str, input: Mapping[str, object], context: C, *parts: object) -> ToolReply:
+        """The outcome, however long it takes; the call stays if the caller leaves after `hold_for`."""
+        reply = await self.call(tool, input, context, *parts)
+        if isinstance(reply, Waiting):
+            return await attach(self._hands, str(reply.key), owner=self.owner(context))
+        return reply
 
 
 class BridgedFunction:
@@ -187,6 +210,20 @@ def declare_own(
     hands.spec.toolbox.add(name, description, schema, BridgedFunction(function), **own)
     [tool] = list_tools(hands, only=[name])
     return tool
+
+
+def accept_plain(name: str, function: Callable[..., R], schema: Mapping[str, object]) -> Callable[..., R]:
+    """A function that takes its input and nothing else, with arguments of the types that it declares. The
+    context of a run is gone when a person approves the call tomorrow."""
+    members = schema.get("properties")
+    known = members if isinstance(members, dict) else {}
+    other = next((each for each in inspect.signature(function).parameters if each not in known), None)
+    if other is not None:
+        raise BadTool(
+            f"`{name}` takes `{other}`, which is gone when a person approves the call tomorrow.",
+            hint="Leave it out; farhand.current() says for whom the tool works.",
+        )
+    return validate_call(function)
 
 
 # the options of a call, each of them a word that its bridge writes

@@ -1,0 +1,157 @@
+"""Google's Agent Development Kit: the hands as tools of an agent. `pip install 'farhand[google-adk]'`.
+
+```python
+from google.adk.agents import LlmAgent
+
+from farhand import Toolbox, create_app
+from farhand.bridges.google_adk import farhand_tools
+
+hands = create_app(Toolbox(), store="memory:")
+agent = LlmAgent(name="clerk", tools=[*farhand_tools(hands)])
+```
+
+A session is a thread. A call's key is `session_id:event_id:function_call_id`; the event is the model's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, TypeAlias, Unpack
+
+from farhand.agent.keyed_calls import Waiting
+from farhand.bridges.bridge import (
+    CallOptions,
+    FarTool,
+    HandCaller,
+    Hands,
+    ToolReply,
+    accept_plain,
+    declare_own,
+)
+from farhand.errors import Misuse, not_installed
+from farhand.tools.options import ToolOptions
+
+try:
+    from google.adk.events import Event
+    from google.adk.models.llm_request import LlmRequest
+    from google.adk.sessions import Session
+    from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.function_tool import FunctionTool
+    from google.adk.tools.tool_context import ToolContext
+    from google.genai.types import Content, FunctionCall, FunctionDeclaration, FunctionResponse, Part, Tool
+except ModuleNotFoundError as error:
+    raise not_installed("Bridges to Google ADK", "google-adk") from error
+
+__all__ = ["approved", "farhand_tools", "hands_responses"]
+
+Where: TypeAlias = CallOptions[Session]
+
+
+def farhand_tools(
+    hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[Where]
+) -> list[BaseTool]:
+    """The tools of the hands as they are now.
+
+    With `hold_for` a call that is still open after so many seconds pauses the invocation, which needs
+    `ResumabilityConfig(is_resumable=True)`; resume it with `hands_responses`.
+
+    >>> LlmAgent(name="clerk", tools=[*farhand_tools(hands, hold_for=30)])
+    """
+    return [_HandTool(hands, each, where) for each in _caller(hands, where).list_tools(only=only)]
+
+
+async def hands_responses(hands: Hands, session: Session, **where: Unpack[Where]) -> Content | None:
+    """The message that resumes the last invocation of the session that waits for far calls: their outcomes,
+    once all are there. None if there is none.
+
+    >>> message = await hands_responses(hands, session)
+    >>> runner.run_async(user_id=session.user_id, session_id=session.id, new_message=message)
+    """
+    caller = _caller(hands, {**where, "hold_for": 0.0})
+    found = ((event, call, caller.find_tool(str(call.name), session)) for event, call in _unanswered(session))
+    waiting = [(event, call, tool) for event, call, tool in found if tool is not None]
+
+    async def respond(event: Event, call: FunctionCall, tool: str) -> Part:
+        # opens the call if the process died before it did
+        reply = await caller.wait(tool, call.args or {}, session, event.id, call.id)
+        return Part(function_response=FunctionResponse(id=call.id, name=call.name, response=_response(reply)))
+
+    parts = await asyncio.gather(*(respond(*each) for each in waiting))
+    return Content(role="user", parts=parts) if parts else None
+
+
+def approved(
+    hands: Hands, tool: FunctionTool, *, options: ToolOptions | None = None, **where: Unpack[Where]
+) -> BaseTool:
+    """A tool of your own, behind approval: the hands run its function once, with the input that was approved.
+
+    >>> LlmAgent(name="clerk", tools=[approved(hands, FunctionTool(delete_file))])
+    """
+    request = LlmRequest()
+    request.append_tools([tool])
+    [known] = request.config.tools or []
+    assert isinstance(known, Tool), "it holds the declarations of functions"
+    [declared] = known.function_declarations or []
+    schema = declared.parameters_json_schema or {"type": "object", "properties": {}}
+    run = accept_plain(tool.name, tool.func, schema)
+    about = {"name": tool.name, "description": tool.description}
+    return _HandTool(hands, declare_own(hands, run, **about, schema=schema, options=options), where)
+
+
+class _HandTool(BaseTool):
+    def __init__(self, hands: Hands, tool: FarTool, where: Where) -> None:
+        parks = where.get("hold_for") is not None
+        super().__init__(name=tool.name, description=tool.description, is_long_running=parks)
+        self._caller = _caller(hands, where)
+        self._tool = tool
+
+    def _get_declaration(self) -> FunctionDeclaration:
+        schema = self._tool.schema
+        return FunctionDeclaration(
+            name=self.name, description=self.description, parameters_json_schema=schema
+        )
+
+    async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
+        # the first moment at which a tool learns of its app
+        if self.is_long_running and not tool_context.get_invocation_context().is_resumable:
+            raise Misuse(
+                "hold_for needs an app that is resumable: ADK would ask the model before there is an answer.",
+                hint="Set App(resumability_config=ResumabilityConfig(is_resumable=True)).",
+            )
+        await super().process_llm_request(tool_context=tool_context, llm_request=llm_request)
+
+    # Any: the inputs of other people's tools
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, object] | None:
+        session, call_id = tool_context.session, tool_context.function_call_id
+        # the last one: a provider may use an id again
+        event = next(
+            each
+            for each in reversed(session.events)
+            if any(call.id == call_id for call in each.get_function_calls())
+        )
+        reply = await self._caller.call(self._tool.tool, args, session, event.id, call_id)
+        return None if isinstance(reply, Waiting) else _response(reply)
+
+
+def _caller(hands: Hands, where: Where) -> HandCaller[Session]:
+    return HandCaller(hands, {"thread": lambda session: session.id, **where})
+
+
+def _response(reply: ToolReply) -> dict[str, object]:
+    return {"error": reply.text} if reply.is_error else {"result": reply.content}
+
+
+def _unanswered(session: Session) -> list[tuple[Event, FunctionCall]]:
+    answered: set[str | None] = set()
+    found: list[tuple[Event, FunctionCall]] = []
+    for event in reversed(session.events):
+        calls = event.get_function_calls()
+        waiting = set(event.long_running_tool_ids or ()) - answered
+        if not found or event.invocation_id == found[0][0].invocation_id:
+            found += [(event, call) for call in calls if call.id in waiting]
+        # what came before this event is an answer to an older call with the same id
+        answered = (answered - {call.id for call in calls}) | {
+            each.id for each in event.get_function_responses()
+        }
+    return found

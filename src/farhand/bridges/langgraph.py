@@ -1,0 +1,126 @@
+"""LangChain and LangGraph: the hands as tools of a graph. `pip install 'farhand[langgraph]'`.
+
+```python
+from langgraph.prebuilt import ToolNode
+
+from farhand import Toolbox, create_app
+from farhand.bridges.langgraph import farhand_tools
+
+hands = create_app(Toolbox(), store="memory:")
+tools = ToolNode(farhand_tools(hands))
+```
+
+A call's key is `thread:task_id:tool_call_id`; a task keeps its id whenever the graph runs it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, Unpack
+
+from farhand.agent.keyed_calls import Waiting
+from farhand.bridges.bridge import CallOptions, FarTool, HandCaller, Hands, Where, declare_own
+from farhand.errors import BadTool, Misuse, not_installed
+from farhand.tools.options import ToolOptions
+
+try:
+    from langchain_core.tools import BaseTool, StructuredTool, ToolException
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+    from langgraph.prebuilt import ToolRuntime
+    from langgraph.types import interrupt
+except ModuleNotFoundError as error:
+    raise not_installed("Bridges to LangGraph", "langgraph") from error
+
+__all__ = ["approved", "farhand_tools", "thread_id"]
+
+# Any, here and below: the state and context of other people's graphs, the inputs and results of their tools
+Runtime: TypeAlias = ToolRuntime[Any, Any]
+
+
+def thread_id(runtime: Runtime) -> str:
+    """The thread of the graph's run."""
+    found = runtime.config.get("configurable", {}).get("thread_id")
+    if found is None:
+        raise Misuse("This run has no thread_id.", hint="Configure one, or pass `thread` to the bridge.")
+    return str(found)
+
+
+def farhand_tools(
+    hands: Hands,
+    *,
+    thread: str | Callable[[Runtime], str] = thread_id,
+    only: Sequence[str] | None = None,
+    **where: Unpack[CallOptions[Runtime]],
+) -> list[BaseTool]:
+    """The tools of the hands as they are now, for `create_agent` or a `ToolNode`.
+
+    With `hold_for` a call that is still open after so many seconds interrupts the graph, which needs a
+    checkpointer then. Resume it with any value: the tool gets the outcome by itself.
+
+    >>> create_agent(model, farhand_tools(hands, hold_for=30), checkpointer=saver)
+    """
+    place: Where[Runtime] = {"thread": thread, **where}
+    return [_make_tool(hands, each, place) for each in HandCaller(hands, place).list_tools(only=only)]
+
+
+def approved(
+    hands: Hands,
+    tool: BaseTool,
+    *,
+    thread: str | Callable[[Runtime], str] = thread_id,
+    options: ToolOptions | None = None,
+    **where: Unpack[CallOptions[Runtime]],
+) -> BaseTool:
+    """A tool of your own, behind approval: the hands run its body once, with the input that was approved.
+
+    >>> create_agent(model, [approved(hands, delete_file)])
+    """
+    schema = convert_to_openai_tool(tool)["function"]["parameters"]
+    hidden = set(tool.args) - set(schema.get("properties", {}))
+    if hidden:
+        raise BadTool(
+            f"`{tool.name}` takes `{min(hidden)}`, which is gone when a person approves the call tomorrow.",
+            hint="Leave it out; farhand.current() says for whom the tool works.",
+        )
+
+    async def run(**input: Any) -> Any:
+        return await tool.ainvoke(input)
+
+    about = {"name": tool.name, "description": tool.description}
+    far = declare_own(hands, run, **about, schema=schema, options=options)
+    return _make_tool(hands, far, {"thread": thread, **where})
+
+
+def _make_tool(hands: Hands, tool: FarTool, where: Where[Runtime]) -> BaseTool:
+    first, again = HandCaller(hands, where), HandCaller(hands, {**where, "hold_for": 0.0})
+
+    async def run(farhand_runtime: Runtime, **input: Any) -> str:
+        task = farhand_runtime.execution_info
+        assert task is not None, "a graph runs its tools in tasks"
+        key = (task.task_id, farhand_runtime.tool_call_id)
+        reply = await first.call(tool.tool, input, farhand_runtime, *key)
+        while isinstance(reply, Waiting):
+            # goes on if the task was resumed; if that was too early, the next one interrupts
+            interrupt({"farhand": reply.key, "tool": tool.name, "input": input})
+            reply = await again.call(tool.tool, input, farhand_runtime, *key)
+        if reply.is_error:
+            raise ToolException(reply.text)
+        return reply.text
+
+    return _GraphTool(
+        name=tool.name,
+        description=tool.description,
+        args_schema=tool.schema,
+        coroutine=run,
+        handle_tool_error=True,
+    )
+
+
+class _GraphTool(StructuredTool):
+    """Takes any input: in a plain one, a member `config` would be lost."""
+
+    # the class above adds arguments of its own where they are asked for
+    async def _arun(self, /, **input: Any) -> Any:  # type: ignore[override]
+        if self.coroutine is None or "farhand_runtime" not in input:
+            raise Misuse(f"`{self.name}` runs in a graph alone: in a ToolNode or an agent of create_agent.")
+        return await self.coroutine(**input)

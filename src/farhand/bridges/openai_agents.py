@@ -1,0 +1,102 @@
+"""The OpenAI Agents SDK: the hands as function tools of an agent. `pip install 'farhand[openai-agents]'`.
+
+```python
+from agents import Agent
+
+from farhand import Toolbox, create_app
+from farhand.bridges.openai_agents import farhand_tools
+
+hands = create_app(Toolbox(), store="memory:")
+agent = Agent("clerk", tools=[*farhand_tools(hands, thread="t1")])
+```
+
+A call's key is `thread:tool_call_id`: the SDK has nothing better. The same id with another input is another
+call, and the same id with the same input the same call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, Unpack
+
+from farhand.agent.keyed_calls import Waiting
+from farhand.bridges.bridge import (
+    FarTool,
+    HandCaller,
+    Hands,
+    ToolReply,
+    Where,
+    accept_plain,
+    declare_own,
+    read_arguments,
+)
+from farhand.errors import BadTool, not_installed
+from farhand.tools.options import ToolOptions
+
+try:
+    from agents import FunctionTool, RunContextWrapper
+    from agents.tool_context import ToolContext
+except ModuleNotFoundError as error:
+    raise not_installed("Bridges to the OpenAI Agents SDK", "openai-agents") from error
+
+__all__ = ["approved", "farhand_tools"]
+
+# Any, here and below: the contexts of other people's runs
+RunContext: TypeAlias = RunContextWrapper[Any]
+
+
+def farhand_tools(
+    hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[Where[RunContext]]
+) -> list[FunctionTool]:
+    """The tools of the hands as they are now.
+
+    With `hold_for` a call that is still open after so many seconds interrupts the run. Approve each of its
+    interruptions to go on: the tool waits for the outcome then. People approve the call itself at the hands.
+
+    >>> Agent("clerk", tools=[*farhand_tools(hands, thread="t1", hold_for=30)])
+    """
+    return [_make_tool(hands, each, where) for each in HandCaller(hands, where).list_tools(only=only)]
+
+
+def approved(
+    hands: Hands,
+    tool: FunctionTool,
+    *,
+    options: ToolOptions | None = None,
+    **where: Unpack[Where[RunContext]],
+) -> FunctionTool:
+    """A tool of your own, behind approval: the hands run its function once, with the input that was approved.
+
+    >>> Agent("clerk", tools=[approved(hands, delete_file, thread="t1")])
+    """
+    try:
+        function = tool.__wrapped__
+    except AttributeError:
+        raise BadTool(f"`{tool.name}` has no function of its own.", hint="Use @function_tool.") from None
+    schema = tool.params_json_schema
+    run = accept_plain(tool.name, function, schema)
+    about = {"name": tool.name, "description": tool.description}
+    return _make_tool(hands, declare_own(hands, run, **about, schema=schema, options=options), where)
+
+
+def _make_tool(hands: Hands, tool: FarTool, where: Where[RunContext]) -> FunctionTool:
+    caller = HandCaller(hands, where)
+
+    async def invoke(context: ToolContext[Any], arguments: str) -> str:
+        input = read_arguments(arguments)
+        if isinstance(input, ToolReply):
+            return input.text
+        # also if it was resumed too early: the SDK has no second pause
+        return (await caller.wait(tool.tool, input, context, context.tool_call_id)).text
+
+    async def is_open(context: RunContext, input: dict[str, Any], call_id: str) -> bool:
+        return isinstance(await caller.call(tool.tool, input, context, call_id), Waiting)
+
+    return FunctionTool(
+        name=tool.name,
+        description=tool.description,
+        params_json_schema=tool.schema,
+        on_invoke_tool=invoke,
+        strict_json_schema=False,
+        needs_approval=False if where.get("hold_for") is None else is_open,
+    )
