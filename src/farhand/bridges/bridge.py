@@ -50,11 +50,12 @@ __all__ = [
     "ToolReply",
     "Where",
     "Who",
-    "accept_plain",
     "attach",
     "build_key",
     "call_all",
     "call_hand",
+    "check_plain",
+    "declare_function",
     "declare_own",
     "field_of",
     "list_tools",
@@ -74,7 +75,6 @@ _LONGEST_KEY = 190
 Who: TypeAlias = Owner | Principal
 """Whose call it is; a principal's claims reach the tool as well."""
 C = TypeVar("C")
-R = TypeVar("R")
 
 
 class CallOptions(TypedDict, Generic[C], total=False):
@@ -207,14 +207,29 @@ def declare_own(
 ) -> FarTool:
     """Makes a framework's own tool one of the hands, behind approval: our executor runs its body, once."""
     own: ToolOptions = {"needs_approval": True, **(options or {})}
-    hands.spec.toolbox.add(name, description, schema, BridgedFunction(function), **own)
+    hands.spec.toolbox.add(name, description or name, schema, BridgedFunction(function), **own)
     [tool] = list_tools(hands, only=[name])
     return tool
 
 
-def accept_plain(name: str, function: Callable[..., R], schema: Mapping[str, object]) -> Callable[..., R]:
-    """A function that takes its input and nothing else, with arguments of the types that it declares. The
-    context of a run is gone when a person approves the call tomorrow."""
+def declare_function(
+    hands: Hands,
+    function: Callable[..., object],
+    *,
+    name: str,
+    description: str,
+    schema: Mapping[str, object],
+    options: ToolOptions | None = None,
+) -> FarTool:
+    """The same for the function in such a tool. Its arguments get the types that it declares."""
+    check_plain(name, function, schema)
+    run = validate_call(function)
+    return declare_own(hands, run, name=name, description=description, schema=schema, options=options)
+
+
+def check_plain(name: str, function: Callable[..., object], schema: Mapping[str, object]) -> None:
+    """Refuses a function that takes more than its input: the context of a run is gone by the time a person
+    approves the call."""
     members = schema.get("properties")
     known = members if isinstance(members, dict) else {}
     other = next((each for each in inspect.signature(function).parameters if each not in known), None)
@@ -223,7 +238,6 @@ def accept_plain(name: str, function: Callable[..., R], schema: Mapping[str, obj
             f"`{name}` takes `{other}`, which is gone when a person approves the call tomorrow.",
             hint="Leave it out; farhand.current() says for whom the tool works.",
         )
-    return validate_call(function)
 
 
 # the options of a call, each of them a word that its bridge writes
