@@ -75,6 +75,7 @@ _LONGEST_KEY = 190
 Who: TypeAlias = Owner | Principal
 """Whose call it is; a principal's claims reach the tool as well."""
 C = TypeVar("C")
+R = TypeVar("R")
 
 
 class CallOptions(TypedDict, Generic[C], total=False):

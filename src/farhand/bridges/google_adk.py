@@ -99,8 +99,9 @@ class _HandTool(BaseTool):
         self._tool = tool
 
     def _get_declaration(self) -> FunctionDeclaration:
-        about = {"name": self.name, "description": self.description}
-        return FunctionDeclaration(**about, parameters_json_schema=self._tool.schema)
+        return FunctionDeclaration(
+            name=self.name, description=self.description, parameters_json_schema=self._tool.schema
+        )
 
     async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
         # the first moment at which a tool learns of its app
