@@ -52,8 +52,10 @@ def shared_names(root: Path) -> dict[str, list[str]]:
 
 
 def _role(place: Path) -> str:
-    if len(place.parts) > 2 and place.parts[0] in FAMILIES:
-        return place.parts[0]
+    family = place.parts[0]
+    # a bridge is one file
+    if family in FAMILIES and (len(place.parts) > 2 or family == "bridges"):
+        return family
     return place.as_posix()
 
 

@@ -15,6 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = (
     "farhand",
     "farhand.auth",
+    "farhand.bridges",
+    "farhand.bridges.anthropic",
+    "farhand.bridges.bridge",
+    "farhand.bridges.openai",
     "farhand.client",
     "farhand.errors",
     "farhand.messages",

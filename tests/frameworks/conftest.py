@@ -13,6 +13,8 @@ import pytest
 
 from tests.frameworks.stage import Stage
 
+pytest.register_assert_rewrite("tests.frameworks.laws")
+
 HERE = Path(__file__).parent
 NEEDED = ("agents", "dbos", "google.adk", "langgraph", "pydantic_ai")
 

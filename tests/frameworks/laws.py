@@ -131,6 +131,17 @@ class ParkLaws(Laws):
     def parking(self, stage: Stage, *steps: list[Ask], hold_for: float = 0.05) -> Loop:
         return self.loop_class(stage.hands, stage.effects.parent, steps, hold_for=hold_for)
 
+    async def race(self, loop: Loop) -> list[str]:
+        """What the model is told by two resumes at once; some frameworks end one of them with an error."""
+
+        async def resume() -> list[str]:
+            try:
+                return [await loop.finish()]
+            except self.loop_class.race_is_lost:
+                return []
+
+        return [told for both in await asyncio.gather(resume(), resume()) for told in both]
+
     async def test_a_call_that_is_answered_in_time_pauses_nothing(self, stage: Stage) -> None:
         parking = self.parking(stage, [PAY], [OPEN], hold_for=PATIENCE_SEC)
         async with parking as loop, asyncio.TaskGroup() as group:
@@ -177,7 +188,8 @@ class ParkLaws(Laws):
                 await stage.answer(page, VIEW)
             assert run.result() is None
             await stage.approve_next()
-            assert await loop.finish() == 'paid 3 | {"viewKey":"v1"}'
+            # some frameworks tell the model in the order in which they got the results
+            assert sorted((await loop.finish()).split(" | ")) == ["paid 3", '{"viewKey":"v1"}']
 
     async def test_each_step_of_a_run_can_be_parked(self, stage: Stage) -> None:
         async with self.parking(stage, [PAY], [OPEN]) as loop:
@@ -194,9 +206,9 @@ class ParkLaws(Laws):
         async with self.parking(stage, [PAY]) as loop:
             assert await loop.run() is None
             async with asyncio.TaskGroup() as group:
-                resumed = [group.create_task(loop.finish()) for _ in range(2)]
+                told = group.create_task(self.race(loop))
                 await stage.approve_next()
-        assert [each.result() for each in resumed] == ["paid 3", "paid 3"]
+        assert set(told.result()) == {"paid 3"}
         assert stage.paid == ["paid 3"]
 
     @requirement("bridges:once")
@@ -205,9 +217,7 @@ class ParkLaws(Laws):
         async with own as loop:
             assert await loop.run() is None
             await stage.approve_next()
-            async with asyncio.TaskGroup() as group:
-                resumed = [group.create_task(loop.finish()) for _ in range(2)]
-        assert [each.result() for each in resumed] == ["charged 3", "charged 3"]
+            assert set(await self.race(loop)) == {"charged 3"}
         assert stage.paid == ["charged 3"]
 
     @requirement("bridges:cancel")

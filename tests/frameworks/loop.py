@@ -33,6 +33,8 @@ class Loop(ABC):
 
     failed: ClassVar[str]
     """How the framework marks a failure for its model."""
+    race_is_lost: ClassVar[tuple[type[Exception], ...]] = ()
+    """What the framework raises in one of two resumes at once."""
 
     def __init__(self, hands: Hands, folder: Path, steps: Steps, *, hold_for: float | None = None) -> None:
         self.hands = hands
@@ -44,7 +46,7 @@ class Loop(ABC):
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Closes what the framework has open."""
+        return None
 
     @abstractmethod
     def charging(self, charge: Callable[[int], str]) -> Self:

@@ -1,4 +1,4 @@
-"""A program whose run is parked in one process and resumed in another: `python -m … NAME FOLDER park|resume`."""
+"""A program that is parked in one process and resumed in another: `python -m … NAME FOLDER park|resume`."""
 
 from __future__ import annotations
 

@@ -16,13 +16,15 @@ from tests.requirement import requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "farhand"
-# library -> the one package that may import it; `testing` comes with tests, which have them all
-HOMES = {
-    "anthropic": "models/anthropic",
+# library -> the one package that may import it; `testing` comes with tests, which have them all, and a bridge
+# of the same name mentions its types
+HOMES: dict[str, str | tuple[str, ...]] = {
+    "anthropic": ("models/anthropic", "bridges/anthropic.py"),
     "asyncpg": "store/postgres",
     "backboard": "models/backboard",
     "jwt": "auth",
-    "openai": "models/openai",
+    "openai": ("models/openai", "bridges/openai.py"),
+    "pydantic_ai": "bridges/pydantic_ai.py",
     "rich": "cli",
     "stamina": "client",
     "typer": "cli",
@@ -34,6 +36,7 @@ NEEDED = [
     ("import farhand.models.anthropic", "anthropic", "anthropic"),
     ("import farhand.models.backboard", "backboard", "backboard"),
     ("import farhand.models.openai", "openai", "openai"),
+    ("import farhand.bridges.pydantic_ai", "pydantic_ai", "pydantic-ai"),
     ("import farhand.client", "httpx2", "client"),
     ("import farhand.client", "stamina", "client"),
     ("from farhand.auth import WebToken", "jwt", "jwt"),

@@ -12,7 +12,8 @@ from tests.requirement import requirement
 
 LIST = "import sys, json; print(json.dumps(sorted(set(sys.modules) - set(sys.stdlib_module_names))))"
 PROVIDERS = {"anthropic", "openai", "backboard"}
-EXTRAS = {*PROVIDERS, "asyncpg", "httpx", "httpx2", "jwt", "stamina", "pytest", "hypothesis"}
+FRAMEWORKS = {"agents", "google", "langchain_core", "langgraph", "pydantic_ai"}
+EXTRAS = {*PROVIDERS, *FRAMEWORKS, "asyncpg", "httpx", "httpx2", "jwt", "stamina", "pytest", "hypothesis"}
 SERVER = {"starlette", "uvicorn", "websockets", "typer", "rich", "yaml"}
 
 
@@ -42,6 +43,13 @@ def test_an_agent_loads_no_extra_no_server_and_no_provider() -> None:
     )
     assert libraries(modules) & (EXTRAS | SERVER) == set()
     assert not any(module.startswith(("farhand.server", "farhand.faces")) for module in modules)
+
+
+@requirement("surface:light-import")
+@pytest.mark.parametrize("name", ["anthropic", "openai"])
+def test_a_bridge_for_loops_by_hand_loads_no_library_of_a_provider(name: str) -> None:
+    modules = loaded_by(f"import farhand.bridges.{name}")
+    assert libraries(modules) & (PROVIDERS | FRAMEWORKS) == set()
 
 
 @requirement("surface:light-import")

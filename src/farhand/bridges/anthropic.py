@@ -25,8 +25,8 @@ from farhand.bridges.bridge import (
     Who,
     call_all,
     field_of,
-    list_tools,
-    refuse,
+    list_far_tools,
+    refuse_call,
 )
 from farhand.core.principal import LOCAL
 
@@ -49,7 +49,7 @@ def anthropic_tools(
     """
     return [
         {"name": each.name, "description": each.description, "input_schema": each.schema}
-        for each in list_tools(hands, owner, only=only)
+        for each in list_far_tools(hands, owner, only=only)
     ]
 
 
@@ -68,7 +68,9 @@ async def anthropic_results(
     is_whole = field_of(message, "stop_reason") == "tool_use"
     calls = [
         ModelCall(
-            field_of(it, "id"), field_of(it, "name"), field_of(it, "input") if is_whole else refuse(CUT_OFF)
+            field_of(it, "id"),
+            field_of(it, "name"),
+            field_of(it, "input") if is_whole else refuse_call(CUT_OFF),
         )
         for it in blocks
     ]

@@ -50,16 +50,17 @@ __all__ = [
     "ToolReply",
     "Where",
     "Who",
-    "accept_plain",
     "attach",
     "build_key",
     "call_all",
     "call_hand",
+    "check_plain",
+    "declare_function",
     "declare_own",
     "field_of",
-    "list_tools",
+    "list_far_tools",
     "read_arguments",
-    "refuse",
+    "refuse_call",
     "side_by_side",
 ]
 
@@ -143,8 +144,8 @@ class HandCaller(Generic[C]):
     def list_tools(self, context: C | None = None, only: Sequence[str] | None = None) -> list[FarTool]:
         """Before there is a run: without the programs of an owner that depends on it."""
         if context is not None:
-            return list_tools(self._hands, self.owner(context), only=only)
-        return list_tools(self._hands, LOCAL if callable(self._owner) else self._owner, only=only)
+            return list_far_tools(self._hands, self.owner(context), only=only)
+        return list_far_tools(self._hands, LOCAL if callable(self._owner) else self._owner, only=only)
 
     def find_tool(self, name: str, context: C) -> str | None:
         """The tool that a framework knows by this name, also one of the framework's own."""
@@ -187,7 +188,7 @@ class BridgedFunction:
         return self._function(**input)
 
 
-def list_tools(hands: Hands, owner: Who = LOCAL, *, only: Sequence[str] | None = None) -> list[FarTool]:
+def list_far_tools(hands: Hands, owner: Who = LOCAL, *, only: Sequence[str] | None = None) -> list[FarTool]:
     """The tools that a call of this owner can name now, without those that `approved` made of a framework's
     own; with `only`, exactly these."""
     tools = [tool for tool in hands.tools(_owner(owner)) if _is_listed(hands, tool.name, only)]
@@ -207,14 +208,29 @@ def declare_own(
 ) -> FarTool:
     """Makes a framework's own tool one of the hands, behind approval: our executor runs its body, once."""
     own: ToolOptions = {"needs_approval": True, **(options or {})}
-    hands.spec.toolbox.add(name, description, schema, BridgedFunction(function), **own)
-    [tool] = list_tools(hands, only=[name])
+    hands.spec.toolbox.add(name, description or name, schema, BridgedFunction(function), **own)
+    [tool] = list_far_tools(hands, only=[name])
     return tool
 
 
-def accept_plain(name: str, function: Callable[..., R], schema: Mapping[str, object]) -> Callable[..., R]:
-    """A function that takes its input and nothing else, with arguments of the types that it declares. The
-    context of a run is gone when a person approves the call tomorrow."""
+def declare_function(
+    hands: Hands,
+    function: Callable[..., object],
+    *,
+    name: str,
+    description: str,
+    schema: Mapping[str, object],
+    options: ToolOptions | None = None,
+) -> FarTool:
+    """The same for the function in such a tool. Its arguments get the types that it declares."""
+    check_plain(name, function, schema)
+    run = validate_call(function)
+    return declare_own(hands, run, name=name, description=description, schema=schema, options=options)
+
+
+def check_plain(name: str, function: Callable[..., object], schema: Mapping[str, object]) -> None:
+    """Refuses a function that takes more than its input: the context of a run is gone by the time a person
+    approves the call."""
     members = schema.get("properties")
     known = members if isinstance(members, dict) else {}
     other = next((each for each in inspect.signature(function).parameters if each not in known), None)
@@ -223,7 +239,6 @@ def accept_plain(name: str, function: Callable[..., R], schema: Mapping[str, obj
             f"`{name}` takes `{other}`, which is gone when a person approves the call tomorrow.",
             hint="Leave it out; farhand.current() says for whom the tool works.",
         )
-    return validate_call(function)
 
 
 # the options of a call, each of them a word that its bridge writes
@@ -249,8 +264,8 @@ async def call_hand(  # noqa: PLR0913
         except NameTaken:
             continue
         except TooMany as refusal:
-            return refuse(str(refusal))
-    return refuse(f"This call id was used for {MOST_REPEATS} other calls; the call was not executed.")
+            return refuse_call(str(refusal))
+    return refuse_call(f"This call id was used for {MOST_REPEATS} other calls; the call was not executed.")
 
 
 async def call_all(
@@ -312,7 +327,7 @@ def build_key(thread: str, *parts: object) -> str:
     return key if len(key) <= _LONGEST_KEY else f"{thread}:{_digest(rest)}"
 
 
-def refuse(why: str) -> ToolReply:
+def refuse_call(why: str) -> ToolReply:
     return ToolReply(why, is_error=True, content=why)
 
 
@@ -321,9 +336,9 @@ def read_arguments(text: str) -> dict[str, object] | ToolReply:
     try:
         value = read_json((text or "{}").encode(errors="replace"))
     except Malformed as fault:
-        return refuse(f"The input is no JSON object: {fault.message}")
+        return refuse_call(f"The input is no JSON object: {fault.message}")
     if not isinstance(value, dict):
-        return refuse("The input is no JSON object.")
+        return refuse_call("The input is no JSON object.")
     return value
 
 
@@ -364,7 +379,7 @@ async def _call(  # noqa: PLR0913
 
 def _reply(outcome: Outcome, call: Call | None = None) -> ToolReply:
     if not isinstance(outcome, Success):
-        return refuse(_words(outcome))
+        return refuse_call(_words(outcome))
     plain = seen_by_model(outcome).text
     text = plain if call is None else _rendered(outcome, call)
     is_whole = text == (

@@ -20,15 +20,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, Unpack
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.bridges.bridge import (
-    CallOptions,
-    FarTool,
-    HandCaller,
-    Hands,
-    ToolReply,
-    accept_plain,
-    declare_own,
-)
+from farhand.bridges.bridge import CallOptions, FarTool, HandCaller, Hands, ToolReply, declare_function
 from farhand.errors import Misuse, not_installed
 from farhand.tools.options import ToolOptions
 
@@ -94,9 +86,9 @@ def approved(
     assert isinstance(known, Tool), "it holds the declarations of functions"
     [declared] = known.function_declarations or []
     schema = declared.parameters_json_schema or {"type": "object", "properties": {}}
-    run = accept_plain(tool.name, tool.func, schema)
     about = {"name": tool.name, "description": tool.description}
-    return _HandTool(hands, declare_own(hands, run, **about, schema=schema, options=options), where)
+    far = declare_function(hands, tool.func, **about, schema=schema, options=options)
+    return _HandTool(hands, far, where)
 
 
 class _HandTool(BaseTool):
@@ -107,30 +99,26 @@ class _HandTool(BaseTool):
         self._tool = tool
 
     def _get_declaration(self) -> FunctionDeclaration:
-        schema = self._tool.schema
         return FunctionDeclaration(
-            name=self.name, description=self.description, parameters_json_schema=schema
+            name=self.name, description=self.description, parameters_json_schema=self._tool.schema
         )
 
     async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
         # the first moment at which a tool learns of its app
         if self.is_long_running and not tool_context.get_invocation_context().is_resumable:
-            raise Misuse(
-                "hold_for needs an app that is resumable: ADK would ask the model before there is an answer.",
-                hint="Set App(resumability_config=ResumabilityConfig(is_resumable=True)).",
-            )
+            why = "hold_for needs an app that is resumable: ADK would not wait for all answers of a step."
+            raise Misuse(why, hint="Set App(resumability_config=ResumabilityConfig(is_resumable=True)).")
         await super().process_llm_request(tool_context=tool_context, llm_request=llm_request)
 
     # Any: the inputs of other people's tools
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, object] | None:
         session, call_id = tool_context.session, tool_context.function_call_id
-        # the last one: a provider may use an id again
-        event = next(
-            each
-            for each in reversed(session.events)
-            if any(call.id == call_id for call in each.get_function_calls())
-        )
-        reply = await self._caller.call(self._tool.tool, args, session, event.id, call_id)
+        events = [
+            each.id for each in session.events for call in each.get_function_calls() if call.id == call_id
+        ]
+        # the last one: a provider may use an id again; none where a session is not written yet
+        asked = events[-1] if events else tool_context.invocation_id
+        reply = await self._caller.call(self._tool.tool, args, session, asked, call_id)
         return None if isinstance(reply, Waiting) else _response(reply)
 
 
@@ -150,8 +138,7 @@ def _unanswered(session: Session) -> list[tuple[Event, FunctionCall]]:
         waiting = set(event.long_running_tool_ids or ()) - answered
         if not found or event.invocation_id == found[0][0].invocation_id:
             found += [(event, call) for call in calls if call.id in waiting]
-        # what came before this event is an answer to an older call with the same id
-        answered = (answered - {call.id for call in calls}) | {
-            each.id for each in event.get_function_responses()
-        }
+        # an answer before this event is one to an older call with the same id
+        answered -= {call.id for call in calls}
+        answered |= {each.id for each in event.get_function_responses()}
     return found

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, Unpack
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.bridges.bridge import CallOptions, FarTool, HandCaller, Hands, Where, declare_own
-from farhand.errors import BadTool, Misuse, not_installed
+from farhand.bridges.bridge import CallOptions, FarTool, HandCaller, Hands, Where, check_plain, declare_own
+from farhand.errors import Misuse, not_installed
 from farhand.tools.options import ToolOptions
 
 try:
@@ -76,12 +76,8 @@ def approved(
     >>> create_agent(model, [approved(hands, delete_file)])
     """
     schema = convert_to_openai_tool(tool)["function"]["parameters"]
-    hidden = set(tool.args) - set(schema.get("properties", {}))
-    if hidden:
-        raise BadTool(
-            f"`{tool.name}` takes `{min(hidden)}`, which is gone when a person approves the call tomorrow.",
-            hint="Leave it out; farhand.current() says for whom the tool works.",
-        )
+    if isinstance(tool, StructuredTool) and (function := tool.coroutine or tool.func) is not None:
+        check_plain(tool.name, function, schema)
 
     async def run(**input: Any) -> Any:
         return await tool.ainvoke(input)

@@ -24,9 +24,9 @@ from farhand.bridges.bridge import (
     Who,
     call_all,
     field_of,
-    list_tools,
+    list_far_tools,
     read_arguments,
-    refuse,
+    refuse_call,
 )
 from farhand.core.principal import LOCAL
 
@@ -57,7 +57,7 @@ def responses_tools(
             "parameters": t.schema,
             "strict": False,
         }
-        for t in list_tools(hands, owner, only=only)
+        for t in list_far_tools(hands, owner, only=only)
     ]
 
 
@@ -71,7 +71,7 @@ def chat_tools(hands: Hands, *, owner: Who = LOCAL, only: Sequence[str] | None =
             "type": "function",
             "function": {"name": t.name, "description": t.description, "parameters": t.schema},
         }
-        for t in list_tools(hands, owner, only=only)
+        for t in list_far_tools(hands, owner, only=only)
     ]
 
 
@@ -118,5 +118,5 @@ async def chat_results(
 
 
 def _call(call_id: str, function: object, *, is_whole: bool) -> ModelCall:
-    input = read_arguments(field_of(function, "arguments")) if is_whole else refuse(CUT_OFF)
+    input = read_arguments(field_of(function, "arguments")) if is_whole else refuse_call(CUT_OFF)
     return ModelCall(call_id, field_of(function, "name"), input)

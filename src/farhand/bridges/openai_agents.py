@@ -26,8 +26,7 @@ from farhand.bridges.bridge import (
     Hands,
     ToolReply,
     Where,
-    accept_plain,
-    declare_own,
+    declare_function,
     read_arguments,
 )
 from farhand.errors import BadTool, not_installed
@@ -73,10 +72,9 @@ def approved(
         function = tool.__wrapped__
     except AttributeError:
         raise BadTool(f"`{tool.name}` has no function of its own.", hint="Use @function_tool.") from None
-    schema = tool.params_json_schema
-    run = accept_plain(tool.name, function, schema)
     about = {"name": tool.name, "description": tool.description}
-    return _make_tool(hands, declare_own(hands, run, **about, schema=schema, options=options), where)
+    far = declare_function(hands, function, **about, schema=tool.params_json_schema, options=options)
+    return _make_tool(hands, far, where)
 
 
 def _make_tool(hands: Hands, tool: FarTool, where: Where[RunContext]) -> FunctionTool:

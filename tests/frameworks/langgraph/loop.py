@@ -1,4 +1,4 @@
-"""An agent of LangChain's `create_agent` with a scripted model; a graph with its SQLite saver where it parks."""
+"""An agent of LangChain's `create_agent` with a scripted model, and with LangGraph's SQLite saver."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool, tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
+from pydantic import Field
 
 from farhand.bridges.langgraph import approved, farhand_tools
 from tests.frameworks.loop import Loop, Steps, next_step
@@ -24,6 +26,7 @@ class Scripted(BaseChatModel):
     """Step by step its calls; afterwards a text with all results."""
 
     steps: Steps
+    offered: list[dict[str, Any]] = Field(default_factory=list)
 
     @property
     def _llm_type(self) -> str:
@@ -31,6 +34,7 @@ class Scripted(BaseChatModel):
 
     # Any: tools in every form that LangChain takes
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[Any, AIMessage]:
+        self.offered = [convert_to_openai_tool(each)["function"] for each in tools]
         return self
 
     def _generate(self, messages: list[BaseMessage], *rest: Any, **options: Any) -> ChatResult:

@@ -16,7 +16,7 @@ from farhand.bridges.bridge import (
     build_key,
     call_hand,
     declare_own,
-    list_tools,
+    list_far_tools,
     read_arguments,
 )
 from farhand.core.settings import Limits, Settings
@@ -34,7 +34,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
 
 
 def test_tools_are_listed_before_the_app_starts_with_schema_and_description(tmp_path: Path) -> None:
-    tools = list_tools(Stage("memory:", tmp_path).hands)
+    tools = list_far_tools(Stage("memory:", tmp_path).hands)
     assert [tool.name for tool in tools] == ["pay", "open_url", "ask_quickly"]
     assert tools[0].description == "Pay an invoice."
     assert tools[0].schema["required"] == ["amount"]
@@ -168,7 +168,7 @@ async def test_a_framework_s_own_tool_runs_once_behind_approval_and_is_not_liste
 
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     own = declare_own(stage.hands, delete_file, name="delete_file", description="Delete.", schema=schema)
-    assert own.name not in [tool.name for tool in list_tools(stage.hands)]
+    assert own.name not in [tool.name for tool in list_far_tools(stage.hands)]
     async with asyncio.TaskGroup() as group:
         called = [
             group.create_task(call_hand(stage.hands, own.tool, {"path": "a"}, thread="t", key="t:1"))

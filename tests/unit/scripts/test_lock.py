@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from scripts.lock import wanted_as_oldest_server, wanted_of_group, wanted_to_develop, wanted_to_run
+from scripts.lock import (
+    wanted_as_oldest_server,
+    wanted_for_frameworks,
+    wanted_of_group,
+    wanted_to_develop,
+    wanted_to_run,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LOCKS = ("run", "dev", "oldest-server")
+LOCKS = ("run", "dev", "frameworks", "oldest-server")
 PINNED = re.compile(r"([a-z0-9.-]+)==[^ ;]+( ;[^\\]+)?( \\\n {4}--hash=sha256:[0-9a-f]{64})+\n")
 
 
@@ -26,6 +32,7 @@ def test_a_lock_holds_pinned_and_hashed_packages_and_nothing_else(name: str) -> 
     [
         ("run", wanted_to_run(PROJECT)),
         ("dev", wanted_to_develop(PROJECT)),
+        ("frameworks", wanted_for_frameworks(PROJECT)),
         ("oldest-server", wanted_as_oldest_server(PROJECT)),
     ],
 )
