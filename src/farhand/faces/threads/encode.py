@@ -25,6 +25,7 @@ from farhand.core.outcome import (
 )
 from farhand.core.position import Entry
 from farhand.core.run import ENDED, Run, RunState
+from farhand.core.state import Allowed
 from farhand.core.thread import (
     Asked,
     AssistantMessage,
@@ -43,6 +44,8 @@ from farhand.core.thread import Part as StoredPart
 from farhand.core.tool import Tool
 from farhand.faces.threads.shapes import (
     AboutShape,
+    AllowedShape,
+    AllowedTool,
     ApprovalShape,
     FailureShape,
     InboxShape,
@@ -125,6 +128,10 @@ def encode_inbox(calls: Iterable[tuple[Call, str]]) -> bytes:
 
 def encode_tools(tools: Iterable[Tool]) -> bytes:
     return encode(ToolsShape([_tool(tool) for tool in tools]))
+
+
+def encode_allowed(allowed: Iterable[Allowed]) -> bytes:
+    return encode(AllowedShape([AllowedTool(each.tool, _time(each.at), each.by) for each in allowed]))
 
 
 def encode_about(model: str, largest_file: int) -> bytes:

@@ -110,6 +110,18 @@ class ToolShape(Struct, rename="camel"):
     title: str | None = None
 
 
+class AllowedTool(Struct, rename="camel"):
+    """A tool that runs in a chat without being asked about; `by` are the claims of the person who allowed it."""
+
+    tool: str
+    allowed_at: str
+    by: dict[str, object]
+
+
+class AllowedShape(Struct):
+    allowed: list[AllowedTool]
+
+
 class InboxShape(Struct):
     calls: list[OpenCall]
 
