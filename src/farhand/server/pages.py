@@ -28,7 +28,7 @@ from farhand.errors import (
 from farhand.faces.base import ErrorEncoder, Face, explain_error, status_of
 from farhand.server.auth.authenticator import Authenticator
 from farhand.server.landing import PAGE_HEADERS, Facts, example_for, landing
-from farhand.server.ui import CHAT, INSPECTOR, Ui, wants_page
+from farhand.server.ui import CHAT, GALLERY, INSPECTOR, Ui, wants_page
 from farhand.wire.address import query
 from farhand.wire.http import Header, header, respond_body, respond_json
 from farhand.wire.json_writer import encode
@@ -43,6 +43,7 @@ def pages(service: AgentService, auth: Authenticator, ui: Ui, *, shows_inspector
     return [
         Route("/", _Page(auth, handlers.front)),
         Route("/_farhand", _Page(auth, handlers.inspector)),
+        Route("/_farhand/cards", _Page(auth, handlers.gallery)),
         Route("/assets/{name}", _Page(auth, handlers.asset)),
         Route("/healthz", _Page(auth, handlers.health)),
         Route("/readyz", _Page(auth, handlers.readiness)),
@@ -109,6 +110,12 @@ class _Pages:
         if not self._ui.is_built:
             raise _nothing()
         await self._show_page(scope, send, INSPECTOR)
+
+    async def gallery(self, scope: Scope, send: Send) -> None:
+        """Every card in every state: for whoever restyles them, so where a page is being made."""
+        if not self._shows_inspector or self._auth.has_hook or not self._ui.has(GALLERY):
+            raise _nothing()
+        await self._show_page(scope, send, GALLERY)
 
     async def asset(self, scope: Scope, send: Send) -> None:
         """Scripts and styles are the same for everyone and need no credential."""
