@@ -48,7 +48,7 @@ async def test_no_kind_and_no_state_is_missing(demo: FarhandProcess, visitors: V
     guest = await visitors.at(demo, "_farhand/cards")
     await expect(guest.page.get_by_role("heading", name="Tool cards")).to_be_visible()
     seen = await guest.page.evaluate(
-        "() => [...document.querySelectorAll('[data-kind]')].map((card) => [card.dataset.kind, card.dataset.state])"
+        "() => [...document.querySelectorAll('[data-kind]')].map(({ dataset }) => [dataset.kind, dataset.state])"
     )
     assert {kind for kind, _ in seen} == KINDS
     assert {state for _, state in seen} == STATES

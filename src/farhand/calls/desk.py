@@ -73,7 +73,9 @@ class Desk:
             tool = await self._log.get_tool(call.tool_version)
             wrong = None if tool is None else check_output(tool, result.outcome.output)
             if wrong is not None:
-                raise Malformed(f"The answer does not fit '{call.tool}': {wrong}.", hint="Change it and send it again.")
+                raise Malformed(
+                    f"The answer does not fit '{call.tool}': {wrong}.", hint="Change it and send it again."
+                )
         return await self.settle(owner, result)
 
     async def approve(

@@ -30,7 +30,15 @@ from farhand.faces.threads.encode import (
     encode_thread,
     encode_tools,
 )
-from farhand.faces.threads.shapes import AboutShape, AllowedShape, InboxShape, Rename, ThreadPage, ThreadShape, ToolsShape
+from farhand.faces.threads.shapes import (
+    AboutShape,
+    AllowedShape,
+    InboxShape,
+    Rename,
+    ThreadPage,
+    ThreadShape,
+    ToolsShape,
+)
 from farhand.wire.address import query
 from farhand.wire.json_writer import encode
 
@@ -76,7 +84,11 @@ def threads_face(service: AgentService) -> Face:
                 "GET", "/api/chat/{thread_id}/allowed", endpoints.allowed, scope="chat", gives=AllowedShape
             ),
             Route(
-                "DELETE", "/api/chat/{thread_id}/allowed/{tool}", endpoints.disallow, scope="approve", gives=Ok
+                "DELETE",
+                "/api/chat/{thread_id}/allowed/{tool}",
+                endpoints.disallow,
+                scope="approve",
+                gives=Ok,
             ),
             Route(
                 "GET",
@@ -141,7 +153,9 @@ class _Endpoints:
     async def allowed(self, request: Request) -> None:
         """List the tools that run in a chat without being asked about."""
         thread = await self._load(request)
-        await request.reply(200, encode_allowed(await self._service.allowed_in(request.owner, thread.thread_id)))
+        await request.reply(
+            200, encode_allowed(await self._service.allowed_in(request.owner, thread.thread_id))
+        )
 
     async def disallow(self, request: Request) -> None:
         """Ask about a tool again in this chat."""
