@@ -30,7 +30,7 @@ async def test_an_edited_call_runs_with_what_was_written(player: Visitor, room: 
     card = player.card("Send report?")
     await card.get_by_role("button", name="Edit").click()
     await card.get_by_role("textbox", name="copies").fill("many")
-    await expect(card.get_by_text("This is not JSON.")).to_be_visible()
+    await expect(card.get_by_text("Enter a whole number.")).to_be_visible()
     await expect(card.get_by_role("button", name="Allow once")).to_be_disabled()
     await card.get_by_role("textbox", name="copies").fill("3")
     await card.get_by_role("textbox", name="to").fill("edited@example")

@@ -1,4 +1,4 @@
-"""The recipe of `@farhand/react`'s README, followed in a new Vite app with the packed packages, for React 18 and 19.
+"""The recipe of `@farhand/react`'s README, in a new Vite app with the packed packages, with React 18 and 19.
 
 What the app installs from the registry is kept in .cache, so that only the first run downloads it.
 """

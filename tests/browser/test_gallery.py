@@ -47,9 +47,8 @@ async def test_every_card_in_every_state_has_no_finding(
 async def test_no_kind_and_no_state_is_missing(demo: FarhandProcess, visitors: Visitors) -> None:
     guest = await visitors.at(demo, "_farhand/cards")
     await expect(guest.page.get_by_role("heading", name="Tool cards")).to_be_visible()
-    seen = await guest.page.evaluate(
-        "() => [...document.querySelectorAll('[data-kind]')].map(({ dataset }) => [dataset.kind, dataset.state])"
-    )
+    cards = guest.page.locator("[data-kind]")
+    seen = await cards.evaluate_all("(all) => all.map(({ dataset }) => [dataset.kind, dataset.state])")
     assert {kind for kind, _ in seen} == KINDS
     assert {state for _, state in seen} == STATES
 

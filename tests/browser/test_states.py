@@ -45,7 +45,7 @@ async def test_the_last_ten_seconds_are_amber_and_then_it_is_too_late(player: Vi
     plain = await player.card(TITLE).get_by_role("heading").evaluate(COLOUR)
     assert await timer.evaluate(COLOUR) != plain
     late = player.card("Timed out")
-    await expect(late.get_by_text("The assistant waited 9 s and went on")).to_be_visible()
+    await expect(late.get_by_text("No answer within 9 s")).to_be_visible()
     await expect(late.get_by_text("Timed out", exact=True)).to_be_visible()
     # a press passes the rules for pop-ups at any time
     await expect(late.get_by_role("button", name="Open: pages.example")).to_be_visible()
@@ -206,7 +206,7 @@ async def test_a_program_that_is_away_is_named_and_a_person_can_run_its_call(
     await expect(card.get_by_text("No client", exact=True)).to_be_visible()
     await expect(card.get_by_role("button")).to_have_text(["Wait", "Run here", "Skip"])
     await card.get_by_role("button", name="Run here").click()
-    await player.main.get_by_label("Answer as JSON").fill('{"pages": 1}')
+    await player.main.get_by_label("Answer").fill('{"pages": 1}')
     await player.presses("Send answer")
     await player.sees(f'{name} brought {{"pages": 1}}.')
 

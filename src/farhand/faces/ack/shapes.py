@@ -14,7 +14,7 @@ class Ack(Struct, rename="camel"):
     error_text: str | None = None
     requested_at: str | None = None
     only_if_fits: bool = False
-    """An output that does not fit the schema is refused, and the call stays open: for people, who can change it."""
+    """An output that does not fit the schema is refused and the call stays open: a person can change it."""
 
 
 class TakeRequest(Struct, rename="camel"):

@@ -111,7 +111,7 @@ class ToolShape(Struct, rename="camel"):
 
 
 class AllowedTool(Struct, rename="camel"):
-    """A tool that runs in a chat without being asked about; `by` are the claims of the person who allowed it."""
+    """A tool that runs in a chat without being asked about; `by` are the claims of whoever allowed it."""
 
     tool: str
     allowed_at: str

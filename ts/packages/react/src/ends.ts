@@ -11,7 +11,9 @@ interface StoredPart {
   readonly tookMs?: number;
   readonly title?: string;
   readonly summary?: string;
-  readonly approval?: { readonly reason?: string; readonly edited?: boolean; readonly always?: boolean };
+  readonly edited?: boolean;
+  readonly alwaysAllowed?: boolean;
+  readonly approval?: { readonly reason?: string };
 }
 
 /** Asked for when an answer rests that has calls of which nothing is known yet. */
@@ -39,9 +41,9 @@ async function storedEnds({ fetch, url, headers }: Http, threadId: string): Prom
   }
 }
 
-function endOf({ toolCallId, outcome, afterSec, tookMs, title, summary, approval }: StoredPart): [string, Ended][] {
+function endOf({ toolCallId, outcome, afterSec, tookMs, title, summary, edited, alwaysAllowed, approval }: StoredPart): [string, Ended][] {
   if (toolCallId === undefined || outcome === undefined) {
     return [];
   }
-  return [[toolCallId, { outcome, afterSec, tookMs, title, summary, reason: approval?.reason, isEdited: approval?.edited, isAlwaysAllowed: approval?.always }]];
+  return [[toolCallId, { outcome, afterSec, tookMs, title, summary, reason: approval?.reason, isEdited: edited, isAlwaysAllowed: alwaysAllowed }]];
 }

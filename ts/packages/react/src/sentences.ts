@@ -17,7 +17,7 @@ export function questionOf({ call, tool, title }: Of): string {
 
 /** What a tool is called: by its own title, or its name as words. */
 export function toolTitle({ call, tool, title }: Of): string {
-  return title ?? (tool?.title ? filledTitle(tool.title, inputIn(call)) : sentenceOf(call.tool));
+  return title ?? (tool?.title || sentenceOf(call.tool));
 }
 
 /** What a card asks. Of an approval it is the tool, never a sentence of the input: the model wrote those. */
@@ -33,25 +33,6 @@ export function announcementOf(view: Of, words: Words = WORDS): string {
 
 function inputIn(call: Call): Fields {
   return call.phase === "writing" ? {} : fieldsOf(call.input);
-}
-
-const MISSING = "…";
-const PIECE = /\{\{|\}\}|\{([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\}/g;
-
-/** `Weather in {location}` with the values of the input, as the server fills it. */
-export function filledTitle(template: string, input: Fields): string {
-  return template.replace(PIECE, (piece: string, name: string | undefined) => (name === undefined ? piece.charAt(0) : shown(name.split(".").reduce<unknown>((value, key) => own(value, key), input))));
-}
-
-function own(value: unknown, key: string): unknown {
-  return Object.hasOwn(fieldsOf(value), key) ? fieldsOf(value)[key] : undefined;
-}
-
-function shown(value: unknown): string {
-  if (Array.isArray(value) && value.length > 0 && value.every((each) => typeof each !== "object")) {
-    return value.map(shown).join(", ");
-  }
-  return typeof value === "boolean" ? (value ? "yes" : "no") : typeof value === "string" || typeof value === "number" ? String(value) : MISSING;
 }
 
 /** What a call that is over is called in the list of finished ones. */
