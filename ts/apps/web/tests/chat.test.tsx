@@ -14,8 +14,8 @@ import { agoOf } from "../src/chat/inbox.tsx";
 import { sandboxFor } from "../src/chat/panel.tsx";
 import { hrefOf, routeOf } from "../src/chat/route.ts";
 import { FIRST, iconFor, MORE, offered } from "../src/chat/samples.ts";
-import { groupsOf } from "../src/chat/sidebar.tsx";
-import { blocksOf } from "../src/chat/talk.tsx";
+import { groupsOf } from "../src/chat/chats.tsx";
+import { blocksOf } from "../src/chat/message.tsx";
 
 afterEach(cleanup);
 
