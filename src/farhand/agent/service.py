@@ -17,6 +17,7 @@ from farhand.agent.ownership import Membership, Ownership
 from farhand.agent.pause import Pause, pause_of
 from farhand.agent.quotas import Quotas
 from farhand.agent.start_run import DELETED, Asker, StartedRun, ThreadPlace, answer_again, start_run, stop_run
+from farhand.agent.thread_search import Matches, search_threads
 from farhand.agent.turns import Turns
 from farhand.agent.worker import Worker
 from farhand.calls.deadlines import Deadlines
@@ -247,6 +248,10 @@ class AgentService:
     async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[ListedThread]:
         """The last used first."""
         return await self.context.log.threads_of(owner, limit=limit, after=after)
+
+    async def search(self, owner: Owner, words: str, *, limit: int, after: Used | None = None) -> Matches:
+        """Of the chats, those that have all of the words in their title or in what the person said."""
+        return await search_threads(self.context.log, owner, words, limit=limit, after=after)
 
     async def count_threads(self, owner: Owner) -> int:
         return await self.context.log.count_threads(owner)
