@@ -201,5 +201,9 @@ agent = Agent(
     frontend_tools=[*FRONTEND_TOOLS, choose],
     title="The stage",
     welcome="It plays whatever it is told to.",
-    starters=["write Hello.", ("Choose", 'choose {"question": "Which?", "options": ["a", "b"]}', "One of two")],
+    starters=[
+        "write Hello.",
+        ("Choose", 'choose {"question": "Which?", "options": ["a", "b"]}', "One of two"),
+    ],
+    words={"placeholder": "Tell it what to play", "cards.chooseOne": "Take your pick"},
 )

@@ -59,7 +59,7 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told_why(player: Visi
     await card.get_by_role("button", name="Deny").click()
     await player.sees("send_report brought nothing: denied, ")
     denied = player.card("Send report: not done")
-    await expect(denied.get_by_text("You said no: “Wrong address”")).to_be_visible()
+    await expect(denied.get_by_text("Denied: “Wrong address”")).to_be_visible()
     await expect(denied.get_by_text("Denied", exact=True)).to_be_visible()
     assert sent(room, "deny@example") == []
 

@@ -15,7 +15,7 @@ async def test_a_question_is_answered_yes(guest: Visitor) -> None:
     await guest.tries("Yes or no")
     card = guest.card("Shall I go on?")
     await expect(card.get_by_text("Yes or no, in this browser")).to_be_visible()
-    await guest.sees("1 answer needed")
+    await guest.sees("Waiting for 1 answer.")
     await guest.sees_state("Waiting for you")
     await card.get_by_role("button", name="Yes").click()
     await guest.sees("You said yes, so I went on.")
@@ -180,10 +180,10 @@ async def test_a_tool_without_a_card_is_answered_with_json(guest: Visitor) -> No
     card = guest.card("read_thermometer")
     await expect(card.get_by_text('"room": "kitchen"')).to_be_visible()
     await card.get_by_role("textbox").fill("about twenty")
-    await card.get_by_role("button", name="Answer with JSON").click()
+    await card.get_by_role("button", name="Send answer").click()
     await expect(card.get_by_role("alert")).to_contain_text("This is not JSON.")
     await card.get_by_role("textbox").fill("21.5")
-    await card.get_by_role("button", name="Answer with JSON").click()
+    await card.get_by_role("button", name="Send answer").click()
     await guest.sees("21.5 °C in the kitchen, then.")
 
 
@@ -195,10 +195,10 @@ async def test_a_tool_that_nobody_has_is_no_question_for_a_person(guest: Visitor
 
 async def test_two_questions_of_one_turn_go_back_together(guest: Visitor) -> None:
     await guest.tries("Two things at once")
-    await guest.sees("2 answers needed")
+    await guest.sees("Waiting for 2 answers.")
     await guest.card("What shall I call you?").get_by_role("textbox").fill("Ada")
     await guest.card("What shall I call you?").get_by_role("button", name="Send answer").click()
-    await guest.sees("1 answer needed")
+    await guest.sees("Waiting for 1 answer.")
     await guest.card("Pick your favourite colour").locator("input[type=color]").fill("#00aa33")
     await guest.presses("Send answer")
     await guest.sees("Thank you, Ada. #00aa33 suits you.")

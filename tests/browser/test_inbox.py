@@ -69,7 +69,7 @@ async def test_an_empty_inbox_says_so_and_the_badge_counts(own: FarhandProcess, 
 async def asks(guest: Visitor, *prompts: str) -> None:
     for prompt in prompts:
         await guest.asks(prompt)
-        await guest.sees("1 answer needed")
+        await guest.sees("Waiting for 1 answer.")
 
 
 async def to_inbox(guest: Visitor) -> None:

@@ -54,7 +54,7 @@ async def test_the_chat_with_open_cards_and_when_all_is_done(
 ) -> None:
     guest = await visitors.at(street, f"#/chat/{lamp.THREAD}", scheme=scheme, size=CHAT)
     await guest.page.context.route(f"{lamp.FORM}*", _form)
-    await guest.sees("2 answers needed")
+    await guest.sees("Waiting for 2 answers.")
     await guest.main.get_by_role("button", name="Open again: northgate.example").click()
     await expect(guest.page.frame_locator("iframe").get_by_text("Report a street lamp")).to_be_visible()
     await guest.main.get_by_text("Normal", exact=True).click()

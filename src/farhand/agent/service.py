@@ -33,7 +33,7 @@ from farhand.core.position import START, Entry, News, Position
 from farhand.core.principal import CLAIMS_BYTES, LOCAL, Claims, Owner, Principal, are_claims
 from farhand.core.run import Run
 from farhand.core.settings import Limits, Settings, Wait
-from farhand.core.state import ThreadState
+from farhand.core.state import Allowed, ThreadState
 from farhand.core.thread import AssistantMessage, ListedThread, Message, Thread, Used, UserMessage
 from farhand.core.tool import Tool
 from farhand.errors import Malformed, Misuse, NotFound, ShuttingDown
@@ -262,8 +262,12 @@ class AgentService:
         )
         await bounded_wait(self.context.log, renamed)
 
+    async def allowed_in(self, owner: Owner, thread_id: str) -> list[Allowed]:
+        """What a person allowed for the whole thread, the oldest first."""
+        return await self.context.log.allowed_in(owner, thread_id)
+
     async def disallow(self, owner: Owner, thread_id: str, tool: str) -> bool:
-        """Takes back "always in this chat"; False if the tool was not allowed so."""
+        """Its next call is asked about again; False if nothing was allowed."""
         taken_back = self.context.log.decide(
             owner, thread_id, lambda thread, now: thread_rules.disallow(thread, tool)
         )

@@ -52,5 +52,7 @@ async def _has(log: EventLog, thread: ListedThread, wanted: list[str]) -> bool:
     except Unreadable:
         # lists leave it out, too
         return False
-    said = "\n".join([title, *(text_of(each).casefold() for each in messages if isinstance(each, UserMessage))])
+    said = "\n".join(
+        [title, *(text_of(each).casefold() for each in messages if isinstance(each, UserMessage))]
+    )
     return all(word in said for word in wanted)

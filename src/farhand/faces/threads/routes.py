@@ -24,12 +24,21 @@ from farhand.faces.threads.decode import MOST_WORDS, decode_page, decode_resume,
 from farhand.faces.threads.encode import (
     ThreadSnapshot,
     encode_about,
+    encode_allowed,
     encode_inbox,
     encode_page,
     encode_thread,
     encode_tools,
 )
-from farhand.faces.threads.shapes import AboutShape, InboxShape, Rename, ThreadPage, ThreadShape, ToolsShape
+from farhand.faces.threads.shapes import (
+    AboutShape,
+    AllowedShape,
+    InboxShape,
+    Rename,
+    ThreadPage,
+    ThreadShape,
+    ToolsShape,
+)
 from farhand.wire.address import query
 from farhand.wire.json_writer import encode
 
@@ -74,12 +83,14 @@ def threads_face(service: AgentService, *, shows_inspector: bool = False) -> Fac
             ),
             Route("DELETE", "/api/chat/{thread_id}", endpoints.delete, scope="chat", gives=Ok),
             Route(
+                "GET", "/api/chat/{thread_id}/allowed", endpoints.allowed, scope="chat", gives=AllowedShape
+            ),
+            Route(
                 "DELETE",
                 "/api/chat/{thread_id}/allowed/{tool}",
                 endpoints.disallow,
                 scope="approve",
                 gives=Ok,
-                name="disallow",
             ),
             Route(
                 "GET",
@@ -148,13 +159,19 @@ class _Endpoints:
         await self._service.delete(request.owner, thread.thread_id)
         await request.reply(200, OK)
 
+    async def allowed(self, request: Request) -> None:
+        """List the tools that run in a chat without being asked about."""
+        thread = await self._load(request)
+        await request.reply(
+            200, encode_allowed(await self._service.allowed_in(request.owner, thread.thread_id))
+        )
+
     async def disallow(self, request: Request) -> None:
-        """Take back "always in this chat" for a tool: its next call asks again."""
+        """Ask about a tool again in this chat."""
         request.bodiless()
         thread = await self._load(request)
-        tool = request.parameter("tool")
-        if not await self._service.disallow(request.owner, thread.thread_id, tool):
-            raise NotFound("No such tool is always allowed in this chat.", hint="Its next call asks anyway.")
+        if not await self._service.disallow(request.owner, thread.thread_id, request.parameter("tool")):
+            raise NotFound("This tool is not always allowed in this chat.")
         await request.reply(200, OK)
 
     async def inbox(self, request: Request) -> None:

@@ -5,35 +5,21 @@ import { createContext, useContext, useEffect, useState } from "react";
 import { BASE } from "../base.ts";
 import { askAbout } from "../server.ts";
 import { useSite } from "./site.ts";
-import type { Starter } from "./starters.ts";
-
-/** What an agent says of itself may all be left out. `words` replaces words of the page. */
-export interface AboutPage extends About {
-  readonly title?: string | null;
-  readonly welcome?: string | null;
-  readonly starters?: readonly Starter[];
-  /** A path of this server, or an address. */
-  readonly logo?: string | null;
-  /** Whether the page shows what only a demonstration has. */
-  readonly demo?: boolean;
-  readonly inspector?: boolean;
-  readonly words?: Readonly<Record<string, string>> | null;
-}
 
 const KEPT = `farhand:about:${BASE}`;
 
-const AboutContext = createContext<AboutPage | undefined>(undefined);
+const AboutContext = createContext<About | undefined>(undefined);
 
 export const AboutProvider = AboutContext.Provider;
 
 /** Undefined until the server has said something. */
-export function useAbout(): AboutPage | undefined {
+export function useAbout(): About | undefined {
   return useContext(AboutContext);
 }
 
-export function useAskedAbout(): AboutPage | undefined {
+export function useAskedAbout(): About | undefined {
   const { feed } = useSite();
-  const [about, setAbout] = useState<AboutPage | undefined>(kept);
+  const [about, setAbout] = useState<About | undefined>(kept);
   useEffect(() => {
     const load = async (): Promise<void> => {
       const found = await askAbout();
@@ -50,20 +36,20 @@ export function useAskedAbout(): AboutPage | undefined {
 }
 
 /** A path of this server or an address, and nothing that a script could hide in. */
-export function logoOf({ logo }: Pick<AboutPage, "logo">): string | undefined {
+export function logoOf({ logo }: Pick<About, "logo">): string | undefined {
   return typeof logo === "string" && /^(?:https?:\/\/|\/(?![/\\]))/.test(logo) ? logo : undefined;
 }
 
-function kept(): AboutPage | undefined {
+function kept(): About | undefined {
   try {
     const found: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "null");
-    return typeof found === "object" && found !== null ? (found as AboutPage) : undefined;
+    return typeof found === "object" && found !== null ? (found as About) : undefined;
   } catch {
     return undefined;
   }
 }
 
-function keep(about: AboutPage): void {
+function keep(about: About): void {
   try {
     localStorage.setItem(KEPT, JSON.stringify(about));
   } catch {

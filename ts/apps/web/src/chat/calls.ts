@@ -31,21 +31,11 @@ export function factsOf(thread: Thread | undefined): Facts {
   return new Map(thread?.openCalls.map((call) => [call.callId, call]));
 }
 
-/** What a page shows of a call that is over, beside its outcome. */
-interface Shown extends Ended {
-  readonly title?: string | undefined;
-  readonly summary?: string | undefined;
-  readonly isEdited?: boolean | undefined;
-  readonly isAlwaysAllowed?: boolean | undefined;
-}
-
-type StoredPart = Thread["messages"][number]["parts"][number] & { readonly title?: string; readonly summary?: string; readonly edited?: boolean; readonly alwaysAllowed?: boolean };
-
 /** What the server keeps of calls that are over: outcomes by name, how long they took, what they are called. */
-export function endsOf(thread: Thread | undefined): ReadonlyMap<string, Shown> {
-  const parts: readonly StoredPart[] = thread?.messages.flatMap((message) => message.parts) ?? [];
+export function endsOf(thread: Thread | undefined): ReadonlyMap<string, Ended> {
+  const parts = thread?.messages.flatMap((message) => message.parts) ?? [];
   return new Map(
-    parts.flatMap(({ toolCallId, outcome, afterSec, tookMs, approval, title, summary, edited, alwaysAllowed }): [string, Shown][] =>
+    parts.flatMap(({ toolCallId, outcome, afterSec, tookMs, approval, title, summary, edited, alwaysAllowed }): [string, Ended][] =>
       toolCallId === undefined || outcome === undefined
         ? []
         : [[toolCallId, { outcome, afterSec, tookMs, reason: approval?.reason, title, summary, isEdited: edited, isAlwaysAllowed: alwaysAllowed }]]),

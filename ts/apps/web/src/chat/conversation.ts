@@ -94,12 +94,16 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   const send = (text: string, files: readonly FileUIPart[] = []): void => post(() => chat.sendMessage({ text, files: [...files] }));
   const host: CardHost = {
     http: HTTP,
+    threadId: id,
     // whoever has said stop is not asked any more
     cards: isStopping ? [] : [...views.values()],
     connection,
     answer: (callId, outcome) => void site.hands.answer(callId, outcome),
     approve: (callId, approvalId, decision) => {
       memory.reasons.set(callId, decision.reason ?? "");
+      if (decision.approved && decision.input !== undefined) {
+        memory.edited.add(callId);
+      }
       site.hands.approve(approvalId, decision);
     },
     retry: (answerId) => site.hands.retry(answerId),

@@ -7,7 +7,7 @@ import { type ReactNode, useMemo, useRef, useState } from "react";
 import { HTTP } from "../server.ts";
 import { hrefOf } from "./route.ts";
 import { useHands, useSite } from "./site.ts";
-import { fill, useWords, type Words } from "./words.ts";
+import { fill, useCardWords, useWords, type Words } from "./words.ts";
 
 interface Question {
   readonly fact: OpenCall;
@@ -31,7 +31,7 @@ export function Inbox({ calls, isLoaded, hrefFor = chatOf, emptyWords }: InboxPr
   const chosen = questions.filter(({ fact, view }) => picked.has(fact.callId) && isWaiting(view));
   const pick = (id: string): void => setPicked((before) => new Set(before.has(id) ? [...before].filter((each) => each !== id) : [...before, id]));
   return (
-    <CardHostProvider host={host}>
+    <CardHostProvider host={host} words={useCardWords()}>
       <div ref={room} className="mx-auto flex w-full max-w-[660px] flex-col gap-5 px-4 pt-8 pb-10">
         <p className="text-[13px] text-muted" role="status">{isLoaded ? countWords(questions.length, words) : words.looking}</p>
         {chosen.length > 1 && <Together questions={chosen} host={host} onDone={() => setPicked(new Set())} />}

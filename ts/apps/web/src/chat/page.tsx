@@ -1,8 +1,9 @@
 // The chat page: chats, talk, side panel. Owns which of them is seen; each view owns itself.
+import type { About } from "@farhand/protocol";
 import type { FileUIPart } from "ai";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { SIGN_IN } from "../server.ts";
-import { type AboutPage, AboutProvider, useAskedAbout } from "./about.ts";
+import { AboutProvider, useAskedAbout } from "./about.ts";
 import { useAttention } from "./attention.ts";
 import { Composer, FootLine } from "./composer.tsx";
 import { useConversation } from "./conversation.ts";
@@ -15,7 +16,7 @@ import type { Starter } from "./starters.ts";
 import { type Tools, useTools } from "./tools.ts";
 import { TopBar } from "./top-bar.tsx";
 import { Welcome } from "./welcome.tsx";
-import { fill, useWords, wordsOf, WordsProvider } from "./words.ts";
+import { CardWordsProvider, cardWordsOf, fill, useWords, wordsOf, WordsProvider } from "./words.ts";
 
 // not needed for a first sight of the page
 const Talk = lazy(async () => ({ default: (await import("./talk.tsx")).Talk }));
@@ -32,10 +33,15 @@ interface Draft {
 export function ChatPage(): ReactNode {
   const about = useAskedAbout();
   const words = useMemo(() => wordsOf(about?.words), [about]);
-  return <AboutProvider value={about}><WordsProvider value={words}><Columns about={about} /></WordsProvider></AboutProvider>;
+  const cardWords = useMemo(() => cardWordsOf(about?.words), [about]);
+  return (
+    <AboutProvider value={about}>
+      <WordsProvider value={words}><CardWordsProvider value={cardWords}><Columns about={about} /></CardWordsProvider></WordsProvider>
+    </AboutProvider>
+  );
 }
 
-function Columns({ about }: { about: AboutPage | undefined }): ReactNode {
+function Columns({ about }: { about: About | undefined }): ReactNode {
   const words = useWords();
   const route = useRoute();
   const lists = useLists();
@@ -96,7 +102,7 @@ function Notices(): ReactNode {
 }
 
 /** In the demo: two or three things to try that are not in the list of chats yet. */
-function trials(about: AboutPage | undefined, { threads }: Lists): readonly Starter[] {
+function trials(about: About | undefined, { threads }: Lists): readonly Starter[] {
   const asked = new Set(threads.map(({ title }) => title));
   return threads.length === 0 || about?.demo !== true ? [] : (about.starters ?? []).filter(({ prompt }) => !asked.has(prompt)).slice(0, 3);
 }

@@ -10,7 +10,7 @@ import { PLAIN, runHref } from "./parts.tsx";
 import { ProgressLines } from "./progress.tsx";
 import { STATE_WORDS } from "./run-state.ts";
 import { useStickyEnd } from "./scroll.ts";
-import { fill, useWords, type Words } from "./words.ts";
+import { fill, useCardWords, useWords, type Words } from "./words.ts";
 
 export function Talk({ talk }: { talk: Conversation }): ReactNode {
   const words = useWords();
@@ -20,7 +20,7 @@ export function Talk({ talk }: { talk: Conversation }): ReactNode {
   const lastId = talk.messages.at(-1)?.id;
   const isOver = (message: UIMessage): boolean => message.id !== lastId || talk.regenerate !== undefined;
   return (
-    <CardHostProvider host={talk.host}>
+    <CardHostProvider host={talk.host} words={useCardWords()}>
       <div className="mx-auto flex min-h-full w-full max-w-[660px] flex-col gap-4 px-4 pt-5 pb-6">
         {talk.messages.map((message) =>
           message.role === "user" ? (
