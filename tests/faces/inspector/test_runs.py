@@ -154,7 +154,7 @@ async def test_the_life_of_a_call_is_told_in_sentences(serve: Serve, store: str)
     page = Page((await serve(Scene([[PHOTO], "Done."]).agent, store=store)).http)
     [call_id] = (await page.say("photo")).calls
     waiting = await look(page.http, f"/calls/{call_id}")
-    assert titles(waiting)[-1] == "Waiting for a person's yes or no"
+    assert titles(waiting)[-1] == "Waiting for a person to allow or deny it"
     assert waiting["outcome"] is None
     page.approve(call_id)
     await page.send()
