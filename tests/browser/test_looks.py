@@ -87,7 +87,7 @@ async def test_the_inspector_on_each_of_its_tabs(
     await guest.page.goto(f"{street.url}/_farhand")
     await guest.page.get_by_role("link", name="The street lamp").first.click()
     await guest.main.get_by_role("link", name="photo").first.click()
-    await expect(guest.page.get_by_text("Answer taken, once")).to_be_visible()
+    await expect(guest.page.get_by_text("Answer stored (exactly once)")).to_be_visible()
     assert await grave_findings(guest.page) == []
     await picture(guest, f"inspector-{scheme}", tmp_path)
     for tab in ("Inbox", "Clients", "Tools", "Events"):

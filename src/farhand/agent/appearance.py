@@ -7,7 +7,7 @@ there. Must not know how a page looks, or where the logo is served.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -63,6 +63,10 @@ class Appearance(Struct, frozen=True, kw_only=True):
     """Words of the page by their names, in the place of its own."""
     is_demo: bool = False
     """Whether pages show what only a demonstration has."""
+    pages: Mapping[str, bytes] = {}
+    """Pages of HTML, without scripts, by their paths: for a demonstration without the internet."""
+    on_served: Callable[[str], None] | None = None
+    """Told the address, once the server has a port."""
 
 
 def appearance(

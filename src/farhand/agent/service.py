@@ -12,10 +12,12 @@ from farhand.agent.context import AgentContext
 from farhand.agent.direct_calls import DirectCall, Overdue, call_directly, stop_calls
 from farhand.agent.files import Files
 from farhand.agent.keyed_calls import OnSettled, Waiting, request_id_of
+from farhand.agent.observations import Observations
 from farhand.agent.offered_tools import BroughtTools, ChooseText, ChooseTools, Summaries
 from farhand.agent.ownership import Membership, Ownership
 from farhand.agent.pause import Pause, pause_of
 from farhand.agent.quotas import Quotas
+from farhand.agent.rerun import Rerun, RerunRequest, Unasked, rerun
 from farhand.agent.start_run import DELETED, Asker, StartedRun, ThreadPlace, answer_again, start_run, stop_run
 from farhand.agent.thread_search import Matches, search_threads
 from farhand.agent.turns import Turns
@@ -111,6 +113,7 @@ class AgentService:
         )
         self.worker = Worker(self.context, self.deadlines, self.membership, ownership)
         self.turns = Turns(self.context, self.worker, wait=spec.wait or self.settings.chat.wait)
+        self.observations: Observations | None = None
         self._serving: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -312,7 +315,18 @@ class AgentService:
         )
 
     def read(self, run: Run, after: Position = START) -> LogReader:
+        if self.observations is not None:
+            return self.observations.reader(run, after)
         return LogReader(self.context.log, run, after)
+
+    def observe(self) -> None:
+        """From now on what is seen beside the log is kept for the Inspector."""
+        self.observations = Observations(self.context.log)
+        self.desk.on_receipt = self.observations.note_receipt
+
+    async def rerun(self, run: Run, request: RerunRequest, claims: Claims) -> Rerun | Unasked:
+        """A new run on a copy of the thread, from a step or a call of this one."""
+        return await bounded_wait(self.context.log, rerun(self.context, run, request, claims))
 
     async def ping(self) -> None:
         """Raises `StoreDown` if the store cannot be read or written, `ShuttingDown` if nobody works now."""

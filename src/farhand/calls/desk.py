@@ -58,6 +58,8 @@ class Desk:
     ) -> None:
         self._log = eventlog
         self._summarize = summarize
+        self.on_receipt: Callable[[Submission, Receipt], None] = lambda item, receipt: None
+        """Told what everyone who brought something was told."""
         self._patience = patience
         self._tools: dict[str, Tool | None] = {}
         """By version, at hand: a decision cannot wait for the store to check an output."""
@@ -102,6 +104,7 @@ class Desk:
             answers = await bounded_wait(self._log.store, self._accept(owner, thread_id, items))
             for place, receipt in zip(places, answers, strict=True):
                 receipts[place] = receipt
+                self.on_receipt(brought[place], receipt)
         return receipts
 
     async def accept_with(

@@ -15,7 +15,7 @@ from farhand.core.approval import Approval
 from farhand.core.call import Phase, ProgramRequest, Question
 from farhand.core.outcome import Failure, Outcome
 from farhand.core.run import RunState, Usage
-from farhand.core.thread import UserMessage
+from farhand.core.thread import Message, UserMessage
 from farhand.core.tool import Executor
 
 SERVER = "server"
@@ -71,6 +71,12 @@ class MessageAdded(ThreadChange, frozen=True, gc=False, tag="message-added"):
     """A user's message. What the model says is folded from the events of its step."""
 
     message: UserMessage
+
+
+class MessagesCopied(ThreadChange, frozen=True, gc=False, tag="messages-copied"):
+    """The thread is a copy of another and begins with what was said there."""
+
+    messages: tuple[Message, ...]
 
 
 class ThreadCut(ThreadChange, frozen=True, gc=False, tag="thread-cut"):
@@ -340,12 +346,20 @@ class CallSettled(CallStep, frozen=True, gc=False, kw_only=True, tag="call-settl
 
 
 ThreadEvent: TypeAlias = (
-    ThreadCreated | ThreadRenamed | MessageAdded | ThreadCut | ToolAllowed | ToolDisallowed | ToolsBrought
+    ThreadCreated
+    | ThreadRenamed
+    | MessageAdded
+    | MessagesCopied
+    | ThreadCut
+    | ToolAllowed
+    | ToolDisallowed
+    | ToolsBrought
 )
 THREAD_EVENTS = (
     ThreadCreated,
     ThreadRenamed,
     MessageAdded,
+    MessagesCopied,
     ThreadCut,
     ToolAllowed,
     ToolDisallowed,

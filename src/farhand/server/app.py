@@ -12,7 +12,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from importlib.metadata import version
 from types import TracebackType
 from typing import Self, overload
 
@@ -37,7 +36,7 @@ from farhand.faces.base import Face
 from farhand.faces.client_tools.routes import client_tools_face
 from farhand.faces.events.routes import events_face
 from farhand.faces.files.routes import files_face
-from farhand.faces.inspector.routes import ServerDetails, inspector_face
+from farhand.faces.inspector.routes import inspector_face
 from farhand.faces.threads.routes import threads_face
 from farhand.faces.ui_stream.routes import ui_stream_face
 from farhand.models.base import NoModel
@@ -48,12 +47,11 @@ from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticate, Authenticator
 from farhand.server.face_lifespans import face_lifespans
 from farhand.server.host_signals import HostSignals
-from farhand.server.inspector_encoders import wires
+from farhand.server.inspector_encoders import server_details
 from farhand.server.openapi import openapi_face
 from farhand.server.pages import pages
 from farhand.server.reauth import Reauthenticator
 from farhand.server.router import build_router
-from farhand.server.run_as_test import write_test
 from farhand.server.settings import ServerSettings, load_settings
 from farhand.server.ui import built_ui
 from farhand.store.base import Store
@@ -222,6 +220,8 @@ class App:
             brought=self._arguments.brought,
         )
         opened.push_async_callback(service.close)
+        if self.shows_inspector:
+            service.observe()
         sessions = ClientSessions(registry, service.desk, eventlog, self.spec.toolbox, self.settings)
         reaper = ClientReaper(sessions, service.desk, eventlog)
         await eventlog.recover()
@@ -406,7 +406,8 @@ class App:
             events_face(service),
         )
         if self.shows_inspector:
-            faces = (*faces, inspector_face(service, sessions, _server_details(self.spec, service)))
+            details = server_details(service, self.values.prices or {})
+            faces = (*faces, inspector_face(service, sessions, details))
         if self.auth.has_hook:
             return faces
         whole = (*faces, admin_face(service))
@@ -485,8 +486,3 @@ def _not_started() -> BadSetting:
     return BadSetting(
         "The app has not started yet.", hint="Enter `app.lifespan` first, or send it a request."
     )
-
-
-def _server_details(spec: Spec, service: AgentService) -> ServerDetails:
-    store = type(service.context.log.store).__name__.removesuffix("Store").lower()
-    return ServerDetails(wires(spec.model.name), store, version("farhand"), write_test)

@@ -38,6 +38,15 @@ from farhand.wire.json_writer import encode
 log = logging.getLogger("farhand.server")
 
 PING_WITHIN_SEC = 2.0
+INSPECTOR_PATH = "/_farhand"
+_EXTRA_HEADERS: tuple[Header, ...] = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'self'",
+    ),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
 _LOGO_HEADERS: tuple[Header, ...] = (
     (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; sandbox"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -51,9 +60,10 @@ def pages(
     handlers = _Pages(service, auth, ui, shows_chat=shows_chat, shows_inspector=shows_inspector)
     return [
         Route("/", _Page(auth, handlers.front)),
-        Route("/_farhand", _Page(auth, handlers.inspector)),
+        Route(INSPECTOR_PATH, _Page(auth, handlers.inspector)),
         Route("/assets/{name}", _Page(auth, handlers.asset)),
         Route(LOGO_PATH, _Page(auth, handlers.logo)),
+        *(Route(path, _Page(auth, handlers.extra)) for path in service.spec.appearance.pages),
         Route("/healthz", _Page(auth, handlers.health)),
         Route("/readyz", _Page(auth, handlers.readiness)),
     ]
@@ -109,7 +119,7 @@ class _Pages:
     async def front(self, scope: Scope, send: Send) -> None:
         token = query(scope).get("token")
         if token is not None:
-            await self._sign_in(scope, send, token)
+            await self._sign_in(scope, send, token, "/" if self._shows_chat else INSPECTOR_PATH)
             return
         if not self._shows_chat:
             raise NotFound(
@@ -123,6 +133,10 @@ class _Pages:
                 "The Inspector is off.",
                 hint="Turn it on with --inspector; it stays off with --open.",
             )
+        token = query(scope).get("token")
+        if token is not None:
+            await self._sign_in(scope, send, token, INSPECTOR_PATH)
+            return
         if not self._ui.is_built:
             raise _nothing()
         await self._show_page(scope, send, INSPECTOR)
@@ -139,6 +153,11 @@ class _Pages:
             raise _nothing()
         await respond_body(send, 200, logo.media_type.encode(), logo.content, _LOGO_HEADERS)
 
+    async def extra(self, scope: Scope, send: Send) -> None:
+        """A page that comes with the agent; the chat page may frame it."""
+        content = self._service.spec.appearance.pages[scope["path"].removeprefix(scope.get("root_path", ""))]
+        await respond_body(send, 200, b"text/html; charset=utf-8", content, _EXTRA_HEADERS)
+
     async def health(self, scope: Scope, send: Send) -> None:
         """The process is alive."""
         await respond_json(send, 200, _OK)
@@ -154,14 +173,14 @@ class _Pages:
             raise StoreDown("The store is not responding.", hint="Try again in a moment.") from None
         await respond_json(send, 200, _OK)
 
-    async def _sign_in(self, scope: Scope, send: Send, token: str) -> None:
+    async def _sign_in(self, scope: Scope, send: Send, token: str, to: str) -> None:
         """Redirects, so that the token does not stay in the address bar, the history or copied links."""
         try:
             cookies = self._auth.sign_in(scope, token)
         except SignInNeeded as error:
             await self._show(scope, send, error)
             return
-        home = scope.get("root_path", "").encode() + (b"/" if self._shows_chat else b"/_farhand")
+        home = f"{scope.get('root_path', '')}{to}".encode()
         signed_in = tuple((b"set-cookie", cookie) for cookie in cookies)
         headers = ((b"location", home), *signed_in, *PAGE_HEADERS)
         await respond_body(send, 303, b"text/plain", b"", headers)
