@@ -90,6 +90,7 @@ WIRES["inspector"] = {
     "InspectedEvents": inspector.InspectedEvents,
     "InspectedCall": inspector.InspectedCall,
     "InspectedReceipt": inspector.InspectedReceipt,
+    "InspectedRerun": inspector.InspectedRerun,
     "InspectedTest": inspector.InspectedTest,
     "InspectedClient": inspector.InspectedClient,
     "InspectedTool": inspector.InspectedTool,

@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser.visitor import Visitor
+from tests.requirement import requirement
 
 
 async def test_a_question_is_answered_yes(guest: Visitor) -> None:

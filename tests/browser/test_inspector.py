@@ -47,10 +47,10 @@ async def test_a_run_is_watched_live_from_the_question_to_the_answer(
     await expect(watcher.main.get_by_text("so far")).to_be_visible()
     await guest.presses("Yes")
     await expect(watcher.main.get_by_text("Done", exact=True)).to_be_visible()
-    await expect(watcher.main.get_by_text("in all", exact=True)).to_be_visible()
+    await expect(watcher.main.get_by_text("total", exact=True)).to_be_visible()
     await watcher.main.get_by_role("link", name="user_confirm").first.click()
     panel = watcher.page.locator("body")
-    for sentence in ("Asked by the model", "Answer taken, once", "Model went on"):
+    for sentence in ("Asked by the model", "Answer stored (exactly once)", "Model continued"):
         await expect(panel.get_by_text(sentence)).to_be_visible()
 
 
@@ -59,7 +59,7 @@ async def test_the_parts_of_the_time_add_up_to_the_whole(guest: Visitor) -> None
     await guest.sees("degrees Fahrenheit")
     await guest.main.get_by_role("link", name="Inspect run").click()
     figures = guest.main.locator("dl")
-    await expect(figures.get_by_text("in all")).to_be_visible()
+    await expect(figures.get_by_text("total")).to_be_visible()
     whole, *parts = [seconds_of(await each.inner_text()) for each in (await figures.locator("dd").all())[:6]]
     assert whole > 0
     assert round(sum(parts), 1) == whole
@@ -157,7 +157,7 @@ async def a_settled_call(guest: Visitor) -> Locator:
     await guest.main.get_by_role("link", name="Inspect run").click()
     await guest.main.get_by_role("link", name="ask_text").first.click()
     panel = guest.page.locator("body")
-    await expect(panel.get_by_text("Answer taken, once")).to_be_visible()
+    await expect(panel.get_by_text("Answer stored (exactly once)")).to_be_visible()
     return panel
 
 

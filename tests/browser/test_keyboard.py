@@ -90,7 +90,7 @@ async def test_a_file_a_fold_and_the_way_back_are_reached_with_keys(guest: Visit
     await expect(guest.rows.get_by_text(re.compile(r'"ref": "blob_'))).to_be_visible()
     await guest.page.get_by_role("link", name="New chat").focus()
     await guest.page.keyboard.press("Enter")
-    await guest.sees("Ask for something a server cannot do alone.")
+    await guest.is_welcome()
 
 
 async def back_to(page: Page, target: Locator) -> None:

@@ -73,7 +73,7 @@ async def test_the_inbox_over_all_chats(
     street: FarhandProcess, visitors: Visitors, scheme: Scheme, tmp_path: Path
 ) -> None:
     guest = await visitors.at(street, "#/inbox", scheme=scheme, size=CHAT)
-    await guest.sees("3 open questions, in all your chats")
+    await guest.sees("3 open questions in all your chats")
     await expect(guest.cards).to_have_count(3)
     assert await grave_findings(guest.page) == []
     await picture(guest, f"inbox-{scheme}", tmp_path)
@@ -87,7 +87,7 @@ async def test_the_inspector_on_each_of_its_tabs(
     await guest.page.goto(f"{street.url}/_farhand")
     await guest.page.get_by_role("link", name="The street lamp").first.click()
     await guest.main.get_by_role("link", name="photo").first.click()
-    await expect(guest.page.get_by_text("Answer taken, once")).to_be_visible()
+    await expect(guest.page.get_by_text("Answer stored (exactly once)")).to_be_visible()
     assert await grave_findings(guest.page) == []
     await picture(guest, f"inspector-{scheme}", tmp_path)
     for tab in ("Inbox", "Clients", "Tools", "Events"):
@@ -142,7 +142,7 @@ async def test_on_a_narrow_screen_lists_and_pages_are_drawers_and_nothing_sticks
     await expect(chats).to_be_visible()
     await chats.get_by_role("link", name="New chat").click()
     await expect(chats).to_be_hidden()
-    await guest.sees("Ask for something a server cannot do alone.")
+    await guest.is_welcome()
     assert await fits(guest)
 
 

@@ -23,6 +23,7 @@ class NamedOptions(TypedDict, total=False):
     authenticate: Authenticate | None
     client_tools: ClientTools | None
     inspector: bool | None
+    prices: dict[str, tuple[float, float]] | None
     open: bool
     mounted: bool
 

@@ -27,6 +27,7 @@ class Options:
     authenticate: Authenticate | None = None
     client_tools: ClientTools | None = None
     inspector: bool | None = None
+    prices: dict[str, tuple[float, float]] | None = None
     open: bool = False
     mounted: bool = False
     """Served as by a host's own server: without the limits of `farhand run`."""
@@ -73,6 +74,7 @@ async def served(agent: Agent, options: Options) -> AsyncIterator[Served]:
         authenticate=options.authenticate,
         client_tools=options.client_tools,
         inspector=options.inspector,
+        prices=options.prices,
     )
     app.auth.open = options.open
     await app.start()

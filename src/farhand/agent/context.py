@@ -44,6 +44,8 @@ class AgentContext:
     instructions: str | ChooseText = ""
     choose_tools: ChooseTools | None = None
     """Tools for the person whom a run works for, beside those of the toolbox."""
+    remember: Callable[[Toolbox], None] = lambda toolbox: None
+    """Told of the tools that were chosen for a person."""
     brought: BroughtTools | None = None
     is_sure: Callable[[], bool] = lambda: True
     """Whether nobody else can have taken the runs of this process: False after it was stopped for a while."""
@@ -57,6 +59,7 @@ class AgentContext:
         toolbox = self.toolbox
         if self.choose_tools is not None:
             toolbox = await choose_toolbox(toolbox, self.choose_tools, context)
+            self.remember(toolbox)
         known = await self._find_brought(context, brought)
         return OfferedTools(context.owner, toolbox, self.sources, known, self.brought)
 

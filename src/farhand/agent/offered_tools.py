@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from farhand.core.call import Call
 from farhand.core.principal import Owner
 from farhand.core.tool import Executor, Tool
 from farhand.errors import BadSetting, BadTool, Malformed
@@ -27,6 +28,7 @@ from farhand.tools.toolbox import AnyTool, Toolbox, ToolSource, make_toolbox
 log = logging.getLogger("farhand.tools")
 
 MOST_BROUGHT = 64
+MOST_REMEMBERED = 1_000
 
 ChooseTools: TypeAlias = Callable[[Context], Iterable[object] | Awaitable[Iterable[object]]]
 ChooseText: TypeAlias = Callable[[Context], str | Awaitable[str]]
@@ -110,6 +112,26 @@ class OfferedTools:
         what = type(answer.error if isinstance(answer, CaughtError) else answer).__name__
         log.warning("the policy for brought tools gave %s for %s: asking", what, tool.name)
         return True
+
+
+class Summaries:
+    """Outputs in a few words, as the tools of a program say them. Of tools that it chooses for a person,
+    those are known that this process has offered lately."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+        self._chosen: dict[str, AnyTool] = {}
+
+    def remember(self, toolbox: Toolbox) -> None:
+        if len(self._chosen) + len(toolbox) > MOST_REMEMBERED:
+            self._chosen.clear()
+        self._chosen |= {declared.tool.version: declared for declared in toolbox.all_declared()}
+
+    def of(self, call: Call, output: object) -> str | None:
+        declared = self._toolbox.declared(call.tool)
+        if declared is None or declared.tool.version != call.tool_version:
+            declared = self._chosen.get(call.tool_version)
+        return None if declared is None else declared.summarize(output)
 
 
 def admit_brought(descriptions: Sequence[ToolDescription], own: OfferedTools) -> tuple[Tool, ...]:

@@ -7,15 +7,19 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from farhand.agent.appearance import Appearance
 from farhand.agent.context import AgentContext
 from farhand.agent.direct_calls import DirectCall, Overdue, call_directly, stop_calls
 from farhand.agent.files import Files
 from farhand.agent.keyed_calls import OnSettled, Waiting, request_id_of
-from farhand.agent.offered_tools import BroughtTools, ChooseText, ChooseTools
+from farhand.agent.observations import Observations
+from farhand.agent.offered_tools import BroughtTools, ChooseText, ChooseTools, Summaries
 from farhand.agent.ownership import Membership, Ownership
 from farhand.agent.pause import Pause, pause_of
 from farhand.agent.quotas import Quotas
+from farhand.agent.rerun import Rerun, RerunRequest, Unasked, rerun
 from farhand.agent.start_run import DELETED, Asker, StartedRun, ThreadPlace, answer_again, start_run, stop_run
+from farhand.agent.thread_search import Matches, search_threads
 from farhand.agent.turns import Turns
 from farhand.agent.worker import Worker
 from farhand.calls.deadlines import Deadlines
@@ -62,6 +66,7 @@ class Spec:
     """Default of the awaiting face."""
     wait: Wait | None = None
     """Default of the chat stream; None leaves it to the setting `chat.wait`."""
+    appearance: Appearance = field(default_factory=Appearance)
 
 
 class AgentService:
@@ -84,7 +89,8 @@ class AgentService:
         self.deadlines = Deadlines(eventlog)
         eventlog.expect = self.deadlines.expect
         self.membership = Membership(eventlog, lease_sec=self.settings.patience.lease)
-        self.desk = Desk(eventlog, self.settings.patience)
+        summaries = Summaries(spec.toolbox)
+        self.desk = Desk(eventlog, self.settings.patience, summaries.of)
         ownership = Ownership(eventlog, self.settings.patience, self.membership.name)
         self.context = AgentContext(
             log=eventlog,
@@ -97,6 +103,7 @@ class AgentService:
             files=self.files,
             instructions=spec.instructions,
             choose_tools=spec.choose_tools,
+            remember=summaries.remember,
             brought=brought,
             sources=sources,
             shows_tool_errors=shows_tool_errors,
@@ -106,6 +113,7 @@ class AgentService:
         )
         self.worker = Worker(self.context, self.deadlines, self.membership, ownership)
         self.turns = Turns(self.context, self.worker, wait=spec.wait or self.settings.chat.wait)
+        self.observations: Observations | None = None
         self._serving: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -244,6 +252,10 @@ class AgentService:
         """The last used first."""
         return await self.context.log.threads_of(owner, limit=limit, after=after)
 
+    async def search(self, owner: Owner, words: str, *, limit: int, after: Used | None = None) -> Matches:
+        """Of the chats, those that have all of the words in their title or in what the person said."""
+        return await search_threads(self.context.log, owner, words, limit=limit, after=after)
+
     async def count_threads(self, owner: Owner) -> int:
         return await self.context.log.count_threads(owner)
 
@@ -303,7 +315,18 @@ class AgentService:
         )
 
     def read(self, run: Run, after: Position = START) -> LogReader:
+        if self.observations is not None:
+            return self.observations.reader(run, after)
         return LogReader(self.context.log, run, after)
+
+    def observe(self) -> None:
+        """From now on what is seen beside the log is kept for the Inspector."""
+        self.observations = Observations(self.context.log)
+        self.desk.on_receipt = self.observations.note_receipt
+
+    async def rerun(self, run: Run, request: RerunRequest, claims: Claims) -> Rerun | Unasked:
+        """A new run on a copy of the thread, from a step or a call of this one."""
+        return await bounded_wait(self.context.log, rerun(self.context, run, request, claims))
 
     async def ping(self) -> None:
         """Raises `StoreDown` if the store cannot be read or written, `ShuttingDown` if nobody works now."""

@@ -41,6 +41,8 @@ T = TypeVar("T")
 Submission: TypeAlias = Result | Reply
 Following: TypeAlias = Callable[[ThreadState, Decision[list[Receipt]]], Decision[T]]
 """What is decided on a thread together with what it accepts."""
+Summarize: TypeAlias = Callable[[Call, object], str | None]
+"""An output in a few words, as the call's tool says them; must not wait."""
 _Ending: TypeAlias = Callable[[ThreadState, Sequence[str]], Decision[int]]
 
 
@@ -51,8 +53,13 @@ class _ToolMissing(Struct, frozen=True, gc=False):
 
 
 class Desk:
-    def __init__(self, eventlog: EventLog, patience: Patience) -> None:
+    def __init__(
+        self, eventlog: EventLog, patience: Patience, summarize: Summarize = lambda call, output: None
+    ) -> None:
         self._log = eventlog
+        self._summarize = summarize
+        self.on_receipt: Callable[[Submission, Receipt], None] = lambda item, receipt: None
+        """Told what everyone who brought something was told."""
         self._patience = patience
         self._tools: dict[str, Tool | None] = {}
         """By version, at hand: a decision cannot wait for the store to check an output."""
@@ -97,6 +104,7 @@ class Desk:
             answers = await bounded_wait(self._log.store, self._accept(owner, thread_id, items))
             for place, receipt in zip(places, answers, strict=True):
                 receipts[place] = receipt
+                self.on_receipt(brought[place], receipt)
         return receipts
 
     async def accept_with(
@@ -169,7 +177,7 @@ class Desk:
         tool = self._tools[call.tool_version]
         wrong = None if tool is None else check_output(tool, outcome.output)
         if wrong is None:
-            return Checked(result, outcome)
+            return Checked(result, outcome, self._summarize(call, outcome.output))
         return Checked(result, Failure(f"The output of '{call.tool}' does not fit its schema: {wrong}"))
 
     async def _load_tool(self, version: str) -> None:
@@ -272,10 +280,11 @@ class Desk:
 
     async def finish(self, call: Call, outcome: Outcome) -> Receipt:
         """The outcome of a tool that ran on the server."""
+        summary = self._summarize(call, outcome.output) if isinstance(outcome, Success) else None
         receipt: Receipt = await self._log.decide(
             call.owner,
             call.thread_id,
-            lambda thread, now: rules.finish(thread, call.call_id, outcome, now=now),
+            lambda thread, now: rules.finish(thread, call.call_id, outcome, now=now, summary=summary),
         )
         if not isinstance(receipt, Unknown):
             return receipt

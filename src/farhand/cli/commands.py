@@ -73,11 +73,17 @@ def run(
 
 @commands.command()
 @with_options
-def demo(options: ServeOptions) -> None:
+def demo(
+    options: ServeOptions,
+    *,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open your browser, where there is one. On.")
+    ] = True,
+) -> None:
     """Serve the demo: an agent with a tool of every kind and a scripted model. Needs no key or account."""
     with without_gc():
         from farhand.cli.run import serve_demo
-    serve_demo(options)
+    serve_demo(options, opens_browser=browser)
 
 
 @commands.command()

@@ -68,6 +68,10 @@ class ServeOptions:
         list[str] | None,
         typer.Option(metavar="NAME", help="Also allow this header from those pages. Repeatable."),
     ] = None
+    page: Annotated[
+        bool | None,
+        typer.Option("--page/--no-page", help="Show the chat page at /. On."),
+    ] = None
     inspector: Annotated[
         bool | None,
         typer.Option(

@@ -8,13 +8,18 @@ from pathlib import Path
 import typer
 
 from farhand.agent.agent import Agent
+from farhand.cli.browser import open_browser
+from farhand.cli.console import address_of
 from farhand.cli.options import ServeOptions
 from farhand.cli.serve import prepare_server, say_ready, serve_process, set_up
 from farhand.cli.target import load_target
 from farhand.cli.workers import ParentLink, require_shared, supervise
 from farhand.errors import BadSetting
 from farhand.server.app import App, create_app
+from farhand.server.auth.dev_token import kept_token
 from farhand.server.settings import ServerSettings, load_settings
+
+FILE = "sqlite:///"
 
 
 def serve_target(target: str, options: ServeOptions, *, workers: int, inherited: str | None) -> None:
@@ -32,18 +37,42 @@ def serve_target(target: str, options: ServeOptions, *, workers: int, inherited:
         _serve(app, settings)
 
 
-def serve_demo(options: ServeOptions) -> None:
+def serve_demo(options: ServeOptions, *, opens_browser: bool) -> None:
     settings = load_settings(options.given(), config=options.config)
     found = load_target("farhand.demo.agent:agent")
     assert isinstance(found, Agent), "the demo is an agent"
     app = create_app(found)
     app.configure(settings, default_store=settings.store or _demo_store())
-    _serve(app, settings)
+    if app.values.token is None:
+        # a page that is open keeps working, and so does a bookmark
+        token_file = _beside(app.store_address)
+        app.auth.token = app.auth.token if token_file is None else kept_token(token_file)
+    _serve(app, settings, opens_browser=opens_browser)
 
 
-def _serve(app: App, settings: ServerSettings) -> None:
+def _serve(app: App, settings: ServerSettings, *, opens_browser: bool = False) -> None:
     sockets = prepare_server(app, settings)
-    serve_process(app, sockets, ready=lambda: say_ready(app, settings))
+    assert app.auth.port is not None, "the sockets listen"
+    address = address_of(settings.host, app.auth.port)
+    on_served = app.agent.spec.appearance.on_served
+    if on_served is not None:
+        on_served(address)
+
+    def ready() -> None:
+        say_ready(app, settings)
+        if opens_browser:
+            code = "" if app.auth.open else f"?token={app.auth.issue_code()}"
+            open_browser(f"{address}{code}")
+
+    serve_process(app, sockets, ready=ready)
+
+
+def _beside(store: str) -> Path | None:
+    """Where the token of a demo with this store is kept; None for a store that is not a file."""
+    if not store.startswith(FILE):
+        return None
+    path = Path(store.removeprefix(FILE).partition("?")[0])
+    return path.with_name(f"{path.name}.token")
 
 
 def _serve_inherited(app: App, settings: ServerSettings, inherited: ParentLink) -> None:

@@ -92,13 +92,16 @@ def set_up(app: App, settings: ServerSettings) -> None:
 def say_ready(app: App, settings: ServerSettings, *, workers: int = 1) -> None:
     assert app.auth.port is not None, "called once the sockets listen"
     address = address_of(settings.host, app.auth.port)
-    entry = address if app.auth.has_hook or app.auth.open else f"{address}?token={app.auth.token}"
+    sign_in = "" if app.auth.has_hook or app.auth.open else f"?token={app.auth.token}"
     if app.auth.open:
         print_warning("--open: every program on this machine may use this server without the token.")
     with_many = f" with {workers} workers" if workers > 1 else ""
     model, store, *others = app.describe()
     more = [("set", f"{name} = {value}") for name, value in others]
-    facts = [("open", entry), model, store, *more, ("stop", "Ctrl-C")]
+    pages = [("open", f"{address}{sign_in}")] if app.values.page else [("serves", address)]
+    if app.shows_inspector:
+        pages.append(("inspect", f"{address}_farhand{sign_in}"))
+    facts = [*pages, model, store, *more, ("stop", "Ctrl-C")]
     print_facts(facts, title=f"farhand {version('farhand')} is ready{with_many}")
 
 

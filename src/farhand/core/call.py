@@ -24,6 +24,8 @@ from farhand.core.outcome import (
 )
 from farhand.core.principal import Owner
 from farhand.core.result import Winner
+from farhand.core.template import fill
+from farhand.core.thread import CallRecord
 from farhand.core.tool import Executor
 
 TAKE_LASTS_SEC = 30.0
@@ -121,6 +123,8 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
     claims: dict[str, object] = {}
     """Of the person who made it without a run; for any other call, its run has them."""
     card: str | None = None
+    template: str | None = None
+    """The title of its tool, with the names of inputs in it."""
     untrusted: bool = False
     """As the tool was: what comes back is told to the model as data of strangers."""
     timeout_sec: float | None = None
@@ -136,7 +140,31 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
     """Of the result as it was sent, before the output check: a retried bad output is a repetition."""
     settled_at: float | None = None
     title: str | None = None
+    """What a registered client called its result."""
     metadata: dict[str, object] | None = None
+    output_summary: str | None = None
+    """The output in a few words, as its tool says them."""
+
+    @property
+    def heading(self) -> str | None:
+        """What people see instead of the tool's name, about the input that runs."""
+        return None if self.template is None else fill(self.template, self.input)
+
+    @property
+    def summary(self) -> str | None:
+        return self.output_summary or self.title
+
+    @property
+    def record(self) -> CallRecord:
+        """What is shown of it when its run is long over."""
+        answer = None if self.approval is None else self.approval.answer
+        return CallRecord(
+            took_sec=None if self.settled_at is None else round(self.settled_at - self.opened_at, 3),
+            title=self.heading,
+            summary=self.summary,
+            is_edited=self.approval is not None and self.approval.asked_input is not None,
+            is_always_allowed=answer is not None and answer.approved and answer.scope == "thread",
+        )
 
     @property
     def blocks(self) -> bool:

@@ -44,6 +44,7 @@ def opened_call(
         claims=event.claims,
         parent=event.parent,
         card=event.card,
+        template=event.title,
         untrusted=event.untrusted,
         timeout_sec=event.timeout_sec,
         opened_at=at,
@@ -100,6 +101,7 @@ def moved(call: Call, event: CallMove, at: float) -> Call:
                 take=None,
                 title=event.title,
                 metadata=event.metadata,
+                output_summary=event.summary,
             )
         case OutcomeReported(by=by):
             assert call.request is not None, "only calls that programs made are reported"

@@ -15,7 +15,7 @@ from farhand.core.approval import Approval
 from farhand.core.call import Phase, ProgramRequest, Question
 from farhand.core.outcome import Failure, Outcome
 from farhand.core.run import RunState, Usage
-from farhand.core.thread import UserMessage
+from farhand.core.thread import Message, UserMessage
 from farhand.core.tool import Executor
 
 SERVER = "server"
@@ -71,6 +71,12 @@ class MessageAdded(ThreadChange, frozen=True, gc=False, tag="message-added"):
     """A user's message. What the model says is folded from the events of its step."""
 
     message: UserMessage
+
+
+class MessagesCopied(ThreadChange, frozen=True, gc=False, tag="messages-copied"):
+    """The thread is a copy of another and begins with what was said there."""
+
+    messages: tuple[Message, ...]
 
 
 class ThreadCut(ThreadChange, frozen=True, gc=False, tag="thread-cut"):
@@ -227,6 +233,8 @@ class CallOpened(CallChange, frozen=True, gc=False, kw_only=True, tag="call-open
     client_id: str | None = None
     request: ProgramRequest | None = None
     card: str | None = None
+    title: str | None = None
+    """The title of its tool, a template over the input."""
     untrusted: bool = False
     timeout_sec: float | None = None
     deadline: float | None = None
@@ -333,15 +341,25 @@ class CallSettled(CallStep, frozen=True, gc=False, kw_only=True, tag="call-settl
     digest: str
     title: str | None = None
     metadata: dict[str, object] | None = None
+    summary: str | None = None
+    """The output in a few words, for people."""
 
 
 ThreadEvent: TypeAlias = (
-    ThreadCreated | ThreadRenamed | MessageAdded | ThreadCut | ToolAllowed | ToolDisallowed | ToolsBrought
+    ThreadCreated
+    | ThreadRenamed
+    | MessageAdded
+    | MessagesCopied
+    | ThreadCut
+    | ToolAllowed
+    | ToolDisallowed
+    | ToolsBrought
 )
 THREAD_EVENTS = (
     ThreadCreated,
     ThreadRenamed,
     MessageAdded,
+    MessagesCopied,
     ThreadCut,
     ToolAllowed,
     ToolDisallowed,

@@ -28,6 +28,7 @@ from farhand.core.event import (
     Event,
     InputAdded,
     MessageAdded,
+    MessagesCopied,
     ModelDelayed,
     OutcomeReported,
     ReasoningAdded,
@@ -218,6 +219,10 @@ def _rename_thread(thread: ThreadState, event: ThreadRenamed, at: float) -> None
 
 def _add_message(thread: ThreadState, event: MessageAdded, at: float) -> None:
     thread.messages.append(event.message)
+
+
+def _copy_messages(thread: ThreadState, event: MessagesCopied, at: float) -> None:
+    thread.messages = list(event.messages)
 
 
 def _cut_thread(thread: ThreadState, event: ThreadCut, at: float) -> None:
@@ -447,7 +452,9 @@ def _resolved(asked: Asked, call: Call) -> Resolved:
     assert call.outcome is not None, "only settled calls have results"
     # the model is told what ran: a person may have edited the input
     ran = call.input if call.approval is not None else asked.input
-    return Resolved(asked.call_id, asked.tool, ran, call.outcome, asked.model_call_id, call.untrusted)
+    return Resolved(
+        asked.call_id, asked.tool, ran, call.outcome, asked.model_call_id, call.untrusted, call.record
+    )
 
 
 # Any: each function takes the event of its key
@@ -455,6 +462,7 @@ _FOLD: dict[type[Event], Callable[[ThreadState, Any, float], None]] = {
     ThreadCreated: _create_thread,
     ThreadRenamed: _rename_thread,
     MessageAdded: _add_message,
+    MessagesCopied: _copy_messages,
     ThreadCut: _cut_thread,
     ToolAllowed: _allow_tool,
     ToolDisallowed: _disallow_tool,

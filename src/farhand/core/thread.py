@@ -111,6 +111,18 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
         return tuple([part for part in self.parts if isinstance(part, Asked)])
 
 
+class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What pages show of a call that is over, beside its outcome: the model is told none of it."""
+
+    took_sec: float | None = None
+    title: str | None = None
+    summary: str | None = None
+    is_edited: bool = False
+    """Whether a person changed the input before approving it."""
+    is_always_allowed: bool = False
+    """Whether the tool was approved for the whole thread."""
+
+
 class Resolved(Struct, frozen=True, gc=False):
     """A call and its outcome: `Resolved("call_1", "get_weather", {"location": "Oslo"}, Success("Rain."))`."""
 
@@ -121,6 +133,7 @@ class Resolved(Struct, frozen=True, gc=False):
     model_call_id: str | None = None
     untrusted: bool = False
     """Whether the model is told that the outcome holds words of strangers."""
+    record: CallRecord | None = None
 
 
 class ResultsMessage(Struct, frozen=True, gc=False, tag_field="role", tag="results"):

@@ -39,7 +39,7 @@ class Tool(Struct, frozen=True, kw_only=True, dict=True):
     is_foreign: bool = False
     """True if its schemas come from outside, so a value is refused that would take too long to check."""
     title: str | None = None
-    """What people are shown instead of its name."""
+    """What people are shown instead of its name: a template over the input (`template.py`)."""
     needs_approval: bool = False
     """True if its client wants a person's yes to each call of it, whatever the server's policy is."""
     untrusted: bool = False

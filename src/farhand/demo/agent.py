@@ -1,9 +1,13 @@
 """The demo's agent: `farhand demo` serves it, as does `farhand run farhand.demo.agent:agent`."""
 
+import dataclasses
 import random
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from farhand import Agent, Toolbox
+from farhand.demo import lamp
 from farhand.demo.browser import FRONTEND_TOOLS
 from farhand.demo.scratch import scratch
 from farhand.models import Model, ScriptedModel
@@ -18,13 +22,26 @@ so and do not repeat it unless asked. The files you can delete are in a scratch 
 notes.md and photos/holiday.txt.
 """
 
+STARTERS = (
+    (
+        "Report a street lamp",
+        "The street lamp outside number 14 is dead. Can you report it for me?",
+        "Place, photo, two questions, your approval",
+    ),
+    ("Where am I?", "Where am I?", "Shares your place, once"),
+    ("Take a photo", "Take a photo", "Uses your camera, with your approval"),
+    ("Pick a file", "Let me pick a file", "From this device"),
+    ("Copy a greeting", 'Copy "Hello from far away"', "Puts words on your clipboard"),
+    ("Delete an old draft", "Delete the file old-draft.txt", "On the server, with your approval"),
+)
+
 # slow enough to watch, fast enough not to wait for
 _TYPING_SEC = 0.015
 
 toolbox = Toolbox()
 
 
-@toolbox.tool(idempotent=True)
+@toolbox.tool(idempotent=True, title="Weather in {location}", summary="{condition}, {temperature} °F")
 def get_current_weather(location: str) -> dict[str, str | int]:
     """Get the current weather of a place.
 
@@ -42,7 +59,7 @@ def get_current_weather(location: str) -> dict[str, str | int]:
     }
 
 
-@toolbox.tool(needs_approval=True)
+@toolbox.tool(needs_approval=True, title="Delete {path}", summary="{deleted} is gone")
 def delete_file(path: str) -> dict[str, str]:
     """Delete one file of the demo's scratch folder. A person is asked first.
 
@@ -57,8 +74,20 @@ def delete_file(path: str) -> dict[str, str]:
 
 def demo_agent(model: str | Model = "scripted") -> Agent:
     """The agent with this model: `scripted`, the name of another model, or a model."""
-    chosen = _scripted() if model == "scripted" else model
-    return Agent(model=chosen, tools=[toolbox], frontend_tools=FRONTEND_TOOLS, instructions=INSTRUCTIONS)
+    demo = Agent(
+        model=_scripted() if model == "scripted" else model,
+        tools=[toolbox, lamp.toolbox],
+        frontend_tools=[*FRONTEND_TOOLS, lamp.photograph],
+        instructions=INSTRUCTIONS,
+        title="farhand",
+        welcome="Ask for something only your browser can do.",
+        starters=STARTERS,
+    )
+    shown = replace(
+        demo.spec.appearance, is_demo=True, pages={lamp.FORM_PATH: lamp.FORM_PAGE}, on_served=lamp.set_address
+    )
+    demo.spec = dataclasses.replace(demo.spec, appearance=shown)
+    return demo
 
 
 def _scripted() -> ScriptedModel:

@@ -1,7 +1,7 @@
 """Tools that run in the user's browser. Their bodies never run: the page shows a card and answers."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from farhand import tool
 
@@ -36,7 +36,19 @@ class Location:
     place: str | None = None
 
 
-@tool(executor="frontend", timeout_sec=60, card="open_page")
+def describe_file(file: dict[str, Any]) -> str:
+    """lamp.jpg, 214 KB."""
+    size = int(file["size"])
+    return f"{file['name']}, {size} bytes" if size < 1_000 else f"{file['name']}, {round(size / 1_000)} KB"
+
+
+def _describe_place(place: dict[str, Any]) -> str:
+    if place.get("place"):
+        return str(place["place"])
+    return f"Shared once, within {round(place.get('accuracy') or 0)} m"
+
+
+@tool(executor="frontend", timeout_sec=60, card="open_page", title="Open a page", summary="{url}")
 def open_url(url: str, timeout_sec: float | None = None) -> OpenedPage:
     """Open a page beside the chat, where the user sees it.
 
@@ -50,7 +62,7 @@ def open_url(url: str, timeout_sec: float | None = None) -> OpenedPage:
     raise NotImplementedError
 
 
-@tool(executor="frontend", card="confirm")
+@tool(executor="frontend", card="confirm", title="{message}", summary="{output}")
 def user_confirm(message: str) -> str:
     """Ask the user a question that has yes or no for an answer, and wait for it.
 
@@ -63,7 +75,7 @@ def user_confirm(message: str) -> str:
     raise NotImplementedError
 
 
-@tool(executor="frontend", card="text")
+@tool(executor="frontend", card="text", title="{question}", summary="{output}")
 def ask_text(question: str) -> str:
     """Ask the user for a short text and wait for it.
 
@@ -76,7 +88,7 @@ def ask_text(question: str) -> str:
     raise NotImplementedError
 
 
-@tool(executor="frontend", card="select")
+@tool(executor="frontend", card="select", title="{question}", summary="{output}")
 def select_option(question: str, options: list[str]) -> str:
     """Let the user choose one of several options.
 
@@ -90,7 +102,7 @@ def select_option(question: str, options: list[str]) -> str:
     raise NotImplementedError
 
 
-@tool(executor="frontend", card="file")
+@tool(executor="frontend", card="file", title="{prompt}", summary=describe_file)
 def pick_file(prompt: str) -> PickedFile:
     """Let the user pick a file from their own device and share it.
 
@@ -103,7 +115,7 @@ def pick_file(prompt: str) -> PickedFile:
     raise NotImplementedError
 
 
-@tool(executor="frontend", card="color")
+@tool(executor="frontend", card="color", title="{prompt}", summary="{hex}")
 def pick_color(prompt: str = "Pick a colour") -> PickedColor:
     """Let the user pick a colour.
 
@@ -116,7 +128,7 @@ def pick_color(prompt: str = "Pick a colour") -> PickedColor:
     raise NotImplementedError
 
 
-@tool(executor="frontend", card="location")
+@tool(executor="frontend", card="location", title="Location", summary=_describe_place)
 def get_location(reason: str = "") -> Location:
     """Ask the user to share where they are, once.
 
@@ -129,7 +141,7 @@ def get_location(reason: str = "") -> Location:
     raise NotImplementedError
 
 
-@tool(executor="frontend", card="clipboard")
+@tool(executor="frontend", card="clipboard", title="Copy to the clipboard", summary="Copied")
 def copy_to_clipboard(text: str) -> bool:
     """Copy a text to the user's clipboard, if they allow it.
 
@@ -142,7 +154,7 @@ def copy_to_clipboard(text: str) -> bool:
     raise NotImplementedError
 
 
-@tool(executor="frontend", needs_approval=True, card="photo")
+@tool(executor="frontend", needs_approval=True, card="photo", title="Take a photo", summary=describe_file)
 def take_photo(camera: Literal["front", "back"] = "front") -> PickedFile:
     """Take a photo with the user's camera. The user is asked for permission first.
 
@@ -155,9 +167,9 @@ def take_photo(camera: Literal["front", "back"] = "front") -> PickedFile:
     raise NotImplementedError
 
 
-@tool(executor="frontend")
+@tool(executor="frontend", title="Thermometer in the {room}", summary="{output} °C")
 def read_thermometer(room: str) -> float:
-    """Read a thermometer. It has no card of its own, so the page shows what is asked and takes JSON.
+    """Read a thermometer. It has no card of its own: the page makes one of its schema.
 
     Args:
         room: Where the thermometer hangs.

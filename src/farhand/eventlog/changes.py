@@ -6,6 +6,8 @@ calls of the first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from farhand.core import state as fold
@@ -16,6 +18,7 @@ from farhand.core.event import (
     CallSettled,
     Event,
     MessageAdded,
+    MessagesCopied,
     ModelOutput,
     RunClaim,
     RunMove,
@@ -26,7 +29,7 @@ from farhand.core.outcome import Success
 from farhand.core.position import Entry
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
-from farhand.core.thread import File
+from farhand.core.thread import File, Message, ResultsMessage, UserMessage
 from farhand.eventlog.codec import Body
 from farhand.store.base import Lease, ThreadRow
 
@@ -97,6 +100,8 @@ class Changes:
         if isinstance(event, ThreadChange):
             if isinstance(event, MessageAdded):
                 self.files += [part.ref for part in event.message.parts if isinstance(part, File)]
+            elif isinstance(event, MessagesCopied):
+                self.files += _files_of(event.messages)
             return False
         if isinstance(event, RunMove):
             run = self.thread.run_record()
@@ -113,6 +118,18 @@ class Changes:
             # files that a result refers to go with the thread from now on
             self.files += refs_in(event.outcome.output)
         return call.run_id is not None
+
+
+def _files_of(messages: Sequence[Message]) -> list[str]:
+    """The files that these messages and their results refer to."""
+    found: list[str] = []
+    for message in messages:
+        if isinstance(message, UserMessage):
+            found += [part.ref for part in message.parts if isinstance(part, File)]
+        elif isinstance(message, ResultsMessage):
+            outcomes = [resolved.outcome for resolved in message.results]
+            found += [ref for each in outcomes if isinstance(each, Success) for ref in refs_in(each.output)]
+    return found
 
 
 def thread_row(thread: ThreadState) -> ThreadRow:

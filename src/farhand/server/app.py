@@ -12,7 +12,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from importlib.metadata import version
 from types import TracebackType
 from typing import Self, overload
 
@@ -37,7 +36,7 @@ from farhand.faces.base import Face
 from farhand.faces.client_tools.routes import client_tools_face
 from farhand.faces.events.routes import events_face
 from farhand.faces.files.routes import files_face
-from farhand.faces.inspector.routes import ServerDetails, inspector_face
+from farhand.faces.inspector.routes import inspector_face
 from farhand.faces.threads.routes import threads_face
 from farhand.faces.ui_stream.routes import ui_stream_face
 from farhand.models.base import NoModel
@@ -48,12 +47,11 @@ from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticate, Authenticator
 from farhand.server.face_lifespans import face_lifespans
 from farhand.server.host_signals import HostSignals
-from farhand.server.inspector_encoders import wires
+from farhand.server.inspector_encoders import server_details
 from farhand.server.openapi import openapi_face
 from farhand.server.pages import pages
 from farhand.server.reauth import Reauthenticator
 from farhand.server.router import build_router
-from farhand.server.run_as_test import write_test
 from farhand.server.settings import ServerSettings, load_settings
 from farhand.server.ui import built_ui
 from farhand.store.base import Store
@@ -198,7 +196,13 @@ class App:
                 service, sessions = await self._open_service(opened)
                 faces = self._faces(service, sessions)
                 await opened.enter_async_context(face_lifespans(faces))
-                shown = pages(service, self.auth, built_ui(), shows_inspector=self.shows_inspector)
+                shown = pages(
+                    service,
+                    self.auth,
+                    built_ui(),
+                    shows_chat=self.values.page,
+                    shows_inspector=self.shows_inspector,
+                )
                 self._router = build_router(faces, shown, self.auth, self.state)
                 self._service, self._sessions = service, sessions
                 self.auth.reopen()
@@ -216,6 +220,8 @@ class App:
             brought=self._arguments.brought,
         )
         opened.push_async_callback(service.close)
+        if self.shows_inspector:
+            service.observe()
         sessions = ClientSessions(registry, service.desk, eventlog, self.spec.toolbox, self.settings)
         reaper = ClientReaper(sessions, service.desk, eventlog)
         await eventlog.recover()
@@ -394,13 +400,14 @@ class App:
             ack_face(service),
             awaiting_face(service),
             ui_stream_face(service),
-            threads_face(service),
+            threads_face(service, shows_inspector=self.shows_inspector),
             files_face(service),
             client_tools_face(service, sessions),
             events_face(service),
         )
         if self.shows_inspector:
-            faces = (*faces, inspector_face(service, sessions, _server_details(self.spec, service)))
+            details = server_details(service, self.values.prices or {})
+            faces = (*faces, inspector_face(service, sessions, details))
         if self.auth.has_hook:
             return faces
         whole = (*faces, admin_face(service))
@@ -432,7 +439,9 @@ def create_app(  # noqa: PLR0913
     settings: Settings | None = None,
     client_tools: ClientTools | None = None,
     brought: BroughtTools | None = None,
+    page: bool | None = None,
     inspector: bool | None = None,
+    prices: Mapping[str, tuple[float, float]] | None = None,
     show_tool_errors: bool | None = None,
 ) -> App:
     """An app that serves this agent on every face; or, made of a `Toolbox`, calls alone: approvals, inbox,
@@ -444,6 +453,8 @@ def create_app(  # noqa: PLR0913
     Without an `authenticate` hook only this machine is let in, with a token that is made at start. The
     Inspector is there for this machine; with a hook, for principals with the scope `inspect` if `inspector`
     is true. Likewise `show_tool_errors`: whether people who chat are shown what a server tool raised.
+    `page=False` serves no chat page; its title, words and logo are those of the agent. `prices` has dollars
+    for a million tokens in and out by model name, for the Inspector: `{"claude-sonnet-5": (3, 15)}`.
 
     An argument that is left out is looked up when the app starts: in the `FARHAND_*` variables, then in the
     settings file. In `settings`, a value that equals its default counts as left out.
@@ -462,7 +473,9 @@ def create_app(  # noqa: PLR0913
         settings=settings,
         client_tools=client_tools,
         brought=brought,
+        page=page,
         inspector=inspector,
+        prices=prices,
         show_tool_errors=show_tool_errors,
     )
     served = Agent(NoModel(), tools=agent) if isinstance(agent, Toolbox) else agent
@@ -473,8 +486,3 @@ def _not_started() -> BadSetting:
     return BadSetting(
         "The app has not started yet.", hint="Enter `app.lifespan` first, or send it a request."
     )
-
-
-def _server_details(spec: Spec, service: AgentService) -> ServerDetails:
-    store = type(service.context.log.store).__name__.removesuffix("Store").lower()
-    return ServerDetails(wires(spec.model.name), store, version("farhand"), write_test)

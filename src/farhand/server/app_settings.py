@@ -41,7 +41,9 @@ class Arguments(Struct, frozen=True, kw_only=True):
     settings: Settings | None = None
     client_tools: ClientTools | None = None
     brought: BroughtTools | None = None
+    page: bool | None = None
     inspector: bool | None = None
+    prices: Mapping[str, tuple[float, float]] | None = None
     show_tool_errors: bool | None = None
 
 
@@ -57,7 +59,9 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     allow_header: tuple[str, ...]
     settings: Settings
     client_tools: ClientTools
+    page: bool
     inspector: bool | None
+    prices: Mapping[str, tuple[float, float]] | None
     show_tool_errors: bool | None
     origins: Mapping[str, str] = {}
     """By the name of the setting: `--store`, `FARHAND_STORE`, `create_app`, or the path of a file."""
@@ -97,7 +101,9 @@ def resolve(read: ServerSettings, given: Arguments, *, max_steps: int, default_s
         allow_header=_joined(read, "allow_header", given.allow_header, read.allow_header),
         settings=settings,
         client_tools=_first(read, "client_tools.approval", given.client_tools, read.client_tools),
+        page=_first(read, "page", given.page, read.page),
         inspector=_first(read, "inspector", given.inspector, read.inspector),
+        prices=_first(read, "prices", given.prices, read.prices),
         show_tool_errors=_first(read, "show_tool_errors", given.show_tool_errors, read.show_tool_errors),
         origins=origins,
     )
@@ -111,6 +117,8 @@ def _format(value: object) -> str:
             return f"{value:g}"
         case tuple():
             return ", ".join(value)
+        case dict():
+            return f"for {len(value)} models" if len(value) != 1 else "for 1 model"
         case _:
             return str(value)
 
@@ -174,7 +182,9 @@ def _argument_names(given: Arguments) -> list[str]:
         "allow_host": given.allow_host,
         "allow_header": given.allow_header,
         "client_tools.approval": given.client_tools,
+        "page": given.page,
         "inspector": given.inspector,
+        "prices": given.prices,
         "show_tool_errors": given.show_tool_errors,
     }
     sections = _sections(given.settings or Settings())

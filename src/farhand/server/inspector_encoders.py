@@ -1,10 +1,15 @@
-"""Shows a call in the Inspector as each face sends it: the faces' own encoders, applied to the run's journal.
+"""What the Inspector needs of the server: a call as each face sends it, by the faces' own encoders, applied
+to the run's journal.
 
 Faces must not import each other, so they are combined here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib.metadata import version
+
+from farhand.agent.service import AgentService
 from farhand.clients.inbox import EndedCall, OfferedCall
 from farhand.core.event import ApprovalAnswered, CallOpened, CallSettled, Event, RunParked
 from farhand.core.position import Entry, News
@@ -19,8 +24,15 @@ from farhand.faces.client_tools.routes import HEADERS as CLIENT_TOOLS_HEADERS
 from farhand.faces.events.encode import encode_news
 from farhand.faces.events.routes import HEADERS as EVENTS_HEADERS
 from farhand.faces.inspector.encode import CallFrame, EncodeCall, RecordedCall, WireEncoder
+from farhand.faces.inspector.routes import ServerDetails
 from farhand.faces.ui_stream.encode import Chunks, UiStreamEncoder
 from farhand.faces.ui_stream.routes import HEADERS as UI_STREAM_HEADERS
+from farhand.server.run_as_test import write_test
+
+
+def server_details(service: AgentService, prices: Mapping[str, tuple[float, float]]) -> ServerDetails:
+    store = type(service.context.log.store).__name__.removesuffix("Store").lower()
+    return ServerDetails(wires(service.spec.model.name), store, version("farhand"), write_test, prices)
 
 
 def wires(model: str) -> tuple[WireEncoder, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from farhand.agent.appearance import LogoFile
 from farhand.agent.service import AgentService
 from farhand.errors import (
     Broken,
@@ -26,6 +27,7 @@ from farhand.errors import (
     WrongMethod,
 )
 from farhand.faces.base import ErrorEncoder, Face, explain_error, status_of
+from farhand.faces.threads.encode import LOGO_PATH
 from farhand.server.auth.authenticator import Authenticator
 from farhand.server.landing import PAGE_HEADERS, Facts, example_for, landing
 from farhand.server.ui import CHAT, GALLERY, INSPECTOR, Ui, wants_page
@@ -36,15 +38,33 @@ from farhand.wire.json_writer import encode
 log = logging.getLogger("farhand.server")
 
 PING_WITHIN_SEC = 2.0
+INSPECTOR_PATH = "/_farhand"
+_EXTRA_HEADERS: tuple[Header, ...] = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'self'",
+    ),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
+_LOGO_HEADERS: tuple[Header, ...] = (
+    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; sandbox"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"private, max-age=300"),
+)
 
 
-def pages(service: AgentService, auth: Authenticator, ui: Ui, *, shows_inspector: bool) -> list[BaseRoute]:
-    handlers = _Pages(service, auth, ui, shows_inspector=shows_inspector)
+def pages(
+    service: AgentService, auth: Authenticator, ui: Ui, *, shows_chat: bool, shows_inspector: bool
+) -> list[BaseRoute]:
+    handlers = _Pages(service, auth, ui, shows_chat=shows_chat, shows_inspector=shows_inspector)
     return [
         Route("/", _Page(auth, handlers.front)),
-        Route("/_farhand", _Page(auth, handlers.inspector)),
-        Route("/_farhand/cards", _Page(auth, handlers.gallery)),
+        Route(INSPECTOR_PATH, _Page(auth, handlers.inspector)),
+        Route(f"{INSPECTOR_PATH}/cards", _Page(auth, handlers.gallery)),
         Route("/assets/{name}", _Page(auth, handlers.asset)),
+        Route(LOGO_PATH, _Page(auth, handlers.logo)),
+        *(Route(path, _Page(auth, handlers.extra)) for path in service.spec.appearance.pages),
         Route("/healthz", _Page(auth, handlers.health)),
         Route("/readyz", _Page(auth, handlers.readiness)),
     ]
@@ -88,7 +108,10 @@ class _NotFoundEndpoint:
 
 
 class _Pages:
-    def __init__(self, service: AgentService, auth: Authenticator, ui: Ui, *, shows_inspector: bool) -> None:
+    def __init__(
+        self, service: AgentService, auth: Authenticator, ui: Ui, *, shows_chat: bool, shows_inspector: bool
+    ) -> None:
+        self._shows_chat = shows_chat
         self._shows_inspector = shows_inspector
         self._service = service
         self._auth = auth
@@ -97,8 +120,12 @@ class _Pages:
     async def front(self, scope: Scope, send: Send) -> None:
         token = query(scope).get("token")
         if token is not None:
-            await self._sign_in(scope, send, token)
+            await self._sign_in(scope, send, token, "/" if self._shows_chat else INSPECTOR_PATH)
             return
+        if not self._shows_chat:
+            raise NotFound(
+                "The chat page is off.", hint="Turn it on with create_app(…, page=True) or --page."
+            )
         await self._show_page(scope, send, CHAT)
 
     async def inspector(self, scope: Scope, send: Send) -> None:
@@ -107,6 +134,10 @@ class _Pages:
                 "The Inspector is off.",
                 hint="Turn it on with --inspector; it stays off with --open.",
             )
+        token = query(scope).get("token")
+        if token is not None:
+            await self._sign_in(scope, send, token, INSPECTOR_PATH)
+            return
         if not self._ui.is_built:
             raise _nothing()
         await self._show_page(scope, send, INSPECTOR)
@@ -121,6 +152,18 @@ class _Pages:
         """Scripts and styles are the same for everyone and need no credential."""
         if not await self._ui.asset(scope, send):
             raise _nothing()
+
+    async def logo(self, scope: Scope, send: Send) -> None:
+        """The agent's own image. It may be an SVG, which as a page of its own may do nothing."""
+        logo = self._service.spec.appearance.logo
+        if not isinstance(logo, LogoFile):
+            raise _nothing()
+        await respond_body(send, 200, logo.media_type.encode(), logo.content, _LOGO_HEADERS)
+
+    async def extra(self, scope: Scope, send: Send) -> None:
+        """A page that comes with the agent; the chat page may frame it."""
+        content = self._service.spec.appearance.pages[scope["path"].removeprefix(scope.get("root_path", ""))]
+        await respond_body(send, 200, b"text/html; charset=utf-8", content, _EXTRA_HEADERS)
 
     async def health(self, scope: Scope, send: Send) -> None:
         """The process is alive."""
@@ -137,21 +180,22 @@ class _Pages:
             raise StoreDown("The store is not responding.", hint="Try again in a moment.") from None
         await respond_json(send, 200, _OK)
 
-    async def _sign_in(self, scope: Scope, send: Send, token: str) -> None:
+    async def _sign_in(self, scope: Scope, send: Send, token: str, to: str) -> None:
         """Redirects, so that the token does not stay in the address bar, the history or copied links."""
         try:
             cookies = self._auth.sign_in(scope, token)
         except SignInNeeded as error:
             await self._show(scope, send, error)
             return
-        home = scope.get("root_path", "").encode() + b"/"
+        home = f"{scope.get('root_path', '')}{to}".encode()
         signed_in = tuple((b"set-cookie", cookie) for cookie in cookies)
         headers = ((b"location", home), *signed_in, *PAGE_HEADERS)
         await respond_body(send, 303, b"text/plain", b"", headers)
 
     async def _show_page(self, scope: Scope, send: Send, name: str) -> None:
         if self._ui.is_built and wants_page(scope) and await self._is_known(scope):
-            await self._ui.page(scope, send, name)
+            logo = self._service.spec.appearance.logo
+            await self._ui.page(scope, send, name, logo=logo if isinstance(logo, str) else None)
             return
         await self._show(scope, send)
 

@@ -45,7 +45,9 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     allow_origin: tuple[str, ...]
     allow_host: tuple[str, ...]
     allow_header: tuple[str, ...]
+    page: bool
     inspector: bool | None
+    prices: Mapping[str, tuple[float, float]] | None
     show_tool_errors: bool | None
     log_level: str
     log_format: str

@@ -3,6 +3,7 @@
 Every field of `core.settings` becomes a setting automatically, so none can be forgotten.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -61,6 +62,18 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
+def _price_list(value: object) -> object:
+    """In a variable: `claude-sonnet-5=3/15, gpt-5=1.25/10`."""
+    if not isinstance(value, str):
+        return value
+    found = [_PRICE.fullmatch(part.strip()) for part in value.split(",") if part.strip()]
+    if None in found:
+        raise ValueError("prices such as claude-sonnet-5=3/15, for a million tokens in and out")
+    return {price[1].strip(): (price[2], price[3]) for price in found if price is not None}
+
+
+_PRICE = re.compile(r"([^=]+)=\s*([0-9.]+)\s*/\s*([0-9.]+)")
+
 _Number = BeforeValidator(_no_bool)
 _Level = Annotated[Literal["debug", "info", "warning", "error", "critical"], BeforeValidator(_lower)]
 _Port = Annotated[int, _Number, Field(ge=0, le=65535)]
@@ -70,6 +83,10 @@ _SecondsOrNone = Annotated[float, _Number, Field(ge=0, le=_TEN_YEARS, allow_inf_
 _MediaType = Annotated[str, AfterValidator(_media_type)]
 _Words = Annotated[tuple[str, ...], BeforeValidator(_split)]
 _MediaTypes = Annotated[tuple[_MediaType, ...], BeforeValidator(_split), Field(min_length=1)]
+
+
+_Dollars = Annotated[float, _Number, Field(ge=0, le=1e6, allow_inf_nan=False)]
+_Prices = Annotated[dict[str, tuple[_Dollars, _Dollars]], BeforeValidator(_price_list)]
 
 
 class _Plain(BaseModel):
@@ -84,7 +101,9 @@ class _Plain(BaseModel):
     allow_origin: _Words = ()
     allow_host: _Words = ()
     allow_header: _Words = ()
+    page: bool = True
     inspector: bool | None = None
+    prices: _Prices | None = None
     show_tool_errors: bool | None = None
     log_level: _Level = "warning"
     log_format: Literal["text", "json"] = "text"

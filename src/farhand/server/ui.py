@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from urllib.parse import urlsplit
 
 from starlette.types import Scope, Send
 
@@ -83,8 +84,9 @@ class Ui:
     def has(self, name: str) -> bool:
         return name in self._pages
 
-    async def page(self, scope: Scope, send: Send, name: str) -> None:
-        await _send(scope, send, self._pages[name], _PAGE)
+    async def page(self, scope: Scope, send: Send, name: str, *, logo: str | None = None) -> None:
+        """`logo` is the address of an image elsewhere that the page may load."""
+        await _send(scope, send, self._pages[name], _PAGE if logo is None else _page_with(logo))
 
     async def asset(self, scope: Scope, send: Send) -> bool:
         """Sends the asset; False if there is none of this name."""
@@ -106,6 +108,13 @@ def built_ui(folder: Traversable | None = None) -> Ui:
 def wants_page(scope: Scope) -> bool:
     """Browsers accept text/html when they open an address; curl and programs accept anything."""
     return b"text/html" in (header(scope, b"accept") or b"")
+
+
+def _page_with(logo: str) -> tuple[Header, ...]:
+    # its address has been checked; what ends a directive is escaped in one
+    source = urlsplit(logo)._replace(query="", fragment="").geturl().translate({0x2C: "%2C", 0x3B: "%3B"})
+    policy = _POLICY.replace(b"img-src 'self'", b"img-src 'self' " + source.encode())
+    return ((b"content-security-policy", policy), *_PAGE[1:])
 
 
 def _read(folder: Traversable) -> dict[str, Built]:

@@ -15,6 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 from pydantic import ValidationError
 
 from farhand.core.outcome import Failure
+from farhand.core.template import fill, shorten_line
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Misuse
 from farhand.tools.check import compile_schema, describe_refusal
@@ -31,6 +32,8 @@ P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 
 NeedsApproval: TypeAlias = bool | Callable[[dict[str, object]], bool]
+# Any: a summary function names the type that its tool returns
+Summary: TypeAlias = str | Callable[[Any], str]
 
 
 class DeclaredTool(Generic[P, R_co]):
@@ -46,6 +49,7 @@ class DeclaredTool(Generic[P, R_co]):
         function: Callable[P, R_co] | None,
         *,
         needs_approval: NeedsApproval = False,
+        summary: Summary | None = None,
         arguments: ToolArguments | None = None,
     ) -> None:
         if function is not None:
@@ -56,6 +60,7 @@ class DeclaredTool(Generic[P, R_co]):
         self.context_parameter = None if function is None else context_parameter(function)
         """The parameter that gets the `Context`, if the function has one."""
         self._needs_approval = needs_approval
+        self._summary = summary
         self._arguments = arguments
         self._checker = compile_schema(tool.input_schema)
 
@@ -79,6 +84,22 @@ class DeclaredTool(Generic[P, R_co]):
         what = type(answer.error if isinstance(answer, CaughtError) else answer).__name__
         log.warning("needs_approval of tool %s gave %s, no bool; asking for approval", self.tool.name, what)
         return True
+
+    def summarize(self, output: object) -> str | None:
+        """The output in a few words; None without a summary, or if its function raises or gives no text."""
+        told = self._summary
+        if told is None:
+            return None
+        if isinstance(told, str):
+            values = output if isinstance(output, dict) else {}
+            return fill(told, {"output": output, **values})
+        # a copy: what is stored must be what the tool returned
+        text: object = attempt(lambda: told(copy.deepcopy(output)))
+        if isinstance(text, str):
+            return shorten_line(text) or None
+        what = type(text.error if isinstance(text, CaughtError) else text).__name__
+        log.warning("summary of tool %s gave %s, no text; showing none", self.tool.name, what)
+        return None
 
     def bind(self, input: object) -> dict[str, object] | Failure:
         """The keyword arguments for this input: new values of the declared types."""

@@ -74,6 +74,7 @@ def declare(function: Callable[P, R], options: NamedToolOptions) -> DeclaredTool
         msgspec.structs.replace(known, output_schema=shape.output_schema, returns_text=shape.returns_text),
         function,
         needs_approval=options.get("needs_approval", False),
+        summary=options.get("summary"),
         arguments=shape.arguments,
     )
 
@@ -93,7 +94,12 @@ def declare_explicitly(
         raise BadTool(f"Tool `{name}` has no description.", hint="Describe what it does; the model reads it.")
     if known.executor is Executor.SERVER and function is None:
         raise BadTool(f"Server tool `{name}` has no function.", hint="Pass the function that runs it.")
-    declared = DeclaredTool(known, function, needs_approval=options.get("needs_approval", False))
+    declared = DeclaredTool(
+        known,
+        function,
+        needs_approval=options.get("needs_approval", False),
+        summary=options.get("summary"),
+    )
     if function is not None:
         _check_takes(function, schema, name)
     return declared

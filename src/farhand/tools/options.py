@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Literal, TypedDict
 
 from farhand.core.ids import is_tool_name
+from farhand.core.template import names_in
 from farhand.core.tool import Executor, Schema, Tool
 from farhand.errors import BadTool
-from farhand.tools.declared import NeedsApproval
+from farhand.tools.declared import NeedsApproval, Summary
 from farhand.tools.timeouts import parse_tool_timeout
 from farhand.tools.to_json import shorten
 
@@ -29,7 +30,10 @@ class ToolOptions(TypedDict, total=False):
     card: str | None
     """Which card the browser shows for a call."""
     title: str | None
-    """What people see instead of its name."""
+    """What people see instead of its name; may name inputs: `"Weather in {location}"`."""
+    summary: Summary | None
+    """The output in a few words: a template over it (`"{rows} rows"`, `"{output}"` for the whole of it), or a
+    function of it."""
 
 
 class NamedToolOptions(ToolOptions, total=False):
@@ -39,6 +43,7 @@ class NamedToolOptions(ToolOptions, total=False):
 
 def build_tool(name: str, description: str, input_schema: Schema, options: ToolOptions) -> Tool:
     """The tool as the model, the store and a remote executor know it."""
+    _check_title(name, options.get("title"), input_schema)
     return Tool(
         name=name,
         description=description,
@@ -91,6 +96,34 @@ def _is_text(value: object) -> bool:
     return value is None or (isinstance(value, str) and bool(value.strip()))
 
 
+def _is_summary(value: object) -> bool:
+    is_function = callable(value) and not inspect.iscoroutinefunction(value)
+    return is_function or (_is_text(value) and (value is None or _fault_of(str(value)) is None))
+
+
+def _check_title(name: str, title: str | None, input_schema: Schema) -> None:
+    fault = None if title is None else _fault_of(title)
+    if fault is not None:
+        raise BadTool(f"`title` of tool `{name}` is not a template: {fault}.")
+    inputs = input_schema.get("properties")
+    if title is None or not isinstance(inputs, dict) or input_schema.get("additionalProperties"):
+        return
+    unknown = [named for named in names_in(title) if named.partition(".")[0] not in inputs]
+    if unknown:
+        raise BadTool(
+            f"`title` of tool `{name}` names {{{unknown[0]}}}, which is not one of its inputs.",
+            hint=f"Its inputs are {', '.join(inputs) or 'none'}.",
+        )
+
+
+def _fault_of(template: str) -> str | None:
+    try:
+        names_in(template)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def _is_for_later(value: object) -> bool:
     """Timeouts are checked later, with a message of their own."""
     return True
@@ -104,6 +137,7 @@ _TAKES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "approval_timeout_sec": ("a number", _is_for_later),
     "card": ("the name of a card", _is_text),
     "title": ("a title", _is_text),
+    "summary": ("a text such as '{rows} rows', or a function (not async) of the output", _is_summary),
     "name": ("a name", _is_text),
 }
 _KNOWN = f"Its options are {', '.join(f'`{option}`' for option in _TAKES)}."

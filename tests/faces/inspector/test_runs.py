@@ -154,7 +154,7 @@ async def test_the_life_of_a_call_is_told_in_sentences(serve: Serve, store: str)
     page = Page((await serve(Scene([[PHOTO], "Done."]).agent, store=store)).http)
     [call_id] = (await page.say("photo")).calls
     waiting = await look(page.http, f"/calls/{call_id}")
-    assert titles(waiting)[-1] == "Waiting for a person's yes or no"
+    assert titles(waiting)[-1] == "Waiting for a person to allow or deny it"
     assert waiting["outcome"] is None
     page.approve(call_id)
     await page.send()
@@ -166,13 +166,13 @@ async def test_the_life_of_a_call_is_told_in_sentences(serve: Serve, store: str)
     shown = await look(page.http, f"/calls/{call_id}")
     assert titles(shown) == [
         "Asked by the model",
-        "A person is asked first",
-        "Run parked, call kept",
+        "Needs approval first",
+        "Run saved while waiting",
         "Allowed by a person",
-        "Sent to whoever watches the chat",
+        "Offered to open browsers of this chat",
         "Taken by tab-2",
-        "Answer taken, once",
-        "Model went on",
+        "Answer stored (exactly once)",
+        "Model continued",
     ]
     assert [sentence["at"] for sentence in shown["life"]] == sorted(each["at"] for each in shown["life"])
     assert shown["outcome"] == {"kind": "success", "output": {"name": "lamp.jpg"}}
@@ -182,9 +182,9 @@ async def test_the_life_of_a_call_is_told_in_sentences(serve: Serve, store: str)
 @pytest.mark.parametrize(
     ("ask", "last", "tone"),
     [
-        (Ask("nothing", {}), "Back to the model, seen by nobody else", "bad"),
-        (Ask("broken", {"subject": "x"}), "It failed, and the model is told so", "bad"),
-        (Ask("pick_quickly", {"label": "x"}), "Nobody answered in time", "bad"),
+        (Ask("nothing", {}), "Rejected; only the model was told", "bad"),
+        (Ask("broken", {"subject": "x"}), "Failed; the model was told", "bad"),
+        (Ask("pick_quickly", {"label": "x"}), "Timed out", "care"),
         (WEATHER, "Done on the server", "good"),
     ],
 )
@@ -192,7 +192,10 @@ async def test_every_end_has_its_own_words(serve: Serve, ask: Ask, last: str, to
     page = Page((await serve(Scene([[ask], "Done."]).agent)).http, wait="hold")
     [call_id] = (await page.say("go")).calls
     told = (await look(page.http, f"/calls/{call_id}"))["life"]
-    assert [(each["title"], each["tone"]) for each in told][-2:] == [(last, tone), ("Model went on", "good")]
+    assert [(each["title"], each["tone"]) for each in told][-2:] == [
+        (last, tone),
+        ("Model continued", "good"),
+    ]
 
 
 async def test_a_no_and_a_stop_are_told(serve: Serve) -> None:
@@ -202,7 +205,7 @@ async def test_a_no_and_a_stop_are_told(serve: Serve) -> None:
     await page.send()
     await page.stop()
     denied = (await look(page.http, f"/calls/{delete}"))["life"][-1]
-    assert (denied["title"], denied["detail"], denied["tone"]) == ("A person said no", "mine", "bad")
+    assert (denied["title"], denied["detail"], denied["tone"]) == ("Denied by a person", "mine", "care")
     stopped = (await look(page.http, f"/calls/{opened}"))["life"][-1]
     assert (stopped["title"], stopped["detail"]) == ("Cancelled", "Stopped by the user.")
 
@@ -246,7 +249,7 @@ async def test_the_frames_of_a_registered_client_are_shown_to_the_run_and_withou
         assert "event: tool-request\n" in frames
         assert "event: tool-settled\n" in frames
     shown = await look(http, f"/calls/{alone['requestID']}")
-    assert titles(shown) == ["Asked by a program", "Answer taken, once"]
+    assert titles(shown) == ["Asked by a program", "Answer stored (exactly once)"]
     assert shown["runId"] is None
 
 

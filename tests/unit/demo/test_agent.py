@@ -64,4 +64,4 @@ def test_a_model_nobody_knows_is_refused_when_it_is_named() -> None:
 
 def test_the_module_has_an_agent_to_serve() -> None:
     assert agent.spec.model.name == "scripted"
-    assert len(agent.spec.toolbox) == 12
+    assert len(agent.spec.toolbox) == 15

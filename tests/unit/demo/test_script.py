@@ -10,6 +10,7 @@ import pytest
 
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
 from farhand.core.thread import Asked, AssistantMessage, Message, Resolved, ResultsMessage, Text, UserMessage
+from farhand.demo import lamp
 from farhand.demo.agent import SCRIPT, toolbox
 from farhand.demo.browser import FRONTEND_TOOLS
 from farhand.errors import ModelFault
@@ -21,7 +22,7 @@ from tests.unit.models.conversation import text_in
 
 # no pauses here, not even in the long story
 MODEL = ScriptedModel.from_yaml(SCRIPT.read_text(encoding="utf-8").replace("delay: 0.05", "delay: 0"))
-TOOLS = make_toolbox([toolbox], FRONTEND_TOOLS)
+TOOLS = make_toolbox([toolbox, lamp.toolbox], [*FRONTEND_TOOLS, lamp.photograph])
 FILE = {"name": "a.png", "type": "image/png", "size": 9, "ref": "blob_1"}
 
 OUTPUTS: dict[str, object] = {
@@ -42,9 +43,24 @@ OUTPUTS: dict[str, object] = {
     "copy_to_clipboard": True,
     "take_photo": FILE,
     "read_thermometer": 21.5,
+    "find_lamp_owner": {"name": "Northgate", "email": "a@b.example", "form": "http://127.0.0.1:1/demo"},
+    "photograph": FILE,
+    "send_report": {"reference": "NG-000001"},
 }
 
 PROMPTS = {
+    "The street lamp outside number 14 is dead. Can you report it for me?": (
+        [
+            "find_lamp_owner",
+            "get_location",
+            "open_url",
+            "photograph",
+            "select_option",
+            "ask_text",
+            "send_report",
+        ],
+        "Sent. The reference is NG-000001",
+    ),
     "What is the weather in Oslo?": (["get_current_weather"], "It is Sunny in Oslo: 70 degrees Fahrenheit."),
     "Compare the weather in Oslo and Rome": (
         ["get_current_weather", "get_current_weather"],

@@ -124,3 +124,38 @@ async def test_an_asset_is_compressed_if_the_browser_accepts_that(app: App) -> N
 )
 async def test_nothing_but_the_assets_is_served(app: App, path: str) -> None:
     assert (await browse(app, path)).status == 404
+
+
+@requirement("pages:switched-off")
+async def test_a_switched_off_chat_page_is_unknown_and_the_rest_stays(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "built_ui", lambda: built_ui(folder))
+    app = create_app(Agent(model=ScriptedModel(["Hi."])), store="memory:", page=False)
+    await app.start()
+    try:
+        off = await browse(app)
+        assert off.status == 404
+        assert "The chat page is off." in off.text
+        signed_in = await ask(app, visit(BROWSER, query=f"token={app.auth.token}"))
+        assert (signed_in.status, signed_in.headers["location"]) == (303, "/_farhand")
+        assert (await browse(app, "/_farhand")).status == 200
+    finally:
+        await app.drain()
+        await app.stop()
+
+
+@requirement("pages:own-agent")
+async def test_a_page_may_load_the_logo_that_its_agent_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "built_ui", lambda: built_ui(folder))
+    logo = "https://cdn.example/a;b,c.png?size=2#x"
+    app = create_app(Agent(model=ScriptedModel(["Hi."]), logo=logo), store="memory:")
+    await app.start()
+    try:
+        policy = (await browse(app)).headers["content-security-policy"]
+        assert "img-src 'self' https://cdn.example/a%3Bb%2Cc.png blob:;" in policy
+    finally:
+        await app.drain()
+        await app.stop()

@@ -187,3 +187,48 @@ def test_in_doubt_a_person_is_asked(decide: Any, gave: str, caplog: pytest.LogCa
     with caplog.at_level(logging.WARNING, "farhand.tools"):
         assert asking(decide).asks({}) is True
     assert f"needs_approval of tool free gave {gave}, no bool; asking for approval" in caplog.text
+
+
+# ---------------------------------------------------------------------------------------- title and summary
+
+
+# Any: also what a type checker would refuse
+def told(summary: Any, output: object) -> str | None:
+    def look(place: str) -> object:
+        """Look.
+
+        Args:
+            place: Where.
+        """
+        return place
+
+    return tool(summary=summary)(look).summarize(output)
+
+
+def _break(output: object) -> str:
+    raise RuntimeError(f"no words for {output}")
+
+
+@requirement("tools:title-and-summary")
+@pytest.mark.parametrize(
+    ("summary", "output", "words"),
+    [
+        (None, {"rows": 3}, None),
+        ("{rows} rows", {"rows": 3}, "3 rows"),
+        ("{rows} rows", "text", "… rows"),
+        ("It is {output}", "sunny", "It is sunny"),
+        ("{output} wins", {"output": "own"}, "own wins"),
+        (lambda output: f"{len(output)} rows\n", [1, 2], "2 rows"),
+        (lambda output: "", [], None),
+        (lambda output: 3, [], None),
+        (_break, {}, None),
+    ],
+)
+def test_an_output_is_told_in_a_few_words(summary: object, output: object, words: str | None) -> None:
+    assert told(summary, output) == words
+
+
+def test_a_summary_function_cannot_change_the_output() -> None:
+    output = {"rows": [1]}
+    assert told(lambda given: str(given["rows"].pop()), output) == "1"
+    assert output == {"rows": [1]}

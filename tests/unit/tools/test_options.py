@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from farhand.core.tool import Executor, Tool
@@ -56,6 +58,9 @@ async def _later(input: dict[str, object]) -> bool:
         ("card", "", "must be the name of a card"),
         ("card", 3, "must be the name of a card"),
         ("name", " ", "must be a name"),
+        ("summary", "", "must be a text such as '{rows} rows', or a function (not async) of the output"),
+        ("summary", "{rows", "must be a text such as '{rows} rows'"),
+        ("summary", _later, "must be a text such as '{rows} rows', or a function (not async)"),
     ],
 )
 def test_an_option_with_a_wrong_value_is_refused(option: str, value: object, takes: str) -> None:
@@ -88,3 +93,33 @@ def test_a_bad_name_is_refused(name: object) -> None:
 @pytest.mark.parametrize("name", ["a", "get_weather", "Get-Weather-2", "x" * 64])
 def test_a_good_name_is_kept(name: str) -> None:
     assert check_tool_name(name) == name
+
+
+SCHEMA: dict[str, object] = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+
+@requirement("tools:title-and-summary")
+def test_a_title_may_name_inputs_of_the_tool() -> None:
+    for title in ("Weather", "Weather in {city}", "{{as it is}}", "{city.name}"):
+        assert build_tool("t", "T.", SCHEMA, {"title": title}).title == title
+
+
+@requirement("tools:title-and-summary")
+@pytest.mark.parametrize(
+    ("title", "schema", "says"),
+    [
+        ("Weather in {place}", SCHEMA, "names {place}, which is not one of its inputs"),
+        ("{a}", {"type": "object", "properties": {}}, "names {a}, which is not one of its inputs"),
+        ("Weather in {city", SCHEMA, "is not a template: a lone {"),
+    ],
+)
+def test_a_title_that_names_something_else_is_an_error(
+    title: str, schema: dict[str, object], says: str
+) -> None:
+    with pytest.raises(BadTool, match=re.escape(says)):
+        build_tool("t", "T.", schema, {"title": title})
+
+
+def test_of_inputs_that_are_not_listed_any_may_be_named() -> None:
+    for schema in ({"type": "object"}, {**SCHEMA, "additionalProperties": True}):
+        assert build_tool("t", "T.", dict(schema), {"title": "{any}"}).title == "{any}"

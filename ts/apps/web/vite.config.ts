@@ -27,7 +27,7 @@ export default defineConfig({
 
 /**
  * AI SDK brings zod, and zod the way from its schemas to JSON Schema, which is for whoever asks a model. A page only checks
- * what it reads: six kilobytes of its download are left out. Should something ask for a JSON Schema all the same, it is told why not.
+ * what it reads: six kilobytes of its download are left out, and four more of AI SDK's own way from zod 3. Should something ask for a JSON Schema all the same, it is told why not.
  */
 function withoutJsonSchema(): Plugin {
   const NAMES = /^export (?:const|function) (\w+)/gm;
@@ -35,6 +35,14 @@ function withoutJsonSchema(): Plugin {
     name: "farhand-without-json-schema",
     enforce: "pre",
     transform(code, id) {
+      if (/zod\/v4\/locales\/en\.js$/.test(id)) {
+        // what it would say of a chunk that does not fit is for nobody's eyes
+        return { code: "export default () => ({ localeError: (issue) => issue.code });", map: null };
+      }
+      if (/@ai-sdk\/provider-utils\/dist\/index\.js$/.test(id)) {
+        const shorter = code.replace("() => zod3ToJsonSchema(", "() => absentJsonSchema(");
+        return { code: `${shorter}\nfunction absentJsonSchema() { throw new Error("This page was built without JSON Schema."); }`, map: null };
+      }
       if (!/zod\/v4\/core\/(?:to-json-schema|json-schema-processors)\.js$/.test(id)) {
         return undefined;
       }

@@ -62,6 +62,8 @@ class Checked(Struct, frozen=True, gc=False):
 
     result: Result
     outcome: Outcome
+    summary: str | None = None
+    """The output in a few words, for people."""
 
 
 class Plan:
@@ -149,7 +151,7 @@ def _settle(plan: Plan, checked: Checked) -> Receipt:
     if _is_overdue(call, plan.now):
         return _expired(plan, call)
     plan.require_in_time(call)
-    plan.add(call, settled(call, checked.outcome, result=result))
+    plan.add(call, settled(call, checked.outcome, result=result, summary=checked.summary))
     return Accepted()
 
 
@@ -345,7 +347,9 @@ def abandon(thread: ThreadState, seen: Call) -> Decision[bool]:
     return Decision(True, with_questions(thread, settled(call, UNKNOWN_END)))
 
 
-def finish(thread: ThreadState, call_id: str, outcome: Outcome, *, now: float) -> Decision[Receipt]:
+def finish(
+    thread: ThreadState, call_id: str, outcome: Outcome, *, now: float, summary: str | None = None
+) -> Decision[Receipt]:
     """The outcome of a tool that ran on the server."""
     call = thread.calls.get(call_id)
     if call is None:
@@ -356,7 +360,8 @@ def finish(thread: ThreadState, call_id: str, outcome: Outcome, *, now: float) -
         return Decision(Refused("not_approved"))
     if _is_overdue(call, now):
         return _expire(thread, call, now)
-    return Decision(Accepted(), with_questions(thread, settled(call, outcome)), not_after=call.deadline)
+    ended = with_questions(thread, settled(call, outcome, summary=summary))
+    return Decision(Accepted(), ended, not_after=call.deadline)
 
 
 def recovered(
@@ -416,7 +421,9 @@ def give_up(thread: ThreadState, call_ids: Collection[str], error: str) -> Decis
 # -------------------------------------------------------------------------------------------- events
 
 
-def settled(call: Call, outcome: Outcome, *, result: Result | None = None) -> CallSettled:
+def settled(
+    call: Call, outcome: Outcome, *, result: Result | None = None, summary: str | None = None
+) -> CallSettled:
     """The digest is of the result as it was sent, so that a retried bad output counts as repeated."""
     return CallSettled(
         call_id=call.call_id,
@@ -426,6 +433,7 @@ def settled(call: Call, outcome: Outcome, *, result: Result | None = None) -> Ca
         digest=digest(outcome if result is None else result.outcome),
         title=None if result is None else result.title,
         metadata=None if result is None else result.metadata,
+        summary=summary,
     )
 
 

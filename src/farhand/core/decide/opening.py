@@ -77,6 +77,7 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
         client_id=tool.client_id,
         request=opening.request,
         card=tool.card,
+        title=tool.title,
         untrusted=tool.untrusted,
         timeout_sec=opening.timeout_sec,
         deadline=deadline,

@@ -25,6 +25,7 @@ from farhand.core.event import (
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
 from farhand.core.position import Entry
 from farhand.core.tool import Executor
+from farhand.faces.inspector.marks import Mark
 
 Tone: TypeAlias = Literal["good", "care", "bad", "open"]
 
@@ -38,13 +39,18 @@ class TimelineEntry(Struct, frozen=True):
     tone: Tone = "good"
 
 
-def timeline_of(call: Call, entries: Sequence[Entry], *, began: float) -> list[TimelineEntry]:
+def timeline_of(
+    call: Call, entries: Sequence[Entry], marks: Sequence[Mark] = (), *, began: float
+) -> list[TimelineEntry]:
+    """`marks` are those of the run: connections that were lost, answers that changed nothing."""
     story = _Story(call, began)
     for entry in entries:
         story.note(entry)
     if not story.told:
         story.tell_from_record()
-    return [*story.told, *story.to_come()]
+    for mark in marks:
+        story.note_mark(mark)
+    return [*sorted(story.told, key=lambda told: told.at or 0.0), *story.to_come()]
 
 
 class _Story:
@@ -63,6 +69,26 @@ class _Story:
         elif getattr(event, "call_id", None) == self._call.call_id:
             self._note_call(entry)
 
+    def note_mark(self, mark: Mark) -> None:
+        """What concerns this call: its own repeats, and connections that were lost while it was open."""
+        call = self._call
+        match mark.kind:
+            case "repeat" if mark.call_id == call.call_id:
+                self._say(mark.at, "Same answer received again", "Ignored: the first one counts.", "care")
+            case "conflict" if mark.call_id == call.call_id:
+                self._say(
+                    mark.at, "A different answer arrived later", "Refused: the first one counts.", "care"
+                )
+            case "lost" if self._was_open(mark.at):
+                self._say(mark.at, "Connection lost, call kept", "", "care")
+            case "resumed" if self._was_open(mark.at):
+                self._say(mark.at, "Reconnected", "The call was sent again, from where the reader was.")
+            case _:
+                pass
+
+    def _was_open(self, at: float) -> bool:
+        return self._call.opened_at <= at and (self._call.settled_at is None or at <= self._call.settled_at)
+
     def tell_from_record(self) -> None:
         call = self._call
         self._say(call.opened_at, "Asked by a program", "Input checked against the schema.")
@@ -78,7 +104,7 @@ class _Story:
         if call.phase is Phase.SETTLED:
             return []
         waits = {
-            Phase.ASKING: "Waiting for a person's yes or no",
+            Phase.ASKING: "Waiting for a person to allow or deny it",
             Phase.READY: f"Waiting for {_whom(call)}",
             Phase.TAKEN: f"Running in {_holder_of(call)}",
         }
@@ -87,10 +113,10 @@ class _Story:
     def _note_run(self, event: StepStarted | RunParked | RunResumed, at: float) -> None:
         if isinstance(event, StepStarted):
             if self._answered_at is not None and event.step > self._call.step:
-                self._say(at, "Model went on", f"Step {event.step}.")
+                self._say(at, "Model continued", f"Step {event.step}.")
                 self._answered_at = None
         elif self._open and isinstance(event, RunParked):
-            self._say(at, "Run parked, call kept", "It costs rows and nothing else until the answer comes.")
+            self._say(at, "Run saved while waiting", "Nothing runs until the answer arrives.")
 
     def _note_call(self, entry: Entry) -> None:
         event, at = entry.event, entry.at
@@ -99,7 +125,7 @@ class _Story:
                 self._opened(event, at)
             case CallRejected(error=error):
                 self._say(at, "Asked by the model", "The input did not pass.")
-                self._say(at, "Back to the model, seen by nobody else", error, "bad")
+                self._say(at, "Rejected; only the model was told", error, "bad")
                 self._answered_at = at
             case ApprovalAnswered(approved=approved, reason=reason):
                 self._say_answer(at, reason, approved=approved)
@@ -108,7 +134,9 @@ class _Story:
             case CallTaken(holder=holder):
                 self._taken(holder, at)
             case CallReleased():
-                self._say(at, "Given back, call kept", "Whoever took it let go; it is offered again.", "care")
+                self._say(
+                    at, "Released, call kept", "The client that took it let go; it is offered again.", "care"
+                )
             case CallSettled(outcome=outcome):
                 self._settle(outcome, at)
             case _:
@@ -118,9 +146,9 @@ class _Story:
         self._open = True
         self._say(at, "Asked by the model", "Input checked against the schema.")
         if event.phase is Phase.ASKING:
-            self._say(at, "A person is asked first", _until(event.deadline, at))
+            self._say(at, "Needs approval first", _until(event.deadline, at))
         elif self._call.approval is not None:
-            self._say(at, "Allowed before, for this whole chat")
+            self._say(at, "Always allowed in this chat")
             self._ready(at, event.deadline)
         else:
             self._ready(at, event.deadline)
@@ -130,7 +158,7 @@ class _Story:
             case Executor.SERVER:
                 self._say(at, "Run on the server")
             case Executor.FRONTEND:
-                self._say(at, "Sent to whoever watches the chat", _until(deadline, at))
+                self._say(at, "Offered to open browsers of this chat", _until(deadline, at))
             case Executor.CLIENT:
                 self._say(at, f"Offered to {self._call.client_id}", _until(deadline, at))
 
@@ -142,13 +170,13 @@ class _Story:
         self._say(
             at,
             f"Taken again, by {holder}" if again else f"Taken by {holder}",
-            "The one who had it before is gone." if again else "It alone runs the call.",
+            "The client that had it before is gone." if again else "No one else runs the call.",
             "care" if again else "good",
         )
 
     def _say_answer(self, at: float, reason: str, *, approved: bool) -> None:
         if not approved:
-            self._say(at, "A person said no", reason, "bad")
+            self._say(at, "Denied by a person", reason, "care")
             return
         approval = self._call.approval
         edited = approval is not None and approval.asked_input is not None
@@ -158,7 +186,7 @@ class _Story:
         self._open = False
         self._answered_at = at
         title, detail, tone = _ending(self._call, outcome)
-        if isinstance(outcome, Denied) and self.told and self.told[-1].tone == "bad":
+        if isinstance(outcome, Denied) and self.told and self.told[-1].title == "Denied by a person":
             # the denial is in the timeline already
             return
         self._say(at, title, detail, tone)
@@ -174,15 +202,17 @@ def entries_about(call_id: str, entries: Iterable[Entry]) -> list[Entry]:
 def _ending(call: Call, outcome: Outcome) -> tuple[str, str, Tone]:
     match outcome:
         case Success():
-            done = "Done on the server" if call.executor is Executor.SERVER else "Answer taken, once"
-            return done, "Stored before anybody was told.", "good"
+            done = (
+                "Done on the server" if call.executor is Executor.SERVER else "Answer stored (exactly once)"
+            )
+            return done, "", "good"
         case Failure(error=error):
-            return "It failed, and the model is told so", error, "bad"
+            return "Failed; the model was told", error, "bad"
         case Denied(reason=reason):
-            return "A person said no", reason, "bad"
+            return "Denied by a person", reason, "care"
         case TimedOut(after_sec=after):
-            waited = f"The run went on after {after:g} s." if after else "The run went on."
-            return "Nobody answered in time", waited, "bad"
+            waited = f"The run continued after {after:g} s." if after else "The run continued."
+            return "Timed out", waited, "care"
         case Cancelled(reason=reason):
             return "Cancelled", f"{reason[:1].upper()}{reason[1:]}.", "care"
     assert_never(outcome)
@@ -193,7 +223,7 @@ def _until(deadline: float | None, at: float) -> str:
 
 
 def _time_left(call: Call) -> str:
-    return "" if call.deadline is None else f"{_duration(call.deadline - call.opened_at)} in all."
+    return "" if call.deadline is None else f"{_duration(call.deadline - call.opened_at)} total."
 
 
 def _duration(seconds: float) -> str:

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from farhand.agent.rerun import RerunRequest
 from farhand.core.ids import is_chosen_id
 from farhand.errors import Malformed
+from farhand.faces.inspector.shapes import RerunBody
+from farhand.wire.json_reader import read_as
 
 STATES = frozenset({"running", "waiting", "parked", "done", "stopped", "failed"})
 RUNS_PER_PAGE = 100
@@ -39,6 +42,18 @@ def decode_search(parameters: Mapping[str, str]) -> Search:
 
 def decode_limit(parameters: Mapping[str, str]) -> int:
     return _count(parameters, "200", MOST_EVENTS)
+
+
+def decode_rerun(body: bytes) -> RerunRequest:
+    read = read_as(body, RerunBody)
+    if read.step < 1:
+        raise Malformed("step counts from 1.")
+    text = None if read.text is None else read.text.strip()
+    if text == "":
+        raise Malformed("text is empty.")
+    return RerunRequest(
+        step=read.step, call_id=read.call_id, input=read.input, text=text, repeats=read.repeat
+    )
 
 
 def _count(parameters: Mapping[str, str], default: str, most: int) -> int:

@@ -9,6 +9,7 @@ from typing import TypeAlias, assert_never
 
 from msgspec import UNSET, Struct, UnsetType
 
+from farhand.agent.rerun import Rerun, Unasked
 from farhand.core.call import Call, Phase
 from farhand.core.client import Client
 from farhand.core.event import RunParked
@@ -30,6 +31,7 @@ from farhand.core.tool import Executor, Tool
 from farhand.faces.event_fields import event_type
 from farhand.faces.inspector.call_timeline import TimelineEntry, timeline_of
 from farhand.faces.inspector.event_text import event_json, event_line, struct_json
+from farhand.faces.inspector.marks import Mark, cost_of
 from farhand.faces.inspector.redaction import redact_call, redact_entries, redact_news, redact_text
 from farhand.faces.inspector.shapes import (
     InspectedCall,
@@ -40,7 +42,9 @@ from farhand.faces.inspector.shapes import (
     InspectedFigures,
     InspectedFrame,
     InspectedInbox,
+    InspectedMark,
     InspectedReceipt,
+    InspectedRerun,
     InspectedRow,
     InspectedRun,
     InspectedRunRow,
@@ -50,6 +54,7 @@ from farhand.faces.inspector.shapes import (
     InspectedTool,
     InspectedTools,
     InspectedTrouble,
+    InspectedUsage,
     InspectedWaiting,
     InspectedWire,
 )
@@ -86,11 +91,22 @@ class WireEncoder(Struct, frozen=True):
 
 
 class ServerFacts(Struct, frozen=True):
-    """What a page shows about the server beside a run."""
+    """What a page shows about the server beside a run. `price` is that of the model, for a million tokens in
+    and out."""
 
     model: str
     store: str
-    now: float
+    price: tuple[float, float] | None = None
+
+
+class RecordedRun(Struct, frozen=True, kw_only=True):
+    """A run with its journal, and what was seen of it beside the journal."""
+
+    run: Run
+    row: InspectedRunRow
+    entries: Sequence[Entry]
+    marks: Sequence[Mark] = ()
+    prompt: str | None = None
 
 
 def run_row(run: Run, title: str, calls: Sequence[Call], now: float) -> InspectedRunRow:
@@ -116,19 +132,25 @@ def encode_page(rows: list[InspectedRunRow], following: str | None) -> bytes:
     return encode(InspectedRuns(rows, following if following is not None else UNSET))
 
 
-def encode_run(run: Run, row: InspectedRunRow, entries: Sequence[Entry], around: ServerFacts) -> bytes:
-    rows = span_rows(entries, run.started_at)
+def encode_run(recorded: RecordedRun, around: ServerFacts) -> bytes:
+    row, marks = recorded.row, recorded.marks
+    rows = span_rows(recorded.entries, recorded.run.started_at)
     figures = split_time(rows, row.seconds)
     return encode(
         InspectedRun(
             run=row,
             figures=InspectedFigures(**{name: getattr(figures, name) for name in figures.__struct_fields__}),
-            rows=[_row(each) for each in rows],
+            rows=[_row(each, around.price) for each in rows],
             now=row.seconds,
-            kept=bool(entries),
-            parks=sum(isinstance(entry.event, RunParked) for entry in entries),
+            kept=bool(recorded.entries),
+            parks=sum(isinstance(entry.event, RunParked) for entry in recorded.entries),
             model=around.model,
             store=around.store,
+            marks=[_mark(mark, recorded.run.started_at) for mark in marks],
+            reconnects=sum(mark.kind == "resumed" for mark in marks),
+            repeats=sum(mark.call_id is not None for mark in marks),
+            usage=_usage(rows, around.price),
+            prompt=None if recorded.prompt is None else redact_text(recorded.prompt),
         )
     )
 
@@ -157,9 +179,14 @@ def encode_feed(page: Iterable[News], total: int) -> bytes:
 
 
 def encode_call(
-    call: Call, run: Run | None, entries: Sequence[Entry], wires: Iterable[WireEncoder], url: str
+    call: Call,
+    run: Run | None,
+    entries: Sequence[Entry],
+    wires: Iterable[WireEncoder],
+    url: str,
+    marks: Sequence[Mark] = (),
 ) -> bytes:
-    """`url` is the address of the server, for the curl command."""
+    """`url` is the address of the server, for the curl command; `marks` are those of the run."""
     hidden = redact_call(call)
     journal = redact_entries(entries)
     began = call.opened_at if run is None else run.started_at
@@ -184,7 +211,7 @@ def encode_call(
             asked_input=None if approval is None else approval.asked_input,
             outcome=None if hidden.outcome is None else struct_json(hidden.outcome),
             digest=call.digest,
-            life=[_sentence(each) for each in timeline_of(hidden, journal, began=began)],
+            life=[_sentence(each) for each in timeline_of(hidden, journal, marks, began=began)],
             wires=[_wire(wire, told) for wire in wires],
             curl=curl_of(hidden, hidden.outcome, url),
             again=may_be_sent_again(call),
@@ -216,6 +243,12 @@ def encode_receipt(receipt: Receipt) -> bytes:
         case _:
             assert_never(receipt)
     return encode(InspectedReceipt(type(receipt).__name__.lower(), told))
+
+
+def encode_rerun(begun: Rerun | Unasked) -> bytes:
+    if isinstance(begun, Unasked):
+        return encode(InspectedRerun(repeats=list(begun.tools)))
+    return encode(InspectedRerun(begun.thread_id, begun.run_id))
 
 
 def encode_clients(clients: Iterable[tuple[Client, bool, float | None, int]]) -> bytes:
@@ -274,7 +307,21 @@ def _trouble(call: Call) -> InspectedTrouble:
     return InspectedTrouble(call.tool, kind_of(call.outcome), redact_text(reason_of(call.outcome)))
 
 
-def _row(row: SpanRow) -> InspectedRow:
+def _mark(mark: Mark, began: float) -> InspectedMark:
+    return InspectedMark(mark.kind, round(max(0.0, mark.at - began), 3), mark.call_id or UNSET)
+
+
+def _usage(rows: Sequence[SpanRow], price: tuple[float, float] | None) -> InspectedUsage | None:
+    counted = [row.usage for row in rows if row.usage is not None]
+    if not counted:
+        return None
+    taken, given = sum(each.input_tokens for each in counted), sum(each.output_tokens for each in counted)
+    return InspectedUsage(taken, given, cost_of(price, taken, given))
+
+
+def _row(row: SpanRow, price: tuple[float, float] | None) -> InspectedRow:
+    usage = row.usage
+    cost = None if usage is None else cost_of(price, usage.input_tokens, usage.output_tokens)
     return InspectedRow(
         step=row.step,
         start=row.start,
@@ -288,6 +335,10 @@ def _row(row: SpanRow) -> InspectedRow:
         executor=row.executor.value if row.executor is not None else UNSET,
         card=row.card or UNSET,
         outcome=row.outcome or UNSET,
+        title=UNSET if row.title is None else redact_text(row.title),
+        input_tokens=UNSET if usage is None else usage.input_tokens,
+        output_tokens=UNSET if usage is None else usage.output_tokens,
+        cost=_or_unset(cost),
     )
 
 

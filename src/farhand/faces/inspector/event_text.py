@@ -58,7 +58,7 @@ def struct_json(record: Struct) -> dict[str, object]:
 def _of_call(event: Happening, tool: str) -> str:
     match event:
         case CallOpened(tool=name, executor=executor):
-            asks = ", a person is asked first" if event.approval_id is not None else ""
+            asks = ", needs approval first" if event.approval_id is not None else ""
             return f"{name}, {_WHERE[executor.value]}{asks}"
         case CallRejected(tool=name, error=error):
             return f"{name}: {error}"
@@ -82,13 +82,13 @@ def outcome_text(outcome: Struct) -> str:
     return str(outcome.__struct_config__.tag).replace("_", " ")
 
 
-_WHERE = {"server": "on the server", "frontend": "to whoever watches the chat", "client": "to a client"}
+_WHERE = {"server": "on the server", "frontend": "to open browsers of this chat", "client": "to a client"}
 
 
 def _of_run(event: Happening) -> str:
     match event:
         case RunParked():
-            return "saved; goes on with its last answer"
+            return "saved while waiting; continues with its last answer"
         case StepStarted(step=step) | StepDiscarded(step=step):
             return f"step {step}"
         case StepFinished(step=step, stop_reason=reason):

@@ -1,22 +1,26 @@
-"""Endpoints of the Inspector. They only read, except for one that sends an existing answer again."""
+"""Endpoints of the Inspector. They only read, except for two: one sends an existing answer again, one begins
+a new run on a copy of a thread."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from farhand.agent.service import AgentService
 from farhand.clients.sessions import ClientSessions
 from farhand.core.call import Call
 from farhand.core.outcome import Denied
+from farhand.core.position import Entry
 from farhand.core.principal import Principal
 from farhand.core.result import Receipt, Result
 from farhand.core.run import Run
+from farhand.core.thread import text_of
 from farhand.errors import Malformed, NotAllowed, NotFound
 from farhand.faces.base import CHOSEN_ID, PAGE_SIZE, Endpoint, Face, Parameter, Request, Route, read_or_none
-from farhand.faces.inspector.decode import decode_limit, decode_search
+from farhand.faces.inspector.decode import decode_limit, decode_rerun, decode_search
 from farhand.faces.inspector.encode import (
+    RecordedRun,
     ServerFacts,
     WireEncoder,
     encode_call,
@@ -26,11 +30,13 @@ from farhand.faces.inspector.encode import (
     encode_inbox,
     encode_page,
     encode_receipt,
+    encode_rerun,
     encode_run,
     encode_tools,
     may_be_sent_again,
     run_row,
 )
+from farhand.faces.inspector.marks import Mark, marks_of, observed_calls, price_of
 from farhand.faces.inspector.run_search import RunSearch
 from farhand.faces.inspector.shapes import (
     InspectedCall,
@@ -38,11 +44,13 @@ from farhand.faces.inspector.shapes import (
     InspectedEvents,
     InspectedInbox,
     InspectedReceipt,
+    InspectedRerun,
     InspectedRun,
     InspectedRuns,
     InspectedServer,
     InspectedTest,
     InspectedTools,
+    RerunBody,
 )
 from farhand.wire.address import query
 from farhand.wire.json_writer import encode
@@ -67,6 +75,8 @@ class ServerDetails:
     version: str
     write_test: Callable[[AgentService, Run], Awaitable[InspectedTest]]
     """Writes a run as a test that replays it."""
+    prices: Mapping[str, tuple[float, float]]
+    """Dollars for a million tokens in and out, by model."""
 
 
 def inspector_face(service: AgentService, sessions: ClientSessions, around: ServerDetails) -> Face:
@@ -94,11 +104,20 @@ def inspector_face(service: AgentService, sessions: ClientSessions, around: Serv
         takes=dict[str, object],
         gives=InspectedReceipt,
     )
+    anew = Route(
+        "POST",
+        f"{ROOT}/runs/{{run_id}}/rerun",
+        runs.rerun,
+        scope="inspect&chat",
+        limit=300 * 1024,
+        takes=RerunBody,
+        gives=InspectedRerun,
+    )
     routes = [
         Route("GET", f"{ROOT}{path}", endpoint, scope="inspect", gives=shape, parameters=parameters)
         for path, endpoint, shape, parameters in reads
     ]
-    return Face(name="inspector", routes=(*routes, again))
+    return Face(name="inspector", routes=(*routes, again, anew))
 
 
 class _Runs:
@@ -118,12 +137,29 @@ class _Runs:
         run = await self._run(request)
         calls = await self._service.calls(run)
         title = await self._listing.title(run)
+        asked = await self._service.answered_by(run)
         entries = await self._service.journal(run)
-        now = self._service.context.log.now()
-        around = ServerFacts(self._service.spec.model.name, self._around.store, now)
-        row = await asyncio.to_thread(run_row, run, title, calls, now)
-        body = await asyncio.to_thread(encode_run, run, row, entries, around)
-        await request.reply(200, body)
+        model = self._service.spec.model.name
+        around = ServerFacts(model, self._around.store, price_of(self._around.prices, model))
+        row = await asyncio.to_thread(run_row, run, title, calls, self._service.context.log.now())
+        marks = self._marks(run, entries, calls)
+        prompt = None if asked is None else text_of(asked)
+        recorded = RecordedRun(run=run, row=row, entries=entries, marks=marks, prompt=prompt)
+        await request.reply(200, await asyncio.to_thread(encode_run, recorded, around))
+
+    def _marks(self, run: Run, entries: Sequence[Entry], calls: Sequence[Call]) -> list[Mark]:
+        seen = self._service.observations
+        if seen is None:
+            return marks_of(entries, (), {})
+        answers = {call_id: seen.of(*names) for call_id, names in observed_calls(calls).items()}
+        return marks_of(entries, seen.of(run.run_id), answers)
+
+    async def rerun(self, request: Request) -> None:
+        """Begin a new run on a copy of the chat, from a step or a call of this run."""
+        asked = decode_rerun(await request.json())
+        run = await self._run(request)
+        begun = await self._service.rerun(run, asked, request.principal.claims)
+        await request.reply(200, encode_rerun(begun))
 
     async def events_of(self, request: Request) -> None:
         """Read the last events of a run."""
@@ -142,8 +178,11 @@ class _Runs:
         call = await self._call(request)
         run = None if call.run_id is None else await self._service.run_of(request.owner, call.run_id)
         entries = [] if run is None else await self._service.journal(run)
+        marks = [] if run is None else self._marks(run, entries, [call])
         # in a thread: redacting may take long
-        body = await asyncio.to_thread(encode_call, call, run, entries, self._around.wires, _address(request))
+        body = await asyncio.to_thread(
+            encode_call, call, run, entries, self._around.wires, _address(request), marks
+        )
         await request.reply(200, body)
 
     async def again(self, request: Request) -> None:

@@ -54,6 +54,30 @@ class InspectedRow(Struct, rename="camel", omit_defaults=True):
     executor: str | UnsetType = UNSET
     card: str | UnsetType = UNSET
     outcome: str | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    """Of a call: what people see instead of the tool's name."""
+    input_tokens: int | UnsetType = UNSET
+    """Of a step: what the provider counted."""
+    output_tokens: int | UnsetType = UNSET
+    cost: float | UnsetType = UNSET
+    """In dollars, if the model has a price."""
+
+
+class InspectedMark(Struct, rename="camel", omit_defaults=True):
+    """What happened beside the segments: `lost` and `resumed` (the connection of the last reader), `paused`
+    and `continued` (the run was saved while waiting), `repeat` and `conflict` (an answer without effect)."""
+
+    kind: str
+    at: float
+    call_id: str | UnsetType = UNSET
+
+
+class InspectedUsage(Struct, rename="camel"):
+    """All steps together. `cost` is in dollars; null if the model has no price."""
+
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
 
 
 class InspectedFigures(Struct):
@@ -78,6 +102,13 @@ class InspectedRun(Struct, rename="camel"):
     parks: int
     model: str
     store: str
+    marks: list[InspectedMark] = []
+    reconnects: int = 0
+    repeats: int = 0
+    usage: InspectedUsage | None = None
+    """Null if the provider counted nothing."""
+    prompt: str | None = None
+    """The message that it answers, if a new run can begin with it."""
 
 
 class InspectedEvent(Struct, rename="camel", omit_defaults=True):
@@ -152,6 +183,26 @@ class InspectedReceipt(Struct, omit_defaults=True):
 
     receipt: str
     told: str
+
+
+class RerunBody(Struct, rename="camel", forbid_unknown_fields=True):
+    """From a step, or from a call of it. `input` replaces that of the call, `text` the user's message."""
+
+    step: int
+    call_id: str | None = None
+    input: dict[str, object] | None = None
+    text: str | None = None
+    repeat: bool = False
+    """True: server tools that finished may run again."""
+
+
+class InspectedRerun(Struct, rename="camel", omit_defaults=True):
+    """The new run; or `repeats`, tools that finished on the server and might run again: nothing was begun,
+    send `repeat: true` to begin anyway."""
+
+    thread_id: str | UnsetType = UNSET
+    run_id: str | UnsetType = UNSET
+    repeats: list[str] = []
 
 
 class InspectedTest(Struct):

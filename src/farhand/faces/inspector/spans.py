@@ -28,6 +28,8 @@ from farhand.core.event import (
 )
 from farhand.core.outcome import kind_of
 from farhand.core.position import Entry
+from farhand.core.run import Usage
+from farhand.core.template import fill
 from farhand.core.tool import Executor
 
 
@@ -62,6 +64,9 @@ class SpanRow(Struct, frozen=True, kw_only=True):
     executor: Executor | None = None
     card: str | None = None
     outcome: str | None = None
+    title: str | None = None
+    usage: Usage | None = None
+    """Of a step that the provider counted."""
 
 
 class TimeSplit(Struct, frozen=True, kw_only=True):
@@ -114,6 +119,7 @@ class _Bar:
         self._lost = False
         self._was_taken = False
         self._outcome: str | None = None
+        self.usage: Usage | None = None
         self._segments: list[Segment] = []
 
     @property
@@ -158,6 +164,8 @@ class _Bar:
             executor=None if call is None else call.executor,
             card=None if call is None else call.card,
             outcome=self._outcome,
+            title=None if call is None or call.title is None else fill(call.title, call.input),
+            usage=self.usage,
         )
 
 
@@ -176,6 +184,8 @@ class _Drawing:
                 self._step = step
                 self._model = self._add(_Bar(SpanKind.MODEL, at, step=step, opened=None))
             case StepFinished() | StepDiscarded() as event:
+                if self._model is not None and isinstance(event, StepFinished) and event.usage != Usage():
+                    self._model.usage = event.usage
                 self._end_step(at, "discarded" if isinstance(event, StepDiscarded) else "success")
             case CallOpened() | CallRejected() as event:
                 self._open(event, at)

@@ -11,6 +11,8 @@ from typing import NamedTuple, assert_never
 
 from msgspec import UNSET, UnsetType
 
+from farhand.agent.appearance import LogoFile
+from farhand.agent.service import Spec
 from farhand.core.call import Call, Phase
 from farhand.core.event import RunFailed
 from farhand.core.outcome import (
@@ -26,9 +28,11 @@ from farhand.core.outcome import (
 from farhand.core.position import Entry
 from farhand.core.run import ENDED, Run, RunState
 from farhand.core.state import Allowed
+from farhand.core.template import fill
 from farhand.core.thread import (
     Asked,
     AssistantMessage,
+    CallRecord,
     File,
     ListedThread,
     Message,
@@ -51,6 +55,7 @@ from farhand.faces.threads.shapes import (
     InboxShape,
     OpenCall,
     Part,
+    StarterShape,
     ThreadPage,
     ThreadRow,
     ThreadShape,
@@ -70,6 +75,8 @@ class ThreadSnapshot(NamedTuple):
     unfinished: AssistantMessage | None = None
     """What the model has written of the current step."""
 
+
+LOGO_PATH = "/logo"
 
 ResultParts = Mapping[str, Resolved]
 CallsById = Mapping[str, Call]
@@ -134,8 +141,22 @@ def encode_allowed(allowed: Iterable[Allowed]) -> bytes:
     return encode(AllowedShape([AllowedTool(each.tool, _time(each.at), each.by) for each in allowed]))
 
 
-def encode_about(model: str, largest_file: int) -> bytes:
-    return encode(AboutShape(model, largest_file))
+def encode_about(spec: Spec, largest_file: int, *, root: str, has_inspector: bool) -> bytes:
+    """`root` is the path under which a host mounts us."""
+    shown = spec.appearance
+    return encode(
+        AboutShape(
+            model=spec.model.name,
+            largest_file=largest_file,
+            title=shown.title,
+            welcome=shown.welcome,
+            starters=[StarterShape(each.title, each.prompt, each.about) for each in shown.starters],
+            logo=f"{root}{LOGO_PATH}" if isinstance(shown.logo, LogoFile) else shown.logo,
+            demo=shown.is_demo,
+            inspector=has_inspector,
+            words=None if shown.words is None else dict(shown.words),
+        )
+    )
 
 
 def thread_state(run: Run | None) -> str:
@@ -173,6 +194,7 @@ def open_call(call: Call, title: str) -> OpenCall:
         opened_at=_time(call.opened_at),
         client_id=call.client_id if call.client_id is not None else UNSET,
         approval_id=call.approval.approval_id if asks and call.approval else UNSET,
+        call_title=call.heading or UNSET,
     )
 
 
@@ -232,18 +254,20 @@ def _tool_part(asked: Asked, result: Resolved | None, call: Call | None) -> Part
         tool_call_id=asked.call_id,
         input=known.input if known is not None else asked.input,
         approval=_approval(call),
-        took_ms=_took_ms(call),
     )
+    _add_record(shown, known.record if known is not None else None)
     if known is not None and known.outcome is not None:
         return _ended(shown, known.outcome)
     shown.state = _open_state(call)
     return shown
 
 
-def _took_ms(call: Call | None) -> int | UnsetType:
-    if call is None or call.settled_at is None:
-        return UNSET
-    return round((call.settled_at - call.opened_at) * 1000)
+def _add_record(shown: Part, record: CallRecord | None) -> None:
+    if record is None:
+        return
+    shown.took_ms = UNSET if record.took_sec is None else round(record.took_sec * 1000)
+    shown.title, shown.summary = record.title or UNSET, record.summary or UNSET
+    shown.edited, shown.always_allowed = record.is_edited or UNSET, record.is_always_allowed or UNSET
 
 
 def _ended(shown: Part, outcome: Outcome) -> Part:
@@ -289,7 +313,8 @@ def _tool(tool: Tool) -> ToolShape:
         approval=tool.may_ask,
         card=tool.card,
         version=tool.version,
-        title=tool.title,
+        # a page sees no templates: what is not known yet is left open
+        title=None if tool.title is None else fill(tool.title, {}),
     )
 
 

@@ -20,7 +20,7 @@ from farhand.faces.base import (
     decode_thread,
     read_or_none,
 )
-from farhand.faces.threads.decode import decode_page, decode_resume, decode_title
+from farhand.faces.threads.decode import MOST_WORDS, decode_page, decode_resume, decode_title
 from farhand.faces.threads.encode import (
     ThreadSnapshot,
     encode_about,
@@ -47,9 +47,11 @@ AFTER_THREAD = Parameter(
     "after", {"type": "string", "pattern": r"^[0-9]{1,12}(\.[0-9]{1,17})?:[A-Za-z0-9_.:-]{1,128}$"}
 )
 
+WORDS = Parameter("q", {"type": "string", "maxLength": MOST_WORDS})
 
-def threads_face(service: AgentService) -> Face:
-    endpoints = _Endpoints(service)
+
+def threads_face(service: AgentService, *, shows_inspector: bool = False) -> Face:
+    endpoints = _Endpoints(service, shows_inspector=shows_inspector)
     return Face(
         name="threads",
         routes=(
@@ -59,7 +61,7 @@ def threads_face(service: AgentService) -> Face:
                 endpoints.threads,
                 scope="chat",
                 gives=ThreadPage,
-                parameters=(PAGE_SIZE, AFTER_THREAD),
+                parameters=(PAGE_SIZE, AFTER_THREAD, WORDS),
                 name="list",
             ),
             Route(
@@ -105,12 +107,19 @@ def threads_face(service: AgentService) -> Face:
 
 
 class _Endpoints:
-    def __init__(self, service: AgentService) -> None:
+    def __init__(self, service: AgentService, *, shows_inspector: bool) -> None:
         self._service = service
+        self._shows_inspector = shows_inspector
 
     async def threads(self, request: Request) -> None:
-        """List your chats, newest first."""
+        """List your chats, newest first; with `q`, those with these words in their title or your messages."""
         page = decode_page(query(request.scope))
+        if page.words:
+            matches = await self._service.search(
+                request.owner, page.words, limit=page.limit, after=page.after
+            )
+            await request.reply(200, encode_page(matches.threads, matches.following))
+            return
         found = await self._service.threads(request.owner, limit=page.limit + 1, after=page.after)
         shown = found[: page.limit]
         await request.reply(200, encode_page(shown, shown[-1].used if len(found) > len(shown) else None))
@@ -182,8 +191,13 @@ class _Endpoints:
 
     async def about(self, request: Request) -> None:
         """Read what a page shows about its server."""
-        model, files = self._service.spec.model.name, self._service.settings.files
-        await request.reply(200, encode_about(model, files.size))
+        about = encode_about(
+            self._service.spec,
+            self._service.settings.files.size,
+            root=str(request.scope.get("root_path", "")),
+            has_inspector=self._shows_inspector and "inspect" in request.principal.scopes,
+        )
+        await request.reply(200, about)
 
     async def _end_of(self, run: Run) -> Sequence[Entry]:
         """The last events of a failed run, which say why it failed; a note about delivery may follow."""

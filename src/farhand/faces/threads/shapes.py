@@ -46,7 +46,15 @@ class Part(Struct, rename="camel", omit_defaults=True):
     """The outcome of a call: AI SDK's own states have one word for several of them."""
     after_sec: float | UnsetType = UNSET
     took_ms: int | UnsetType = UNSET
-    """From opening to settling; known for as long as calls are kept."""
+    """From opening to settling."""
+    title: str | UnsetType = UNSET
+    """Of a call: what to show instead of the tool's name, about this input."""
+    summary: str | UnsetType = UNSET
+    """The output in a few words."""
+    edited: bool | UnsetType = UNSET
+    """True if a person changed the input before approving it."""
+    always_allowed: bool | UnsetType = UNSET
+    """True if its tool was approved for the whole chat."""
 
 
 class UIMessage(Struct):
@@ -69,6 +77,16 @@ class OpenCall(Struct, rename="camel", omit_defaults=True):
     approval_id: str | UnsetType = UNSET
     client_id: str | UnsetType = UNSET
     """The registered client that is asked to execute it."""
+    call_title: str | UnsetType = UNSET
+    """What to show instead of the tool's name, about this input; `title` is that of the chat."""
+
+
+class StarterShape(Struct):
+    """Something to ask: `title` is on the button, `about` is the line below, `prompt` is what is sent."""
+
+    title: str
+    prompt: str
+    about: str = ""
 
 
 class AboutShape(Struct, rename="camel"):
@@ -76,6 +94,17 @@ class AboutShape(Struct, rename="camel"):
 
     model: str
     largest_file: int
+    title: str | None = None
+    welcome: str | None = None
+    starters: list[StarterShape] = []
+    logo: str | None = None
+    """An address; one that begins with `/` is a path of this server."""
+    demo: bool = False
+    """Whether the page shows what only a demonstration has."""
+    inspector: bool = False
+    """Whether there is an Inspector that you may open."""
+    words: dict[str, str] | None = None
+    """Words of the page by their names, in the place of its own."""
 
 
 class FailureShape(Struct):

@@ -81,6 +81,10 @@ class Authenticator:
         self._dev_token = DevToken(token)
         self._has_own_token = token is not None
 
+    def issue_code(self) -> str:
+        """What signs a browser in once, in place of the token."""
+        return self._dev_token.issue_code()
+
     @property
     def own_token(self) -> str | None:
         """The token that Python code has set, if any."""

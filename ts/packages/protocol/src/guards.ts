@@ -3,7 +3,7 @@
 import type { About, AckReply, AwaitedTool, Chunk, MetaInit, OpenCall, Thread, ThreadPage, Tool } from "./index.ts";
 
 export function isAbout(value: unknown): value is About {
-  return has(value, { model: "string", largestFile: "number" });
+  return has(value, { model: "string", largestFile: "number", title: "string|null|undefined", welcome: "string|null|undefined", starters: "array|undefined", logo: "string|null|undefined", demo: "boolean|undefined", inspector: "boolean|undefined", words: "object|null|undefined" });
 }
 
 export function isAckReply(value: unknown): value is AckReply {
@@ -47,7 +47,7 @@ export function isMetaInit(value: unknown): value is MetaInit {
 }
 
 export function isOpenCall(value: unknown): value is OpenCall {
-  return has(value, { callId: "string", threadId: "string", title: "string", tool: "string", input: "object", phase: "string", executor: "string", deadline: "string|null", card: "string|null", openedAt: "string", approvalId: "string|undefined", clientId: "string|undefined" });
+  return has(value, { callId: "string", threadId: "string", title: "string", tool: "string", input: "object", phase: "string", executor: "string", deadline: "string|null", card: "string|null", openedAt: "string", approvalId: "string|undefined", clientId: "string|undefined", callTitle: "string|undefined" });
 }
 
 export function isThread(value: unknown): value is Thread {

@@ -69,10 +69,30 @@ export type InspectedFrame = {
   readonly text: string;
 };
 
+/**
+ * What happened beside the segments: `lost` and `resumed` (the connection of the last reader), `paused`
+ *     and `continued` (the run was saved while waiting), `repeat` and `conflict` (an answer without effect).
+ */
+export type InspectedMark = {
+  readonly kind: string;
+  readonly at: number;
+  readonly callId?: string;
+};
+
 /** The receipt for the same answer, sent once more. */
 export type InspectedReceipt = {
   readonly receipt: string;
   readonly told: string;
+};
+
+/**
+ * The new run; or `repeats`, tools that finished on the server and might run again: nothing was begun,
+ *     send `repeat: true` to begin anyway.
+ */
+export type InspectedRerun = {
+  readonly threadId?: string;
+  readonly runId?: string;
+  readonly repeats?: ReadonlyArray<string>;
 };
 
 /** A model step, or one of its calls. Without an `end` it is still going. */
@@ -86,6 +106,10 @@ export type InspectedRow = {
   readonly executor?: string;
   readonly card?: string;
   readonly outcome?: string;
+  readonly title?: string;
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  readonly cost?: number;
 };
 
 /** `now` is the server's time in seconds since the run began. `kept`: whether its events still exist. */
@@ -98,6 +122,11 @@ export type InspectedRun = {
   readonly parks: number;
   readonly model: string;
   readonly store: string;
+  readonly marks?: ReadonlyArray<InspectedMark>;
+  readonly reconnects?: number;
+  readonly repeats?: number;
+  readonly usage?: InspectedUsage | null;
+  readonly prompt?: string | null;
 };
 
 /** `state` is running, waiting, parked, done, stopped or failed; `waiting` counts unanswered calls. */
@@ -168,6 +197,13 @@ export type InspectedTrouble = {
   readonly tool: string;
   readonly outcome: string;
   readonly told: string;
+};
+
+/** All steps together. `cost` is in dollars; null if the model has no price. */
+export type InspectedUsage = {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cost: number | null;
 };
 
 /** One open question. */

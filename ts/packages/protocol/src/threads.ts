@@ -4,6 +4,13 @@
 export type About = {
   readonly model: string;
   readonly largestFile: number;
+  readonly title?: string | null;
+  readonly welcome?: string | null;
+  readonly starters?: ReadonlyArray<StarterShape>;
+  readonly logo?: string | null;
+  readonly demo?: boolean;
+  readonly inspector?: boolean;
+  readonly words?: Readonly<Record<string, string>> | null;
 };
 
 /** Why the last run ended without an answer: a stable code, the cause and the next step. */
@@ -25,6 +32,14 @@ export type OpenCall = {
   readonly openedAt: string;
   readonly approvalId?: string;
   readonly clientId?: string;
+  readonly callTitle?: string;
+};
+
+/** Something to ask: `title` is on the button, `about` is the line below, `prompt` is what is sent. */
+export type StarterShape = {
+  readonly title: string;
+  readonly prompt: string;
+  readonly about?: string;
 };
 
 export type Thread = {
@@ -91,4 +106,8 @@ export type UIPart = {
   readonly outcome?: string;
   readonly afterSec?: number;
   readonly tookMs?: number;
+  readonly title?: string;
+  readonly summary?: string;
+  readonly edited?: boolean;
+  readonly alwaysAllowed?: boolean;
 };

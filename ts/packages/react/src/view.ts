@@ -81,7 +81,7 @@ export function viewOf(known: Known, call: Call, memory: Memory, now: number = D
   const kind = call.phase === "asking" ? "approval" : kindOf(card);
   const executor = fact?.executor ?? tool?.executor ?? "frontend";
   const view: CardView = {
-    call, kind, executor, card, state: stateOf(known, call, kind, { memory, now }), tookMs: ended?.tookMs, title: ended?.title ?? (fact as { callTitle?: string } | undefined)?.callTitle, summary: ended?.summary,
+    call, kind, executor, card, state: stateOf(known, call, kind, { memory, now }), tookMs: ended?.tookMs, title: ended?.title ?? fact?.callTitle, summary: ended?.summary,
     isEdited: ended?.isEdited ?? memory.edited?.has(call.id), isAlwaysAllowed: ended?.isAlwaysAllowed,
   };
   return tool === undefined ? view : withTool(view, tool);

@@ -1,0 +1,162 @@
+"""What pages show of an agent: its title, its first words, what to ask it, its logo.
+
+Owns what is accepted for each. A logo is read once, when the agent is made, so that a wrong path is an error
+there. Must not know how a page looks, or where the logo is served.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from farhand.core.thread import printable
+from farhand.errors import BadSetting
+
+MOST_STARTERS = 12
+MOST_TITLE = 80
+MOST_WELCOME = 600
+MOST_PROMPT = 2_000
+MOST_WORDS = 1_000
+MOST_LOGO = 512 * 1024
+MEDIA_TYPES = {
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".webp": "image/webp",
+    ".gif": "image/gif",
+    ".ico": "image/x-icon",
+}
+
+
+class Starter(Struct, frozen=True):
+    """Something to ask: `title` is on the button, `prompt` is what is sent."""
+
+    title: str
+    prompt: str
+    about: str = ""
+    """One line below the title."""
+
+
+class LogoFile(Struct, frozen=True):
+    media_type: str
+    content: bytes
+
+
+StarterLike: TypeAlias = str | tuple[str, str] | tuple[str, str, str]
+"""A text; or title and text; or these and a line about it."""
+Logo: TypeAlias = str | os.PathLike[str]
+
+
+class Appearance(Struct, frozen=True, kw_only=True):
+    title: str | None = None
+    welcome: str | None = None
+    starters: tuple[Starter, ...] = ()
+    logo: str | LogoFile | None = None
+    """An address, or a file that the server sends."""
+    words: Mapping[str, str] | None = None
+    """Words of the page by their names, in the place of its own."""
+    is_demo: bool = False
+    """Whether pages show what only a demonstration has."""
+    pages: Mapping[str, bytes] = {}
+    """Pages of HTML, without scripts, by their paths: for a demonstration without the internet."""
+    on_served: Callable[[str], None] | None = None
+    """Told the address, once the server has a port."""
+
+
+def appearance(
+    *,
+    title: str | None,
+    welcome: str | None,
+    starters: Iterable[StarterLike],
+    logo: Logo | None,
+    words: Mapping[str, str] | None = None,
+) -> Appearance:
+    """`BadSetting` says what cannot be shown."""
+    if isinstance(starters, str | bytes) or not isinstance(starters, Iterable):
+        raise BadSetting(
+            f"starters is a list of texts, not {starters!r}.", hint='Write starters=["What is new?"].'
+        )
+    read = tuple(_starter(each) for each in starters)
+    if len(read) > MOST_STARTERS:
+        raise BadSetting(f"starters has {len(read)} entries; a page shows at most {MOST_STARTERS}.")
+    return Appearance(
+        title=None if title is None else _line(title, "title", MOST_TITLE),
+        welcome=None if welcome is None else _line(welcome, "welcome", MOST_WELCOME),
+        starters=read,
+        logo=None if logo is None else _logo(logo),
+        words=None if words is None else _words(words),
+    )
+
+
+def _starter(given: object) -> Starter:
+    match given:
+        case (title, prompt, *about) if len(about) <= 1:
+            lines = [_line(each, "a line of a starter", MOST_TITLE) for each in (title, *about)]
+            return Starter(lines[0], _prompt(prompt), *lines[1:])
+        case str():
+            prompt = _prompt(given)
+            line = printable(prompt)
+            return Starter(line if len(line) <= MOST_TITLE else f"{line[: MOST_TITLE - 1].rstrip()}…", prompt)
+        case _:
+            raise BadSetting(
+                f"A starter is a text, or a pair of title and text, not {given!r}.",
+                hint='Write starters=["What is new?", ("Weather", "What is the weather in Oslo?")].',
+            )
+
+
+def _prompt(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise BadSetting(f"A starter needs a text that is sent, not {value!r}.")
+    if len(value) > MOST_PROMPT:
+        raise BadSetting(f"A starter has at most {MOST_PROMPT} characters, not {len(value)}.")
+    return value
+
+
+def _line(value: object, name: str, most: int) -> str:
+    line = printable(value) if isinstance(value, str) else ""
+    if not line:
+        raise BadSetting(f"{name} is a text, not {value!r}.")
+    if len(line) > most:
+        raise BadSetting(f"{name} has at most {most} characters, not {len(line)}.")
+    return line
+
+
+def _words(given: object) -> dict[str, str]:
+    if not isinstance(given, Mapping) or len(given) > MOST_WORDS:
+        raise BadSetting("words is a dictionary of texts by the names that the page has for them.")
+    for name, text in given.items():
+        if not isinstance(name, str) or not isinstance(text, str) or len(text) > MOST_WELCOME:
+            raise BadSetting(f"words has a text of at most {MOST_WELCOME} characters for {name!r}.")
+    return dict(given)
+
+
+def _logo(value: object) -> str | LogoFile:
+    if isinstance(value, str) and "://" in value:
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not value.isascii() or " " in value:
+            raise BadSetting(f"logo is an address that begins with https://, or a file, not {value!r}.")
+        return value
+    if not isinstance(value, str | os.PathLike):
+        raise BadSetting(f"logo is an address or the path of a file, not {value!r}.")
+    return _logo_file(Path(value))
+
+
+def _logo_file(path: Path) -> LogoFile:
+    media_type = MEDIA_TYPES.get(path.suffix.lower())
+    if media_type is None:
+        raise BadSetting(
+            f"logo {str(path)!r} is no image that pages show.", hint=f"Use {', '.join(MEDIA_TYPES)}."
+        )
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadSetting(f"logo {str(path)!r} cannot be read: {error.strerror or error}.") from None
+    if not 0 < len(content) <= MOST_LOGO:
+        raise BadSetting(f"logo {str(path)!r} has {len(content)} bytes; it may have 1 to {MOST_LOGO}.")
+    return LogoFile(media_type, content)

@@ -1,0 +1,128 @@
+"""The rules of a copied thread: what of a recorded run is kept, and what may not be repeated unasked.
+
+A copy begins with the messages before a step. From a call, the model's message of that step is kept, too: the
+call is opened anew, and the others of the step keep their outcomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+
+from farhand.core.call import Call
+from farhand.core.decide.decision import Decision
+from farhand.core.decide.opening import Opening, opened
+from farhand.core.decide.runs import NewRun
+from farhand.core.event import (
+    CallBegun,
+    CallRejected,
+    CallSettled,
+    Echo,
+    Event,
+    MessagesCopied,
+    ReasoningAdded,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+    TextAdded,
+    ThreadCreated,
+)
+from farhand.core.outcome import Success
+from farhand.core.settings import Patience
+from farhand.core.state import ThreadState
+from farhand.core.thread import Asked, AssistantMessage, Message, Part, Reasoning, Text, UserMessage
+from farhand.core.tool import Executor
+
+
+class CopiedCall(Struct, frozen=True, kw_only=True):
+    """A call of the step in which a copy begins: opened anew or, with `settled`, over as it was."""
+
+    copy_of: str
+    begun: Opening | CallRejected
+    settled: CallSettled | None = None
+
+
+class ThreadCopy(Struct, frozen=True, kw_only=True):
+    """`messages` come before the step; `step` is the model's message, if a call of it is opened anew."""
+
+    title: str
+    messages: tuple[Message, ...]
+    new: NewRun
+    user_message_id: str | None = None
+    step: AssistantMessage | None = None
+    calls: tuple[CopiedCall, ...] = ()
+
+
+def begin_copy(thread: ThreadState, copy: ThreadCopy, *, now: float, patience: Patience) -> Decision[bool]:
+    """A run in a thread of its own; False if the thread exists."""
+    if thread.exists:
+        return Decision(False)
+    new = copy.new
+    brought = tuple(tool.version for tool in new.brought)
+    started = RunStarted(new.run_id, copy.user_message_id, new.hold_for, new.claims, brought)
+    events: list[Event] = [ThreadCreated(copy.title), MessagesCopied(copy.messages), started]
+    if copy.step is not None:
+        events += _step(thread, copy.step, copy.calls, now=now, patience=patience)
+    tools = tuple(each.begun.tool for each in copy.calls if isinstance(each.begun, Opening))
+    return Decision(True, tuple(events), tools=(*new.brought, *tools))
+
+
+def messages_before(messages: Sequence[Message], run_id: str, step: int) -> tuple[Message, ...]:
+    """What the model knew when it was asked for this step of the run."""
+    for place, message in enumerate(messages):
+        if not isinstance(message, UserMessage) and message.run_id == run_id and message.step >= step:
+            return tuple(messages[:place])
+    return tuple(messages)
+
+
+def may_be_repeated(calls: Collection[Call], *, step: int, call_id: str | None) -> list[Call]:
+    """Finished calls of server tools that a new run from here may make again without anyone being asked:
+    those of this step and of later ones; from a call, that call and those of later steps."""
+    finished = [
+        call
+        for call in calls
+        if call.executor is Executor.SERVER and isinstance(call.outcome, Success) and call.approval is None
+    ]
+    if call_id is None:
+        return [call for call in finished if call.step >= step]
+    return [call for call in finished if call.step > step or call.call_id == call_id]
+
+
+def _step(
+    thread: ThreadState,
+    step: AssistantMessage,
+    calls: Sequence[CopiedCall],
+    *,
+    now: float,
+    patience: Patience,
+) -> list[Event]:
+    """The model's message as if it had just been written, with its calls."""
+    by_origin = {each.copy_of: each for each in calls}
+    written = [_written(place, part, by_origin) for place, part in enumerate(step.parts)]
+    begun = [
+        each.begun
+        if isinstance(each.begun, CallRejected)
+        else opened(thread, each.begun, now=now, patience=patience)
+        for each in calls
+    ]
+    echoes = tuple(
+        Echo(place, part.echo)
+        for place, part in enumerate(step.parts)
+        if isinstance(part, Reasoning) and part.echo is not None
+    )
+    ends = [each.settled for each in calls if each.settled is not None]
+    finished = StepFinished(1, "calls", echoes=echoes)
+    return [StepStarted(1), *(event for event in written if event is not None), *begun, finished, *ends]
+
+
+def _written(place: int, part: Part, calls: dict[str, CopiedCall]) -> Event | None:
+    match part:
+        case Text(text=text):
+            return TextAdded(place, text)
+        case Reasoning(text=text) if text:
+            return ReasoningAdded(place, text)
+        case Asked(call_id=call_id, tool=tool) if call_id in calls:
+            return CallBegun(calls[call_id].begun.call_id, tool)
+        case _:
+            return None

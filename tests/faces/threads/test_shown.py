@@ -1,0 +1,124 @@
+"""What pages show of an agent and of its tools: titles, summaries, marks, a welcome."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from farhand import Agent, ScriptedModel, tool
+from farhand.models.scripted import Ask, Moment, Step
+from tests.faces.conftest import Serve
+from tests.faces.threads.test_threads import shown
+from tests.faces.ui_stream.page import Page
+from tests.requirement import requirement
+
+
+@tool(title="Weather in {city}", summary="{sky}, {degrees}°")
+def forecast(city: str) -> dict[str, object]:
+    """Tell the weather.
+
+    Args:
+        city: Where.
+    """
+    return {"sky": "sunny", "degrees": 21}
+
+
+@tool(
+    executor="frontend",
+    title="Room of {name}",
+    summary=lambda output: f"number {output}",
+    needs_approval=True,
+)
+def room(name: str) -> int:
+    """Ask for a room.
+
+    Args:
+        name: Whose.
+
+    Returns:
+        Its number.
+    """
+    raise NotImplementedError
+
+
+def _with_titles(moment: Moment) -> Step:
+    if moment.text == "thanks" or moment.steps:
+        return "Done."
+    return [Ask("forecast", {"city": "Oslo"}), Ask("room", {"name": "Ada"})]
+
+
+@requirement("tools:title-and-summary")
+async def test_titles_and_summaries_are_stored_with_their_calls(serve: Serve, store: str) -> None:
+    agent = Agent(ScriptedModel(_with_titles), tools=[forecast], frontend_tools=[room])
+    page = Page((await serve(agent, store=store)).http)
+    _, asked = (await page.say("go")).calls
+    [waiting] = (await page.http.get("/api/inbox")).json()["calls"]
+    assert (waiting["callTitle"], waiting["title"]) == ("Room of Ada", "go")
+    body = {
+        "approvalId": waiting["approvalId"],
+        "approved": True,
+        "input": {"name": "Joan"},
+        "scope": "thread",
+    }
+    await page.http.post("/api/tools/approve", json=body)
+    await page.http.post("/api/tools/ack", json={"toolCallId": asked, "status": "success", "output": 7})
+    await page.resume()
+    await page.say("thanks")
+    parts = [each for each in (await shown(page))["messages"][1]["parts"] if "toolCallId" in each]
+    assert [(each["title"], each["summary"]) for each in parts] == [
+        ("Weather in Oslo", "sunny, 21°"),
+        ("Room of Joan", "number 7"),
+    ], "of an older turn, and about the input as it was edited"
+    assert [each.get("edited") for each in parts] == [None, True]
+    assert [each.get("alwaysAllowed") for each in parts] == [None, True]
+    assert all(isinstance(each["tookMs"], int) for each in parts)
+    listed = {each["name"]: each for each in (await page.http.get("/api/tools")).json()["tools"]}
+    assert listed["forecast"]["title"] == "Weather in …"
+
+
+async def test_always_in_this_chat_can_be_taken_back(serve: Serve, store: str) -> None:
+    agent = Agent(
+        ScriptedModel(lambda moment: Ask("room", {"name": "Ada"}) if moment.steps == 0 else "Done."),
+        frontend_tools=[room],
+    )
+    page = Page((await serve(agent, store=store)).http)
+    asked = (await page.say("one")).one("tool-approval-request")
+    body = {"approvalId": asked["approvalId"], "approved": True, "scope": "thread"}
+    await page.http.post("/api/tools/approve", json=body)
+    undo = f"/api/chat/{page.id}/allowed/room"
+    assert (await page.http.delete(undo)).json() == {"ok": True}
+    assert (await page.http.delete(undo)).status_code == 404
+    assert (await page.http.delete("/api/chat/nowhere/allowed/room")).status_code == 404
+    page = Page(page.http, page.id)
+    [again] = (await page.say("two")).of("tool-approval-request")
+    assert again["approvalId"] != asked["approvalId"]
+
+
+@requirement("pages:own-agent")
+async def test_a_page_is_told_what_the_agent_shows(serve: Serve, tmp_path: Path) -> None:
+    image = tmp_path / "logo.svg"
+    image.write_bytes(b"<svg/>")
+    agent = Agent(
+        ScriptedModel(["Hello."]),
+        title="Lamps",
+        welcome="Ask me.",
+        starters=[("New", "What is new?")],
+        logo=image,
+    )
+    http = (await serve(agent)).http
+    about = (await http.get("/api/about")).json()
+    assert about | {"model": "", "largestFile": 0} == {
+        "model": "",
+        "largestFile": 0,
+        "title": "Lamps",
+        "welcome": "Ask me.",
+        "starters": [{"title": "New", "prompt": "What is new?", "about": ""}],
+        "logo": "/logo",
+        "demo": False,
+        "inspector": True,
+    }
+    logo = await http.get("/logo")
+    assert (logo.status_code, logo.content, logo.headers["content-type"]) == (200, b"<svg/>", "image/svg+xml")
+    assert "sandbox" in logo.headers["content-security-policy"]
+    without = (await serve(Agent(ScriptedModel(["Hello."])), inspector=False)).http
+    assert (await without.get("/logo")).status_code == 404
+    assert (await without.get("/api/about")).json()["inspector"] is False

@@ -1,0 +1,57 @@
+"""The street lamp: nothing of its story needs the internet."""
+
+from __future__ import annotations
+
+import pytest
+
+from farhand import create_app
+from farhand.core.outcome import Success
+from farhand.demo import lamp
+from farhand.demo.agent import demo_agent
+from farhand.demo.browser import describe_file
+from tests.requirement import requirement
+from tests.unit.server.visits import ask, visit
+
+
+@pytest.fixture(autouse=True)
+def _address() -> None:
+    lamp.set_address("http://127.0.0.1:4321/")
+
+
+@requirement("demo:offline")
+async def test_the_form_is_a_page_of_the_demo_s_own_server() -> None:
+    found = await lamp.toolbox.execute("find_lamp_owner", {"street": "Mill Lane"})
+    assert isinstance(found, Success)
+    assert isinstance(found.output, dict)
+    assert found.output["form"] == "http://127.0.0.1:4321/demo/lamp-report"
+    app = create_app(demo_agent(), store="memory:")
+    await app.start()
+    try:
+        page = await ask(app, visit(path=lamp.FORM_PATH))
+        assert (page.status, "Report a street lamp" in page.text) == (200, True)
+        assert "frame-ancestors 'self'" in page.headers["content-security-policy"]
+        mounted = {**visit(path=f"/agent{lamp.FORM_PATH}"), "root_path": "/agent"}
+        assert (await ask(app, mounted)).status == 200
+    finally:
+        await app.drain()
+        await app.stop()
+
+
+def test_the_form_loads_nothing() -> None:
+    page = lamp.FORM_PAGE.decode()
+    assert "<script" not in page
+    assert "http" not in page
+
+
+async def test_a_report_has_the_same_reference_for_the_same_words() -> None:
+    report = {"to": "a", "place": "b", "problem": "c", "urgency": "d", "photo": "e"}
+    sent = [await lamp.toolbox.execute("send_report", report) for _ in range(2)]
+    assert sent[0] == sent[1]
+    declared = lamp.toolbox.declared("send_report")
+    assert declared is not None
+    assert declared.asks(report), "nothing is sent without approval"
+
+
+def test_a_file_is_told_with_its_size() -> None:
+    assert describe_file({"name": "a.txt", "size": 12}) == "a.txt, 12 bytes"
+    assert describe_file({"name": "lamp.jpg", "size": 214_000}) == "lamp.jpg, 214 KB"
