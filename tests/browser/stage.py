@@ -144,6 +144,32 @@ def choose(question: str, options: list[str]) -> str:
     raise NotImplementedError
 
 
+@tool(executor="frontend")
+def approve_plan(message: str) -> str:
+    """Ask the user for a yes or no, with no card named.
+
+    Args:
+        message: The question.
+
+    Returns:
+        "yes" or "no"
+    """
+    raise NotImplementedError
+
+
+@tool(executor="frontend")
+def count_rows(table: str) -> list[dict[str, int]]:
+    """Count the rows of a table: no form can be made of what comes back.
+
+    Args:
+        table: Which one.
+
+    Returns:
+        One object for each part of the table.
+    """
+    raise NotImplementedError
+
+
 def play(moment: Moment) -> Step | AsyncGenerator[Step, None]:
     steps = moment.text.split("\n---\n")
     if moment.steps >= len(steps):
@@ -198,7 +224,7 @@ async def gate(name: str) -> None:
 agent = Agent(
     model=ScriptedModel(play),
     tools=[send_report, print_report, file_claim, bake, interview],
-    frontend_tools=[*FRONTEND_TOOLS, choose],
+    frontend_tools=[*FRONTEND_TOOLS, choose, approve_plan, count_rows],
     title="The stage",
     welcome="It plays whatever it is told to.",
     starters=[

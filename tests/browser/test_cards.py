@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 from playwright.async_api import expect
@@ -102,7 +101,9 @@ async def test_a_photo_is_allowed_taken_looked_at_and_used(guest: Visitor) -> No
     await expect(shown).to_have_count(0)
     await expect(shown).to_be_visible()
     await expect(card.get_by_text("This is the photo that will be sent.")).to_be_visible()
-    size = await shown.evaluate("image => fetch(image.src).then((photo) => photo.blob()).then(({ size }) => size)")
+    size = await shown.evaluate(
+        "image => fetch(image.src).then((photo) => photo.blob()).then(({ size }) => size)"
+    )
     await card.get_by_role("button", name="Use photo").click()
     # what was seen is what was sent
     await guest.sees(f"Got it: photo.jpg, {size} bytes of image/jpeg.")

@@ -19,7 +19,7 @@ export function ToolCard({ view: given }: { view: CardView }): ReactNode {
   const view = known.views[0] ?? given;
   const { state } = view;
   // which card it gets depends on its schemas: it is not shown as another one until they are here
-  const isYetToBeKnown = view.kind === "unknown" && view.executor === "frontend" && view.tool === undefined && known.isAsking;
+  const isYetToBeKnown = view.kind === "unknown" && view.card === undefined && view.executor === "frontend" && view.tool === undefined && known.isAsking;
   switch (state.name) {
     case "writing":
       return <Writing view={view} />;
