@@ -1,4 +1,4 @@
-// Two pages, one build: the chat page and the Inspector, into the folder that the server serves.
+// Three pages, one build: the chat page, the Inspector and the gallery of cards, into the folder that the server serves.
 import { resolve } from "node:path";
 import tailwind from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
@@ -21,7 +21,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     // views that come later have nothing of their own to be fetched beside them
     modulePreload: { polyfill: false, resolveDependencies: (_, files, { hostType }) => (hostType === "html" ? files : []) },
-    rolldownOptions: { input: { index: resolve(here, "index.html"), inspector: resolve(here, "inspector.html") } },
+    rolldownOptions: { input: { index: resolve(here, "index.html"), inspector: resolve(here, "inspector.html"), cards: resolve(here, "gallery/cards.html") } },
   },
 });
 

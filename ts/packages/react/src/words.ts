@@ -17,6 +17,7 @@ export const WORDS = {
   tryAgain: "Try again",
   cancel: "Cancel",
   sendAnswer: "Send answer",
+  sendingAnswer: "Sending your answer",
   browserSaidNo: "The browser said no",
   timeLeft: (time: string): string => `Time left: ${time}`,
   saved: (time: string | undefined): string => (time === undefined ? "Saved. You can answer later." : `Saved. You have ${time} to answer.`),

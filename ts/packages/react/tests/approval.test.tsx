@@ -181,7 +181,7 @@ it("a list that does not fit is scrolled to its end before anything can be allow
   expect(document.body.textContent).toContain("60 parameters. Scroll to the last one before you allow it.");
   fireEvent.keyDown(button("Deny"), { key: "a" });
   expect(decisions).toEqual([]);
-  const list = screen.getByRole("region");
+  const list = screen.getByRole("group", { name: "What it runs with" });
   list.scrollTop = 1_699;
   fireEvent.scroll(list);
   settle();

@@ -154,7 +154,7 @@ function InputBox({ box, input, isRead, onRead, children }: BoxProps): ReactNode
   }
   return (
     <>
-      <div ref={box} className="fh-inputs" role="region" aria-label={words.inputs} tabIndex={0}>{children}</div>
+      <div ref={box} className="fh-inputs" role="group" aria-label={words.inputs} tabIndex={0}>{children}</div>
       {!isRead && <p className="fh-context" role="status">{words.scrollFirst(count)}</p>}
     </>
   );

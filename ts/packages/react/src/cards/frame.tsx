@@ -39,6 +39,7 @@ export interface FrameProps {
 
 export function Frame({ view: { call, kind, state }, title, context, children, actions, aside, onKeyDown }: FrameProps): ReactNode {
   const id = useId();
+  const words = useWords();
   const Icon = state.name === "no-client" ? Plug : ICONS[state.name === "denied" ? "approval" : kind];
   return (
     <section className="fh-card" data-kind={kind} data-state={state.name} data-call={call.id} role="group" aria-labelledby={`${id}t`} aria-describedby={`${id}c`} onKeyDown={onKeyDown}>
@@ -48,7 +49,7 @@ export function Frame({ view: { call, kind, state }, title, context, children, a
         </span>
         <div className="fh-words">
           <h2 id={`${id}t`} className="fh-title" tabIndex={-1}><VisibleText pieces={piecesOf(title)} /></h2>
-          <p id={`${id}c`} className="fh-context">{context}</p>
+          <p id={`${id}c`} className="fh-context">{state.name === "sending" ? words.sendingAnswer : context}</p>
         </div>
         <div className="fh-aside">{aside ?? <Aside state={state} />}</div>
       </header>
