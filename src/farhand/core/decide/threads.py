@@ -12,6 +12,7 @@ from farhand.core.thread import File, UserMessage, printable, text_of
 TITLE_CHARS = 80
 
 _CODE = re.compile(r"```.*?(?:```|$)", re.DOTALL)
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 _ADDRESS = re.compile(r"https?://(?:www\.)?([^/\s]+)\S*")
 _MARKS = re.compile(r"(?:(?<=\s)|^)(?:[#>*`~]+(?=\s|\w|$)|-(?=\s))|(?<=\S)[*`~]+(?=[\s.,;:!?]|$)")
 
@@ -31,7 +32,7 @@ def title_of(message: UserMessage) -> str:
 
 
 def _plain(text: str) -> str:
-    return printable(_MARKS.sub("", _ADDRESS.sub(r"\1", text)))
+    return printable(_MARKS.sub("", _ADDRESS.sub(r"\1", _LINK.sub(r"\1", text))))
 
 
 def _shorten(title: str) -> str:

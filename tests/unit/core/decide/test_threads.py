@@ -21,6 +21,7 @@ def message(*parts: Text | File) -> UserMessage:
         ("- one\n- two", "one two"),
         ("Call delete_file with -5 or a*b", "Call delete_file with -5 or a*b"),
         ("Open https://www.example.com/a/b?c=d now", "Open example.com now"),
+        ("Read [the page](https://example.org/a) and ![it](x.png)", "Read the page and it"),
         ("Why does this fail?\n```py\nprint(1)\n```", "Why does this fail?"),
         ("```py\nprint(1)\n```", "py print(1)"),
     ],

@@ -38,7 +38,7 @@ export const Said = memo(function Said({ message, edit }: SaidProps): ReactNode 
     <div className="group flex flex-col items-end gap-1 pl-10">
       {files.length > 0 && <ul className="flex flex-wrap justify-end gap-2">{files.map((file, index) => <li key={index}><Attached file={file} /></li>)}</ul>}
       {text !== "" && <p className="rounded-2xl min-w-0 rounded-br-md bg-tint px-4 py-2 wrap-anywhere whitespace-pre-wrap"><span className="sr-only">{words.you}</span>{text}</p>}
-      <span className={ACTIONS}>
+      <span className={`-mb-6 ${ACTIONS}`}>
         {text !== "" && <CopyButton text={text} />}
         {edit !== undefined && <IconButton label={words.edit} className="size-7!" onClick={() => setEdited(true)}><Pencil size={14} aria-hidden="true" /></IconButton>}
       </span>
@@ -99,9 +99,14 @@ interface AnswerProps {
 export function Answer({ message, views, isLast, isOver, regenerate }: AnswerProps): ReactNode {
   const words = useWords();
   const text = textOf(message);
+  const blocks = blocksOf(message, views);
+  const hasActions = isOver && (text !== "" || regenerate !== undefined);
+  if (blocks.length === 0 && !hasActions) {
+    return null;
+  }
   return (
     <div className="group flex flex-col gap-4">
-      {blocksOf(message, views).map((block) => {
+      {blocks.map((block) => {
         switch (block.kind) {
           case "text":
             return <Suspense key={block.key} fallback={<Plain text={block.text} />}><Rendered text={block.text} /></Suspense>;
@@ -111,8 +116,8 @@ export function Answer({ message, views, isLast, isOver, regenerate }: AnswerPro
             return <Finished key={block.key} views={block.views} isLast={isLast} />;
         }
       })}
-      {isOver && (text !== "" || regenerate !== undefined) && (
-        <span className={`-mt-2 -ml-1.5 ${ACTIONS} ${isLast ? "opacity-100!" : ""}`}>
+      {hasActions && (
+        <span className={`-mt-3 -mb-4 -ml-1.5 ${ACTIONS} ${isLast ? "opacity-100!" : ""}`}>
           {text !== "" && <CopyButton text={text} />}
           {regenerate !== undefined && <IconButton label={words.regenerate} className="size-7!" onClick={regenerate}><RefreshCw size={14} aria-hidden="true" /></IconButton>}
         </span>

@@ -1,25 +1,22 @@
 // The chat page: chats, talk, side panel. Owns which of them is seen; each view owns itself.
 import type { About } from "@farhand/protocol";
-import type { FileUIPart } from "ai";
-import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { SIGN_IN } from "../server.ts";
 import { AboutProvider, useAskedAbout } from "./about.ts";
 import { useAttention } from "./attention.ts";
-import { Composer, FootLine } from "./composer.tsx";
-import { useConversation } from "./conversation.ts";
 import { type Lists, useLists } from "./lists.ts";
 import type { OpenedPage } from "./panel.tsx";
-import { go, hrefOf, type Route, useRoute } from "./route.ts";
+import { go, type Route, useRoute } from "./route.ts";
 import { Sidebar } from "./sidebar.tsx";
 import { useHands, useSite } from "./site.ts";
 import type { Starter } from "./starters.ts";
-import { type Tools, useTools } from "./tools.ts";
+import { useTools } from "./tools.ts";
 import { TopBar } from "./top-bar.tsx";
-import { Welcome } from "./welcome.tsx";
 import { CardWordsProvider, cardWordsOf, fill, useWords, wordsOf, WordsProvider } from "./words.ts";
 
-// not needed for a first sight of the page
-const Talk = lazy(async () => ({ default: (await import("./talk.tsx")).Talk }));
+// asked for at once, and not waited for: chats and their list are there first
+const loading = import("./chat-view.tsx");
+const ChatView = lazy(async () => ({ default: (await loading).ChatView }));
 const Inbox = lazy(async () => ({ default: (await import("./inbox.tsx")).Inbox }));
 const Panel = lazy(async () => ({ default: (await import("./panel.tsx")).Panel }));
 const SignedOut = lazy(async () => ({ default: (await import("./signed-out.tsx")).SignedOut }));
@@ -81,7 +78,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
             <div data-scrolls className="min-h-0 flex-1 overflow-y-auto"><Suspense><Inbox calls={lists.inbox} isLoaded={lists.isLoaded} /></Suspense></div>
           </>
         ) : (
-          <ChatView key={id} id={id} title={title} prompt={draft.id === id ? draft.prompt : undefined} tools={tools} isNew={route.view === "new"} onBegun={() => begin()} onStarter={onStarter} onMenu={() => setMenuOpen(true)} />
+          <Suspense fallback={<TopBar title="" onMenu={() => setMenuOpen(true)} />}><ChatView key={id} id={id} title={title} prompt={draft.id === id ? draft.prompt : undefined} tools={tools} isNew={route.view === "new"} onBegun={() => begin()} onStarter={onStarter} onMenu={() => setMenuOpen(true)} /></Suspense>
         )}
       </main>
       {page !== undefined && (
@@ -105,63 +102,6 @@ function Notices(): ReactNode {
 function trials(about: About | undefined, { threads }: Lists): readonly Starter[] {
   const asked = new Set(threads.map(({ title }) => title));
   return threads.length === 0 || about?.demo !== true ? [] : (about.starters ?? []).filter(({ prompt }) => !asked.has(prompt)).slice(0, 3);
-}
-
-interface ChatViewProps {
-  readonly id: string;
-  /** As the list has it: it may have been renamed. */
-  readonly title: string | undefined;
-  readonly prompt: string | undefined;
-  readonly tools: Tools;
-  readonly isNew: boolean;
-  readonly onBegun: () => void;
-  readonly onStarter: (starter: Starter) => void;
-  readonly onMenu: () => void;
-}
-
-function ChatView({ id, title, prompt, tools, isNew, onBegun, onStarter, onMenu }: ChatViewProps): ReactNode {
-  const words = useWords();
-  const [isDraft] = useState(isNew || prompt !== undefined);
-  const talk = useConversation(id, tools, isDraft);
-  const isSaid = useRef(false);
-  useEffect(() => {
-    if (prompt !== undefined && talk.isLoaded && talk.state === "New" && !isSaid.current) {
-      isSaid.current = true;
-      talk.send(prompt);
-    }
-  });
-  const send = (text: string, files?: readonly FileUIPart[]): void => {
-    talk.send(text, files);
-    if (isNew) {
-      go({ view: "chat", id });
-      onBegun();
-    }
-  };
-  const isEmpty = talk.state === "New" && prompt === undefined && !talk.isUnknown;
-  return (
-    <>
-      <TopBar title={isEmpty ? words.newChat : talk.isUnknown ? words.noSuchChat : ((title ?? talk.title) || words.newChat)} talk={talk} onMenu={onMenu} />
-      <div data-scrolls className="min-h-0 flex-1 overflow-y-auto">
-        {isEmpty && talk.isLoaded ? <Welcome onStarter={onStarter} /> : talk.isUnknown ? <NoSuchChat /> : <Suspense><Talk talk={talk} /></Suspense>}
-      </div>
-      {!talk.isUnknown && (
-        <div className="mx-auto w-full max-w-[660px] shrink-0 px-4 pb-3">
-          <Composer talk={{ ...talk, send }} />
-          <FootLine talk={talk} />
-        </div>
-      )}
-    </>
-  );
-}
-
-function NoSuchChat(): ReactNode {
-  const words = useWords();
-  return (
-    <div className="mx-auto w-full max-w-[660px] px-4 pt-[9vh]">
-      <h2 className="text-2xl font-semibold tracking-tight">{words.noSuchChatTitle}</h2>
-      <p className="mt-2 text-muted">{words.noSuchChatText} <a href={hrefOf({ view: "new" })} className="underline underline-offset-2">{words.newChat}</a></p>
-    </div>
-  );
 }
 
 interface DrawerProps {

@@ -32,7 +32,10 @@ export function Sidebar({ route, lists, starters, onStarter }: SidebarProps): Re
   const waiting = new Set(lists.inbox.map(({ threadId }) => threadId));
   return (
     <nav aria-label={words.chats} className="flex h-full flex-col overflow-hidden">
-      <div className="px-[18px] pt-4 pb-3"><Brand {...(logo === undefined ? {} : { logo })} name={about?.title ?? "farhand"} /></div>
+      <div className="flex items-center gap-0.5 pt-3 pr-2.5 pb-2.5 pl-[18px]">
+        <span className="mr-auto min-w-0"><Brand {...(logo === undefined ? {} : { logo })} name={about?.title ?? "farhand"} /></span>
+        <Switches />
+      </div>
       <ul className="px-2.5">
         <Item href={hrefOf({ view: "new" })} icon={<Plus size={16} />} isHere={route.view === "new"}>{words.newChat}</Item>
         <Item href={hrefOf({ view: "inbox" })} icon={<Inbox size={16} />} isHere={route.view === "inbox"} badge={lists.inbox.length}>{words.inbox}</Item>
@@ -142,26 +145,33 @@ function Older({ onSeen }: { onSeen: () => void }): ReactNode {
 const THEMES = { system: [Monitor, "themeSystem"], light: [Sun, "themeLight"], dark: [Moon, "themeDark"] } as const;
 const BELLS = { off: [Bell, "notify"], on: [BellRing, "notifyOff"], blocked: [BellOff, "notifyBlocked"] } as const;
 
-function Foot(): ReactNode {
+/** What a person may set for this browser. */
+function Switches(): ReactNode {
   const words = useWords();
-  const { feed } = useSite();
-  const model = useAbout()?.model;
-  const isLive = useSyncExternalStore(feed.watch, () => feed.isLive);
   const [theme, nextTheme] = useTheme();
   const notify = useNotify();
   const [ThemeIcon, themeWords] = THEMES[theme];
   const [BellIcon, bellWords] = BELLS[notify?.[0] ?? "off"];
   return (
-    <div className="mx-3.5 flex items-end gap-1 border-t border-line pt-3 pb-3.5 pl-1.5 text-xs text-muted">
-      <div className="mr-auto min-w-0 pb-0.5">
-        <p role="status" className={`flex items-center gap-2 ${isLive ? "text-green" : "text-amber"}`}>
-          <span className="size-1.5 shrink-0 rounded-full bg-current" aria-hidden="true" />
-          {isLive ? words.connected : words.notConnected}
-        </p>
-        {model !== undefined && <p className="mt-1.5 truncate">{model.startsWith("scripted") ? words.scripted : model}</p>}
-      </div>
+    <>
       {notify !== undefined && <IconButton label={words[bellWords]} disabled={notify[0] === "blocked"} aria-pressed={notify[0] === "on"} className="size-7! disabled:opacity-50" onClick={notify[1]}><BellIcon size={15} aria-hidden="true" /></IconButton>}
       <IconButton label={words[themeWords]} className="size-7!" onClick={nextTheme}><ThemeIcon size={15} aria-hidden="true" /></IconButton>
+    </>
+  );
+}
+
+function Foot(): ReactNode {
+  const words = useWords();
+  const { feed } = useSite();
+  const model = useAbout()?.model;
+  const isLive = useSyncExternalStore(feed.watch, () => feed.isLive);
+  return (
+    <div className="mx-3.5 border-t border-line px-1.5 pt-3 pb-4 text-xs text-muted">
+      <p role="status" className={`flex items-center gap-2 ${isLive ? "text-green" : "text-amber"}`}>
+        <span className="size-1.5 shrink-0 rounded-full bg-current" aria-hidden="true" />
+        {isLive ? words.connected : words.notConnected}
+      </p>
+      {model !== undefined && <p className="mt-1.5 truncate">{model.startsWith("scripted") ? words.scripted : model}</p>}
     </div>
   );
 }
