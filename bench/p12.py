@@ -16,7 +16,7 @@ from bench.table import Effort, Line, us
 from farhand import tool
 from farhand.core.result import Accepted
 from farhand.core.settings import Limits
-from farhand.faces.ack.decode import decode_result
+from farhand.faces.ack.decode import decode_ack
 
 RESULTS = 300
 ROWS = 440
@@ -72,7 +72,7 @@ async def settle() -> dict[str, float]:
     check = _alone(bodies, schema)
     used = time.process_time()
     for body in bodies:
-        receipt = await app.service.desk.settle(OWNER, decode_result(body, Limits()))
+        receipt = await app.service.desk.settle(OWNER, decode_ack(body, Limits()).result)
         assert isinstance(receipt, Accepted), receipt
     spent = (time.process_time() - used) / len(bodies)
     await app.stop()

@@ -15,12 +15,22 @@ GRAVE = {"serious", "critical"}
 
 async def grave_findings(page: Page) -> list[str]:
     """Every serious or critical finding in one line: the rule, what it wants, and where."""
+    return [_line(each) for each in await _violations(page) if each["impact"] in GRAVE]
+
+
+async def findings(page: Page) -> list[str]:
+    """The same with those that are minor or moderate."""
+    return [_line(each) for each in await _violations(page)]
+
+
+async def _violations(page: Page) -> list[dict[str, Any]]:
     # past the page's own policy, which lets no script in from elsewhere
     session = await page.context.new_cdp_session(page)
     await session.send("Runtime.evaluate", {"expression": _axe()})
     found = await page.evaluate("axe.run(document, { resultTypes: ['violations'], iframes: false })")
     assert found["passes"], "axe has looked at nothing"
-    return [_line(each) for each in found["violations"] if each["impact"] in GRAVE]
+    violations: list[dict[str, Any]] = found["violations"]
+    return violations
 
 
 @cache

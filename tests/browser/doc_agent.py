@@ -59,7 +59,7 @@ def user_confirm(message: str) -> str:
     raise NotImplementedError
 
 
-@tool(executor="frontend")
+@tool(executor="frontend", card="rating")
 def rate(message: str) -> int:
     """Ask the person for stars.
 

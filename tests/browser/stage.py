@@ -2,7 +2,8 @@
 
 A message is a list of steps, separated by `---`; each line of a step is a call: the tool's name and its input
 as JSON. A line that begins with `slowly` is written a word at a time. A step `tell NAME` is text that stops
-in the middle, at the gate of that name. When all steps are played, the model says what came back. Tools on
+in the middle, at the gate of that name; `think NAME` does so before its text, in thought; `write` writes the
+rest of its step. When all steps are played, the model says what came back. Tools on
 the server note what they did in the room that TEST_ROOM names.
 """
 
@@ -14,9 +15,9 @@ import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from farhand import Agent, ScriptedModel, ask_form, tool
+from farhand import Agent, ScriptedModel, ask_form, current, tool
 from farhand.demo.browser import FRONTEND_TOOLS
-from farhand.models.scripted import Ask, Moment, Step, ToolResult
+from farhand.models.scripted import Ask, Moment, Say, Step, Think, ToolResult
 
 ROOM = Path(os.environ["TEST_ROOM"])
 GATE_OPENS_WITHIN_SEC = 40.0
@@ -105,6 +106,7 @@ async def bake(name: str) -> dict[str, object]:
         name: What.
     """
     note({"baked": name})
+    current().progress(f"3 of 12 trays of {name}")
     await gate(name)
     return {"baked": name}
 
@@ -142,19 +144,56 @@ def choose(question: str, options: list[str]) -> str:
     raise NotImplementedError
 
 
+@tool(executor="frontend")
+def approve_plan(message: str) -> str:
+    """Ask the user for a yes or no, with no card named.
+
+    Args:
+        message: The question.
+
+    Returns:
+        "yes" or "no"
+    """
+    raise NotImplementedError
+
+
+@tool(executor="frontend")
+def count_rows(table: str) -> list[dict[str, int]]:
+    """Count the rows of a table: no form can be made of what comes back.
+
+    Args:
+        table: Which one.
+
+    Returns:
+        One object for each part of the table.
+    """
+    raise NotImplementedError
+
+
 def play(moment: Moment) -> Step | AsyncGenerator[Step, None]:
     steps = moment.text.split("\n---\n")
-    if moment.steps < len(steps) and steps[moment.steps].startswith("tell "):
-        return tell(steps[moment.steps].removeprefix("tell "))
-    if moment.steps < len(steps):
-        return [call for line in steps[moment.steps].splitlines() for call in calls(line)]
-    return " ".join(map(tale, moment.results))
+    if moment.steps >= len(steps):
+        return " ".join(map(tale, moment.results))
+    verb, _, rest = steps[moment.steps].partition(" ")
+    if verb == "tell":
+        return tell(rest)
+    if verb == "think":
+        return think(rest)
+    if verb == "write":
+        return Say(rest)
+    return [call for line in steps[moment.steps].splitlines() for call in calls(line)]
 
 
 async def tell(name: str) -> AsyncGenerator[Step, None]:
     yield f"The tale of {name} begins. "
     await gate(name)
     yield f"The tale of {name} ends."
+
+
+async def think(name: str) -> AsyncGenerator[Step, None]:
+    yield Think(f"About {name}.")
+    await gate(name)
+    yield f"I have thought about {name}."
 
 
 def calls(line: str) -> list[Ask]:
@@ -185,5 +224,12 @@ async def gate(name: str) -> None:
 agent = Agent(
     model=ScriptedModel(play),
     tools=[send_report, print_report, file_claim, bake, interview],
-    frontend_tools=[*FRONTEND_TOOLS, choose],
+    frontend_tools=[*FRONTEND_TOOLS, choose, approve_plan, count_rows],
+    title="The stage",
+    welcome="It plays whatever it is told to.",
+    starters=[
+        "write Hello.",
+        ("Choose", 'choose {"question": "Which?", "options": ["a", "b"]}', "One of two"),
+    ],
+    words={"placeholder": "Tell it what to play", "cards.chooseOne": "Take your pick"},
 )

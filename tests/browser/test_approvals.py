@@ -30,7 +30,7 @@ async def test_an_edited_call_runs_with_what_was_written(player: Visitor, room: 
     card = player.card("Send report?")
     await card.get_by_role("button", name="Edit").click()
     await card.get_by_role("textbox", name="copies").fill("many")
-    await expect(card.get_by_text("This is not JSON.")).to_be_visible()
+    await expect(card.get_by_text("Enter a whole number.")).to_be_visible()
     await expect(card.get_by_role("button", name="Allow once")).to_be_disabled()
     await card.get_by_role("textbox", name="copies").fill("3")
     await card.get_by_role("textbox", name="to").fill("edited@example")
@@ -59,7 +59,7 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told_why(player: Visi
     await card.get_by_role("button", name="Deny").click()
     await player.sees("send_report brought nothing: denied, ")
     denied = player.card("Send report: not done")
-    await expect(denied.get_by_text("You said no: “Wrong address”")).to_be_visible()
+    await expect(denied.get_by_text("Denied: “Wrong address”")).to_be_visible()
     await expect(denied.get_by_text("Denied", exact=True)).to_be_visible()
     assert sent(room, "deny@example") == []
 

@@ -130,7 +130,7 @@ async def test_a_page_of_a_new_host_waits_for_a_press_and_one_that_was_shown_ope
     guest: Visitor,
 ) -> None:
     await guest.asks("Open https://pages.example/one")
-    await guest.sees("The page does not open by itself: this chat has not shown this host yet.")
+    await guest.sees("First link to this site in this chat, so it needs your click.")
     await expect(guest.page.locator("iframe")).to_have_count(0)
     await guest.presses("Open")
     await guest.sees("The page is open beside us: https://pages.example/one")

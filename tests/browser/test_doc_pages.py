@@ -25,27 +25,6 @@ import { %s as Shown } from "./%s";
 createRoot(document.getElementById("root")).render(<StrictMode><Shown %s /></StrictMode>);
 """
 
-RATING = """
-import { CardHostProvider, useThread } from "@farhand/react";
-import { createRoot } from "react-dom/client";
-import { RatingCard } from "./%s";
-function Rated() {
-  const host = useThread({ threadId: location.hash.slice(1) });
-  const open = host.cards.filter(({ state }) => state.name === "open");
-  const texts = host.state.messages.flatMap(({ parts }) => parts).filter((part) => part.type === "text");
-  return (
-    <main>
-      {texts.map(({ id, text }) => <p key={id}>{text}</p>)}
-      <CardHostProvider host={host}>
-        {open.map((view) => <RatingCard key={view.call.id} view={view} />)}
-      </CardHostProvider>
-      <button type="button" onClick={() => host.thread.send("How was it?")}>Ask</button>
-    </main>
-  );
-}
-createRoot(document.getElementById("root")).render(<Rated />);
-"""
-
 ALLOW = """
 import { LiveThread } from "@farhand/client";
 import { allow, answerByHand } from "./%s";
@@ -86,14 +65,16 @@ PAGES: dict[tuple[str, int], tuple[str, str]] = {
     (CLIENT, 2): ("allow", ALLOW % "allow.code.ts"),
     (CLIENT, 3): ("connected", CONNECTED % "connected.code.ts"),
     (CLIENT, 4): ("other-ways", OTHER_WAYS % "other-ways.code.ts"),
-    (REACT, 0): ("cards", RENDER % ("Chat", "cards.code.tsx", "")),
-    (REACT, 1): ("inbox", RENDER % ("Inbox", "inbox.code.tsx", "")),
-    (REACT, 2): ("rating", RATING % "rating.code.tsx"),
+    (REACT, 1): ("cards", RENDER % ("Chat", "cards.code.tsx", "")),
+    (REACT, 2): ("inbox", RENDER % ("Inbox", "inbox.code.tsx", "")),
+    (REACT, 3): ("rating", RENDER % ("OwnCards", "rating.code.tsx", HASH)),
 }
 """Every block with a page in it: the name of its page, and what puts it on screen."""
 
 NO_PAGE = {
     ("ts/packages/protocol/README.md", 0),
+    # an app of its own, in test_fresh_apps.py
+    (REACT, 0),
     # programs, no pages
     ("ts/packages/node/README.md", 0),
     ("ts/packages/node/README.md", 1),
@@ -391,6 +372,9 @@ async def test_react_an_inbox_beside_any_chat(browser: Browser, docs: Docs) -> N
 
 async def test_react_a_card_of_your_own(browser: Browser, docs: Docs) -> None:
     async with at_home(browser, docs, f"rating.html#{unique('chat')}") as page:
-        await page.get_by_role("button", name="Ask").click()
+        await says(page, "How was it?")
         await page.get_by_role("button", name="3").click()
         await once(page, "rate gave 3.")
+        await says(page, "Ask me to confirm something")
+        await page.get_by_role("button", name="Go ahead").click()
+        await once(page, "user_confirm gave yes.")

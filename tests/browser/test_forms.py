@@ -43,7 +43,7 @@ def asked(**more: object) -> str:
 async def test_a_form_is_filled_in_and_the_run_goes_on(player: Visitor) -> None:
     await player.asks(asked(schema=SCHEMA))
     card = player.card(MESSAGE)
-    await player.sees("1 answer needed")
+    await player.sees("Waiting for 1 answer.")
     await card.get_by_label("Your name").fill("Ada")
     await card.get_by_label("Mail").fill("ada at example")
     await card.get_by_label("Guests").fill("40")
@@ -86,7 +86,7 @@ async def test_a_form_is_left_without_an_answer_by_a_press_alone(
 async def test_what_was_typed_can_be_read_after_the_time_ran_out(player: Visitor) -> None:
     await player.asks(asked(schema=SCHEMA, seconds=6))
     await player.card(MESSAGE).get_by_label("Your name").fill("Ada Lovelace")
-    late = player.card("Too late to answer")
+    late = player.card("Timed out")
     await expect(late.get_by_role("row", name=re.compile("Your name.*Ada Lovelace"))).to_be_visible()
 
 

@@ -25,12 +25,12 @@ async def test_questions_of_all_chats_stand_oldest_first_and_are_answered_there(
     guest = await visitors.at(own)
     await asks(guest, "Ask me my name", "Help me choose lunch")
     await to_inbox(guest)
-    await guest.sees("2 open questions, in all your chats")
+    await guest.sees("2 open questions in all your chats")
     titles = guest.cards.get_by_role("heading")
     await expect(titles).to_have_text(["What is your name?", "What shall it be for lunch?"])
     await guest.card("What is your name?").get_by_role("textbox").fill("Ada")
     await guest.card("What is your name?").get_by_role("button", name="Send answer").click()
-    await guest.sees("1 open question, in all your chats")
+    await guest.sees("1 open question in all your chats")
     await guest.page.get_by_role("link", name="Ask me my name").click()
     await guest.sees("Nice to meet you, Ada.")
 
@@ -41,7 +41,7 @@ async def test_several_are_allowed_together_only_when_each_was_picked_and_the_to
     guest = await visitors.at(own)
     await asks(guest, "Delete the file old-draft.txt", "Delete the file notes.md", "Take a photo")
     await to_inbox(guest)
-    await guest.sees("3 open questions, in all your chats")
+    await guest.sees("3 open questions in all your chats")
     picks = guest.main.get_by_role("checkbox", name="Pick")
     # a photo is the only one of its kind: there is nothing to pick it with
     await expect(picks).to_have_count(2)
@@ -50,26 +50,26 @@ async def test_several_are_allowed_together_only_when_each_was_picked_and_the_to
     await picks.nth(0).check()
     await picks.nth(1).check()
     await guest.presses("Allow these 2 once")
-    await guest.sees("1 open question, in all your chats")
+    await guest.sees("1 open question in all your chats")
     await guest.page.get_by_role("link", name="Delete the file notes.md").click()
     await guest.sees("notes.md is gone.")
 
 
 async def test_an_empty_inbox_says_so_and_the_badge_counts(own: FarhandProcess, visitors: Visitors) -> None:
     guest = await visitors.at(own, "#/inbox")
-    await guest.sees("Nobody waits for you.")
+    await guest.sees("All caught up.")
     other = await visitors.beside(guest)
     await other.tries("Yes or no")
-    await guest.sees("1 open question, in all your chats")
+    await guest.sees("1 open question in all your chats")
     await expect(guest.page.get_by_role("link", name="Inbox")).to_contain_text("1 waiting")
     await other.presses("Yes")
-    await guest.sees("Nobody waits for you.")
+    await guest.sees("All caught up.")
 
 
 async def asks(guest: Visitor, *prompts: str) -> None:
     for prompt in prompts:
         await guest.asks(prompt)
-        await guest.sees("1 answer needed")
+        await guest.sees("Waiting for 1 answer.")
 
 
 async def to_inbox(guest: Visitor) -> None:

@@ -41,7 +41,7 @@ async def test_the_focus_goes_from_card_to_card_as_they_are_answered(guest: Visi
     await back_to(guest.page, name)
     await guest.page.keyboard.type("Ada")
     await guest.page.keyboard.press("Enter")
-    await guest.sees("1 answer needed")
+    await guest.sees("Waiting for 1 answer.")
     await expect(guest.card("Pick your favourite colour").locator("input")).to_be_focused()
     await tab_to(guest.page, "Send answer")
     await guest.page.keyboard.press("Space")
@@ -59,7 +59,7 @@ async def test_a_allows_and_d_denies(player: Visitor) -> None:
     await expect(allow).to_be_enabled()
     await back_to(player.page, allow)
     await player.page.keyboard.press("d")
-    await expect(player.main.get_by_label("Why not? (may be empty)")).to_be_focused()
+    await expect(player.main.get_by_label("Reason (optional)")).to_be_focused()
     # letters are words now, not orders
     await player.page.keyboard.type("a bad idea")
     await tab_to(player.page, "Deny")
@@ -90,7 +90,7 @@ async def test_a_file_a_fold_and_the_way_back_are_reached_with_keys(guest: Visit
     await expect(guest.rows.get_by_text(re.compile(r'"ref": "blob_'))).to_be_visible()
     await guest.page.get_by_role("link", name="New chat").focus()
     await guest.page.keyboard.press("Enter")
-    await guest.sees("Ask for something a server cannot do alone.")
+    await guest.is_welcome()
 
 
 async def back_to(page: Page, target: Locator) -> None:

@@ -54,7 +54,7 @@ async def test_the_chat_with_open_cards_and_when_all_is_done(
 ) -> None:
     guest = await visitors.at(street, f"#/chat/{lamp.THREAD}", scheme=scheme, size=CHAT)
     await guest.page.context.route(f"{lamp.FORM}*", _form)
-    await guest.sees("2 answers needed")
+    await guest.sees("Waiting for 2 answers.")
     await guest.main.get_by_role("button", name="Open again: northgate.example").click()
     await expect(guest.page.frame_locator("iframe").get_by_text("Report a street lamp")).to_be_visible()
     await guest.main.get_by_text("Normal", exact=True).click()
@@ -73,7 +73,7 @@ async def test_the_inbox_over_all_chats(
     street: FarhandProcess, visitors: Visitors, scheme: Scheme, tmp_path: Path
 ) -> None:
     guest = await visitors.at(street, "#/inbox", scheme=scheme, size=CHAT)
-    await guest.sees("3 open questions, in all your chats")
+    await guest.sees("3 open questions in all your chats")
     await expect(guest.cards).to_have_count(3)
     assert await grave_findings(guest.page) == []
     await picture(guest, f"inbox-{scheme}", tmp_path)
@@ -142,7 +142,7 @@ async def test_on_a_narrow_screen_lists_and_pages_are_drawers_and_nothing_sticks
     await expect(chats).to_be_visible()
     await chats.get_by_role("link", name="New chat").click()
     await expect(chats).to_be_hidden()
-    await guest.sees("Ask for something a server cannot do alone.")
+    await guest.is_welcome()
     assert await fits(guest)
 
 

@@ -133,7 +133,7 @@ async def test_the_pages_need_nothing_from_outside(visitors: Visitors, demo: Far
     asked: list[str] = []
     guest.page.on("request", lambda request: asked.append(request.url))
     await guest.page.reload()
-    await guest.sees("Ask for something a server cannot do alone.")
+    await guest.is_welcome()
     await guest.page.goto(f"{demo.url}/_farhand")
     await expect(guest.page.get_by_text("Live", exact=True)).to_be_visible()
     assert asked

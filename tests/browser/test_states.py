@@ -44,8 +44,8 @@ async def test_the_last_ten_seconds_are_amber_and_then_it_is_too_late(player: Vi
     await expect(timer).to_have_attribute("data-short", "true")
     plain = await player.card(TITLE).get_by_role("heading").evaluate(COLOUR)
     assert await timer.evaluate(COLOUR) != plain
-    late = player.card("Too late to answer")
-    await expect(late.get_by_text("The assistant waited 9 s and went on")).to_be_visible()
+    late = player.card("Timed out")
+    await expect(late.get_by_text("No answer within 9 s")).to_be_visible()
     await expect(late.get_by_text("Timed out", exact=True)).to_be_visible()
     # a press passes the rules for pop-ups at any time
     await expect(late.get_by_role("button", name="Open: pages.example")).to_be_visible()
@@ -54,7 +54,7 @@ async def test_the_last_ten_seconds_are_amber_and_then_it_is_too_late(player: Vi
 
 async def test_whoever_was_too_late_can_be_asked_again(guest: Visitor) -> None:
     await guest.asks("Open https://pages.example quickly")
-    await expect(guest.card("Too late to answer")).to_be_visible()
+    await expect(guest.card("Timed out")).to_be_visible()
     await guest.presses("Ask me again")
     await guest.card("Here I am again. Shall I go on?").get_by_role("button", name="Yes").click()
     await guest.sees("You said yes, so I went on.")
@@ -162,7 +162,7 @@ async def test_an_answer_from_another_tab_folds_the_card_here(player: Visitor, v
 async def test_a_denied_call_shows_who_said_no_and_its_details(player: Visitor) -> None:
     await player.asks('send_report {"to": "nobody", "copies": 1}')
     await player.presses("Deny")
-    await player.main.get_by_label("Why not? (may be empty)").fill("Wrong address")
+    await player.main.get_by_label("Reason (optional)").fill("Wrong address")
     await player.presses("Deny")
     card = player.card("Send report: not done")
     await expect(card).to_have_attribute("data-state", "denied")
@@ -181,9 +181,9 @@ async def test_a_parked_question_says_how_long_it_can_be_answered(
     player = await visitors.at(stage, "#/chat/parked-chat")
     card = player.card("What is it called?")
     await expect(card.get_by_text("Parked", exact=True)).to_be_visible()
-    await expect(card.get_by_text("Saved. Answer any time in the next 3 days")).to_be_visible()
+    await expect(card.get_by_text("Saved. You have 3 days to answer.")).to_be_visible()
     await player.sees_state("Parked")
-    await player.sees(re.compile(r"Saved\. You can answer until .+\."))
+    await player.sees(re.compile(r"Saved\. You have until .+ to answer\."))
     await card.get_by_role("textbox").fill("Later")
     await card.get_by_role("button", name="Send answer").click()
     await player.sees('ask_text brought "Later".')
@@ -206,8 +206,8 @@ async def test_a_program_that_is_away_is_named_and_a_person_can_run_its_call(
     await expect(card.get_by_text("No client", exact=True)).to_be_visible()
     await expect(card.get_by_role("button")).to_have_text(["Wait", "Run here", "Skip"])
     await card.get_by_role("button", name="Run here").click()
-    await player.main.get_by_label("Answer as JSON").fill('{"pages": 1}')
-    await player.presses("Answer with JSON")
+    await player.main.get_by_label("Answer").fill('{"pages": 1}')
+    await player.presses("Send answer")
     await player.sees(f'{name} brought {{"pages": 1}}.')
 
 
@@ -215,7 +215,7 @@ async def test_the_message_box_is_off_while_answers_are_needed_and_stop_works(pl
     await player.asks(PAGE)
     box = player.page.get_by_role("textbox", name="Message")
     await expect(box).to_be_disabled()
-    await expect(box).to_have_attribute("placeholder", "Answer the cards above and I will go on")
+    await expect(box).to_have_attribute("placeholder", "Answer above to continue")
     await player.presses("Stop")
     await player.sees_state("Stopped")
     await expect(player.cards).to_have_count(0)

@@ -49,7 +49,11 @@ class Visitor:
 
     async def new_chat(self) -> None:
         await self.page.goto(f"{self.server.url}/#/")
-        await self.sees("Ask for something a server cannot do alone.")
+        await self.is_welcome()
+
+    async def is_welcome(self) -> None:
+        """The first visit: the agent's title, and what it can be asked."""
+        await expect(self.main.locator("[data-welcome] h2")).to_be_visible()
 
     async def asks(self, text: str) -> None:
         """Says it in a new chat."""

@@ -24,6 +24,8 @@ export default {
     for (const [name, value] of kept) {
       global[name] = value;
     }
+    // the DOM library has one that never tells anything: without a layout everything is in sight
+    delete global["IntersectionObserver"];
     return environment;
   },
 } satisfies Environment;

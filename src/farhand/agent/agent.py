@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, Self
 
@@ -84,13 +84,14 @@ class Agent:
         welcome: str | None = None,
         starters: Iterable[StarterLike] = (),
         logo: Logo | None = None,
+        words: Mapping[str, str] | None = None,
     ) -> None:
         """`tools` and `instructions` may each be a function, also an async one, of the `Context`: for tools
         and words per person.
 
         `title`, `welcome`, `starters` and `logo` are what the chat page shows before the first message: its
         name, a sentence, what to ask (a text, or a pair of title and text), and an image, by its address or
-        as a file that the app sends.
+        as a file that the app sends. `words` replaces words of the page, such as `{"newChat": "Neuer Chat"}`.
 
         `store` and `limits` count where the agent is used without an app.
         """
@@ -110,7 +111,7 @@ class Agent:
             choose_tools=choose,
             formatter=formatter,
             wait=wait,
-            appearance=appearance(title=title, welcome=welcome, starters=starters, logo=logo),
+            appearance=appearance(title=title, welcome=welcome, starters=starters, logo=logo, words=words),
         )
         self.settings = Settings(limits=replace(limits or Limits(), max_steps=max_steps))
         self._store = store

@@ -21,6 +21,7 @@ MOST_STARTERS = 12
 MOST_TITLE = 80
 MOST_WELCOME = 600
 MOST_PROMPT = 2_000
+MOST_WORDS = 1_000
 MOST_LOGO = 512 * 1024
 MEDIA_TYPES = {
     ".svg": "image/svg+xml",
@@ -58,6 +59,8 @@ class Appearance(Struct, frozen=True, kw_only=True):
     starters: tuple[Starter, ...] = ()
     logo: str | LogoFile | None = None
     """An address, or a file that the server sends."""
+    words: Mapping[str, str] | None = None
+    """Words of the page by their names, in the place of its own."""
     is_demo: bool = False
     """Whether pages show what only a demonstration has."""
     pages: Mapping[str, bytes] = {}
@@ -67,7 +70,12 @@ class Appearance(Struct, frozen=True, kw_only=True):
 
 
 def appearance(
-    *, title: str | None, welcome: str | None, starters: Iterable[StarterLike], logo: Logo | None
+    *,
+    title: str | None,
+    welcome: str | None,
+    starters: Iterable[StarterLike],
+    logo: Logo | None,
+    words: Mapping[str, str] | None = None,
 ) -> Appearance:
     """`BadSetting` says what cannot be shown."""
     if isinstance(starters, str | bytes) or not isinstance(starters, Iterable):
@@ -82,6 +90,7 @@ def appearance(
         welcome=None if welcome is None else _line(welcome, "welcome", MOST_WELCOME),
         starters=read,
         logo=None if logo is None else _logo(logo),
+        words=None if words is None else _words(words),
     )
 
 
@@ -116,6 +125,15 @@ def _line(value: object, name: str, most: int) -> str:
     if len(line) > most:
         raise BadSetting(f"{name} has at most {most} characters, not {len(line)}.")
     return line
+
+
+def _words(given: object) -> dict[str, str]:
+    if not isinstance(given, Mapping) or len(given) > MOST_WORDS:
+        raise BadSetting("words is a dictionary of texts by the names that the page has for them.")
+    for name, text in given.items():
+        if not isinstance(name, str) or not isinstance(text, str) or len(text) > MOST_WELCOME:
+            raise BadSetting(f"words has a text of at most {MOST_WELCOME} characters for {name!r}.")
+    return dict(given)
 
 
 def _logo(value: object) -> str | LogoFile:

@@ -20,6 +20,7 @@ from farhand.agent.posts import Posts
 from farhand.agent.quotas import Quotas
 from farhand.agent.rerun import Rerun, RerunRequest, Unasked, rerun
 from farhand.agent.start_run import DELETED, Asker, StartedRun, ThreadPlace, answer_again, start_run, stop_run
+from farhand.agent.thread_search import Matches, search_threads
 from farhand.agent.turns import Turns
 from farhand.agent.worker import Worker
 from farhand.calls.deadlines import Deadlines
@@ -35,7 +36,7 @@ from farhand.core.position import START, Entry, News, Position
 from farhand.core.principal import CLAIMS_BYTES, LOCAL, Claims, Owner, Principal, are_claims
 from farhand.core.run import Run
 from farhand.core.settings import Limits, Settings, Wait
-from farhand.core.state import ThreadState
+from farhand.core.state import Allowed, ThreadState
 from farhand.core.thread import AssistantMessage, ListedThread, Message, Thread, Used, UserMessage
 from farhand.core.tool import Tool
 from farhand.errors import Malformed, Misuse, NotFound, ShuttingDown
@@ -253,6 +254,10 @@ class AgentService:
         """The last used first."""
         return await self.context.log.threads_of(owner, limit=limit, after=after)
 
+    async def search(self, owner: Owner, words: str, *, limit: int, after: Used | None = None) -> Matches:
+        """Of the chats, those that have all of the words in their title or in what the person said."""
+        return await search_threads(self.context.log, owner, words, limit=limit, after=after)
+
     async def count_threads(self, owner: Owner) -> int:
         return await self.context.log.count_threads(owner)
 
@@ -262,8 +267,12 @@ class AgentService:
         )
         await bounded_wait(self.context.log, renamed)
 
+    async def allowed_in(self, owner: Owner, thread_id: str) -> list[Allowed]:
+        """What a person allowed for the whole thread, the oldest first."""
+        return await self.context.log.allowed_in(owner, thread_id)
+
     async def disallow(self, owner: Owner, thread_id: str, tool: str) -> bool:
-        """Takes back "always in this chat"; False if the tool was not allowed so."""
+        """Its next call is asked about again; False if nothing was allowed."""
         taken_back = self.context.log.decide(
             owner, thread_id, lambda thread, now: thread_rules.disallow(thread, tool)
         )

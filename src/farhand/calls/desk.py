@@ -73,6 +73,20 @@ class Desk:
         [receipt] = await self.accept(owner, result)
         return receipt
 
+    async def settle_if_it_fits(self, owner: Owner, result: Result) -> Receipt:
+        """The same for a person, who can change an answer: `Malformed` for an output that does not fit the
+        tool, and the call stays open."""
+        call = await self._log.get_call(owner, result.call_id)
+        if call is not None and call.phase is not Phase.SETTLED and isinstance(result.outcome, Success):
+            # what fits depends on the tool's version alone, which no call changes
+            tool = await self._log.get_tool(call.tool_version)
+            wrong = None if tool is None else check_output(tool, result.outcome.output)
+            if wrong is not None:
+                raise Malformed(
+                    f"The answer does not fit '{call.tool}': {wrong}.", hint="Change it and send it again."
+                )
+        return await self.settle(owner, result)
+
     async def approve(
         self, owner: Owner, approval_id: str, answer: Answer, *, by: Claims | None = None
     ) -> Receipt:

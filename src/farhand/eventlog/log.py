@@ -16,7 +16,7 @@ from farhand.core.event import Notice
 from farhand.core.position import Entry, News
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
-from farhand.core.state import ThreadState
+from farhand.core.state import Allowed, ThreadState
 from farhand.core.thread import ListedThread, Message, Thread, Used
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Unreadable
@@ -146,6 +146,12 @@ class EventLog(Threads):
 
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
         return await self.read(owner, thread_id, _thread)
+
+    async def allowed_in(self, owner: Owner, thread_id: str) -> list[Allowed]:
+        """What a person allowed for the whole thread, the oldest first."""
+        return await self.read(
+            owner, thread_id, lambda thread: sorted(thread.allowed.values(), key=lambda each: each.at)
+        )
 
     async def threads_of(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[ListedThread]:
         """The last used first."""

@@ -30,7 +30,7 @@ from farhand.faces.base import ErrorEncoder, Face, explain_error, status_of
 from farhand.faces.threads.encode import LOGO_PATH
 from farhand.server.auth.authenticator import Authenticator
 from farhand.server.landing import PAGE_HEADERS, Facts, example_for, landing
-from farhand.server.ui import CHAT, INSPECTOR, Ui, wants_page
+from farhand.server.ui import CHAT, GALLERY, INSPECTOR, Ui, wants_page
 from farhand.wire.address import query
 from farhand.wire.http import Header, header, respond_body, respond_json
 from farhand.wire.json_writer import encode
@@ -61,6 +61,7 @@ def pages(
     return [
         Route("/", _Page(auth, handlers.front)),
         Route(INSPECTOR_PATH, _Page(auth, handlers.inspector)),
+        Route(f"{INSPECTOR_PATH}/cards", _Page(auth, handlers.gallery)),
         Route("/assets/{name}", _Page(auth, handlers.asset)),
         Route(LOGO_PATH, _Page(auth, handlers.logo)),
         *(Route(path, _Page(auth, handlers.extra)) for path in service.spec.appearance.pages),
@@ -140,6 +141,12 @@ class _Pages:
         if not self._ui.is_built:
             raise _nothing()
         await self._show_page(scope, send, INSPECTOR)
+
+    async def gallery(self, scope: Scope, send: Send) -> None:
+        """Every card in every state: for whoever restyles them, so where a page is being made."""
+        if not self._shows_inspector or self._auth.has_hook or not self._ui.has(GALLERY):
+            raise _nothing()
+        await self._show_page(scope, send, GALLERY)
 
     async def asset(self, scope: Scope, send: Send) -> None:
         """Scripts and styles are the same for everyone and need no credential."""

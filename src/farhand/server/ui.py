@@ -19,6 +19,7 @@ from farhand.wire.http import Header, header, respond_body
 
 CHAT = "index.html"
 INSPECTOR = "inspector.html"
+GALLERY = "cards.html"
 
 _TYPES = {
     ".html": b"text/html; charset=utf-8",
@@ -80,6 +81,9 @@ class Ui:
     def is_built(self) -> bool:
         return CHAT in self._pages
 
+    def has(self, name: str) -> bool:
+        return name in self._pages
+
     async def page(self, scope: Scope, send: Send, name: str, *, logo: str | None = None) -> None:
         """`logo` is the address of an image elsewhere that the page may load."""
         await _send(scope, send, self._pages[name], _PAGE if logo is None else _page_with(logo))
@@ -96,7 +100,9 @@ class Ui:
 def built_ui(folder: Traversable | None = None) -> Ui:
     """The pages in the package, or in a folder."""
     root = folder or files("farhand").joinpath("_ui")
-    return Ui(_read(root), _read(root.joinpath("assets")))
+    # in a folder of its own, since its path is one step deeper
+    pages = {**_read(root), **_read(root.joinpath("gallery"))}
+    return Ui(pages, _read(root.joinpath("assets")))
 
 
 def wants_page(scope: Scope) -> bool:

@@ -380,3 +380,28 @@ async def test_acks_of_one_call_at_once_have_one_winner(serve: Serve, store: str
     assert len({body["digest"] for status, body in answers if status == 409}) == 1
     winner = next(number for number, (status, _) in enumerate(answers) if status == 200)
     assert (await page.resume()).one("tool-output-available")["output"] == winner
+
+
+# ------------------------------------------------------------------------------ answers that can be changed
+
+
+@requirement("ack:changeable")
+async def test_an_answer_that_does_not_fit_is_told_so_and_can_be_changed(serve: Serve) -> None:
+    served = await serve(Scene(once(Ask("ask_text", {"question": "Name?"}))).agent)
+    hand = Hand(served.http)
+    [call] = (await Page(served.http).say("ask")).calls
+    status, told = await hand.ack(call, output=5, onlyIfFits=True)
+    assert (status, told["ok"], told["reason"]) == (400, False, "invalid")
+    assert told["detail"].startswith("The answer does not fit 'ask_text'")
+    assert await hand.ack(call, output="Ada", onlyIfFits=True) == OK
+    # the receipts are the same as for any other result
+    assert await hand.ack(call, output="Ada", onlyIfFits=True) == IGNORED
+    assert (await hand.ack(call, output=5, onlyIfFits=True))[0] == 409
+    assert await hand.ack("call_" + "0" * 32, output=5, onlyIfFits=True) == UNKNOWN
+
+
+@requirement("ack:changeable")
+async def test_a_failure_always_fits(serve: Serve) -> None:
+    served = await serve(Scene(once(Ask("ask_text", {"question": "Name?"}))).agent)
+    [call] = (await Page(served.http).say("ask")).calls
+    assert await Hand(served.http).ack(call, "failed", errorText="skipped by the user", onlyIfFits=True) == OK

@@ -98,6 +98,43 @@ async def test_pages_of_the_list_follow_on_each_other(serve: Serve, store: str) 
     assert seen == [["chat4", "chat3"], ["chat2", "chat1"], ["chat0"]]
 
 
+@requirement("threads:search")
+async def test_a_search_finds_words_of_titles_and_of_what_the_person_said(serve: Serve, store: str) -> None:
+    http = (await serve(Scene(lambda moment: "Of bananas I say nothing.").agent, store=store)).http
+    said = {"fruit": ["Apples and pears"], "tools": ["Hammer", "and PEARS, too"], "other": ["Nails"]}
+    for chat, messages in said.items():
+        for text in messages:
+            await Page(http, chat).say(text)
+
+    async def found(words: str) -> list[str]:
+        listed = await get(Page(http), f"/api/chat?q={words}")
+        assert "next" not in listed
+        return [each["id"] for each in listed["threads"]]
+
+    assert await found("pears") == ["tools", "fruit"]
+    assert await found("pears%20hammer") == ["tools"]
+    assert await found("apples") == ["fruit"]
+    assert await found("bananas") == []
+    assert await found("%20") == ["other", "tools", "fruit"]
+    assert (await http.patch("/api/chat/other", json={"title": "Iron"})).status_code == 200
+    assert await found("iron") == ["other"]
+    assert (await http.get(f"/api/chat?q={'x' * 201}")).status_code == 400
+
+
+@requirement("threads:search")
+async def test_pages_of_a_search_follow_on_each_other(serve: Serve, store: str) -> None:
+    http = (await serve(Scene(lambda moment: "Hello.").agent, store=store)).http
+    for number in range(6):
+        await Page(http, f"chat{number}").say("odd" if number % 2 else "even")
+    listed: Json = {"next": None}
+    seen, after = [], ""
+    while "next" in listed:
+        listed = await get(Page(http), f"/api/chat?q=odd&limit=2{after}")
+        seen += [[each["id"] for each in listed["threads"]]]
+        after = f"&after={listed.get('next')}"
+    assert seen == [["chat5", "chat3"], ["chat1"]]
+
+
 @requirement("threads:list")
 async def test_a_chat_that_is_used_while_one_scrolls_repeats_no_row(serve: Serve, store: str) -> None:
     http = (await serve(Scene(lambda moment: "Hello.").agent, store=store)).http

@@ -1,4 +1,4 @@
-// Two pages, one build: the chat page and the Inspector, into the folder that the server serves.
+// Three pages, one build: the chat page, the Inspector and the gallery of cards, into the folder that the server serves.
 import { resolve } from "node:path";
 import tailwind from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
@@ -21,13 +21,13 @@ export default defineConfig({
     assetsInlineLimit: 0,
     // views that come later have nothing of their own to be fetched beside them
     modulePreload: { polyfill: false, resolveDependencies: (_, files, { hostType }) => (hostType === "html" ? files : []) },
-    rolldownOptions: { input: { index: resolve(here, "index.html"), inspector: resolve(here, "inspector.html") } },
+    rolldownOptions: { input: { index: resolve(here, "index.html"), inspector: resolve(here, "inspector.html"), cards: resolve(here, "gallery/cards.html") } },
   },
 });
 
 /**
  * AI SDK brings zod, and zod the way from its schemas to JSON Schema, which is for whoever asks a model. A page only checks
- * what it reads: six kilobytes of its download are left out. Should something ask for a JSON Schema all the same, it is told why not.
+ * what it reads: six kilobytes of its download are left out, and four more of AI SDK's own way from zod 3. Should something ask for a JSON Schema all the same, it is told why not.
  */
 function withoutJsonSchema(): Plugin {
   const NAMES = /^export (?:const|function) (\w+)/gm;
@@ -35,6 +35,14 @@ function withoutJsonSchema(): Plugin {
     name: "farhand-without-json-schema",
     enforce: "pre",
     transform(code, id) {
+      if (/zod\/v4\/locales\/en\.js$/.test(id)) {
+        // what it would say of a chunk that does not fit is for nobody's eyes
+        return { code: "export default () => ({ localeError: (issue) => issue.code });", map: null };
+      }
+      if (/@ai-sdk\/provider-utils\/dist\/index\.js$/.test(id)) {
+        const shorter = code.replace("() => zod3ToJsonSchema(", "() => absentJsonSchema(");
+        return { code: `${shorter}\nfunction absentJsonSchema() { throw new Error("This page was built without JSON Schema."); }`, map: null };
+      }
       if (!/zod\/v4\/core\/(?:to-json-schema|json-schema-processors)\.js$/.test(id)) {
         return undefined;
       }

@@ -198,7 +198,12 @@ def _answered(
         deadline: float | None = server_deadline(call.timeout_sec, plan.now, patience)
     else:
         deadline = ready_deadline(
-            call.executor, call.timeout_sec, is_held=is_held, now=plan.now, patience=patience
+            call.executor,
+            call.timeout_sec,
+            card=call.card,
+            is_held=is_held,
+            now=plan.now,
+            patience=patience,
         )
     plan.add(call, _answer_event(call, approval, input, deadline))
     return (ToolAllowed(call.tool, call.tool_version, reply.by),) if answer.scope == "thread" else ()

@@ -12,6 +12,7 @@ from farhand.core.settings import Patience
 from farhand.core.state import ThreadState
 from farhand.core.tool import Executor, Tool, digest_of_approval
 
+TYPED_CARDS = frozenset({"text", "form", "file", "photo"})
 BACKSTOP_SEC = 1.0
 """A tool's own limit is kept where it runs; the stored deadline behind it is for one that never returns."""
 
@@ -56,7 +57,12 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
         deadline = server_deadline(opening.timeout_sec, now, patience)
     else:
         deadline = ready_deadline(
-            tool.executor, opening.timeout_sec, is_held=opening.is_held, now=now, patience=patience
+            tool.executor,
+            opening.timeout_sec,
+            card=tool.card,
+            is_held=opening.is_held,
+            now=now,
+            patience=patience,
         )
     return CallOpened(
         call_id=opening.call_id,
@@ -82,7 +88,13 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
 
 
 def ready_deadline(
-    executor: Executor, timeout_sec: float | None, *, is_held: bool, now: float, patience: Patience
+    executor: Executor,
+    timeout_sec: float | None,
+    *,
+    card: str | None,
+    is_held: bool,
+    now: float,
+    patience: Patience,
 ) -> float | None:
     """Fixed at the moment the call becomes ready; a server tool's time starts when the tool does."""
     if executor is Executor.SERVER:
@@ -91,6 +103,8 @@ def ready_deadline(
         return now + timeout_sec
     if executor is Executor.CLIENT:
         return now + patience.client_call
+    if is_held and card in TYPED_CARDS:
+        return now + patience.typed_call
     return now + (patience.held_call if is_held else patience.park_for)
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from farhand.core.decide.decision import Decision
 from farhand.core.event import Event, ThreadCreated, ThreadRenamed, ToolDisallowed
 from farhand.core.state import ThreadState
 from farhand.core.thread import File, UserMessage, printable, text_of
 
 TITLE_CHARS = 80
+
+_CODE = re.compile(r"```.*?(?:```|$)", re.DOTALL)
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_ADDRESS = re.compile(r"https?://(?:www\.)?([^/\s]+)\S*")
+_MARKS = re.compile(r"(?:(?<=\s)|^)(?:[#>*`~]+(?=\s|\w|$)|-(?=\s))|(?<=\S)[*`~]+(?=[\s.,;:!?]|$)")
 
 
 def created(thread: ThreadState, title: str) -> tuple[Event, ...]:
@@ -16,9 +23,23 @@ def created(thread: ThreadState, title: str) -> tuple[Event, ...]:
 
 
 def title_of(message: UserMessage) -> str:
-    """The first words of a message, or the names of its files."""
-    said = text_of(message) or ", ".join([part.name for part in message.parts if isinstance(part, File)])
-    return printable(said)[:TITLE_CHARS]
+    """The first words of a message without Markdown, code and the paths of addresses; or the names of its
+    files."""
+    text = text_of(message)
+    # a message that is code alone is called by it
+    said = _plain(_CODE.sub(" ", text)) or _plain(text)
+    return _shorten(said or ", ".join([part.name for part in message.parts if isinstance(part, File)]))
+
+
+def _plain(text: str) -> str:
+    return printable(_MARKS.sub("", _ADDRESS.sub(r"\1", _LINK.sub(r"\1", text))))
+
+
+def _shorten(title: str) -> str:
+    if len(title) <= TITLE_CHARS:
+        return title
+    words = title[:TITLE_CHARS].rpartition(" ")[0]
+    return f"{words or title[: TITLE_CHARS - 1]}…"
 
 
 def rename(thread: ThreadState, title: str) -> Decision[bool]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from msgspec import Struct
+
 from farhand.agent.turns import check_text_size
 from farhand.core.approval import Answer
 from farhand.core.decide.calls import Reply
@@ -15,8 +17,19 @@ from farhand.faces.ack.shapes import Ack, ApproveRequest, TakeRequest
 from farhand.wire.json_reader import read_as
 
 
-def decode_result(body: bytes, limits: Limits) -> Result:
+class Delivered(Struct, frozen=True):
+    """A result, and whether one that does not fit is to leave its call open."""
+
+    result: Result
+    only_if_fits: bool
+
+
+def decode_ack(body: bytes, limits: Limits) -> Delivered:
     ack = read_as(body, Ack)
+    return Delivered(_result(ack, limits), ack.only_if_fits)
+
+
+def _result(ack: Ack, limits: Limits) -> Result:
     if ack.requested_at is not None:
         _check_time(ack.requested_at)
     if ack.status == "success":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from farhand.agent.service import AgentService
-from farhand.faces.ack.decode import decode_approval, decode_result, decode_take
+from farhand.faces.ack.decode import decode_ack, decode_approval, decode_take
 from farhand.faces.ack.encode import encode_error, encode_receipt, encode_take
 from farhand.faces.ack.shapes import Ack, AckReply, ApproveRequest, TakeRequest
 from farhand.faces.base import Face, Request, Route
@@ -50,8 +50,9 @@ class _Endpoints:
 
     async def result(self, request: Request) -> None:
         """Submit the result of a call."""
-        result = decode_result(await request.json(), self._limits)
-        receipt = await self._desk.settle(request.owner, result)
+        delivered = decode_ack(await request.json(), self._limits)
+        settle = self._desk.settle_if_it_fits if delivered.only_if_fits else self._desk.settle
+        receipt = await settle(request.owner, delivered.result)
         await request.reply(*encode_receipt(receipt))
 
     async def take(self, request: Request) -> None:

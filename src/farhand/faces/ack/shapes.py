@@ -13,6 +13,8 @@ class Ack(Struct, rename="camel"):
     output: object = None
     error_text: str | None = None
     requested_at: str | None = None
+    only_if_fits: bool = False
+    """An output that does not fit the schema is refused and the call stays open: a person can change it."""
 
 
 class TakeRequest(Struct, rename="camel"):

@@ -19,9 +19,14 @@ MOST_AT_ONCE = 100
 _TIME = re.compile(r"[0-9]{1,12}(\.[0-9]{1,17})?")
 
 
+MOST_WORDS = 200
+
+
 class Page(Struct, frozen=True):
     limit: int
     after: Used | None
+    words: str = ""
+    """Only chats that have these."""
 
 
 def decode_page(parameters: Mapping[str, str]) -> Page:
@@ -29,7 +34,10 @@ def decode_page(parameters: Mapping[str, str]) -> Page:
     if not text.isascii() or not text.isdigit() or len(text) > 3 or not 1 <= int(text) <= MOST_AT_ONCE:
         raise Malformed(f"limit must be a number from 1 to {MOST_AT_ONCE}.")
     after = parameters.get("after")
-    return Page(int(text), None if after is None else _place(after))
+    words = parameters.get("q", "")
+    if len(words) > MOST_WORDS:
+        raise Malformed(f"q has at most {MOST_WORDS} characters.")
+    return Page(int(text), None if after is None else _place(after), words.strip())
 
 
 def decode_resume(parameters: Mapping[str, str]) -> bool:

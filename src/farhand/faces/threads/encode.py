@@ -27,6 +27,7 @@ from farhand.core.outcome import (
 )
 from farhand.core.position import Entry
 from farhand.core.run import ENDED, Run, RunState
+from farhand.core.state import Allowed
 from farhand.core.template import fill
 from farhand.core.thread import (
     Asked,
@@ -47,6 +48,8 @@ from farhand.core.thread import Part as StoredPart
 from farhand.core.tool import Tool
 from farhand.faces.threads.shapes import (
     AboutShape,
+    AllowedShape,
+    AllowedTool,
     ApprovalShape,
     FailureShape,
     InboxShape,
@@ -134,6 +137,10 @@ def encode_tools(tools: Iterable[Tool]) -> bytes:
     return encode(ToolsShape([_tool(tool) for tool in tools]))
 
 
+def encode_allowed(allowed: Iterable[Allowed]) -> bytes:
+    return encode(AllowedShape([AllowedTool(each.tool, _time(each.at), each.by) for each in allowed]))
+
+
 def encode_about(spec: Spec, largest_file: int, *, root: str, has_inspector: bool) -> bytes:
     """`root` is the path under which a host mounts us."""
     shown = spec.appearance
@@ -147,6 +154,7 @@ def encode_about(spec: Spec, largest_file: int, *, root: str, has_inspector: boo
             logo=f"{root}{LOGO_PATH}" if isinstance(shown.logo, LogoFile) else shown.logo,
             demo=shown.is_demo,
             inspector=has_inspector,
+            words=None if shown.words is None else dict(shown.words),
         )
     )
 

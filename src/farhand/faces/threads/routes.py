@@ -20,16 +20,25 @@ from farhand.faces.base import (
     decode_thread,
     read_or_none,
 )
-from farhand.faces.threads.decode import decode_page, decode_resume, decode_title
+from farhand.faces.threads.decode import MOST_WORDS, decode_page, decode_resume, decode_title
 from farhand.faces.threads.encode import (
     ThreadSnapshot,
     encode_about,
+    encode_allowed,
     encode_inbox,
     encode_page,
     encode_thread,
     encode_tools,
 )
-from farhand.faces.threads.shapes import AboutShape, InboxShape, Rename, ThreadPage, ThreadShape, ToolsShape
+from farhand.faces.threads.shapes import (
+    AboutShape,
+    AllowedShape,
+    InboxShape,
+    Rename,
+    ThreadPage,
+    ThreadShape,
+    ToolsShape,
+)
 from farhand.wire.address import query
 from farhand.wire.json_writer import encode
 
@@ -37,6 +46,8 @@ OK = encode(Ok(ok=True))
 AFTER_THREAD = Parameter(
     "after", {"type": "string", "pattern": r"^[0-9]{1,12}(\.[0-9]{1,17})?:[A-Za-z0-9_.:-]{1,128}$"}
 )
+
+WORDS = Parameter("q", {"type": "string", "maxLength": MOST_WORDS})
 
 
 def threads_face(service: AgentService, *, shows_inspector: bool = False) -> Face:
@@ -50,7 +61,7 @@ def threads_face(service: AgentService, *, shows_inspector: bool = False) -> Fac
                 endpoints.threads,
                 scope="chat",
                 gives=ThreadPage,
-                parameters=(PAGE_SIZE, AFTER_THREAD),
+                parameters=(PAGE_SIZE, AFTER_THREAD, WORDS),
                 name="list",
             ),
             Route(
@@ -72,12 +83,14 @@ def threads_face(service: AgentService, *, shows_inspector: bool = False) -> Fac
             ),
             Route("DELETE", "/api/chat/{thread_id}", endpoints.delete, scope="chat", gives=Ok),
             Route(
+                "GET", "/api/chat/{thread_id}/allowed", endpoints.allowed, scope="chat", gives=AllowedShape
+            ),
+            Route(
                 "DELETE",
                 "/api/chat/{thread_id}/allowed/{tool}",
                 endpoints.disallow,
                 scope="approve",
                 gives=Ok,
-                name="disallow",
             ),
             Route(
                 "GET",
@@ -99,8 +112,14 @@ class _Endpoints:
         self._shows_inspector = shows_inspector
 
     async def threads(self, request: Request) -> None:
-        """List your chats, newest first."""
+        """List your chats, newest first; with `q`, those with these words in their title or your messages."""
         page = decode_page(query(request.scope))
+        if page.words:
+            matches = await self._service.search(
+                request.owner, page.words, limit=page.limit, after=page.after
+            )
+            await request.reply(200, encode_page(matches.threads, matches.following))
+            return
         found = await self._service.threads(request.owner, limit=page.limit + 1, after=page.after)
         shown = found[: page.limit]
         await request.reply(200, encode_page(shown, shown[-1].used if len(found) > len(shown) else None))
@@ -140,13 +159,19 @@ class _Endpoints:
         await self._service.delete(request.owner, thread.thread_id)
         await request.reply(200, OK)
 
+    async def allowed(self, request: Request) -> None:
+        """List the tools that run in a chat without being asked about."""
+        thread = await self._load(request)
+        await request.reply(
+            200, encode_allowed(await self._service.allowed_in(request.owner, thread.thread_id))
+        )
+
     async def disallow(self, request: Request) -> None:
-        """Take back "always in this chat" for a tool: its next call asks again."""
+        """Ask about a tool again in this chat."""
         request.bodiless()
         thread = await self._load(request)
-        tool = request.parameter("tool")
-        if not await self._service.disallow(request.owner, thread.thread_id, tool):
-            raise NotFound("No such tool is always allowed in this chat.", hint="Its next call asks anyway.")
+        if not await self._service.disallow(request.owner, thread.thread_id, request.parameter("tool")):
+            raise NotFound("This tool is not always allowed in this chat.")
         await request.reply(200, OK)
 
     async def inbox(self, request: Request) -> None:

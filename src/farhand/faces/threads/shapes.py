@@ -103,6 +103,8 @@ class AboutShape(Struct, rename="camel"):
     """Whether the page shows what only a demonstration has."""
     inspector: bool = False
     """Whether there is an Inspector that you may open."""
+    words: dict[str, str] | None = None
+    """Words of the page by their names, in the place of its own."""
 
 
 class FailureShape(Struct):
@@ -135,6 +137,18 @@ class ToolShape(Struct, rename="camel"):
     card: str | None
     version: str
     title: str | None = None
+
+
+class AllowedTool(Struct, rename="camel"):
+    """A tool that runs in a chat without being asked about; `by` are the claims of whoever allowed it."""
+
+    tool: str
+    allowed_at: str
+    by: dict[str, object]
+
+
+class AllowedShape(Struct):
+    allowed: list[AllowedTool]
 
 
 class InboxShape(Struct):

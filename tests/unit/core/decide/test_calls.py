@@ -313,6 +313,24 @@ def test_deadlines_are_fixed_when_a_call_becomes_ready() -> None:
     assert kind_of(TimedOut()) == "timed_out"
 
 
+@pytest.mark.parametrize(
+    ("card", "seconds"),
+    [("text", 300.0), ("form", 300.0), ("file", 300.0), ("photo", 300.0), ("confirm", 60.0), (None, 60.0)],
+)
+def test_a_held_card_that_takes_longer_than_a_press_has_five_minutes(card: str, seconds: float) -> None:
+    story = Story()
+    tool = replace(PAGE, card=card)
+    now = story.log.now
+    held = story.open_direct(replace(asks_for("call_1", tool, direct=True), is_held=True))
+    declared = replace(asks_for("call_2", tool, direct=True), is_held=True, timeout_sec=9.0)
+    parked = story.open_direct(asks_for("call_3", tool, direct=True))
+    assert [(each.deadline or 0.0) - now for each in (held, story.open_direct(declared), parked)] == [
+        seconds,
+        9.0,
+        PATIENCE.park_for,
+    ]
+
+
 def test_a_client_that_reports_progress_has_its_time_again_within_bounds() -> None:
     story = Story()
     now = story.log.now

@@ -3,7 +3,67 @@ import { httpOf, type OpenCall, type Thread, type ThreadPage } from "@farhand/cl
 import { type About, isAbout, isThread, isThreadPage, isTool, type Tool, isOpenCall } from "@farhand/protocol";
 import { BASE } from "./base.ts";
 
-export const HTTP = httpOf({ url: BASE });
+/** Whether the server knows this browser: it says so with every answer. */
+export class SignIn {
+  #isOut = false;
+  /** A person enters the server's token; otherwise the host app has a sign-in of its own. */
+  #takesToken = true;
+  readonly #listeners = new Set<() => void>();
+
+  get isOut(): boolean {
+    return this.#isOut;
+  }
+
+  get takesToken(): boolean {
+    return this.#takesToken;
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  fetch: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    if (response.status === 401) {
+      this.#takesToken = TOKEN.test(await response.clone().text());
+    }
+    if (response.status === 401 || response.ok) {
+      this.#set(response.status === 401);
+    }
+    return response;
+  };
+
+  /** With the token, or without one after a sign-in elsewhere. */
+  async enter(token: string): Promise<"in" | "refused" | "too-many" | "away"> {
+    try {
+      // answered with a cookie and the way to the page, which is open already
+      const address = token === "" ? `${BASE}/api/about` : `${BASE}/?token=${encodeURIComponent(token)}`;
+      const response = await fetch(address, { redirect: "manual", signal: AbortSignal.timeout(PATIENCE_MS) });
+      if (response.status === 429) {
+        return "too-many";
+      }
+      const isIn = response.type === "opaqueredirect" || (token === "" && response.ok);
+      isIn && this.#set(false);
+      return isIn ? "in" : "refused";
+    } catch {
+      return "away";
+    }
+  }
+
+  #set(isOut: boolean): void {
+    if (this.#isOut !== isOut) {
+      this.#isOut = isOut;
+      this.#listeners.forEach((listener) => listener());
+    }
+  }
+}
+
+/** What the refusal of a server that has a token of its own says to do. */
+const TOKEN = /token/i;
+
+export const SIGN_IN = new SignIn();
+export const HTTP = httpOf({ url: BASE, fetch: SIGN_IN.fetch });
 
 /** `gone`: there is no such chat. `away`: the server did not answer; ask again. */
 export type Asked<T> = T | "gone" | "away";
@@ -12,8 +72,10 @@ export function askThread(id: string): Promise<Asked<Thread>> {
   return ask(`/api/chat/${encodeURIComponent(id)}`, isThread);
 }
 
-export function askThreads(after?: string): Promise<Asked<ThreadPage>> {
-  return ask(`/api/chat?limit=50${after === undefined ? "" : `&after=${encodeURIComponent(after)}`}`, isThreadPage);
+/** `words`: only chats that have them in their title or in what the person said. */
+export function askThreads({ after, words }: { readonly after?: string | undefined; readonly words?: string } = {}): Promise<Asked<ThreadPage>> {
+  const query = new URLSearchParams({ limit: "50", ...(after === undefined ? {} : { after }), ...(words === undefined ? {} : { q: words }) });
+  return ask(`/api/chat?${query.toString()}`, isThreadPage);
 }
 
 export async function askInbox(): Promise<Asked<readonly OpenCall[]>> {
@@ -36,6 +98,10 @@ export async function stopRun(id: string): Promise<boolean> {
   return status === 200 || status === 404;
 }
 
+export async function renameThread(id: string, title: string): Promise<boolean> {
+  return (await send("PATCH", `/api/chat/${encodeURIComponent(id)}`, { title })) === 200;
+}
+
 export async function deleteThread(id: string): Promise<boolean> {
   return (await send("DELETE", `/api/chat/${encodeURIComponent(id)}`)) === 200;
 }
@@ -55,9 +121,9 @@ async function ask<T>(path: string, is: (value: unknown) => value is T): Promise
 
 const PATIENCE_MS = 10_000;
 
-async function send(method: "POST" | "DELETE", path: string): Promise<number> {
+async function send(method: "POST" | "PATCH" | "DELETE", path: string, json: object = {}): Promise<number> {
   try {
-    const body = method === "POST" ? { body: "{}", headers: { "content-type": "application/json" } } : {};
+    const body = method === "DELETE" ? {} : { body: JSON.stringify(json), headers: { "content-type": "application/json" } };
     return (await HTTP.fetch(HTTP.url + path, { method, ...body, signal: AbortSignal.timeout(PATIENCE_MS) })).status;
   } catch {
     return 0;

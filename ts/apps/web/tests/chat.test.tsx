@@ -13,9 +13,10 @@ import { type Signs, stateOf } from "../src/chat/run-state.ts";
 import { agoOf } from "../src/chat/inbox.tsx";
 import { sandboxFor } from "../src/chat/panel.tsx";
 import { hrefOf, routeOf } from "../src/chat/route.ts";
-import { FIRST, iconFor, MORE, offered } from "../src/chat/samples.ts";
-import { groupsOf } from "../src/chat/sidebar.tsx";
-import { blocksOf } from "../src/chat/talk.tsx";
+import { iconFor } from "../src/chat/starters.ts";
+import { groupsOf } from "../src/chat/chats.tsx";
+import { blocksOf } from "../src/chat/message.tsx";
+import { ENGLISH } from "../src/chat/words.ts";
 
 afterEach(cleanup);
 
@@ -102,7 +103,7 @@ it("chats stand under the day they were last used on", () => {
   const now = new Date(2026, 10, 16, 9);
   const row = (id: string, at: Date): Parameters<typeof groupsOf>[0][number] => ({ id, title: id, state: "done", updatedAt: at.toISOString(), openCalls: 0 });
   const rows = [row("a", new Date(2026, 10, 16, 0, 1)), row("b", new Date(2026, 10, 15, 23, 59)), row("c", new Date(2026, 9, 1)), row("d", new Date(2025, 1, 1))];
-  expect(groupsOf(rows, now).map(([name, each]) => [name, each.map(({ id }) => id)])).toEqual([["Today", ["a"]], ["Yesterday", ["b"]], ["Earlier", ["c", "d"]]]);
+  expect(groupsOf(rows, now, ENGLISH).map(([name, each]) => [name, each.map(({ id }) => id)])).toEqual([["Today", ["a"]], ["Yesterday", ["b"]], ["Earlier", ["c", "d"]]]);
 });
 
 it("a page beside the chat is sandboxed, and one of our own origin cannot use it", () => {
@@ -112,16 +113,9 @@ it("a page beside the chat is sandboxed, and one of our own origin cannot use it
   expect(words("https://example.org").some((word) => word.startsWith("allow-top-navigation"))).toBe(false);
 });
 
-it("only what the server can do is offered", () => {
-  expect(FIRST.length).toBe(6);
-  expect(offered([...FIRST, ...MORE], new Set<string>())).toEqual([]);
-  expect(offered(FIRST, new Set(["get_location"])).map(({ title }) => title)).toEqual(["Where am I?"]);
-});
-
 it("a chat in the list has the icon of what it is about", () => {
-  expect(iconFor("Where am I?")).toBe(FIRST[0]?.Icon);
-  expect(iconFor("Please delete all my drafts")).toBe(FIRST[5]?.Icon);
-  expect(iconFor("Hello")).not.toBe(FIRST[5]?.Icon);
+  expect(iconFor("Where am I?")).not.toBe(iconFor("Please delete all my drafts"));
+  expect(iconFor("Hello")).toBe(iconFor("Something else"));
 });
 
 it("what was said before an answer failed stays on the page, though the server does not keep it", () => {
@@ -142,7 +136,7 @@ it("the box is off while answers are needed, and Stop always works", () => {
   const stop = vi.fn();
   const { getByRole } = render(<Composer talk={talkOf("Waiting for you", vi.fn(), stop)} />);
   const box = getByRole("textbox", { name: "Message" }) as HTMLTextAreaElement;
-  expect([box.readOnly, box.placeholder]).toEqual([true, "Answer the cards above and I will go on"]);
+  expect([box.readOnly, box.placeholder]).toEqual([true, "Answer above to continue"]);
   fireEvent.click(getByRole("button", { name: "Stop" }));
   expect(stop).toHaveBeenCalledOnce();
 });
@@ -157,7 +151,7 @@ it("Enter sends once, Shift and Enter and half-written words do not", () => {
   expect(send).not.toHaveBeenCalled();
   fireEvent.keyDown(box, { key: "Enter" });
   fireEvent.keyDown(box, { key: "Enter" });
-  expect(send.mock.calls).toEqual([["hello"]]);
+  expect(send.mock.calls).toEqual([["hello", []]]);
 });
 
 it("what is entered before an answer is over is sent when it is, unless it is changed or stopped", () => {
@@ -181,12 +175,12 @@ it("what is entered before an answer is over is sent when it is, unless it is ch
   rerender(<Composer talk={talkOf("Done", send)} />);
   rerender(<Composer talk={talkOf("Thinking", send)} />);
   rerender(<Composer talk={talkOf("Done", send)} />);
-  expect(send.mock.calls).toEqual([["next"]]);
+  expect(send.mock.calls).toEqual([["next", []]]);
 });
 
 it("times are told as people tell them", () => {
   const now = new Date(2026, 10, 16, 9, 0).getTime();
   expect(timeOf(now + 60_000, now)).not.toContain(",");
   expect(timeOf(now + 3 * 86_400_000, now)).toContain("19");
-  expect([5_000, 130_000, 3 * 3_600_000, 50 * 3_600_000].map((ms) => agoOf(now - ms, now))).toEqual(["just now", "2 min ago", "3 h ago", "2 d ago"]);
+  expect([5_000, 130_000, 3 * 3_600_000, 50 * 3_600_000].map((ms) => agoOf(now - ms, ENGLISH, now))).toEqual(["just now", "2 min ago", "3 h ago", "2 d ago"]);
 });

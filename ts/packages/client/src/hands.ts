@@ -49,7 +49,7 @@ export class Hands {
       ...options,
       http,
       clientId: `page_${crypto.randomUUID()}`,
-      settle: ({ id }, outcome) => void this.answer(id, outcome),
+      settle: ({ id }, outcome) => void this.#settle(id, outcome, {}),
       onChange: () => this.changed(),
     });
   }
@@ -59,15 +59,24 @@ export class Hands {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Answers a call as a person does. The first answer to a call goes out; false if it has one. */
+  /** Answers a call as a person does: what does not fit its tool is refused and can be changed. The first answer to a call goes out; false if it has one. */
   answer(callId: string, outcome: Given): boolean {
+    return this.#settle(callId, outcome, { onlyIfFits: true });
+  }
+
+  #settle(callId: string, outcome: Given, how: Pick<Ack, "onlyIfFits">): boolean {
     const told = outcome.kind === "success" ? ({ status: "success", output: outcome.output ?? null } as const) : ({ status: "failed", errorText: outcome.error } as const);
-    return this.#put(callId, "ack", { toolCallId: callId, ...told } satisfies Ack);
+    return this.#put(callId, "ack", { toolCallId: callId, ...told, ...how } satisfies Ack);
   }
 
   /** Answers an approval, only ever for a person who has decided. */
   approve(approvalId: string, decision: Decision): boolean {
     return this.#put(approvalId, "approve", { approvalId, ...decision } satisfies ApproveRequest);
+  }
+
+  /** Answers without a receipt: those on their way, and those that the server refused. */
+  get kept(): Outbox["letters"] {
+    return this.outbox.letters;
   }
 
   /** For an answer that is not delivered, by the id of its call or approval: try at once, or take it back and change it. */

@@ -58,6 +58,11 @@ export class Outbox {
     return this.#deliveries;
   }
 
+  /** What has no receipt yet, oldest first: somebody may want to see what it says. */
+  get letters(): readonly (Letter & { readonly isApproval: boolean })[] {
+    return [...this.#letters.values()].map(({ id, path, body }) => ({ id, path, body, isApproval: path === APPROVE }));
+  }
+
   /** Sends what a former life of the page could not deliver; not what was refused, and no approval of another sign-in. */
   recover(): void {
     for (const letter of kept(this.options.storage)) {

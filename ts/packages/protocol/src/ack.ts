@@ -6,6 +6,7 @@ export type Ack = {
   readonly output?: unknown;
   readonly errorText?: string | null;
   readonly requestedAt?: string | null;
+  readonly onlyIfFits?: boolean;
 };
 
 /** `ok` is always present, the other fields only where they apply. */

@@ -10,6 +10,7 @@ export type About = {
   readonly logo?: string | null;
   readonly demo?: boolean;
   readonly inspector?: boolean;
+  readonly words?: Readonly<Record<string, string>> | null;
 };
 
 /** Why the last run ended without an answer: a stable code, the cause and the next step. */

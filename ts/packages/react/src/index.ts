@@ -1,11 +1,14 @@
 export { ToolCard } from "./cards/card.tsx";
+export { Thread, type ThreadProps } from "./chat.tsx";
 export { AllowButton, type AllowButtonProps } from "./cards/deliberate.tsx";
 export { isNowhere, useCardFocus } from "./cards/focus.ts";
 export { Button, type ButtonProps, Frame, type FrameProps, Note } from "./cards/frame.tsx";
 export { CardList, ConnectionLine } from "./cards/list.tsx";
 export { Rows } from "./cards/rows.tsx";
-export { type CardHost, CardHostProvider, type CardMemory, type HandHost, type HostOptions, type ReadCalls, type ThreadHost, useCardHost, useDraft, useHand, useMemory, useNow, useReadCalls, useThread } from "./thread.tsx";
+export type { ToolFacts } from "./guess.ts";
+export { questionOf, sentenceOf, titleOf } from "./sentences.ts";
+export { type CardHost, CardHostProvider, type CardMemory, type CardProps, type HandHost, type HostOptions, type OwnCards, type ReadCalls, type Style, type ThreadHost, useCardHost, useDraft, useHand, useMemory, useNow, useReadCalls, useThread, useWords } from "./thread.tsx";
 export { upload, type UploadedFile } from "./upload.ts";
 export { type CardState, type CardView, type Ended, isAskedElsewhere, isWaiting, type Kind, type Known, viewOf } from "./view.ts";
 export { type Folded, fold, type Piece, piecesOf } from "./visible.ts";
-export { questionOf, sentenceOf, titleOf } from "./words.ts";
+export { type Words, WORDS } from "./words.ts";

@@ -1,7 +1,10 @@
 // What cards share: the host that brings their answers, and a thread as such a host.
 import { type Connection, type Decision, type Given, type Hand, type Hands, type HandState, type Http, LiveThread, type ThreadOptions, type ThreadState } from "@farhand/client";
-import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { type CardView, isAskedElsewhere, type Memory, viewOf } from "./view.ts";
+import { type ComponentType, createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { useEnds } from "./ends.ts";
+import { toolListOf } from "./tools.ts";
+import { type CardView, isAskedElsewhere, type Memory, viewOf, withTool } from "./view.ts";
+import { type Words, WORDS } from "./words.ts";
 
 /** Who brings the answers of cards: a thread, an inbox over many, or a chat of another library. */
 export interface CardHost {
@@ -14,6 +17,8 @@ export interface CardHost {
   readonly retry: (id: string) => void;
   readonly discard: (id: string) => void;
   readonly retryNow: () => void;
+  /** The chat that the cards belong to, if it is one: what is always allowed in it can be taken back there. */
+  readonly threadId?: string | undefined;
   /** Says something in the person's name; without it nothing can be asked again. */
   readonly say?: ((text: string) => void) | undefined;
   /** Shows a page beside the chat and names the view; without it a page opens in a tab of its own. */
@@ -32,8 +37,9 @@ export interface HostOptions {
 /** Opens the thread for as long as the component is there. Handlers and transport are those of its first render. */
 export function useThread(options: ThreadOptions, { openPage }: HostOptions = {}): ThreadHost {
   const thread = useMemo(() => new LiveThread({ onUnknown: "card", ...options }), [options.threadId, options.url]);
-  const state = useSyncExternalStore(thread.subscribe, () => thread.state);
+  const state = useSyncExternalStore(thread.subscribe, () => thread.state, () => thread.state);
   const memory = useMemory(state);
+  const ends = useEnds(thread.http, thread.id, state);
   const lives = useRef(0);
   useEffect(() => {
     lives.current += 1;
@@ -47,10 +53,10 @@ export function useThread(options: ThreadOptions, { openPage }: HostOptions = {}
   // a program that does not begin is told as away after a while, though nothing is heard
   const now = useNow(isAskedElsewhere(state.facts));
   return useMemo(() => {
-    const cards = [...state.calls.values()].map((call) => viewOf(state, call, memory));
+    const cards = [...state.calls.values()].map((call) => viewOf({ ...state, ends }, call, memory));
     const verbs = { ...verbsOf(thread, memory), say: (text: string) => thread.send(text) };
-    return { ...verbs, thread, state, cards, connection: state.connection, openPage };
-  }, [thread, state, memory, openPage, now]);
+    return { ...verbs, thread, threadId: thread.id, state, cards, connection: state.connection, openPage };
+  }, [thread, state, ends, memory, openPage, now]);
 }
 
 export interface HandHost extends CardHost {
@@ -59,7 +65,7 @@ export interface HandHost extends CardHost {
 
 /** The open calls of a hand, made by `connect()`, as cards: an inbox beside any chat. The hand stays open when the component goes. */
 export function useHand(hand: Hand, { openPage }: HostOptions = {}): HandHost {
-  const state = useSyncExternalStore(hand.subscribe, () => hand.state);
+  const state = useSyncExternalStore(hand.subscribe, () => hand.state, () => hand.state);
   const memory = useMemory(state);
   const now = useNow(isAskedElsewhere(state.facts));
   return useMemo(() => {
@@ -68,12 +74,15 @@ export function useHand(hand: Hand, { openPage }: HostOptions = {}): HandHost {
   }, [hand, state, memory, openPage, now]);
 }
 
-function verbsOf(hands: Hands, memory: CardMemory): Omit<CardHost, "cards" | "connection" | "openPage" | "say"> {
+function verbsOf(hands: Hands, memory: CardMemory): Omit<CardHost, "cards" | "connection" | "openPage" | "say" | "threadId"> {
   return {
     http: hands.http,
     answer: (callId, outcome) => void hands.answer(callId, outcome),
     approve: (callId, approvalId, decision) => {
       memory.reasons.set(callId, decision.reason ?? "");
+      if (decision.approved && decision.input !== undefined) {
+        memory.edited.add(callId);
+      }
       hands.approve(approvalId, decision);
     },
     retry: (id) => hands.retry(id),
@@ -94,10 +103,58 @@ export interface ReadCalls {
 
 const ReadContext = createContext<ReadCalls>({ has: () => false, add: () => undefined });
 
-export function CardHostProvider({ host, children }: { host: CardHost; children: ReactNode }): ReactNode {
+/** What a card of the page's own is given: the call as it stands, and what it can be answered with. */
+export interface CardProps {
+  readonly view: CardView;
+  /** True while an answer is on its way. */
+  readonly isOff: boolean;
+  readonly answer: (output: unknown) => void;
+  readonly skip: () => void;
+}
+
+/** Cards of the page's own by the names that tools give, or in the place of ours. The approval card is not replaced. */
+export type OwnCards = Readonly<Record<string, ComponentType<CardProps>>>;
+
+export interface Style {
+  readonly cards?: OwnCards | undefined;
+  readonly words?: Partial<Words> | undefined;
+}
+
+const StyleContext = createContext<{ readonly cards: OwnCards; readonly words: Words }>({ cards: {}, words: WORDS });
+
+/** Inside of another one, its own cards and words are added to those outside. */
+export function CardHostProvider({ host, cards, words, children }: Style & { host: CardHost; children: ReactNode }): ReactNode {
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
   const read = useMemo(() => ({ has: (id: string) => ids.has(id), add: (id: string) => setIds((before) => (before.has(id) ? before : new Set([...before, id]))) }), [ids]);
-  return <HostContext value={host}><ReadContext value={read}>{children}</ReadContext></HostContext>;
+  const around = useContext(StyleContext);
+  const style = useMemo(() => ({ cards: { ...around.cards, ...cards }, words: { ...around.words, ...words } }), [around, cards, words]);
+  return (
+    <HostContext.Provider value={host}>
+      <StyleContext.Provider value={style}>
+        <ReadContext.Provider value={read}>{children}</ReadContext.Provider>
+      </StyleContext.Provider>
+    </HostContext.Provider>
+  );
+}
+
+export function useWords(): Words {
+  return useContext(StyleContext).words;
+}
+
+/** Own properties only: a tool that asks for the card `constructor` gets none. */
+export function useOwnCard({ card, kind }: CardView): ComponentType<CardProps> | undefined {
+  const { cards } = useContext(StyleContext);
+  const name = [card, kind].find((each) => each !== undefined && Object.hasOwn(cards, each));
+  return kind === "approval" || name === undefined ? undefined : cards[name];
+}
+
+/** The views with what the server says of their tools; `isAsking` while it has yet to say something of one of them. */
+export function useKnown(views: readonly CardView[], { http }: CardHost): { readonly views: readonly CardView[]; readonly isAsking: boolean } {
+  const list = toolListOf(http);
+  const { tools, isAsking } = useSyncExternalStore(list.subscribe, list.state, list.state);
+  const names = [...new Set(views.filter(({ tool }) => tool === undefined).map(({ call }) => call.tool))].sort().join(" ");
+  useEffect(() => names.split(" ").forEach((name) => list.need(name)), [names, list]);
+  return { views: views.map((view) => withTool(view, tools.get(view.call.tool))), isAsking: isAsking || !list.wasAsked(names.split(" ")) };
 }
 
 export function useReadCalls(): ReadCalls {
@@ -138,11 +195,12 @@ export function useNow(isNeeded: boolean): number {
 export interface CardMemory extends Memory {
   readonly seenOpen: Set<string>;
   readonly reasons: Map<string, string>;
+  readonly edited: Set<string>;
 }
 
 /** What a page remembers of its calls for as long as it lives. */
 export function useMemory({ calls, facts }: Pick<ThreadState, "calls" | "facts">): CardMemory {
-  const memory = useRef<CardMemory>({ seenOpen: new Set(), reasons: new Map() }).current;
+  const memory = useRef<CardMemory>({ seenOpen: new Set(), reasons: new Map(), edited: new Set() }).current;
   for (const call of calls.values()) {
     if (call.phase === "ready" && facts.get(call.id)?.executor === "frontend") {
       memory.seenOpen.add(call.id);

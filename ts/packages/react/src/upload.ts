@@ -1,6 +1,6 @@
 // A file on its way to the server, with its progress. The answer to a call holds the ref alone.
 import type { Http } from "@farhand/client";
-import { limitWords } from "./words.ts";
+import { limitWords } from "./sentences.ts";
 
 export interface UploadedFile {
   readonly name: string;

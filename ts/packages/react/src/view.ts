@@ -1,6 +1,8 @@
 // What a card shows of a call: its kind, its state, its words. Pure, so that every state can be looked at.
 import type { Call, Delivery, OpenCall, ThreadState } from "@farhand/client";
-import { doneWords } from "./words.ts";
+import { guessCard, type ToolFacts } from "./guess.ts";
+import { doneWords } from "./sentences.ts";
+import { WORDS } from "./words.ts";
 
 export const KINDS = [
   "confirm", "text", "select", "file", "photo", "location", "open_page", "clipboard", "color", "form", "approval", "unknown",
@@ -17,6 +19,8 @@ export type CardState =
   | { readonly name: "refused"; readonly reason: string; readonly canRetry: boolean }
   | { readonly name: "done"; readonly words: string }
   | { readonly name: "failed"; readonly words: string }
+  /** A choice of the person, and no error: Skip, or No to what a browser would have done. */
+  | { readonly name: "skipped" | "declined" }
   | { readonly name: "timed-out"; readonly afterSec: number | undefined }
   | { readonly name: "denied"; readonly reason: string };
 
@@ -25,14 +29,24 @@ export interface CardView {
   readonly kind: Kind;
   readonly state: CardState;
   readonly executor: string;
+  /** The card that the tool names, if it does; one that is no `Kind` is the page's own. */
+  readonly card?: string | undefined;
+  /** Its tool, once the server has told of it. */
+  readonly tool?: ToolFacts | undefined;
+  /** What the server calls this very call, and its outcome in a few words. */
+  readonly title?: string | undefined;
+  readonly summary?: string | undefined;
+  /** The person changed its input before allowing it, or had allowed its tool for the whole chat. */
+  readonly isEdited?: boolean | undefined;
+  readonly isAlwaysAllowed?: boolean | undefined;
   /** How long it took, once it is over and if the server told. */
   readonly tookMs?: number | undefined;
 }
 
 /** What a page knows beside the call itself. */
 export interface Known extends Pick<ThreadState, "facts" | "running" | "deliveries" | "course"> {
-  /** Every tool that the server has; of calls that are over it says which card they had. */
-  readonly tools?: ReadonlyMap<string, { readonly card: string | null; readonly executor: string }>;
+  /** Every tool that the server has; cards ask for them by themselves if they are not here. */
+  readonly tools?: ReadonlyMap<string, ToolFacts>;
   /** What the server keeps of calls that are over. */
   readonly ends?: ReadonlyMap<string, Ended>;
 }
@@ -43,12 +57,17 @@ export interface Ended {
   readonly afterSec?: number | undefined;
   readonly tookMs?: number | undefined;
   readonly reason?: string | undefined;
+  readonly title?: string | undefined;
+  readonly summary?: string | undefined;
+  readonly isEdited?: boolean | undefined;
+  readonly isAlwaysAllowed?: boolean | undefined;
 }
 
-/** What only this page knows: which calls it saw open, and what its person said. */
+/** What only this page knows: which calls it saw open, and what its person said to approvals. */
 export interface Memory {
   readonly seenOpen: ReadonlySet<string>;
   readonly reasons: ReadonlyMap<string, string>;
+  readonly edited?: ReadonlySet<string>;
 }
 
 /** Tools of the server itself, which its list of tools does not name. */
@@ -57,12 +76,27 @@ const BUILT_IN: Readonly<Record<string, Kind>> = { answer_form: "form" };
 export function viewOf(known: Known, call: Call, memory: Memory, now: number = Date.now()): CardView {
   const fact = known.facts.get(call.id);
   const tool = known.tools?.get(call.tool);
-  const kind = call.phase === "asking" ? "approval" : kindOf(fact?.card ?? tool?.card ?? BUILT_IN[call.tool]);
+  const ended = known.ends?.get(call.id);
+  const card = fact?.card ?? tool?.card ?? BUILT_IN[call.tool];
+  const kind = call.phase === "asking" ? "approval" : kindOf(card);
   const executor = fact?.executor ?? tool?.executor ?? "frontend";
-  return { call, kind, executor, state: stateOf(known, call, kind, { memory, now }), tookMs: known.ends?.get(call.id)?.tookMs };
+  const view: CardView = {
+    call, kind, executor, card, state: stateOf(known, call, kind, { memory, now }), tookMs: ended?.tookMs, title: ended?.title ?? fact?.callTitle, summary: ended?.summary,
+    isEdited: ended?.isEdited ?? memory.edited?.has(call.id), isAlwaysAllowed: ended?.isAlwaysAllowed,
+  };
+  return tool === undefined ? view : withTool(view, tool);
 }
 
-const OVER: ReadonlySet<CardState["name"]> = new Set(["done", "failed", "elsewhere", "timed-out", "denied", "running", "writing"]);
+/** The same with what is known of its tool: a card is guessed for one that names none. */
+export function withTool(view: CardView, tool: ToolFacts | undefined): CardView {
+  if (tool === undefined || view.tool !== undefined) {
+    return view;
+  }
+  const isUnnamed = view.kind === "unknown" && view.card === undefined && view.executor === "frontend";
+  return { ...view, tool, kind: isUnnamed ? guessCard(tool) : view.kind };
+}
+
+const OVER: ReadonlySet<CardState["name"]> = new Set(["done", "failed", "skipped", "declined", "elsewhere", "timed-out", "denied", "running", "writing"]);
 
 export function isWaiting({ state }: CardView): boolean {
   return !OVER.has(state.name);
@@ -83,7 +117,7 @@ function stateOf(known: Known, call: Call, kind: Kind, { memory, now }: { memory
   const fact = known.facts.get(call.id);
   if (call.phase === "asking" && delivery?.state === "refused") {
     // nothing that somebody would allow again stands behind a button without being shown
-    return openState(known, call, { fact, now, note: `${delivery.reason} Nothing was allowed or denied: decide again.` });
+    return openState(known, call, { fact, now, note: WORDS.decideAgain(delivery.reason) });
   }
   if (delivery !== undefined) {
     return onItsWay(delivery);
@@ -175,9 +209,16 @@ function mayBeMine(delivery: Delivery | undefined): boolean {
 // what the stream says of a deadline that passed, until the record says it by name
 const TIMED_OUT = /^Nobody answered (?:within ([\d.]+) s|in time)/;
 
+/** What this page and others send when somebody presses Skip or No. */
+const CHOICES: ReadonlyMap<string, "skipped" | "declined"> = new Map([["skipped by the user", "skipped"], ["declined by the user", "declined"]]);
+
 function failedState(error: string, ended: Ended | undefined): CardState {
   if (ended?.outcome === "timed_out") {
     return { name: "timed-out", afterSec: ended.afterSec };
+  }
+  const choice = CHOICES.get(error);
+  if (choice !== undefined) {
+    return { name: choice };
   }
   const late = ended === undefined ? TIMED_OUT.exec(error) : null;
   return late === null ? { name: "failed", words: error } : { name: "timed-out", afterSec: late[1] === undefined ? undefined : Number(late[1]) };

@@ -1,122 +1,179 @@
-// Calls in the words of a person: what is asked, and what came of it. Pure.
-import type { Call } from "@farhand/client";
-import type { Kind } from "./view.ts";
+// Every word that the cards say, in one table: a page hands over its own for some or all of them, in another language for one.
 
-type Fields = Readonly<Record<string, unknown>>;
+export const WORDS = {
+  // the list of open questions
+  needed: (count: number): string => (count === 1 ? "Waiting for 1 answer." : `Waiting for ${count} answers.`),
+  neededNext: "The assistant continues once you reply.",
+  connectionLost: "Connection lost. Trying again.",
+  resumeNow: "Resume now",
+  announceApproval: (title: string, parameters: string): string => `Approval needed: ${title} ${parameters}.`,
+  parameters: (count: number): string => (count === 0 ? "No parameters" : plural(count, "parameter")),
 
-/** The question itself; tools name it differently. */
-export function questionOf(call: Call): string {
-  const input = call.phase === "writing" ? {} : fieldsOf(call.input);
-  const told = ["message", "question", "prompt", "title"].map((name) => input[name]);
-  return told.find((each): each is string => typeof each === "string" && each !== "") ?? sentenceOf(call.tool);
-}
+  // what cards share
+  skip: "Skip",
+  no: "No",
+  yes: "Yes",
+  back: "Back",
+  tryAgain: "Try again",
+  cancel: "Cancel",
+  sendAnswer: "Send answer",
+  sendingAnswer: "Sending your answer",
+  browserSaidNo: "The browser said no",
+  timeLeft: (time: string): string => `Time left: ${time}`,
+  saved: (time: string | undefined): string => (time === undefined ? "Saved. You can answer later." : `Saved. You have ${time} to answer.`),
 
-/** What a card asks. Of an approval it is the tool, never the words of the input: the model wrote those. */
-export function titleOf(call: Call): string {
-  return call.phase === "asking" ? `${sentenceOf(call.tool)}?` : questionOf(call);
-}
+  // states, as their pills say them
+  running: "Running",
+  sending: "Sending",
+  undelivered: "Not delivered",
+  refused: "Not taken",
+  timedOut: "Timed out",
+  denied: "Denied",
+  parked: "Parked",
+  noClient: "No client",
 
-/** What a screen reader says of a card that has come. */
-export function announcementOf({ call }: { readonly call: Call }): string {
-  const title = titleOf(call).replace(/[.?!]?$/, (end) => end || ".");
-  return call.phase === "asking" ? `Approval needed: ${title} ${count(Object.keys(call.input).length)}.` : title;
-}
+  // states, as their cards say them
+  writing: "The assistant is still writing the question",
+  runningHere: "Running in this browser",
+  runningOnServer: "Running on the server",
+  runningElsewhere: "Running in another program",
+  notDelivered: "Your answer did not reach the server",
+  retryIn: (seconds: number): string => `Still here and not lost. Trying again in ${seconds} s.`,
+  tryNow: "Try now",
+  changeAnswer: "Change answer",
+  notTaken: "The server did not take your answer",
+  decideAgain: (reason: string): string => `${reason} Nothing was allowed or denied: decide again.`,
+  needsProgram: (title: string): string => `${title}: needs another program`,
+  notSeen: (client: string, time: string): string => `“${client}” has not been seen for ${time}`,
+  wait: "Wait",
+  runHere: "Run here",
+  runsLater: "It runs there as soon as that program is back.",
+  timedOutTitle: (question: string): string => `Timed out: “${question}”`,
+  timedOutAfter: (seconds: number | undefined): string => (seconds === undefined ? "No answer in time" : `No answer within ${seconds} s`),
+  askAgain: "Ask me again",
+  askAgainMessage: "Please ask me again.",
+  typed: "What you had typed, not sent:",
+  deniedTitle: (title: string): string => `${title}: not done`,
+  deniedBecause: (reason: string): string => (reason === "" ? "Nothing was run" : `Denied: “${reason}”`),
+  showDetails: "Show details",
 
-function count(parameters: number): string {
-  return parameters === 0 ? "No parameters" : parameters === 1 ? "1 parameter" : `${parameters} parameters`;
-}
+  // rows of finished calls
+  input: "Input",
+  output: "Output",
+  done: "Done",
+  notDone: "Not done",
+  failed: "Failed",
+  answeredElsewhere: "Answered in another tab",
+  deniedRow: (reason: string): string => (reason === "" ? "Denied" : `Denied: “${reason}”`),
+  skipped: "Skipped",
+  declined: "Declined",
+  closed: "Closed",
+  alwaysAllowed: "always allowed",
+  undo: "undo",
+  undone: "asks again",
+  changedByYou: "changed by you",
+  open: "Open",
+  openAgain: "Open again",
+  doneLocation: "Location",
+  donePhoto: "Photo",
+  donePage: "Page opened",
+  doneClipboard: "Copied to the clipboard",
+  sharedOnce: (metres: number): string => `Shared once, within ${metres} m`,
 
-const TITLES: Partial<Record<Kind, string>> = {
-  location: "Location",
-  photo: "Photo",
-  open_page: "Page opened",
-  clipboard: "Copied to the clipboard",
-};
+  // confirm, text, select, colour
+  confirmContext: "Yes or no, in this browser",
+  textContext: "Type an answer",
+  tooLong: (limit: number): string => `At most ${limit} characters.`,
+  chooseOne: "Choose one",
+  colorContext: "Pick a colour",
 
-/** What a call that is over is called in the list of finished ones. */
-export function doneTitle(call: Call, kind: Kind): string {
-  return TITLES[kind] ?? questionOf(call);
-}
+  // file and photo
+  file: "File",
+  fileContext: (limit: string | undefined): string => (limit === undefined ? "One file" : `One file, up to ${limit}`),
+  chooseFile: "Choose a file",
+  dropFile: "Drop a file here",
+  sendingFile: "Sending the file",
+  photoTitle: (subject: string): string => (subject === "" ? "Take a photo" : `Take a photo of ${subject}`),
+  photoContext: "Uses your camera once",
+  takePhoto: "Take photo",
+  takeNow: (seconds: number): string => `Take now (${seconds})`,
+  usePhoto: "Use photo",
+  takeAgain: "Take again",
+  liveView: "Live view",
+  photoTaken: "The photo you took",
+  photoSent: "This is the photo that will be sent.",
+  cameraBlocked: "The camera is blocked",
+  allowCamera: "Allow the camera for this site in the address bar, then try again.",
 
-/** `delete_file` as words: `Delete file`. */
-export function sentenceOf(tool: string): string {
-  const words = tool.replace(/[_-]+/g, " ").trim();
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
+  // location, page, clipboard
+  shareTitle: "Share where you are?",
+  shareContext: "Your browser will ask too",
+  shareOnce: "Share once",
+  typePlace: "Type a place",
+  place: "Place",
+  finding: "Finding where you are",
+  rounded: "Sent once, rounded to about 20 m.",
+  locationBlocked: "Location is blocked",
+  allowLocation: "Allow location for this site in the address bar, then try again.",
+  notFound: "Your place was not found",
+  typeInstead: "This browser could not tell where it is. Type a place instead.",
+  openTitle: (host: string): string => `Open ${host}`,
+  openBeside: "Beside this chat",
+  openInTab: "In a new tab",
+  openNewTab: "Open in a new tab",
+  firstLink: "First link to this site in this chat, so it needs your click.",
+  cannotOpen: "This page cannot be opened",
+  onlyHttp: "Only http and https pages open",
+  doNotOpen: "Do not open it",
+  copyTitle: (lines: number): string => `Copy ${plural(lines, "line")} to the clipboard?`,
+  copyContext: "Your clipboard is replaced",
+  copy: "Copy",
+  clipboardBlocked: "The clipboard is blocked",
+  allowClipboard: "Allow the clipboard for this site in the address bar, then try again.",
 
-const LONGEST = 80;
+  // approval
+  approvalTitle: (title: string): string => `${title}?`,
+  runsOnServer: "Runs on the server once you allow it",
+  runsHere: "Runs in this browser once you allow it",
+  runsInProgram: "Runs in another program once you allow it",
+  allowOnce: "Allow once",
+  edit: "Edit",
+  undoChanges: "Undo changes",
+  deny: "Deny",
+  always: "Always in this chat",
+  allowAlways: "Allow always in this chat",
+  alwaysCovers: (tool: string): string => `Every later call of ${tool} in this chat will run without asking you, whatever its input is.`,
+  reason: "Reason (optional)",
+  inputs: "What it runs with",
+  scrollFirst: (count: number): string => `${plural(count, "parameter")}. Scroll to the last one before you allow it.`,
+  showAll: (size: string): string => `Show all ${size}`,
+  showLess: "Show less",
+  countWords: (count: string): string => `${count} words`,
+  countCharacters: (count: string): string => `${count} characters`,
+  countLines: (count: string): string => `${count} lines`,
+  more: (count: string): string => `… ${count} ${count === "1" ? "character" : "characters"} more`,
+  sentAs: "Sent as:",
 
-/** What happened, in a few words. */
-export function doneWords(kind: Kind, input: unknown, output: unknown): string {
-  return short(wordsByKind(kind, fieldsOf(input), output) ?? plainWords(output));
-}
-
-/** An output of which nothing is known but its shape. */
-export function wordsOf(output: unknown): string {
-  return short(plainWords(output));
-}
-
-export function sizeOf(bytes: number): string {
-  if (bytes < 1_000) {
-    return `${bytes} bytes`;
-  }
-  return bytes < 1_000_000 ? `${Math.round(bytes / 1_000)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
-}
-
-/** A limit in round words, and never more than it is: `10 MB` for 10 MiB. */
-export function limitWords(bytes: number): string {
-  const unit = bytes < 1_048_576 ? { bytes: 1_024, name: "KB" } : { bytes: 1_048_576, name: "MB" };
-  return bytes < 1_024 ? `${bytes} bytes` : `${Math.floor((bytes / unit.bytes) * 10) / 10} ${unit.name}`;
-}
-
-/** `84 ms`, `2.1 s`, `3 min`. */
-export function durationOf(ms: number): string {
-  if (ms < 1_000) {
-    return `${ms} ms`;
-  }
-  return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
-}
-
-function wordsByKind(kind: Kind, input: Fields, output: unknown): string | undefined {
-  const { place, accuracy, name, size, url } = fieldsOf(output);
-  switch (kind) {
-    case "location":
-      return typeof place === "string" ? place : typeof accuracy === "number" ? `Shared once, within ${accuracy} m` : undefined;
-    case "photo":
-    case "file":
-      return typeof name === "string" && typeof size === "number" ? `${name}, ${sizeOf(size)}` : undefined;
-    case "open_page":
-      return typeof url === "string" ? url.replace(/^https?:\/\//, "").replace(/\/$/, "") : undefined;
-    case "clipboard":
-      return output === true && typeof input["text"] === "string" ? input["text"].split("\n", 1)[0] : undefined;
-    case "confirm":
-      return output === "yes" ? "Yes" : output === "no" ? "No" : undefined;
-    case "form":
-      return formDone(output);
-    default:
-      return undefined;
-  }
-}
-
-/** What a form says: its buttons and lines. */
-export const FORM_WORDS = {
-  context: "Fill in the form",
+  // forms
+  formContext: "Fill in the form",
   send: "Send",
   decline: "Decline",
   close: "Close",
   optional: "(optional)",
-  choose: "Choose one",
-  none: "No answer",
+  noChoice: "No answer",
+  onePerLine: "One on each line.",
   pageContext: "On another site, in a new tab",
-  notOpenable: "Only http and https pages open",
   openPage: "Open page",
-  done: "Done",
-  typed: "Not sent:",
-} as const;
 
-/** What is wrong with a field, as what to do about it. */
-export const FIELD_WORDS = {
-  empty: "Fill in this field.",
+  // a tool without a form
+  answer: "Answer",
+  answerJson: "Answer as JSON",
+  notJson: "This is not JSON. A text stands in double quotes.",
+  sentAsJson: "Sent as JSON.",
+  sentAsText: "Sent as text.",
+
+  // what is wrong with a field, as what to do about it
+  fillIn: "Fill in this field.",
   choose: "Choose one.",
   number: "Enter a number, such as 2.5.",
   integer: "Enter a whole number.",
@@ -130,46 +187,30 @@ export const FIELD_WORDS = {
   maximum: (limit: number): string => `Enter ${limit} or less.`,
   exclusiveMinimum: (limit: number): string => `Enter more than ${limit}.`,
   exclusiveMaximum: (limit: number): string => `Enter less than ${limit}.`,
+  multipleOf: (step: number): string => `Enter a multiple of ${step}.`,
   short: (limit: number): string => `Enter at least ${plural(limit, "character")}.`,
   long: (limit: number, length: number): string => `Enter at most ${plural(limit, "character")}; this has ${length}.`,
   fewChoices: (limit: number): string => `Choose at least ${limit}.`,
   manyChoices: (limit: number): string => `Choose at most ${limit}.`,
+  fewLines: (limit: number): string => `Enter at least ${plural(limit, "line")}.`,
+  manyLines: (limit: number): string => `Enter at most ${plural(limit, "line")}.`,
+
+  // a whole chat
+  message: "Message",
+  sendMessage: "Send message",
+  stop: "Stop",
+  answerFirst: "Answer above to continue",
+  you: "You:",
+  thinking: "Thinking",
+  reasoning: "Reasoning",
+  stopped: "Stopped.",
 } as const;
 
-function plural(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
-}
+type Said<T> = T extends (...values: infer Values) => string ? (...values: Values) => string : string;
 
-function formDone(output: unknown): string | undefined {
-  const { action, content } = fieldsOf(output);
-  if (action === "accept") {
-    return Object.values(fieldsOf(content)).map(valueWords).join(", ") || "Done";
-  }
-  return action === "decline" ? "Declined" : action === "cancel" ? "Closed" : undefined;
-}
+/** All words of the cards. A page gives those that it wants to change: `words={{ allowOnce: "Einmal erlauben" }}`. */
+export type Words = { readonly [Name in keyof typeof WORDS]: Said<(typeof WORDS)[Name]> };
 
-function valueWords(value: unknown): string {
-  return typeof value === "boolean" ? (value ? "Yes" : "No") : Array.isArray(value) ? value.join(", ") : String(value);
-}
-
-function plainWords(output: unknown): string {
-  if (output === true) {
-    return "Done";
-  }
-  if (typeof output !== "object" || output === null) {
-    return String(output);
-  }
-  const { place, lat, lon, name, hex, url } = output as Fields;
-  const told = place ?? (lat == null ? undefined : `${String(lat)}, ${String(lon)}`) ?? name ?? hex ?? url;
-  const values = Object.values(output);
-  const only = values.length === 1 && ["string", "number"].includes(typeof values[0]) ? values[0] : undefined;
-  return told === undefined && only === undefined ? JSON.stringify(output) : String(told ?? only);
-}
-
-function short(words: string): string {
-  return words.length > LONGEST ? `${words.slice(0, LONGEST - 1)}…` : words;
-}
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === "object" && value !== null ? (value as Fields) : {};
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

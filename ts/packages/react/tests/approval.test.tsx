@@ -94,7 +94,7 @@ it("letters count on a control of the card alone: not on its heading, not in a f
   fireEvent.keyDown(screen.getByRole("heading"), { key: "a" });
   fireEvent.keyDown(button("Deny"), { key: "a", ctrlKey: true });
   fireEvent.click(button(/Edit/));
-  fireEvent.keyDown(screen.getByRole("textbox", { name: "path" }), { key: "a" });
+  fireEvent.keyDown(screen.getByRole("textbox", { name: "Path" }), { key: "a" });
   expect(decisions).toEqual([]);
   fireEvent.keyDown(button("Deny"), { key: "A" });
   expect(decisions.length).toBe(1);
@@ -102,7 +102,7 @@ it("letters count on a control of the card alone: not on its heading, not in a f
   render(card());
   settle();
   fireEvent.keyDown(button("Allow once"), { key: "d" });
-  expect(screen.getByRole("textbox", { name: /Why not/ })).toBe(document.activeElement);
+  expect(screen.getByRole("textbox", { name: /Reason/ })).toBe(document.activeElement);
   expect(decisions.length).toBe(1);
 });
 
@@ -181,7 +181,7 @@ it("a list that does not fit is scrolled to its end before anything can be allow
   expect(document.body.textContent).toContain("60 parameters. Scroll to the last one before you allow it.");
   fireEvent.keyDown(button("Deny"), { key: "a" });
   expect(decisions).toEqual([]);
-  const list = screen.getByRole("region");
+  const list = screen.getByRole("group", { name: "What it runs with" });
   list.scrollTop = 1_699;
   fireEvent.scroll(list);
   settle();

@@ -11,7 +11,7 @@ const page = (options: Parameters<typeof openPage>[1] = {}): Page => openPage({ 
 it("a question is answered with yes, once, by the keyboard too", async () => {
   const here = page();
   here.say("Ask me to confirm something");
-  await here.sees("1 answer needed");
+  await here.sees("Waiting for 1 answer.");
   const yes = here.button("Yes");
   expect(document.activeElement).toBe(here.all("[data-kind=confirm] h2")[0]);
   expect(here.all("[aria-live=polite]")[0]?.textContent).not.toBe("");
@@ -33,7 +33,7 @@ it("a text is sent when there is one, and can be skipped", async () => {
   await here.sees("Nice to meet you, Ada.");
   await here.rests();
   here.say("Ask me a question");
-  await here.sees("1 answer needed");
+  await here.sees("Waiting for 1 answer.");
   here.press("Skip");
   await here.sees("skipped by the user");
 });
@@ -54,7 +54,7 @@ it("one of several options is chosen", async () => {
 it("two questions of one turn are both asked, and answered in any order", async () => {
   const here = page();
   here.say("Ask me two things at once");
-  await here.sees("2 answers needed");
+  await here.sees("Waiting for 2 answers.");
   here.type(/colour/, "#ff0000");
   fireEvent.click(here.all("[data-kind=color] .fh-main")[0] as Element);
   here.type(/call you/, "Ada");
@@ -69,9 +69,9 @@ it("a call behind an approval is denied with a reason", async () => {
   expect(here.text()).toContain("Runs on the server once you allow it");
   expect(here.all("td")[0]?.textContent).toBe("old-draft.txt");
   here.press("Deny");
-  here.type(/Why not/, "Wrong file");
+  here.type(/Reason/, "Wrong file");
   here.press("Deny");
-  await here.sees("You said no: “Wrong file”");
+  await here.sees("Denied: “Wrong file”");
   expect(here.all("[data-state=denied]").length).toBe(1);
 });
 
@@ -80,12 +80,12 @@ it("a call is allowed with changed input, and always in this chat", async () => 
   here.say("Delete the file old-draft.txt");
   await here.sees("Delete file?");
   here.press(/Edit/);
-  here.type("path", "notes.md");
+  here.type("Path", "notes.md");
   await here.presses("Allow once");
   await here.sees("notes.md is gone.");
   await here.rests();
   here.say("Delete the file old-draft.txt");
-  await here.sees("1 answer needed");
+  await here.sees("Waiting for 1 answer.");
   await here.presses("Always in this chat");
   await here.sees("Every later call of delete_file in this chat will run without asking you");
   await here.presses("Allow always in this chat");
@@ -133,7 +133,7 @@ it("a page opens from a press, beside the chat, and its button stays", async () 
 it("a call whose time is over says how long the assistant waited", async () => {
   const here = page();
   here.say("Open https://example.org quickly");
-  await here.sees(/The assistant waited \d+ s and went on/);
+  await here.sees(/Timed out: “.*”No answer within \d+ s/);
   expect(here.button("Ask me again").disabled).toBe(false);
   expect(here.button("Open: example.org").disabled).toBe(false);
 });

@@ -4,7 +4,7 @@ import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, expect, it } from "vitest";
 import { type CardHost, CardHostProvider, type CardState, ToolCard, viewOf } from "../src/index.ts";
-import { doneWords } from "../src/words.ts";
+import { doneWords } from "../src/sentences.ts";
 
 afterEach(cleanup);
 

@@ -25,11 +25,11 @@ it("calls of a connected page are cards, which answer them and are gone with the
   const { container } = render(<Inbox of={hand} />);
   const sees = (text: string): Promise<void> => act(() => until(() => container.textContent?.includes(text) === true, () => `"${text}"; the page is:\n${container.innerHTML}`));
   const answer = here.post("/client-tools/execute", { toolID: "open_url", input: { url: "page" }, sessionID: thread });
-  await sees("1 answer needed");
-  await sees("This page does not know this tool");
+  await sees("Waiting for 1 answer.");
+  await sees("Open a page beside the chat.");
   const field = container.querySelector("textarea") ?? container.querySelector("input");
   fireEvent.change(field as Element, { target: { value: '{"url": "page", "viewKey": "card"}' } });
-  const button = [...container.querySelectorAll("button")].find((each) => each.textContent === "Answer with JSON");
+  const button = [...container.querySelectorAll("button")].find((each) => each.textContent === "Send answer");
   fireEvent.click(button as Element);
   expect((await answer).body).toMatchObject({ status: "success", output: { viewKey: "card" } });
   await act(() => until(() => container.querySelectorAll(".fh-card").length === 0, () => container.innerHTML));

@@ -35,9 +35,9 @@ const STATES: [CardState, Call, string[]][] = [
   [{ name: "refused", reason: "errorText is larger than 4096 bytes.", canRetry: false }, call, ["The server did not take your answer", "errorText is larger"]],
   [{ name: "done", words: "yes" }, settled, ["Delete 12 old drafts?", "yes"]],
   [{ name: "elsewhere" }, settled, ["Answered in another tab"]],
-  [{ name: "timed-out", afterSec: 60 }, settled, ["Too late to answer", "The assistant waited 60 s and went on", "Ask me again"]],
-  [{ name: "denied", reason: "Wrong address" }, settled, ["You said no: “Wrong address”", "Denied"]],
-  [{ name: "parked", deadline: NOW + 3 * 86_400_000 }, call, ["Parked", "Saved. Answer any time in the next 3 days", "Yes"]],
+  [{ name: "timed-out", afterSec: 60 }, settled, ["Timed out: “Delete 12 old drafts?”", "No answer within 60 s", "Ask me again"]],
+  [{ name: "denied", reason: "Wrong address" }, settled, ["Denied: “Wrong address”", "Denied"]],
+  [{ name: "parked", deadline: NOW + 3 * 86_400_000 }, call, ["Parked", "Saved. You have 3 days to answer.", "Yes"]],
   [{ name: "no-client", client: "studio-mac", since: NOW - 125_000 }, call, ["No client", "“studio-mac” has not been seen for 2 min", "Wait", "Run here", "Skip"]],
   [{ name: "failed", words: "no window" }, settled, ["no window"]],
 ];

@@ -31,12 +31,14 @@ export function factsOf(thread: Thread | undefined): Facts {
   return new Map(thread?.openCalls.map((call) => [call.callId, call]));
 }
 
-/** What the server keeps of calls that are over: outcomes by name, and how long they took. */
+/** What the server keeps of calls that are over: outcomes by name, how long they took, what they are called. */
 export function endsOf(thread: Thread | undefined): ReadonlyMap<string, Ended> {
   const parts = thread?.messages.flatMap((message) => message.parts) ?? [];
   return new Map(
-    parts.flatMap(({ toolCallId, outcome, afterSec, tookMs, approval }): [string, Ended][] =>
-      toolCallId === undefined || outcome === undefined ? [] : [[toolCallId, { outcome, afterSec, tookMs, reason: approval?.reason }]]),
+    parts.flatMap(({ toolCallId, outcome, afterSec, tookMs, approval, title, summary, edited, alwaysAllowed }): [string, Ended][] =>
+      toolCallId === undefined || outcome === undefined
+        ? []
+        : [[toolCallId, { outcome, afterSec, tookMs, reason: approval?.reason, title, summary, isEdited: edited, isAlwaysAllowed: alwaysAllowed }]]),
   );
 }
 

@@ -1,20 +1,26 @@
 // Where the person writes, and the line below it. Off while answers are needed; Stop always works.
 import { isNowhere } from "@farhand/react";
-import { ArrowUp, Square } from "lucide-react";
-import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { ArrowUp, FileText, Paperclip, Square, X } from "lucide-react";
+import { type ClipboardEvent, type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { type Attachment, type Attachments, useAttachments } from "./attachments.ts";
 import type { Conversation } from "./conversation.ts";
-import { PLAIN } from "./parts.tsx";
+import { IconButton, PLAIN } from "./parts.tsx";
+import { fill, useWords } from "./words.ts";
 
 const AT_REST: ReadonlySet<Conversation["state"]> = new Set(["New", "Done"]);
 const BUSY: ReadonlySet<Conversation["state"]> = new Set(["Thinking", "Running", "Waiting for you", "Parked"]);
 
 export function Composer({ talk }: { talk: Conversation }): ReactNode {
+  const words = useWords();
   const [text, setText] = useState("");
   // Enter before the answer was over: it is sent by itself then, and can be changed until then
   const [isDue, setDue] = useState(false);
+  const files = useAttachments();
   const box = useRef<HTMLTextAreaElement>(null);
   const { needsAnswers } = talk;
   const isBusy = BUSY.has(talk.state) || talk.isStopping;
+  const isEmpty = text.trim() === "" && files.parts.length === 0;
+  const isOver = useDrop(files.add, !needsAnswers);
   useEffect(() => {
     if (talk.state === "New") {
       box.current?.focus();
@@ -31,16 +37,17 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
     if (needsAnswers) {
       return;
     }
-    if (text.trim() === "" || isBusy) {
-      setDue(text.trim() !== "");
+    if (isEmpty || isBusy || files.isUploading) {
+      setDue(!isEmpty || files.isUploading);
       return;
     }
-    talk.send(text.trim());
+    talk.send(text.trim(), files.parts);
     setText("");
+    files.clear();
     setDue(false);
   };
   useEffect(() => {
-    if (isDue && !isBusy) {
+    if (isDue && !isBusy && !files.isUploading) {
       AT_REST.has(talk.state) ? send() : setDue(false); // after a failure or a stop the person decides anew
     }
   });
@@ -55,33 +62,114 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
       send();
     }
   };
+  const pasted = (event: ClipboardEvent): void => {
+    if (event.clipboardData.files.length > 0 && !needsAnswers) {
+      event.preventDefault();
+      files.add(event.clipboardData.files);
+    }
+  };
   return (
-    <form onSubmit={send} className={`flex items-end gap-2 rounded-2xl border border-line p-2 pl-4 ${needsAnswers ? "bg-sunken" : "bg-surface shadow-soft"} focus-within:border-accent/50`}>
-      <textarea
-        // not disabled: that would take the focus from somebody who is writing here
-        ref={box} rows={1} value={text} readOnly={needsAnswers} aria-disabled={needsAnswers} aria-label="Message" onChange={(event) => write(event.target.value)} onKeyDown={keyed}
-        placeholder={needsAnswers ? "Answer the cards above and I will go on" : "Ask for something"}
-        className="field-sizing-content max-h-40 min-h-8 flex-1 resize-none bg-transparent py-1.5 outline-none placeholder:text-muted"
-      />
-      {isDue && <span role="status" className="self-center text-xs text-muted">Sent when this answer is complete</span>}
-      {isBusy ? (
-        <button type="button" className={PLAIN} onClick={talk.stop} disabled={talk.isStopping}><Square size={12} aria-hidden="true" /> Stop</button>
-      ) : (
-        <button type="submit" aria-label="Send" disabled={text.trim() === ""} className="grid size-8 place-items-center rounded-lg bg-accent text-on-accent disabled:opacity-40">
-          <ArrowUp size={16} aria-hidden="true" />
-        </button>
-      )}
+    <form onSubmit={send} data-over={isOver} className={`rounded-2xl border border-line p-2 ${needsAnswers ? "bg-sunken" : "bg-surface shadow-soft"} focus-within:border-accent/50 data-[over=true]:border-accent data-[over=true]:bg-tint`}>
+      {isOver && <p className="px-2 pt-1 pb-2 text-[13px] text-tint-text">{words.dropFiles}</p>}
+      <AttachmentList files={files} />
+      <div className="flex items-end gap-2">
+        <FileButton onFiles={files.add} isOff={needsAnswers} />
+        <textarea
+          // not disabled: that would take the focus from somebody who is writing here
+          ref={box} rows={1} value={text} readOnly={needsAnswers} aria-disabled={needsAnswers} aria-label={words.message} onChange={(event) => write(event.target.value)} onKeyDown={keyed} onPaste={pasted}
+          placeholder={needsAnswers ? words.answerAbove : words.placeholder}
+          className="field-sizing-content max-h-40 min-h-8 flex-1 resize-none bg-transparent py-1.5 outline-none placeholder:text-muted"
+        />
+        {isDue && <span role="status" className="self-center text-xs text-muted">{words.sentLater}</span>}
+        {isBusy ? (
+          <button type="button" className={PLAIN} onClick={talk.stop} disabled={talk.isStopping}><Square size={12} aria-hidden="true" /> {words.stop}</button>
+        ) : (
+          <button type="submit" aria-label={words.send} disabled={isEmpty} className="grid size-8 shrink-0 place-items-center rounded-lg bg-accent text-on-accent disabled:opacity-40">
+            <ArrowUp size={16} aria-hidden="true" />
+          </button>
+        )}
+      </div>
     </form>
   );
 }
 
+function FileButton({ onFiles, isOff }: { onFiles: (files: Iterable<File>) => void; isOff: boolean }): ReactNode {
+  const words = useWords();
+  const input = useRef<HTMLInputElement>(null);
+  const chosen = (): void => {
+    onFiles(input.current?.files ?? []);
+    // the same file can be chosen again
+    input.current!.value = "";
+  };
+  return (
+    <>
+      <IconButton label={words.attach} disabled={isOff} className="disabled:opacity-40" onClick={() => input.current?.click()}><Paperclip size={16} aria-hidden="true" /></IconButton>
+      <input ref={input} type="file" multiple hidden tabIndex={-1} aria-label={words.attach} onChange={chosen} />
+    </>
+  );
+}
+
+function AttachmentList({ files: { list, remove } }: { files: Attachments }): ReactNode {
+  return list.length === 0 ? null : <ul className="flex flex-wrap gap-2 px-1 pt-1 pb-2">{list.map((each) => <li key={each.key} className="min-w-0 max-w-full"><Chip file={each} onRemove={() => remove(each.key)} /></li>)}</ul>;
+}
+
+function Chip({ file, onRemove }: { file: Attachment; onRemove: () => void }): ReactNode {
+  const words = useWords();
+  const tone = file.state === "failed" ? "border-red/40 bg-red-tint text-red" : "border-line bg-surface";
+  return (
+    <span className={`flex items-center gap-2 rounded-lg border py-1 pr-1 pl-2.5 text-[13px] ${tone}`}>
+      <FileText size={14} className="shrink-0" aria-hidden="true" />
+      <span className="max-w-44 truncate">{file.name}</span>
+      {file.state === "uploading" && <progress max={1} value={file.share} aria-label={fill(words.uploading, { name: file.name })} className="h-1.5 w-14 accent-(--fh-accent)" />}
+      {file.state === "failed" && <span role="alert" className="text-xs">{file.reason}</span>}
+      <button type="button" aria-label={fill(words.removeFile, { name: file.name })} className="grid size-6 place-items-center rounded-md hover:bg-sunken" onClick={onRemove}><X size={13} aria-hidden="true" /></button>
+    </span>
+  );
+}
+
+/** Files may be dropped anywhere on the page, except onto a card, which has a use for them of its own. */
+function useDrop(add: (files: Iterable<File>) => void, isOn: boolean): boolean {
+  const [isOver, setOver] = useState(false);
+  useEffect(() => {
+    if (!isOn) {
+      return undefined;
+    }
+    const isOurs = ({ dataTransfer, target }: DragEvent): boolean =>
+      dataTransfer?.types.includes("Files") === true && !(target instanceof Element && target.closest(".fh-card") !== null);
+    const over = (event: DragEvent): void => {
+      if (isOurs(event)) {
+        event.preventDefault();
+        setOver(true);
+      }
+    };
+    const leave = ({ relatedTarget }: DragEvent): void => setOver((was) => was && relatedTarget !== null);
+    const drop = (event: DragEvent): void => {
+      setOver(false);
+      if (isOurs(event)) {
+        event.preventDefault();
+        add(event.dataTransfer?.files ?? []);
+      }
+    };
+    const ends = new AbortController();
+    addEventListener("dragover", over, { signal: ends.signal });
+    addEventListener("dragleave", leave, { signal: ends.signal });
+    addEventListener("drop", drop, { signal: ends.signal });
+    return () => {
+      ends.abort();
+      setOver(false);
+    };
+  }, [add, isOn]);
+  return isOver;
+}
+
 export function FootLine({ talk }: { talk: Conversation }): ReactNode {
+  const words = useWords();
   const asks = talk.host.cards.some(({ call, state }) => call.phase === "asking" && (state.name === "open" || state.name === "parked"));
   return (
     <div className="flex min-h-6 flex-wrap items-center gap-x-3.5 gap-y-1 pt-2 text-xs text-muted">
-      {talk.needsAnswers ? <><Key name="Shift + Tab" /> {asks ? "to the card, there" : "to the card"}</> : <><Key name="Enter" /> send</>}
-      {asks && <><Key name="A" /> allow <Key name="D" /> deny</>}
-      {talk.until !== undefined && <span className="ml-auto">{`Saved. You can answer until ${timeOf(talk.until)}.`}</span>}
+      {talk.needsAnswers ? <><Key name="Shift + Tab" /> {asks ? words.toTheCardThere : words.toTheCard}</> : <><Key name="Enter" /> {words.keySend}</>}
+      {asks && <><Key name="A" /> {words.keyAllow} <Key name="D" /> {words.keyDeny}</>}
+      {talk.until !== undefined && <span className="ml-auto">{fill(words.saved, { time: timeOf(talk.until) })}</span>}
     </div>
   );
 }

@@ -3,10 +3,10 @@ import { useChat } from "@ai-sdk/react";
 import { type Call, type Course, openable, type Thread } from "@farhand/client";
 import { LiveTransport } from "@farhand/ai-sdk";
 import { type CardHost, type CardView, isAskedElsewhere, isWaiting, useMemory, useNow, viewOf } from "@farhand/react";
-import type { UIMessage } from "ai";
+import type { FileUIPart, UIMessage } from "ai";
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
-import { HTTP } from "../server.ts";
+import { HTTP, SIGN_IN } from "../server.ts";
 import { callsOf, endsOf, factsOf } from "./calls.ts";
 import { type Chat, posting, type Posts, textOf, useRecord, withoutRetelling } from "./record.ts";
 import { useHands, useSite } from "./site.ts";
@@ -36,7 +36,10 @@ export interface Conversation {
   /** Until when the first open question can be answered; only if the run is stored. */
   readonly until: number | undefined;
   readonly isLoaded: boolean;
-  readonly send: (text: string) => void;
+  readonly send: (text: string, files?: readonly FileUIPart[]) => void;
+  /** The last answer once more, and a message of the person in other words; only while nothing is under way. */
+  readonly regenerate: (() => void) | undefined;
+  readonly edit: ((message: UIMessage, text: string) => void) | undefined;
   readonly stop: () => void;
   readonly tryAgain: () => void;
   /** Drops the connection on purpose; only while there is one. */
@@ -52,7 +55,7 @@ export interface Failure {
 export function useConversation(id: string, tools: Tools, isDraft: boolean): Conversation {
   const site = useSite();
   const { deliveries, running } = useHands();
-  const [line] = useState(() => new LiveTransport({ url: BASE }));
+  const [line] = useState(() => new LiveTransport({ url: BASE, fetch: SIGN_IN.fetch }));
   const connection = useSyncExternalStore(line.subscribe, () => line.connection);
   const known = useRef<{ shown: ReadonlySet<string> }>({ shown: new Set() });
   const onToolCall = useCallback(({ toolCall }: { toolCall: { toolCallId: string; toolName: string; input?: unknown } }) => {
@@ -84,18 +87,23 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   const { isStopping, wasStopped, setStopped, ...wish } = useStop(id, sync);
   const isLate = wish.isLate || (isStopping && connection.state === "lost");
   const returned = useLettingGo(isLate, chat, calls);
-  const send = (text: string): void => {
+  const post = (begin: () => Promise<void>): void => {
     setStopped(false);
-    void posting(posts, chat.sendMessage({ text })).then(sync);
+    void posting(posts, begin()).then(sync);
   };
+  const send = (text: string, files: readonly FileUIPart[] = []): void => post(() => chat.sendMessage({ text, files: [...files] }));
   const host: CardHost = {
     http: HTTP,
+    threadId: id,
     // whoever has said stop is not asked any more
     cards: isStopping ? [] : [...views.values()],
     connection,
     answer: (callId, outcome) => void site.hands.answer(callId, outcome),
     approve: (callId, approvalId, decision) => {
       memory.reasons.set(callId, decision.reason ?? "");
+      if (decision.approved && decision.input !== undefined) {
+        memory.edited.add(callId);
+      }
       site.hands.approve(approvalId, decision);
     },
     retry: (answerId) => site.hands.retry(answerId),
@@ -107,6 +115,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   const hasWaiting = host.cards.some(isWaiting);
   const signs = { isOpen, isEmpty: messages.length === 0, cards: host.cards, hasError: chat.error !== undefined, wasStopped };
   const state = isStopping ? "Stopped" : stateOf(current, signs);
+  const isAtRest = AT_REST.has(state) && !isStopping;
   return {
     id,
     title: record?.title ?? titleOf(messages),
@@ -125,13 +134,22 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     until: hasWaiting && current?.state === "waiting" ? firstDeadline(current) : undefined,
     isLoaded,
     send,
+    regenerate: isAtRest ? () => post(() => chat.regenerate()) : undefined,
+    edit: isAtRest ? (message, text) => post(() => chat.sendMessage({ parts: editedParts(message, text), messageId: message.id })) : undefined,
     stop: () => {
       setStopped(true);
       site.stops.wish(id);
     },
-    tryAgain: () => void posting(posts, again(chat)).then(sync),
+    tryAgain: () => post(() => again(chat)),
     pullThePlug: connection.state === "open" ? () => line.pullThePlug() : undefined,
   };
+}
+
+const AT_REST: ReadonlySet<RunState> = new Set(["Done", "Stopped", "Failed"]);
+
+/** Its files stay; its words are others. */
+function editedParts({ parts }: UIMessage, text: string): UIMessage["parts"] {
+  return [...parts.filter((part) => part.type === "file"), { type: "text", text }];
 }
 
 const RETOLD_WITHIN_MS = 2_000;
@@ -219,7 +237,7 @@ function hostsShown(messages: readonly UIMessage[]): ReadonlySet<string> {
 
 function titleOf(messages: readonly UIMessage[]): string {
   const text = messages[0]?.parts.find((part) => part.type === "text")?.text;
-  return text ?? "New chat";
+  return text ?? "";
 }
 
 /** The last answer once more; a message that never got one is said once more. */
@@ -228,7 +246,6 @@ function again({ messages, setMessages, sendMessage, regenerate }: Chat): Promis
   if (last?.role !== "user") {
     return regenerate();
   }
-  const text = last.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
   setMessages(messages.slice(0, -1));
-  return sendMessage({ text });
+  return sendMessage({ parts: last.parts });
 }

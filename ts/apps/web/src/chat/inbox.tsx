@@ -7,6 +7,7 @@ import { type ReactNode, useMemo, useRef, useState } from "react";
 import { HTTP } from "../server.ts";
 import { hrefOf } from "./route.ts";
 import { useHands, useSite } from "./site.ts";
+import { fill, useCardWords, useWords, type Words } from "./words.ts";
 
 interface Question {
   readonly fact: OpenCall;
@@ -21,7 +22,8 @@ export interface InboxProps {
   readonly emptyWords?: string;
 }
 
-export function Inbox({ calls, isLoaded, hrefFor = chatOf, emptyWords = "Nobody waits for you." }: InboxProps): ReactNode {
+export function Inbox({ calls, isLoaded, hrefFor = chatOf, emptyWords }: InboxProps): ReactNode {
+  const words = useWords();
   const { host, questions } = useInboxHost(calls);
   const room = useRef<HTMLDivElement>(null);
   useCardFocus(room, host.cards.filter(isWaiting));
@@ -29,23 +31,23 @@ export function Inbox({ calls, isLoaded, hrefFor = chatOf, emptyWords = "Nobody 
   const chosen = questions.filter(({ fact, view }) => picked.has(fact.callId) && isWaiting(view));
   const pick = (id: string): void => setPicked((before) => new Set(before.has(id) ? [...before].filter((each) => each !== id) : [...before, id]));
   return (
-    <CardHostProvider host={host}>
+    <CardHostProvider host={host} words={useCardWords()}>
       <div ref={room} className="mx-auto flex w-full max-w-[660px] flex-col gap-5 px-4 pt-8 pb-10">
-        <p className="text-[13px] text-muted" role="status">{isLoaded ? countWords(questions.length) : "Looking."}</p>
+        <p className="text-[13px] text-muted" role="status">{isLoaded ? countWords(questions.length, words) : words.looking}</p>
         {chosen.length > 1 && <Together questions={chosen} host={host} onDone={() => setPicked(new Set())} />}
         {questions.map((question) => (
           <div key={question.fact.callId} className="flex flex-col gap-2">
             <div className="flex items-center gap-3 text-[13px] text-muted">
-              <a href={hrefFor(question.fact)} className="truncate underline-offset-2 hover:underline">{question.fact.title || "A call of its own"}</a>
-              <span className="ml-auto shrink-0">{agoOf(Date.parse(question.fact.openedAt))}</span>
+              <a href={hrefFor(question.fact)} className="truncate underline-offset-2 hover:underline">{question.fact.title || words.outsideChat}</a>
+              <span className="ml-auto shrink-0">{agoOf(Date.parse(question.fact.openedAt), words)}</span>
               {canJoin(question, questions) && (
-                <label className="flex shrink-0 items-center gap-1.5"><input type="checkbox" className="accent-(--fh-accent)" checked={picked.has(question.fact.callId)} onChange={() => pick(question.fact.callId)} /> Pick</label>
+                <label className="flex shrink-0 items-center gap-1.5"><input type="checkbox" className="accent-(--fh-accent)" checked={picked.has(question.fact.callId)} onChange={() => pick(question.fact.callId)} /> {words.pick}</label>
               )}
             </div>
             <ToolCard view={question.view} />
           </div>
         ))}
-        {isLoaded && questions.length === 0 && <Nothing>{emptyWords}</Nothing>}
+        {isLoaded && questions.length === 0 && <Nothing>{emptyWords ?? words.caughtUp}</Nothing>}
       </div>
     </CardHostProvider>
   );
@@ -85,6 +87,7 @@ function canJoin({ fact }: Question, all: readonly Question[]): boolean {
 }
 
 function Together({ questions, host, onDone }: { questions: readonly Question[]; host: CardHost; onDone: () => void }): ReactNode {
+  const words = useWords();
   const tools = new Set(questions.map(({ fact }) => fact.tool));
   const [tool = ""] = tools;
   const read = useReadCalls();
@@ -94,15 +97,15 @@ function Together({ questions, host, onDone }: { questions: readonly Question[];
     onDone();
   };
   return (
-    <div className="sticky top-2 z-10 flex flex-wrap items-center gap-3 rounded-card border border-line bg-surface px-4 py-3 shadow-soft" role="group" aria-label="Picked questions">
+    <div className="sticky top-2 z-10 flex flex-wrap items-center gap-3 rounded-card border border-line bg-surface px-4 py-3 shadow-soft" role="group" aria-label={words.picked}>
       {tools.size === 1 ? (
         <>
-          <span className="text-[13px]">{`${questions.length} calls of `}<code className="font-mono text-xs">{tool}</code></span>
-          {!isRead && <span className="text-[13px] text-muted">Scroll each list of parameters to its end first.</span>}
-          <span className="ml-auto"><AllowButton disabled={!isRead} onAllow={allow}>{`Allow these ${questions.length} once`}</AllowButton></span>
+          <span className="text-[13px]">{fill(words.callsOf, { count: questions.length })}<code className="font-mono text-xs">{tool}</code></span>
+          {!isRead && <span className="text-[13px] text-muted">{words.readFirst}</span>}
+          <span className="ml-auto"><AllowButton disabled={!isRead} onAllow={allow}>{fill(words.allowThese, { count: questions.length })}</AllowButton></span>
         </>
       ) : (
-        <span className="text-[13px] text-muted">Only calls of the same tool can be allowed together.</span>
+        <span className="text-[13px] text-muted">{words.sameToolOnly}</span>
       )}
     </div>
   );
@@ -117,17 +120,17 @@ function Nothing({ children }: { children: ReactNode }): ReactNode {
   );
 }
 
-function countWords(count: number): string {
-  return count === 0 ? "No open questions" : count === 1 ? "1 open question, in all your chats" : `${count} open questions, in all your chats`;
+function countWords(count: number, words: Words): string {
+  return count === 0 ? words.noQuestions : count === 1 ? words.oneQuestion : fill(words.manyQuestions, { count });
 }
 
-export function agoOf(at: number, now: number = Date.now()): string {
+export function agoOf(at: number, words: Words, now: number = Date.now()): string {
   const minutes = Math.floor((now - at) / 60_000);
   if (minutes < 1) {
-    return "just now";
+    return words.justNow;
   }
   if (minutes < 60) {
-    return `${minutes} min ago`;
+    return fill(words.minutesAgo, { count: minutes });
   }
-  return minutes < 1_440 ? `${Math.floor(minutes / 60)} h ago` : `${Math.floor(minutes / 1_440)} d ago`;
+  return minutes < 1_440 ? fill(words.hoursAgo, { count: Math.floor(minutes / 60) }) : fill(words.daysAgo, { count: Math.floor(minutes / 1_440) });
 }

@@ -1,33 +1,40 @@
-// What stands beside the chats: the list of threads, the inbox, the model's name. Asked for again when news say so.
+// What stands beside the chats: the list of threads and the inbox. Asked for again when news say so.
 import type { OpenCall, ThreadPage } from "@farhand/client";
 import { useCallback, useEffect, useRef, useState } from "react";
-import { askAbout, askInbox, askThreads } from "../server.ts";
+import { askInbox, askThreads } from "../server.ts";
 import { useSite } from "./site.ts";
 
+type Rows = ThreadPage["threads"];
+
 export interface Lists {
-  readonly threads: ThreadPage["threads"];
+  readonly threads: Rows;
+  /** What a person has to answer. */
   readonly inbox: readonly OpenCall[];
   readonly isLoaded: boolean;
-  readonly model: string | undefined;
   readonly refresh: () => void;
+  /** Older chats, if there are any. */
+  readonly more: (() => void) | undefined;
+  readonly forget: (id: string) => void;
 }
 
 const SETTLE_MS = 120;
 
 export function useLists(): Lists {
   const site = useSite();
-  const [threads, setThreads] = useState<ThreadPage["threads"]>([]);
+  const [threads, setThreads] = useState<Rows>([]);
+  const [next, setNext] = useState<string>();
   const [inbox, setInbox] = useState<readonly OpenCall[]>([]);
   const [isLoaded, setLoaded] = useState(false);
-  const [model, setModel] = useState<string>();
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const isDeep = useRef(false);
   const load = useCallback(async () => {
     const [page, calls] = await Promise.all([askThreads(), askInbox()]);
     if (typeof page !== "string") {
-      setThreads(page.threads);
+      setThreads((before) => withOlder(page.threads, isDeep.current ? before : []));
+      isDeep.current || setNext(page.next);
     }
     if (typeof calls !== "string") {
-      setInbox(calls);
+      setInbox(calls.filter(isQuestion));
       setLoaded(true);
     }
   }, []);
@@ -36,11 +43,30 @@ export function useLists(): Lists {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => void load(), SETTLE_MS);
   }, [load]);
+  const more = useCallback(async () => {
+    const page = await askThreads({ after: next });
+    if (typeof page !== "string") {
+      isDeep.current = true;
+      setThreads((before) => withOlder(before, page.threads));
+      setNext(page.next);
+    }
+  }, [next]);
   useEffect(() => {
     void load();
-    void askAbout().then((about) => typeof about !== "string" && setModel(about.model));
     const ends = [site.feed.listen(refresh), site.onReceipt(refresh)];
     return () => ends.forEach((end) => end());
   }, [site, load, refresh]);
-  return { threads, inbox, isLoaded, model, refresh };
+  const forget = useCallback((id: string) => setThreads((before) => before.filter((row) => row.id !== id)), []);
+  return { threads, inbox, isLoaded, refresh, more: next === undefined ? undefined : () => void more(), forget };
+}
+
+/** A call that runs in a program or on the server is no question. */
+export function isQuestion({ phase, executor }: OpenCall): boolean {
+  return phase === "asking" || executor === "frontend";
+}
+
+/** The newer rows count; of the older ones those that they do not have. */
+export function withOlder(newer: Rows, older: Rows): Rows {
+  const known = new Set(newer.map(({ id }) => id));
+  return [...newer, ...older.filter(({ id }) => !known.has(id))];
 }

@@ -3,6 +3,9 @@ import { createRoot } from "react-dom/client";
 import "./chat.css";
 import { ChatPage } from "./page.tsx";
 import { Site, SiteProvider } from "./site.ts";
+import { followTheme } from "./theme.ts";
+
+followTheme();
 
 const site = new Site();
 

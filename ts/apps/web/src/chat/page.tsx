@@ -1,21 +1,26 @@
 // The chat page: chats, talk, side panel. Owns which of them is seen; each view owns itself.
-import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
-import { Composer, FootLine } from "./composer.tsx";
-import { useConversation } from "./conversation.ts";
+import type { About } from "@farhand/protocol";
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { SIGN_IN } from "../server.ts";
+import { AboutProvider, useAskedAbout } from "./about.ts";
+import { useAttention } from "./attention.ts";
 import { type Lists, useLists } from "./lists.ts";
 import type { OpenedPage } from "./panel.tsx";
-import { go, hrefOf, type Route, useRoute } from "./route.ts";
-import { MORE, offered, type Sample, FIRST } from "./samples.ts";
+import { go, type Route, useRoute } from "./route.ts";
 import { Sidebar } from "./sidebar.tsx";
-import { useSite } from "./site.ts";
-import { type Tools, useTools } from "./tools.ts";
+import { useHands, useSite } from "./site.ts";
+import type { Starter } from "./starters.ts";
+import { useTools } from "./tools.ts";
 import { TopBar } from "./top-bar.tsx";
-import { Welcome } from "./welcome.tsx";
+import { CardWordsProvider, cardWordsOf, fill, useWords, wordsOf, WordsProvider } from "./words.ts";
 
-// not needed for a first sight of the page
-const Talk = lazy(async () => ({ default: (await import("./talk.tsx")).Talk }));
+// asked for at once, and not waited for: chats and their list are there first
+const loading = import("./chat-view.tsx");
+const ChatView = lazy(async () => ({ default: (await loading).ChatView }));
 const Inbox = lazy(async () => ({ default: (await import("./inbox.tsx")).Inbox }));
 const Panel = lazy(async () => ({ default: (await import("./panel.tsx")).Panel }));
+const SignedOut = lazy(async () => ({ default: (await import("./signed-out.tsx")).SignedOut }));
+const KeptAnswers = lazy(async () => ({ default: (await import("./signed-out.tsx")).KeptAnswers }));
 
 interface Draft {
   readonly id: string;
@@ -23,6 +28,18 @@ interface Draft {
 }
 
 export function ChatPage(): ReactNode {
+  const about = useAskedAbout();
+  const words = useMemo(() => wordsOf(about?.words), [about]);
+  const cardWords = useMemo(() => cardWordsOf(about?.words), [about]);
+  return (
+    <AboutProvider value={about}>
+      <WordsProvider value={words}><CardWordsProvider value={cardWords}><Columns about={about} /></CardWordsProvider></WordsProvider>
+    </AboutProvider>
+  );
+}
+
+function Columns({ about }: { about: About | undefined }): ReactNode {
+  const words = useWords();
   const route = useRoute();
   const lists = useLists();
   const tools = useTools();
@@ -30,7 +47,7 @@ export function ChatPage(): ReactNode {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [draft, setDraft] = useState<Draft>(() => ({ id: crypto.randomUUID() }));
   if (route.view === "new" && draft.prompt !== undefined) {
-    // a sample has used it up
+    // a starter has used it up
     setDraft({ id: crypto.randomUUID() });
   }
   // there before the first answer is
@@ -43,25 +60,29 @@ export function ChatPage(): ReactNode {
     }
     setDraft(next);
   };
-  const onSample = ({ prompt }: Sample): void => begin(prompt);
+  const onStarter = ({ prompt }: Starter): void => begin(prompt);
   const id = route.view === "chat" ? route.id : draft.id;
+  const title = lists.threads.find((row) => row.id === id)?.title;
+  const place = route.view === "inbox" ? words.inbox : route.view === "new" ? "" : (title ?? "");
+  useAttention(lists.inbox, place, about?.title ?? "farhand");
   return (
     <div className="flex h-full overflow-hidden">
-      <Drawer side="left" label="Chats" isOpen={isMenuOpen} onClose={() => setMenuOpen(false)}>
-        <Sidebar route={route} threads={lists.threads} inboxCount={lists.inbox.length} model={lists.model} samples={trials(tools, lists)} onSample={onSample} onGone={lists.refresh} />
+      <Drawer side="left" label={words.chats} isOpen={isMenuOpen} onClose={() => setMenuOpen(false)}>
+        <Sidebar route={route} lists={lists} starters={trials(about, lists)} onStarter={onStarter} />
       </Drawer>
       <main className="flex min-w-0 flex-1 flex-col">
+        <Notices />
         {route.view === "inbox" ? (
           <>
-            <TopBar title="Inbox" onMenu={() => setMenuOpen(true)} />
+            <TopBar title={words.inbox} onMenu={() => setMenuOpen(true)} />
             <div data-scrolls className="min-h-0 flex-1 overflow-y-auto"><Suspense><Inbox calls={lists.inbox} isLoaded={lists.isLoaded} /></Suspense></div>
           </>
         ) : (
-          <ChatView key={id} id={id} prompt={draft.id === id ? draft.prompt : undefined} tools={tools} model={lists.model} isNew={route.view === "new"} onBegun={() => begin()} onSample={onSample} onMenu={() => setMenuOpen(true)} />
+          <Suspense fallback={<TopBar title="" onMenu={() => setMenuOpen(true)} />}><ChatView key={id} id={id} title={title} prompt={draft.id === id ? draft.prompt : undefined} tools={tools} isNew={route.view === "new"} onBegun={() => begin()} onStarter={onStarter} onMenu={() => setMenuOpen(true)} /></Suspense>
         )}
       </main>
       {page !== undefined && (
-        <Drawer side="right" label="Page beside the chat" isOpen onClose={() => setPage(undefined)}>
+        <Drawer side="right" label={words.pageBeside} isOpen onClose={() => setPage(undefined)}>
           <Suspense><Panel page={page} onClose={() => setPage(undefined)} /></Suspense>
         </Drawer>
       )}
@@ -69,64 +90,18 @@ export function ChatPage(): ReactNode {
   );
 }
 
-/** Two or three things to try that are not in the list of chats yet. */
-function trials(tools: Tools, { threads }: Lists): readonly Sample[] {
+/** Signed out, and answers that were not taken: above everything, whichever view is seen. */
+function Notices(): ReactNode {
+  const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
+  const { deliveries } = useHands();
+  const isRefused = [...deliveries.values()].some(({ state }) => state === "refused");
+  return <Suspense>{isOut && <SignedOut />}{isRefused && <KeptAnswers />}</Suspense>;
+}
+
+/** In the demo: two or three things to try that are not in the list of chats yet. */
+function trials(about: About | undefined, { threads }: Lists): readonly Starter[] {
   const asked = new Set(threads.map(({ title }) => title));
-  return threads.length === 0 ? [] : offered([...FIRST, ...MORE], tools).filter(({ prompt }) => !asked.has(prompt)).slice(0, 3);
-}
-
-interface ChatViewProps {
-  readonly id: string;
-  readonly prompt: string | undefined;
-  readonly tools: Tools;
-  readonly model: string | undefined;
-  readonly isNew: boolean;
-  readonly onBegun: () => void;
-  readonly onSample: (sample: Sample) => void;
-  readonly onMenu: () => void;
-}
-
-function ChatView({ id, prompt, tools, model, isNew, onBegun, onSample, onMenu }: ChatViewProps): ReactNode {
-  const [isDraft] = useState(isNew || prompt !== undefined);
-  const talk = useConversation(id, tools, isDraft);
-  const isSaid = useRef(false);
-  useEffect(() => {
-    if (prompt !== undefined && talk.isLoaded && talk.state === "New" && !isSaid.current) {
-      isSaid.current = true;
-      talk.send(prompt);
-    }
-  });
-  const send = (text: string): void => {
-    talk.send(text);
-    if (isNew) {
-      go({ view: "chat", id });
-      onBegun();
-    }
-  };
-  const isEmpty = talk.state === "New" && prompt === undefined && !talk.isUnknown;
-  return (
-    <>
-      <TopBar title={isEmpty ? "New chat" : talk.isUnknown ? "No such chat" : talk.title} talk={talk} model={model} onMenu={onMenu} />
-      <div data-scrolls className="min-h-0 flex-1 overflow-y-auto">
-        {isEmpty && talk.isLoaded ? <Welcome tools={tools} onSample={onSample} /> : talk.isUnknown ? <NoSuchChat /> : <Suspense><Talk talk={talk} /></Suspense>}
-      </div>
-      {!talk.isUnknown && (
-        <div className="mx-auto w-full max-w-[660px] shrink-0 px-4 pb-3">
-          <Composer talk={{ ...talk, send }} />
-          <FootLine talk={talk} />
-        </div>
-      )}
-    </>
-  );
-}
-
-function NoSuchChat(): ReactNode {
-  return (
-    <div className="mx-auto w-full max-w-[660px] px-4 pt-[9vh]">
-      <h2 className="text-2xl font-semibold tracking-tight">There is no such chat.</h2>
-      <p className="mt-2 text-muted">It was deleted, or it belongs to somebody else. <a href={hrefOf({ view: "new" })} className="underline underline-offset-2">Begin a new one</a>, or pick one of yours from the list.</p>
-    </div>
-  );
+  return threads.length === 0 || about?.demo !== true ? [] : (about.starters ?? []).filter(({ prompt }) => !asked.has(prompt)).slice(0, 3);
 }
 
 interface DrawerProps {
@@ -144,10 +119,11 @@ const PLACES = {
 
 /** A column where there is room, a drawer over the talk where there is not. */
 function Drawer({ side, label, isOpen, onClose, children }: DrawerProps): ReactNode {
+  const words = useWords();
   const shade = side === "left" ? "min-[760px]:hidden" : "min-[1100px]:hidden";
   return (
     <>
-      {isOpen && <button type="button" aria-label={`Close: ${label}`} onClick={onClose} className={`fixed inset-0 z-20 bg-black/30 ${shade}`} />}
+      {isOpen && <button type="button" aria-label={fill(words.close, { name: label })} onClick={onClose} className={`fixed inset-0 z-20 bg-black/30 ${shade}`} />}
       <div onKeyDown={(event) => event.key === "Escape" && onClose()} className={`shrink-0 border-line bg-ground ${PLACES[side]} ${isOpen || side === "right" ? "" : "max-[760px]:hidden"}`}>{children}</div>
     </>
   );

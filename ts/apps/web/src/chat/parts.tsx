@@ -1,6 +1,8 @@
 // Small things that every view of the page uses.
-import type { ButtonHTMLAttributes, ReactNode } from "react";
+import { Check, Copy } from "lucide-react";
+import { type ButtonHTMLAttributes, type ReactNode, useEffect, useState } from "react";
 import { BASE } from "../base.ts";
+import { useWords } from "./words.ts";
 
 const TONES = {
   amber: "bg-amber-tint text-amber",
@@ -29,9 +31,32 @@ export function IconButton({ label, className = "", ...rest }: IconButtonProps):
   return <button type="button" aria-label={label} title={label} className={`grid size-8 shrink-0 place-items-center rounded-lg text-muted hover:bg-sunken hover:text-text ${className}`} {...rest} />;
 }
 
+const TOLD_MS = 2_000;
+
+/** Copies, and says whether it did. */
+export function CopyButton({ text, label, className = "" }: { text: string; label?: string; className?: string }): ReactNode {
+  const words = useWords();
+  const [done, setDone] = useState<"copied" | "failed">();
+  useEffect(() => {
+    const timer = done === undefined ? undefined : setTimeout(() => setDone(undefined), TOLD_MS);
+    return () => clearTimeout(timer);
+  }, [done]);
+  const copy = (): void => void navigator.clipboard.writeText(text).then(() => setDone("copied"), () => setDone("failed"));
+  const told = done === "copied" ? words.copied : done === "failed" ? words.copyFailed : "";
+  return (
+    <>
+      <IconButton label={told || (label ?? words.copy)} className={`size-7! ${className}`} onClick={copy}>
+        {done === "copied" ? <Check size={14} className="text-green" aria-hidden="true" /> : <Copy size={14} aria-hidden="true" />}
+      </IconButton>
+      {told !== "" && <span role="status" className="sr-only">{told}</span>}
+    </>
+  );
+}
+
 /** A run in the Inspector. */
 export function runHref(runId: string): string {
   return `${BASE}/_farhand#/runs/${runId}`;
 }
 
 export const PLAIN = "inline-flex items-center gap-2 rounded-lg border border-line bg-surface px-3 text-[13px] font-medium min-h-8 hover:bg-sunken disabled:opacity-50";
+export const MAIN = "inline-flex items-center gap-2 rounded-lg bg-accent px-3 text-[13px] font-medium text-on-accent min-h-8 disabled:opacity-50";

@@ -1,8 +1,20 @@
 // How a chat's run stands, in a word: out of the server's record and of the cards that this page shows. Pure.
 import type { OpenCall, Thread } from "@farhand/client";
 import { type CardView, isWaiting } from "@farhand/react";
+import type { Words } from "./words.ts";
 
 export type RunState = "New" | "Thinking" | "Running" | "Waiting for you" | "Parked" | "Done" | "Stopped" | "Failed";
+
+/** What each is called. */
+export const STATE_WORDS = {
+  Thinking: "stateThinking",
+  Running: "stateRunning",
+  "Waiting for you": "stateWaiting",
+  Parked: "stateParked",
+  Done: "stateDone",
+  Stopped: "stateStopped",
+  Failed: "stateFailed",
+} as const satisfies Readonly<Record<Exclude<RunState, "New">, keyof Words>>;
 
 export interface Signs {
   /** A stream of this chat is read. */

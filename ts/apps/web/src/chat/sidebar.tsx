@@ -1,61 +1,84 @@
 // The chats and where else one can go.
-import type { ThreadPage } from "@farhand/client";
-import { Inbox, Plug, Plus, Trash2, Workflow } from "lucide-react";
-import { type ReactNode, useSyncExternalStore } from "react";
+import { Bell, BellOff, BellRing, Inbox, Monitor, Moon, Plug, Plus, Search, Sun, Workflow } from "lucide-react";
+import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
-import { deleteThread } from "../server.ts";
+import { askThreads } from "../server.ts";
 import { Brand } from "../theme/brand.tsx";
-import { go, hrefOf, type Route } from "./route.ts";
-import { iconFor, type Sample } from "./samples.ts";
+import { logoOf, useAbout } from "./about.ts";
+import { useNotify } from "./attention.ts";
+import { Group, groupsOf, ITEM, type Row, ThreadItem } from "./chats.tsx";
+import type { Lists } from "./lists.ts";
+import { IconButton } from "./parts.tsx";
+import { hrefOf, type Route } from "./route.ts";
+import { iconFor, type Starter } from "./starters.ts";
 import { useSite } from "./site.ts";
-
-type Row = ThreadPage["threads"][number];
+import { useTheme } from "./theme.ts";
+import { fill, useWords } from "./words.ts";
 
 export interface SidebarProps {
   readonly route: Route;
-  readonly threads: readonly Row[];
-  readonly inboxCount: number;
-  readonly model: string | undefined;
-  readonly samples: readonly Sample[];
-  readonly onSample: (sample: Sample) => void;
-  readonly onGone: () => void;
+  readonly lists: Lists;
+  readonly starters: readonly Starter[];
+  readonly onStarter: (starter: Starter) => void;
 }
 
-export function Sidebar(props: SidebarProps): ReactNode {
-  const { route, threads, inboxCount, samples, onSample, onGone } = props;
+export function Sidebar({ route, lists, starters, onStarter }: SidebarProps): ReactNode {
+  const words = useWords();
+  const about = useAbout();
+  const logo = about === undefined ? undefined : logoOf(about);
+  const [query, setQuery] = useState("");
+  const found = useSearch(query.trim(), lists.threads);
+  const rows = found ?? lists.threads;
+  const waiting = new Set(lists.inbox.map(({ threadId }) => threadId));
   return (
-    <nav aria-label="Chats" className="flex h-full flex-col overflow-hidden">
-      <div className="px-[18px] pt-4 pb-3"><Brand /></div>
+    <nav aria-label={words.chats} className="flex h-full flex-col overflow-hidden">
+      <div className="flex items-center gap-0.5 pt-3 pr-2.5 pb-2.5 pl-[18px]">
+        <span className="mr-auto min-w-0"><Brand {...(logo === undefined ? {} : { logo })} name={about?.title ?? "farhand"} /></span>
+        <Switches />
+      </div>
       <ul className="px-2.5">
-        <Item href={hrefOf({ view: "new" })} icon={<Plus size={16} />} isHere={route.view === "new"}>New chat</Item>
-        <Item href={hrefOf({ view: "inbox" })} icon={<Inbox size={16} />} isHere={route.view === "inbox"} badge={inboxCount}>Inbox</Item>
-        <Item href={`${BASE}/_farhand`} icon={<Workflow size={16} />}>Inspector</Item>
-        <Item href={`${BASE}/_farhand#/clients`} icon={<Plug size={16} />}>Clients</Item>
+        <Item href={hrefOf({ view: "new" })} icon={<Plus size={16} />} isHere={route.view === "new"}>{words.newChat}</Item>
+        <Item href={hrefOf({ view: "inbox" })} icon={<Inbox size={16} />} isHere={route.view === "inbox"} badge={lists.inbox.length}>{words.inbox}</Item>
+        {about?.inspector !== false && (
+          <>
+            <Item href={`${BASE}/_farhand`} icon={<Workflow size={16} />}>{words.inspector}</Item>
+            <Item href={`${BASE}/_farhand#/clients`} icon={<Plug size={16} />}>{words.clients}</Item>
+          </>
+        )}
       </ul>
+      {(lists.threads.length > 0 || query !== "") && (
+        <label className="mx-2.5 mt-3 flex items-center gap-2.5 rounded-[10px] border border-line bg-surface px-2.5 text-[13.5px] focus-within:border-accent/50">
+          <Search size={15} className="shrink-0 text-muted" aria-hidden="true" />
+          <input type="search" value={query} aria-label={words.searchChats} placeholder={words.searchChats} onChange={(event) => setQuery(event.target.value)} className="min-h-8 w-full min-w-0 bg-transparent outline-none placeholder:text-muted" />
+        </label>
+      )}
       <div className="min-h-0 flex-1 overflow-y-auto px-2.5 pb-4">
-        {groupsOf(threads, new Date()).map(([name, rows]) => (
+        {groupsOf(rows, new Date(), words).map(([name, each]) => (
           <Group key={name} name={name}>
-            {rows.map((row) => <ThreadItem key={row.id} row={row} isHere={route.view === "chat" && route.id === row.id} onGone={onGone} />)}
+            {each.map((row) => <ThreadItem key={row.id} row={row} isHere={route.view === "chat" && route.id === row.id} isWaiting={waiting.has(row.id)} lists={lists} />)}
           </Group>
         ))}
-        {samples.length > 0 && (
-          <Group name="Try one">
-            {samples.map((sample) => (
-              <li key={sample.title}>
-                <button type="button" className={`${ITEM} w-full text-left`} onClick={() => onSample(sample)}>
-                  <sample.Icon size={16} className="shrink-0 text-muted" aria-hidden="true" /> <span className="truncate">{sample.title}</span>
-                </button>
-              </li>
-            ))}
+        {found?.length === 0 && <p role="status" className="px-2.5 pt-5 text-[13px] text-muted">{words.noMatches}</p>}
+        {found === undefined && lists.more !== undefined && <Older onSeen={lists.more} />}
+        {starters.length > 0 && (
+          <Group name={words.tryOne}>
+            {starters.map((starter) => {
+              const Icon = iconFor(`${starter.title} ${starter.prompt}`);
+              return (
+                <li key={starter.title}>
+                  <button type="button" className={`${ITEM} w-full text-left`} onClick={() => onStarter(starter)}>
+                    <Icon size={16} className="shrink-0 text-muted" aria-hidden="true" /> <span className="truncate">{starter.title}</span>
+                  </button>
+                </li>
+              );
+            })}
           </Group>
         )}
       </div>
-      <Foot model={props.model} />
+      <Foot />
     </nav>
   );
 }
-
-const ITEM = "flex min-h-[34px] items-center gap-2.5 rounded-[10px] border border-transparent px-2.5 text-[13.5px] hover:bg-sunken";
 
 interface ItemProps {
   readonly href: string;
@@ -66,76 +89,89 @@ interface ItemProps {
 }
 
 function Item({ href, icon, children, isHere = false, badge = 0 }: ItemProps): ReactNode {
+  const words = useWords();
   return (
     <li>
-      <a href={href} aria-current={isHere ? "page" : undefined} className={`${ITEM} ${isHere ? HERE : "text-text"}`}>
+      <a href={href} aria-current={isHere ? "page" : undefined} className={`${ITEM} ${isHere ? "is-here" : "text-text"}`}>
         <span className="shrink-0 text-muted" aria-hidden="true">{icon}</span>
         <span className="truncate">{children}</span>
-        {badge > 0 && <span className="ml-auto rounded-full bg-amber-tint px-2 text-xs font-semibold text-amber"><span aria-hidden="true">{badge}</span><span className="sr-only">{`, ${badge} waiting`}</span></span>}
+        {badge > 0 && <span className="ml-auto rounded-full bg-amber-tint px-2 text-xs font-semibold text-amber"><span aria-hidden="true">{badge}</span><span className="sr-only">{fill(words.waitingCount, { count: badge })}</span></span>}
       </a>
     </li>
   );
 }
 
-const HERE = "border-line! bg-surface font-medium shadow-[0_1px_2px_rgb(0_0_0/4%)] hover:bg-surface";
+const SEARCH_MS = 200;
 
-function Group({ name, children }: { name: string; children: ReactNode }): ReactNode {
-  return (
-    <section aria-label={name}>
-      <h2 className="px-2.5 pt-5 pb-1.5 text-xs text-muted">{name}</h2>
-      <ul>{children}</ul>
-    </section>
-  );
-}
-
-function ThreadItem({ row, isHere, onGone }: { row: Row; isHere: boolean; onGone: () => void }): ReactNode {
-  const remove = async (): Promise<void> => {
-    if (confirm(`Delete “${row.title}” with everything in it? This cannot be undone.`) && (await deleteThread(row.id))) {
-      if (isHere) {
-        go({ view: "new" });
-      }
-      onGone();
+/** Undefined while nothing is searched for. The search itself is the server's: it knows every chat. */
+function useSearch(query: string, threads: readonly Row[]): readonly Row[] | undefined {
+  const [found, setFound] = useState<readonly Row[]>();
+  useEffect(() => {
+    if (query === "") {
+      setFound(undefined);
+      return undefined;
     }
-  };
-  const Icon = iconFor(row.title);
+    let isCurrent = true;
+    const search = async (): Promise<void> => {
+      const page = await askThreads({ words: query });
+      if (isCurrent && typeof page !== "string") {
+        setFound(page.threads);
+      }
+    };
+    const timer = setTimeout(() => void search(), SEARCH_MS);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+    // a chat that was renamed, deleted or used is looked for again
+  }, [query, threads]);
+  return query === "" ? undefined : found;
+}
+
+/** At the end of the list: what is older is asked for when somebody gets there. */
+function Older({ onSeen }: { onSeen: () => void }): ReactNode {
+  const words = useWords();
+  const button = useRef<HTMLButtonElement>(null);
+  const latest = useRef(onSeen);
+  latest.current = onSeen;
+  useEffect(() => {
+    const watcher = new IntersectionObserver((seen) => seen.some(({ isIntersecting }) => isIntersecting) && latest.current());
+    button.current !== null && watcher.observe(button.current);
+    return () => watcher.disconnect();
+  }, [onSeen]);
+  return <button ref={button} type="button" className="mx-2.5 mt-3 text-[13px] text-muted underline underline-offset-2" onClick={onSeen}>{words.olderChats}</button>;
+}
+
+const THEMES = { system: [Monitor, "themeSystem"], light: [Sun, "themeLight"], dark: [Moon, "themeDark"] } as const;
+const BELLS = { off: [Bell, "notify"], on: [BellRing, "notifyOff"], blocked: [BellOff, "notifyBlocked"] } as const;
+
+/** What a person may set for this browser. */
+function Switches(): ReactNode {
+  const words = useWords();
+  const [theme, nextTheme] = useTheme();
+  const notify = useNotify();
+  const [ThemeIcon, themeWords] = THEMES[theme];
+  const [BellIcon, bellWords] = BELLS[notify?.[0] ?? "off"];
   return (
-    <li className="group relative">
-      <a href={hrefOf({ view: "chat", id: row.id })} aria-current={isHere ? "page" : undefined} className={`${ITEM} ${isHere ? HERE : ""} group-hover:pr-8`}>
-        <Icon size={15} className="shrink-0 text-muted" aria-hidden="true" />
-        <span className="truncate">{row.title || "Untitled"}</span>
-        {row.openCalls > 0 && <span className="ml-auto size-1.5 shrink-0 rounded-full bg-amber"><span className="sr-only">, waiting for you</span></span>}
-      </a>
-      <button type="button" aria-label={`Delete ${row.title}`} onClick={() => void remove()} className="absolute top-1 right-1 grid size-[26px] place-items-center rounded-lg text-muted opacity-0 group-hover:opacity-100 hover:text-red focus-visible:opacity-100">
-        <Trash2 size={14} aria-hidden="true" />
-      </button>
-    </li>
+    <>
+      {notify !== undefined && <IconButton label={words[bellWords]} disabled={notify[0] === "blocked"} aria-pressed={notify[0] === "on"} className="size-7! disabled:opacity-50" onClick={notify[1]}><BellIcon size={15} aria-hidden="true" /></IconButton>}
+      <IconButton label={words[themeWords]} className="size-7!" onClick={nextTheme}><ThemeIcon size={15} aria-hidden="true" /></IconButton>
+    </>
   );
 }
 
-function Foot({ model }: { model: string | undefined }): ReactNode {
+function Foot(): ReactNode {
+  const words = useWords();
   const { feed } = useSite();
+  const model = useAbout()?.model;
   const isLive = useSyncExternalStore(feed.watch, () => feed.isLive);
   return (
     <div className="mx-3.5 border-t border-line px-1.5 pt-3 pb-4 text-xs text-muted">
       <p role="status" className={`flex items-center gap-2 ${isLive ? "text-green" : "text-amber"}`}>
-        <span className="size-1.5 rounded-full bg-current" aria-hidden="true" />
-        {isLive ? "This browser is connected" : "Not connected. Trying again."}
+        <span className="size-1.5 shrink-0 rounded-full bg-current" aria-hidden="true" />
+        {isLive ? words.connected : words.notConnected}
       </p>
-      {model !== undefined && <p className="mt-1.5">{model.startsWith("scripted") ? "Scripted model, no key needed" : model}</p>}
+      {model !== undefined && <p className="mt-1.5 truncate">{model.startsWith("scripted") ? words.scripted : model}</p>}
     </div>
   );
-}
-
-const A_DAY_MS = 86_400_000;
-
-/** Newest first, under the day that they were last used on. */
-export function groupsOf(rows: readonly Row[], now: Date): [string, Row[]][] {
-  const today = new Date(now.getFullYear(), now.getMonth(), now.getDate()).getTime();
-  const nameOf = ({ updatedAt }: Row): string => {
-    const at = Date.parse(updatedAt);
-    return at >= today ? "Today" : at >= today - A_DAY_MS ? "Yesterday" : "Earlier";
-  };
-  const groups = new Map<string, Row[]>();
-  rows.forEach((row) => groups.set(nameOf(row), [...(groups.get(nameOf(row)) ?? []), row]));
-  return [...groups];
 }

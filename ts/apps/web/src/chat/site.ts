@@ -4,7 +4,7 @@ import { FarHands } from "@farhand/ai-sdk";
 import { createContext, useContext, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
 import { Feed } from "../feed.ts";
-import { HTTP } from "../server.ts";
+import { HTTP, SIGN_IN } from "../server.ts";
 import { Stops } from "./stops.ts";
 
 export class Site {
@@ -19,6 +19,7 @@ export class Site {
     feed.listen(() => this.stops.retryNow());
     this.hands = new FarHands({
       url: BASE,
+      fetch: SIGN_IN.fetch,
       handlers: { open_url: (input: { url: string }) => this.#open(input.url) },
       onUnknown: "card",
       storage: sessionStorage,

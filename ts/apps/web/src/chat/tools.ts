@@ -1,9 +1,10 @@
 // The tools of the server by their names: which card each has, who runs it.
+import type { Tool } from "@farhand/protocol";
 import { useEffect, useState } from "react";
 import { askTools } from "../server.ts";
 import { useSite } from "./site.ts";
 
-export type Tools = ReadonlyMap<string, { readonly card: string | null; readonly executor: string; readonly approval: boolean }>;
+export type Tools = ReadonlyMap<string, Tool>;
 
 export function useTools(): Tools {
   const { feed } = useSite();

@@ -1,9 +1,11 @@
 // The head of a chat: its title, how its run stands, the model, and the way to the Inspector.
 import { Menu, Unplug, Workflow, Zap } from "lucide-react";
 import type { ReactNode } from "react";
+import { useAbout } from "./about.ts";
 import type { Conversation } from "./conversation.ts";
 import { IconButton, Pill, PLAIN, runHref, type Tone } from "./parts.tsx";
-import type { RunState } from "./run-state.ts";
+import { type RunState, STATE_WORDS } from "./run-state.ts";
+import { useWords } from "./words.ts";
 
 const TONES: Readonly<Record<RunState, Tone>> = {
   New: "grey",
@@ -19,26 +21,29 @@ const TONES: Readonly<Record<RunState, Tone>> = {
 interface TopBarProps {
   readonly title: string;
   readonly talk?: Conversation;
-  readonly model?: string | undefined;
   readonly onMenu: () => void;
 }
 
-export function TopBar({ title, talk, model, onMenu }: TopBarProps): ReactNode {
-  const runId = talk?.runId;
+export function TopBar({ title, talk, onMenu }: TopBarProps): ReactNode {
+  const words = useWords();
+  const about = useAbout();
+  const model = talk === undefined ? undefined : about?.model;
+  const runId = about?.inspector === false ? undefined : talk?.runId;
+  const pullThePlug = about?.demo === true ? talk?.pullThePlug : undefined;
   return (
     <header className="flex h-[50px] shrink-0 items-center gap-3 border-b border-line px-4 lg:px-[22px]">
-      <IconButton label="Chats" className="-ml-2 min-[760px]:hidden" onClick={onMenu}><Menu size={18} aria-hidden="true" /></IconButton>
+      <IconButton label={words.chats} className="-ml-2 min-[760px]:hidden" onClick={onMenu}><Menu size={18} aria-hidden="true" /></IconButton>
       <h1 className="min-w-0 truncate font-semibold">{title}</h1>
-      {talk !== undefined && talk.state !== "New" && <Pill tone={TONES[talk.state]} dot>{talk.state}</Pill>}
+      {talk !== undefined && talk.state !== "New" && <Pill tone={TONES[talk.state]} dot>{words[STATE_WORDS[talk.state]]}</Pill>}
       <span className="ml-auto flex shrink-0 items-center gap-2.5">
-        {talk?.pullThePlug !== undefined && (
-          <button type="button" aria-label="Pull the plug" className={`${PLAIN} max-[560px]:px-2`} onClick={talk.pullThePlug} title="Drops the connection on purpose: nothing is lost">
-            <Unplug size={14} aria-hidden="true" /> <span className="max-[980px]:hidden">Pull the plug</span>
+        {pullThePlug !== undefined && (
+          <button type="button" aria-label={words.pullThePlug} className={`${PLAIN} max-[560px]:px-2`} onClick={pullThePlug} title={words.pullThePlugHint}>
+            <Unplug size={14} aria-hidden="true" /> <span className="max-[980px]:hidden">{words.pullThePlug}</span>
           </button>
         )}
         {model !== undefined && <span className="hidden items-center gap-1.5 rounded-full bg-grey-tint px-3 py-1 text-xs text-muted sm:inline-flex"><Zap size={13} aria-hidden="true" /> {model}</span>}
         {runId !== undefined && (
-          <a href={runHref(runId)} aria-label="Inspect run" className={`${PLAIN} max-[560px]:px-2`}><Workflow size={14} aria-hidden="true" /> <span className="max-[980px]:hidden">Inspect run</span></a>
+          <a href={runHref(runId)} aria-label={words.inspectRun} className={`${PLAIN} max-[560px]:px-2`}><Workflow size={14} aria-hidden="true" /> <span className="max-[980px]:hidden">{words.inspectRun}</span></a>
         )}
       </span>
     </header>

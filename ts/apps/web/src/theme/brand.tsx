@@ -2,11 +2,12 @@
 import type { ReactNode } from "react";
 import icon from "./icon.svg";
 
-export function Brand(): ReactNode {
+/** Of an agent that has its own, those. */
+export function Brand({ logo = icon, name = "farhand" }: { logo?: string; name?: string }): ReactNode {
   return (
-    <span className="inline-flex items-center gap-2.5 text-[15px] font-semibold">
-      <img src={icon} alt="" className="size-6" />
-      farhand
+    <span className="flex min-w-0 items-center gap-2.5 text-[15px] font-semibold">
+      <img src={logo} alt="" className="size-6 shrink-0 rounded-md object-contain" />
+      <span className="truncate">{name}</span>
     </span>
   );
 }

@@ -1,16 +1,17 @@
 // Cards whose answer is something that only this browser can do. Each starts from a press: no script opens a page, reads a
 // position or writes to the clipboard by itself.
 import { openable } from "@farhand/client";
-import { type ReactNode, useState } from "react";
-import { useCardHost } from "../thread.tsx";
+import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { questionOf } from "../sentences.ts";
+import { useCardHost, useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
-import { questionOf } from "../words.ts";
 import { useAnswer } from "./answer.ts";
 import { Button, Frame, Note } from "./frame.tsx";
+import { Lines } from "./input.tsx";
 
 type Card = { readonly view: CardView };
 
-function textIn({ call }: CardView, name: string): string {
+export function textIn({ call }: CardView, name: string): string {
   const value = call.phase === "writing" ? undefined : (call.input as Readonly<Record<string, unknown>> | null)?.[name];
   return typeof value === "string" ? value : "";
 }
@@ -18,13 +19,14 @@ function textIn({ call }: CardView, name: string): string {
 export function OpenPageCard({ view }: Card): ReactNode {
   const { isOff, answer, fail, skip } = useAnswer(view);
   const { openPage } = useCardHost();
+  const words = useWords();
   const text = textIn(view, "url");
   const url = openable(text);
   if (url === undefined) {
     const refuse = (): void => fail(`The page did not open "${text.slice(0, 200)}": only http and https addresses are opened.`);
-    const wayOut = <Button look="main" disabled={isOff} onClick={refuse}>Do not open it</Button>;
+    const wayOut = <Button look="main" disabled={isOff} onClick={refuse}>{words.doNotOpen}</Button>;
     return (
-      <Frame view={view} title="This page cannot be opened" context="Only http and https pages open" actions={wayOut}>
+      <Frame view={view} title={words.cannotOpen} context={words.onlyHttp} actions={wayOut}>
         <Note tone="red">{text.slice(0, 200)}</Note>
       </Frame>
     );
@@ -33,16 +35,14 @@ export function OpenPageCard({ view }: Card): ReactNode {
   const apart = (): void => answer({ url: url.href, viewKey: inTab(url) });
   const actions = (
     <>
-      <Button look="main" disabled={isOff} onClick={beside}>Open</Button>
-      {openPage !== undefined && <Button disabled={isOff} onClick={apart}>Open in a new tab</Button>}
-      <Button look="quiet" disabled={isOff} onClick={skip}>Skip</Button>
+      <Button look="main" disabled={isOff} onClick={beside}>{words.open}</Button>
+      {openPage !== undefined && <Button disabled={isOff} onClick={apart}>{words.openNewTab}</Button>}
+      <Button look="quiet" disabled={isOff} onClick={skip}>{words.skip}</Button>
     </>
   );
-  const context = openPage === undefined ? "In a new tab" : "Beside this chat";
-  const note = openPage === undefined ? undefined : "The page does not open by itself: this chat has not shown this host yet.";
   return (
-    <Frame view={view} title={`Open ${url.host}`} context={context} actions={actions}>
-      {note !== undefined && <p>{note}</p>}
+    <Frame view={view} title={words.openTitle(url.host)} context={openPage === undefined ? words.openInTab : words.openBeside} actions={actions}>
+      {openPage !== undefined && <p>{words.firstLink}</p>}
       <p className="fh-mono fh-line">{url.href}</p>
     </Frame>
   );
@@ -56,9 +56,9 @@ export function inTab(url: URL): string {
 
 export function ClipboardCard({ view }: Card): ReactNode {
   const { isOff, answer, decline } = useAnswer(view);
+  const words = useWords();
   const [isBlocked, setBlocked] = useState(false);
   const text = textIn(view, "text");
-  const lines = text.split("\n").length;
   const copy = (): void => {
     setBlocked(false);
     const copied = navigator.clipboard?.writeText(text) ?? Promise.reject(new Error("no clipboard"));
@@ -66,15 +66,14 @@ export function ClipboardCard({ view }: Card): ReactNode {
   };
   const actions = (
     <>
-      <Button look="main" disabled={isOff} onClick={copy}>{isBlocked ? "Try again" : "Copy"}</Button>
-      <Button look="quiet" disabled={isOff} onClick={decline}>No</Button>
+      <Button look="main" disabled={isOff} onClick={copy}>{isBlocked ? words.tryAgain : words.copy}</Button>
+      <Button look="quiet" disabled={isOff} onClick={decline}>{words.no}</Button>
     </>
   );
-  const title = isBlocked ? "The clipboard is blocked" : `Copy ${lines === 1 ? "1 line" : `${lines} lines`} to the clipboard?`;
   return (
-    <Frame view={view} title={title} context={isBlocked ? "The browser said no" : "Your clipboard is replaced"} actions={actions}>
-      {isBlocked && <Note tone="red">Allow the clipboard for this site in the address bar, then try again.</Note>}
-      <p className="fh-mono fh-line">{text.split("\n", 1)[0]}{lines > 1 ? " …" : ""}</p>
+    <Frame view={view} title={isBlocked ? words.clipboardBlocked : words.copyTitle(text.split("\n").length)} context={isBlocked ? words.browserSaidNo : words.copyContext} actions={actions}>
+      {isBlocked && <Note tone="red">{words.allowClipboard}</Note>}
+      <Lines text={text} />
     </Frame>
   );
 }
@@ -83,6 +82,7 @@ type Locating = "asking" | "finding" | "typing" | "blocked" | "unknown";
 
 export function LocationCard({ view }: Card): ReactNode {
   const { isOff, answer, decline } = useAnswer(view);
+  const words = useWords();
   const [how, setHow] = useState<Locating>("asking");
   const share = (): void => {
     if (navigator.geolocation === undefined) {
@@ -102,17 +102,17 @@ export function LocationCard({ view }: Card): ReactNode {
   const isFaulty = how === "blocked" || how === "unknown";
   const actions = (
     <>
-      <Button look="main" disabled={isOff || how === "finding"} onClick={share}>{isFaulty ? "Try again" : "Share once"}</Button>
-      <Button disabled={isOff} onClick={() => setHow("typing")}>Type a place</Button>
-      <Button look="quiet" disabled={isOff} onClick={decline}>{isFaulty ? "Skip" : "No"}</Button>
+      <Button look="main" disabled={isOff || how === "finding"} onClick={share}>{isFaulty ? words.tryAgain : words.shareOnce}</Button>
+      <Button disabled={isOff} onClick={() => setHow("typing")}>{words.typePlace}</Button>
+      <Button look="quiet" disabled={isOff} onClick={decline}>{isFaulty ? words.skip : words.no}</Button>
     </>
   );
-  const title = { asking: "Share where you are?", finding: "Finding where you are", blocked: "Location is blocked", unknown: "Your place was not found" }[how];
+  const title = { asking: words.shareTitle, finding: words.finding, blocked: words.locationBlocked, unknown: words.notFound }[how];
   return (
-    <Frame view={view} title={title} context={how === "blocked" ? "The browser said no" : textIn(view, "reason") || "Your browser will ask too"} actions={actions}>
-      {how === "blocked" && <Note tone="red">Allow location for this site in the address bar, then try again.</Note>}
-      {how === "unknown" && <Note tone="red">This browser could not tell where it is. Type a place instead.</Note>}
-      {!isFaulty && <p>Sent once, rounded to about 20 m.</p>}
+    <Frame view={view} title={title} context={how === "blocked" ? words.browserSaidNo : textIn(view, "reason") || words.shareContext} actions={actions}>
+      {how === "blocked" && <Note tone="red">{words.allowLocation}</Note>}
+      {how === "unknown" && <Note tone="red">{words.typeInstead}</Note>}
+      {!isFaulty && <p>{words.rounded}</p>}
     </Frame>
   );
 }
@@ -132,16 +132,27 @@ interface PlaceFormProps extends Card {
 }
 
 function PlaceForm({ view, onSend, onBack, isOff }: PlaceFormProps): ReactNode {
-  const [place, setPlace] = useState("");
+  const words = useWords();
+  const [place, setPlace] = useDraft(view, "text", "");
+  const id = useId();
+  const isSendable = !isOff && place.trim() !== "";
+  const send = (event: FormEvent): void => {
+    event.preventDefault();
+    if (isSendable) {
+      onSend(place.trim());
+    }
+  };
   const actions = (
     <>
-      <Button look="main" disabled={isOff || place.trim() === ""} onClick={() => onSend(place.trim())}>Send answer</Button>
-      <Button look="quiet" disabled={isOff} onClick={onBack}>Back</Button>
+      <Button look="main" type="submit" form={id} disabled={!isSendable}>{words.sendAnswer}</Button>
+      <Button look="quiet" disabled={isOff} onClick={onBack}>{words.back}</Button>
     </>
   );
   return (
-    <Frame view={view} title="Type a place" context={questionOf(view.call)} actions={actions}>
-      <input className="fh-input" aria-label="Place" autoFocus value={place} disabled={isOff} onChange={(event) => setPlace(event.target.value)} />
+    <Frame view={view} title={words.typePlace} context={questionOf(view)} actions={actions}>
+      <form id={id} onSubmit={send}>
+        <input className="fh-input" aria-label={words.place} autoFocus value={place} disabled={isOff} onChange={(event) => setPlace(event.target.value)} />
+      </form>
     </Frame>
   );
 }

@@ -1,14 +1,17 @@
 // A person's yes or no before a call may run, with a way to change its input first. What is allowed can be read whenever it
 // can be allowed; how a press has to be meant stands in `deliberate.tsx`.
 import { Pencil } from "lucide-react";
-import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
-import { useCardHost, useDraft, useReadCalls } from "../thread.tsx";
+import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from "react";
+import { editFields, type FieldDrafts, firstDrafts } from "../fields.ts";
+import { edited } from "../filled.ts";
+import { titleOf } from "../sentences.ts";
+import { useCardHost, useDraft, useReadCalls, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
-import { titleOf } from "../words.ts";
+import type { Words } from "../words.ts";
 import { useAnswer } from "./answer.ts";
-import { AllowButton, isDeliberate, useSettled } from "./deliberate.tsx";
+import { AllowButton, canAllow, isDeliberate } from "./deliberate.tsx";
 import { Button, Frame, Note } from "./frame.tsx";
-import { type Drafts, draftsOf, type Input, InputForm, inputOf, InputTable, isExact, useReading } from "./input.tsx";
+import { type Input, InputForm, InputTable, isExact, useReading } from "./input.tsx";
 
 export function ApprovalCard({ view }: { view: CardView }): ReactNode {
   const { call } = view;
@@ -17,66 +20,98 @@ export function ApprovalCard({ view }: { view: CardView }): ReactNode {
 
 type AskingCall = Extract<CardView["call"], { phase: "asking" }>;
 
+interface Editing {
+  readonly isOn: boolean;
+  readonly form: ReactNode;
+  readonly start: () => void;
+  readonly undo: () => void;
+  /** The input as it is now; nothing if some of it is wrong. */
+  readonly input: Input | undefined;
+  readonly isChanged: boolean;
+}
+
+/** Fields made from the tool's schema, with what the model wrote in them. */
+function useEditing(view: CardView, call: AskingCall, isOff: boolean): Editing {
+  const words = useWords();
+  const [drafts, setDrafts] = useDraft<FieldDrafts | undefined>(view, "input", undefined);
+  const schema = view.tool?.inputSchema;
+  const fields = useMemo(() => editFields(schema, call.input), [schema, call.input]);
+  const now = drafts === undefined ? undefined : edited(fields, drafts, call.input, words);
+  const isWrong = now?.errors.some((error) => error !== "") === true;
+  const input = now === undefined ? call.input : isWrong ? undefined : (now.value as Input);
+  return {
+    isOn: drafts !== undefined,
+    form: drafts === undefined || now === undefined ? undefined : <InputForm fields={fields} drafts={drafts} errors={now.errors} onChange={setDrafts} isOff={isOff} />,
+    start: () => setDrafts(firstDrafts(fields)),
+    undo: () => setDrafts(undefined),
+    input,
+    isChanged: now !== undefined && JSON.stringify(input) !== JSON.stringify(call.input),
+  };
+}
+
 function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode {
   const { approve } = useCardHost();
   const { isOff } = useAnswer(view);
+  const words = useWords();
   const reading = useReadCalls();
-  const [drafts, setDrafts] = useDraft<Drafts | undefined>(view, "input", undefined);
+  const editing = useEditing(view, call, isOff);
   const [reason, setReason] = useDraft<string | undefined>(view, "reason", undefined);
   const [isAlways, setAlways] = useState(false);
-  const edited = drafts === undefined ? undefined : inputOf(call.input, drafts);
   const isRead = reading.has(call.id);
-  const cannotAllow = isOff || !isRead || edited?.ok === false;
-  const isSettled = useSettled(cannotAllow);
+  const cannotAllow = isOff || !isRead || editing.input === undefined;
   const decide = (approved: boolean, scope: "once" | "thread" = "once"): void =>
     approve(call.id, call.approvalId, {
       approved,
       scope,
-      ...(approved && edited?.ok === true ? { input: edited.input } : {}),
+      ...(approved && editing.isChanged && editing.input !== undefined ? { input: editing.input } : {}),
       ...(!approved && reason ? { reason } : {}),
     });
-  const box = useCardInSight(`${drafts !== undefined} ${isAlways} ${reason !== undefined}`);
-  const letters = { a: () => isSettled && decide(true), d: () => !isOff && setReason("") };
+  const box = useCardInSight(`${editing.isOn} ${isAlways} ${reason !== undefined}`);
   const isPlain = reason === undefined && !isAlways;
   const pressed = (event: KeyboardEvent): void => {
     const letter = isPlain ? letterOf(event) : undefined;
-    if (letter !== undefined) {
-      event.preventDefault();
-      letters[letter]();
+    if (letter === undefined) {
+      return;
+    }
+    event.preventDefault();
+    if (letter === "d" && !isOff) {
+      setReason("");
+    } else if (letter === "a" && canAllow(event.currentTarget)) {
+      decide(true);
     }
   };
   const deciding = (
     <>
-      <AllowButton key="once" disabled={cannotAllow} aria-keyshortcuts="a" onAllow={() => decide(true)}>Allow once</AllowButton>
-      {drafts === undefined ? (
-        <Button disabled={isOff || !isExact(call.input)} onClick={() => setDrafts(draftsOf(call.input))}><Pencil size={14} aria-hidden="true" /> Edit</Button>
+      <AllowButton key="once" disabled={cannotAllow} aria-keyshortcuts="a" onAllow={() => decide(true)}>{words.allowOnce}</AllowButton>
+      {editing.isOn ? (
+        <Button disabled={isOff} onClick={editing.undo}>{words.undoChanges}</Button>
       ) : (
-        <Button disabled={isOff} onClick={() => setDrafts(undefined)}>Undo changes</Button>
+        <Button disabled={isOff || !isExact(call.input)} onClick={editing.start}><Pencil size={14} aria-hidden="true" /> {words.edit}</Button>
       )}
-      <Button disabled={isOff} aria-keyshortcuts="d" onClick={() => setReason("")}>Deny</Button>
-      <Button look="quiet" className="fh-button fh-quiet fh-last" disabled={cannotAllow || drafts !== undefined} onClick={() => setAlways(true)}>Always in this chat</Button>
+      <Button disabled={isOff} aria-keyshortcuts="d" onClick={() => setReason("")}>{words.deny}</Button>
+      <Button look="quiet" className="fh-button fh-quiet fh-last" disabled={cannotAllow || editing.isOn} onClick={() => setAlways(true)}>{words.always}</Button>
     </>
   );
   // a button of its own, which has to be in sight for a moment before it can be pressed
   const always = (
     <>
-      <AllowButton key="always" disabled={cannotAllow} onAllow={() => decide(true, "thread")}>Allow always in this chat</AllowButton>
-      <Button look="quiet" disabled={isOff} onClick={() => setAlways(false)}>Back</Button>
+      <AllowButton key="always" disabled={cannotAllow} onAllow={() => decide(true, "thread")}>{words.allowAlways}</AllowButton>
+      <Button look="quiet" disabled={isOff} onClick={() => setAlways(false)}>{words.back}</Button>
     </>
   );
   const denying = (
     <>
-      <Button look="main" disabled={isOff} onClick={() => decide(false)}>Deny</Button>
-      <Button look="quiet" disabled={isOff} onClick={() => setReason(undefined)}>Back</Button>
+      <Button look="main" disabled={isOff} onClick={() => decide(false)}>{words.deny}</Button>
+      <Button look="quiet" disabled={isOff} onClick={() => setReason(undefined)}>{words.back}</Button>
     </>
   );
   return (
-    <Frame view={view} title={titleOf(call)} context={placeOf(view)} aside={<code className="fh-mono">{call.tool}</code>} actions={reason !== undefined ? denying : isAlways ? always : deciding} onKeyDown={pressed}>
+    <Frame view={view} title={titleOf(view, words)} context={placeOf(view, words)} aside={<code className="fh-mono">{call.tool}</code>} actions={reason !== undefined ? denying : isAlways ? always : deciding} onKeyDown={pressed}>
       <Returned view={view} />
       <InputBox box={box} isRead={isRead} onRead={() => reading.add(call.id)} input={call.input}>
-        {drafts === undefined ? <InputTable input={call.input} /> : <InputForm input={call.input} drafts={drafts} onChange={setDrafts} isOff={isOff} />}
+        {editing.form ?? <InputTable input={call.input} />}
       </InputBox>
-      {isAlways && reason === undefined && <p>Every later call of <code className="fh-mono">{call.tool}</code> in this chat will run without asking you, whatever its input is.</p>}
+      {isAlways && <Note tone="amber">{words.alwaysCovers(call.tool)}</Note>}
       {reason !== undefined && <Reason reason={reason} onChange={setReason} onSend={() => decide(false)} isOff={isOff} />}
     </Frame>
   );
@@ -111,15 +146,16 @@ interface BoxProps {
 
 /** As high as there is room for; what does not fit is scrolled to before it can be allowed. */
 function InputBox({ box, input, isRead, onRead, children }: BoxProps): ReactNode {
-  useReading(box, () => !isRead && onRead());
+  const words = useWords();
+  useReading(box, isRead, onRead);
   const count = Object.keys(input).length;
   if (count === 0) {
     return null;
   }
   return (
     <>
-      <div ref={box} className="fh-inputs" role="region" aria-label="What it runs with" tabIndex={0}>{children}</div>
-      {!isRead && <p className="fh-context" role="status">{`${count} parameters. Scroll to the last one before you allow it.`}</p>}
+      <div ref={box} className="fh-inputs" role="group" aria-label={words.inputs} tabIndex={0}>{children}</div>
+      {!isRead && <p className="fh-context" role="status">{words.scrollFirst(count)}</p>}
     </>
   );
 }
@@ -132,6 +168,7 @@ interface ReasonProps {
 }
 
 function Reason({ reason, onChange, onSend, isOff }: ReasonProps): ReactNode {
+  const words = useWords();
   const send = (event: FormEvent): void => {
     event.preventDefault();
     onSend();
@@ -139,20 +176,14 @@ function Reason({ reason, onChange, onSend, isOff }: ReasonProps): ReactNode {
   return (
     // one field and no button of its own: Enter sends it
     <form onSubmit={send}>
-      <input className="fh-input" aria-label="Why not? (may be empty)" placeholder="Why not? (may be empty)" autoFocus value={reason} disabled={isOff} onChange={(event) => onChange(event.target.value)} />
+      <input className="fh-input" aria-label={words.reason} placeholder={words.reason} autoFocus value={reason} disabled={isOff} onChange={(event) => onChange(event.target.value)} />
     </form>
   );
 }
 
-function placeOf({ executor }: CardView): string {
-  return PLACES[executor] ?? PLACES["server"] ?? "";
+function placeOf({ executor }: CardView, words: Words): string {
+  return executor === "frontend" ? words.runsHere : executor === "client" ? words.runsInProgram : words.runsOnServer;
 }
-
-const PLACES: Readonly<Record<string, string>> = {
-  frontend: "Runs in this browser once you allow it",
-  client: "Runs in another program once you allow it",
-  server: "Runs on the server once you allow it",
-};
 
 const WRITES = "input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]";
 

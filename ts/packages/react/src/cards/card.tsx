@@ -1,28 +1,32 @@
 // One call as a card, in whichever state it is.
 import { unreachable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
-import { useCardHost, useNow } from "../thread.tsx";
+import { questionOf, titleOf, toolTitle } from "../sentences.ts";
+import { useCardHost, useKnown, useNow, useOwnCard, useWords } from "../thread.tsx";
 import { type CardView, longTime } from "../view.ts";
-import { questionOf, sentenceOf, titleOf } from "../words.ts";
 import { ClipboardCard, LocationCard, OpenPageCard } from "./abilities.tsx";
 import { useAnswer } from "./answer.ts";
 import { ApprovalCard } from "./approval.tsx";
 import { FileCard, PhotoCard } from "./files.tsx";
-import { FormCard, TypedFields } from "./form.tsx";
+import { FormCard, Typed } from "./form.tsx";
 import { Button, Frame, Note } from "./frame.tsx";
 import { ColorCard, ConfirmCard, SelectCard, TextCard } from "./questions.tsx";
 import { OpenForGood, Row, Details } from "./rows.tsx";
 import { UnknownCard } from "./unknown.tsx";
 
-export function ToolCard({ view }: { view: CardView }): ReactNode {
+export function ToolCard({ view: given }: { view: CardView }): ReactNode {
+  const known = useKnown([given], useCardHost());
+  const view = known.views[0] ?? given;
   const { state } = view;
+  // which card it gets depends on its schemas: it is not shown as another one until they are here
+  const isYetToBeKnown = view.kind === "unknown" && view.card === undefined && view.executor === "frontend" && view.tool === undefined && known.isAsking;
   switch (state.name) {
     case "writing":
       return <Writing view={view} />;
     case "open":
     case "sending":
     case "parked":
-      return <Question view={view} />;
+      return isYetToBeKnown ? <Writing view={view} /> : <Question view={view} />;
     case "running":
       return <Running view={view} />;
     case "undelivered":
@@ -38,22 +42,28 @@ export function ToolCard({ view }: { view: CardView }): ReactNode {
     case "elsewhere":
     case "done":
     case "failed":
+    case "skipped":
+    case "declined":
       return <Row view={view} />;
     default:
       return unreachable(state);
   }
 }
 
-const PLACES: Readonly<Record<string, string>> = { server: "Running on the server", client: "Running in another program" };
-
 function Running({ view }: { view: CardView }): ReactNode {
   const { skip } = useAnswer(view);
-  const isHere = view.executor === "frontend";
-  const cancel = isHere ? <Button look="quiet" onClick={skip}>Cancel</Button> : undefined;
-  return <Frame view={view} title={questionOf(view.call)} context={PLACES[view.executor] ?? "Running in this browser"} actions={cancel} />;
+  const words = useWords();
+  const context = view.executor === "server" ? words.runningOnServer : view.executor === "client" ? words.runningElsewhere : words.runningHere;
+  const cancel = view.executor === "frontend" ? <Button look="quiet" onClick={skip}>{words.cancel}</Button> : undefined;
+  return <Frame view={view} title={questionOf(view)} context={context} actions={cancel} />;
 }
 
 function Question({ view }: { view: CardView }): ReactNode {
+  const Own = useOwnCard(view);
+  const { isOff, answer, skip } = useAnswer(view);
+  if (Own !== undefined) {
+    return <Own view={view} isOff={isOff} answer={answer} skip={skip} />;
+  }
   switch (view.kind) {
     case "confirm":
       return <ConfirmCard view={view} />;
@@ -86,7 +96,7 @@ function Question({ view }: { view: CardView }): ReactNode {
 
 function Writing({ view }: { view: CardView }): ReactNode {
   return (
-    <Frame view={view} title={sentenceOf(view.call.tool)} context="The assistant is still writing the question">
+    <Frame view={view} title={toolTitle(view)} context={useWords().writing}>
       <span className="fh-bar" aria-hidden="true" />
       <span className="fh-bar fh-short" aria-hidden="true" />
     </Frame>
@@ -95,32 +105,34 @@ function Writing({ view }: { view: CardView }): ReactNode {
 
 function Undelivered({ view, retryAt }: { view: CardView; retryAt: number }): ReactNode {
   const { retry, discard } = useCardHost();
+  const words = useWords();
   const id = answerId(view);
   const seconds = Math.max(0, Math.ceil((retryAt - useNow(true)) / 1_000));
   const actions = (
     <>
-      <Button look="main" onClick={() => retry(id)}>Try now</Button>
-      <Button look="quiet" onClick={() => discard(id)}>Change answer</Button>
+      <Button look="main" onClick={() => retry(id)}>{words.tryNow}</Button>
+      <Button look="quiet" onClick={() => discard(id)}>{words.changeAnswer}</Button>
     </>
   );
   return (
-    <Frame view={view} title={titleOf(view.call)} context="Your answer did not reach the server" actions={actions}>
-      <Note tone="amber">{`Still here and not lost. Trying again in ${seconds} s.`}</Note>
+    <Frame view={view} title={titleOf(view, words)} context={words.notDelivered} actions={actions}>
+      <Note tone="amber">{words.retryIn(seconds)}</Note>
     </Frame>
   );
 }
 
 function Refused({ view, reason, canRetry }: { view: CardView; reason: string; canRetry: boolean }): ReactNode {
   const { retry, discard } = useCardHost();
+  const words = useWords();
   const id = answerId(view);
   const actions = (
     <>
-      <Button look="main" onClick={() => discard(id)}>Change answer</Button>
-      {canRetry && <Button look="quiet" onClick={() => retry(id)}>Try again</Button>}
+      <Button look="main" onClick={() => discard(id)}>{words.changeAnswer}</Button>
+      {canRetry && <Button look="quiet" onClick={() => retry(id)}>{words.tryAgain}</Button>}
     </>
   );
   return (
-    <Frame view={view} title={titleOf(view.call)} context="The server did not take your answer" actions={actions}>
+    <Frame view={view} title={titleOf(view, words)} context={words.notTaken} actions={actions}>
       <Note tone="red">{reason}</Note>
     </Frame>
   );
@@ -132,44 +144,44 @@ function answerId({ call }: CardView): string {
 
 function NoClient({ view, client, since }: { view: CardView; client: string; since: number }): ReactNode {
   const { skip } = useAnswer(view);
+  const words = useWords();
   const [how, setHow] = useState<"asked" | "waiting" | "here">("asked");
   const seconds = Math.max(0, (useNow(true) - since) / 1_000);
   if (how === "here") {
-    return <UnknownCard view={view} />;
+    return <FormCard view={view} />;
   }
   const actions = (
     <>
-      {how === "asked" && <Button onClick={() => setHow("waiting")}>Wait</Button>}
-      <Button onClick={() => setHow("here")}>Run here</Button>
-      <Button look="quiet" onClick={skip}>Skip</Button>
+      {how === "asked" && <Button onClick={() => setHow("waiting")}>{words.wait}</Button>}
+      <Button onClick={() => setHow("here")}>{words.runHere}</Button>
+      <Button look="quiet" onClick={skip}>{words.skip}</Button>
     </>
   );
-  const context = `“${client}” has not been seen for ${longTime(seconds)}`;
   return (
-    <Frame view={view} title={`${sentenceOf(view.call.tool)}: needs another program`} context={context} actions={actions}>
-      {how === "waiting" && <p>It runs there as soon as that program is back.</p>}
+    <Frame view={view} title={words.needsProgram(toolTitle(view))} context={words.notSeen(client, longTime(seconds))} actions={actions}>
+      {how === "waiting" && <p>{words.runsLater}</p>}
     </Frame>
   );
 }
 
 function TimedOut({ view, afterSec }: { view: CardView; afterSec: number | undefined }): ReactNode {
   const { say } = useCardHost();
-  const waited = afterSec === undefined ? "The assistant went on without an answer" : `The assistant waited ${afterSec} s and went on`;
+  const words = useWords();
   const actions = (
     <>
-      {say !== undefined && <Button onClick={() => say("Please ask me again.")}>Ask me again</Button>}
+      {say !== undefined && <Button onClick={() => say(words.askAgainMessage)}>{words.askAgain}</Button>}
       <OpenForGood view={view} />
     </>
   );
-  return <Frame view={view} title="Too late to answer" context={waited} actions={actions}>{view.kind === "form" ? <TypedFields view={view} /> : undefined}</Frame>;
+  return <Frame view={view} title={words.timedOutTitle(questionOf(view))} context={words.timedOutAfter(afterSec)} actions={actions}><Typed view={view} /></Frame>;
 }
 
 function Denied({ view, reason }: { view: CardView; reason: string }): ReactNode {
-  const context = reason === "" ? "You said no" : `You said no: “${reason}”`;
+  const words = useWords();
   return (
-    <Frame view={view} title={`${sentenceOf(view.call.tool)}: not done`} context={context}>
+    <Frame view={view} title={words.deniedTitle(toolTitle(view))} context={words.deniedBecause(reason)}>
       <details className="fh-fold">
-        <summary>Show details</summary>
+        <summary>{words.showDetails}</summary>
         <Details view={view} />
       </details>
     </Frame>

@@ -1,6 +1,6 @@
 // Presses that allow something. They count only when a person means them: not in the first moment of a card, not from a key
 // that is held down, not as the second half of a double click, and never from a script.
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import { Button, type ButtonProps } from "./frame.tsx";
 
 /** How long a button must have been in sight before a press counts. */
@@ -47,16 +47,34 @@ function watch(): () => void {
   };
 }
 
-/** False while it is off, and for a moment after it came on. */
-export function useSettled(isOff: boolean): boolean {
+/** False while it is off or out of sight, and for a moment after it came on. */
+function useSettled(isOff: boolean, button: RefObject<Element | null>): boolean {
   const [isSettled, setSettled] = useState(false);
+  const isUsable = useInSight(button) && !isOff;
   useEffect(watch, []);
   useEffect(() => {
     setSettled(false);
-    const timer = isOff ? undefined : setTimeout(() => setSettled(true), SETTLED_MS);
+    const timer = isUsable ? setTimeout(() => setSettled(true), SETTLED_MS) : undefined;
     return () => clearTimeout(timer);
-  }, [isOff]);
-  return isSettled && !isOff;
+  }, [isUsable]);
+  return isSettled && isUsable;
+}
+
+/** Half of a button is enough to see what it is. */
+const SEEN = 0.5;
+
+/** Neither scrolled away nor inside of something that is not shown. */
+function useInSight(element: RefObject<Element | null>): boolean {
+  const [isInSight, setInSight] = useState(typeof IntersectionObserver === "undefined");
+  useEffect(() => {
+    if (typeof IntersectionObserver === "undefined" || element.current === null) {
+      return undefined;
+    }
+    const observer = new IntersectionObserver((entries) => setInSight((entries.at(-1)?.intersectionRatio ?? 0) >= SEEN), { threshold: SEEN });
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, [element]);
+  return isInSight;
 }
 
 export interface AllowButtonProps extends Omit<ButtonProps, "onClick"> {
@@ -65,15 +83,23 @@ export interface AllowButtonProps extends Omit<ButtonProps, "onClick"> {
 
 /** For whatever lets a call run. */
 export function AllowButton({ onAllow, disabled = false, ...rest }: AllowButtonProps): ReactNode {
-  const isSettled = useSettled(disabled);
+  const button = useRef<HTMLSpanElement>(null);
+  const isSettled = useSettled(disabled, button);
   return (
-    <Button
-      look="main"
-      {...rest}
-      disabled={!isSettled}
-      // a key that is held down presses again and again
-      onKeyDown={(event) => event.repeat && event.preventDefault()}
-      onClick={(event) => isDeliberate(event) && onAllow()}
-    />
+    <span ref={button} className="fh-allow">
+      <Button
+        look="main"
+        {...rest}
+        disabled={!isSettled}
+        // a key that is held down presses again and again
+        onKeyDown={(event) => event.repeat && event.preventDefault()}
+        onClick={(event) => isDeliberate(event) && onAllow()}
+      />
+    </span>
   );
+}
+
+/** Whether this part of a card has such a button that could be pressed now. */
+export function canAllow(part: Element): boolean {
+  return part.querySelector(".fh-allow > button:not(:disabled)") !== null;
 }

@@ -1,9 +1,10 @@
 // Cards that bring a file: picked, or a photo that is taken here. What goes back is a reference.
 import { type DragEvent, type ReactNode, useEffect, useRef, useState } from "react";
-import { useCardHost } from "../thread.tsx";
-import type { CardView } from "../view.ts";
-import { limitWords, questionOf } from "../words.ts";
+import { limitWords, questionOf } from "../sentences.ts";
+import { useCardHost, useNow, useWords } from "../thread.tsx";
 import { largestFile, upload } from "../upload.ts";
+import type { CardView } from "../view.ts";
+import { textIn } from "./abilities.tsx";
 import { useAnswer } from "./answer.ts";
 import { Button, Frame, Note } from "./frame.tsx";
 
@@ -41,6 +42,7 @@ function useLimit(): number | undefined {
 
 export function FileCard({ view }: Card): ReactNode {
   const { isOff, skip } = useAnswer(view);
+  const words = useWords();
   const { share, fault, send } = useUpload(view);
   const limit = useLimit();
   const isBusy = isOff || share !== undefined;
@@ -54,21 +56,21 @@ export function FileCard({ view }: Card): ReactNode {
   const actions = (
     <>
       <Chooser isOff={isBusy} look="main" onFile={send} />
-      <Button look="quiet" disabled={isBusy} onClick={skip}>Skip</Button>
+      <Button look="quiet" disabled={isBusy} onClick={skip}>{words.skip}</Button>
     </>
   );
   return (
-    <Frame view={view} title={questionOf(view.call)} context={limit === undefined ? "One file" : `One file, up to ${limitWords(limit)}`} actions={actions}>
+    <Frame view={view} title={questionOf(view)} context={words.fileContext(limit === undefined ? undefined : limitWords(limit))} actions={actions}>
       {fault !== undefined && <Note tone="red">{fault}</Note>}
       <div className="fh-drop" onDragOver={(event) => event.preventDefault()} onDrop={drop}>
-        {share === undefined ? "Drop a file here" : <Progress share={share} />}
+        {share === undefined ? words.dropFile : <Progress share={share} />}
       </div>
     </Frame>
   );
 }
 
 function Progress({ share }: { share: number }): ReactNode {
-  return <progress className="fh-progress" aria-label="Sending the file" max={1} value={share} />;
+  return <progress className="fh-progress" aria-label={useWords().sendingFile} max={1} value={share} />;
 }
 
 interface ChooserProps {
@@ -79,40 +81,48 @@ interface ChooserProps {
 }
 
 function Chooser({ isOff, look, onFile, accept }: ChooserProps): ReactNode {
+  const words = useWords();
   const input = useRef<HTMLInputElement>(null);
   return (
     <>
-      <input ref={input} type="file" hidden accept={accept} aria-label="File" onChange={(event) => event.target.files?.[0] && onFile(event.target.files[0])} />
-      <Button look={look} disabled={isOff} onClick={() => input.current?.click()}>Choose a file</Button>
+      <input ref={input} type="file" hidden accept={accept} aria-label={words.file} onChange={(event) => event.target.files?.[0] && onFile(event.target.files[0])} />
+      <Button look={look} disabled={isOff} onClick={() => input.current?.click()}>{words.chooseFile}</Button>
     </>
   );
 }
 
+/** Two presses: the first starts the camera, which takes the photo in a moment; the second sends what is on the card then. */
 export function PhotoCard({ view }: Card): ReactNode {
   const { isOff, skip } = useAnswer(view);
+  const words = useWords();
   const { share, fault, send } = useUpload(view);
   const camera = useCamera(view);
   const isBusy = isOff || share !== undefined;
+  const { photo } = camera;
+  const title = view.tool?.title || view.title ? questionOf(view) : textIn(view, "message") || words.photoTitle(textIn(view, "subject"));
   const actions = (
     <>
-      {camera.photo === undefined ? (
-        <Button look="main" disabled={isBusy} onClick={camera.isLive ? camera.take : camera.start}>{camera.isBlocked ? "Try again" : "Take photo"}</Button>
-      ) : (
+      {photo !== undefined ? (
         <>
-          <Button look="main" disabled={isBusy} onClick={() => camera.photo && send(camera.photo)}>Use photo</Button>
-          <Button disabled={isBusy} onClick={camera.start}>Take again</Button>
+          <Button look="main" disabled={isBusy} onClick={() => send(photo)}>{words.usePhoto}</Button>
+          <Button disabled={isBusy} onClick={camera.start}>{words.takeAgain}</Button>
         </>
+      ) : camera.isLive ? (
+        <Button look="main" disabled={isBusy} onClick={camera.take}>{words.takeNow(camera.secondsLeft)}</Button>
+      ) : (
+        <Button look="main" disabled={isBusy || camera.isStarting} onClick={camera.start}>{camera.isBlocked ? words.tryAgain : words.takePhoto}</Button>
       )}
       <Chooser isOff={isBusy} look="quiet" accept="image/*" onFile={send} />
-      <Button look="quiet" disabled={isBusy} onClick={skip}>Skip</Button>
+      <Button look="quiet" disabled={isBusy} onClick={skip}>{words.skip}</Button>
     </>
   );
+  const context = camera.isBlocked ? words.browserSaidNo : photo === undefined ? words.photoContext : words.photoSent;
   return (
-    <Frame view={view} title={camera.isBlocked ? "The camera is blocked" : "Take a photo"} context={camera.isBlocked ? "The browser said no" : "Uses your camera once"} actions={actions}>
-      {camera.isBlocked && <Note tone="red">Allow the camera for this site in the address bar, then try again.</Note>}
+    <Frame view={view} title={camera.isBlocked ? words.cameraBlocked : title} context={context} actions={actions}>
+      {camera.isBlocked && <Note tone="red">{words.allowCamera}</Note>}
       {fault !== undefined && <Note tone="red">{fault}</Note>}
-      <video ref={camera.video} className="fh-view" hidden={!camera.isLive} autoPlay playsInline muted aria-label="Live view" />
-      {camera.preview !== undefined && <img className="fh-view" src={camera.preview} alt="The photo you took" />}
+      <video ref={camera.video} className="fh-view" hidden={!camera.isLive} autoPlay playsInline muted aria-label={words.liveView} />
+      {camera.preview !== undefined && <img className="fh-view" src={camera.preview} alt={words.photoTaken} />}
       {share !== undefined && <Progress share={share} />}
     </Frame>
   );
@@ -120,46 +130,66 @@ export function PhotoCard({ view }: Card): ReactNode {
 
 interface CameraView {
   readonly video: { current: HTMLVideoElement | null };
+  readonly isStarting: boolean;
   readonly isLive: boolean;
   readonly isBlocked: boolean;
+  /** Until the photo is taken by itself. */
+  readonly secondsLeft: number;
   readonly photo: File | undefined;
   readonly preview: string | undefined;
   readonly start: () => void;
   readonly take: () => void;
 }
 
+/** Time to look at the live view, and to hold still. */
+const AIM_MS = 3_000;
+
 /** The camera is on from a press until the photo is taken or the card is gone. */
-function useCamera({ call }: CardView): CameraView {
+function useCamera(view: CardView): CameraView {
   const video = useRef<HTMLVideoElement>(null);
   const [stream, setStream] = useState<MediaStream>();
+  const [isStarting, setStarting] = useState(false);
   const [isBlocked, setBlocked] = useState(false);
   const [photo, setPhoto] = useState<File>();
+  const [dueAt, setDueAt] = useState(0);
   const preview = usePreview(photo);
+  const isLive = stream !== undefined;
+  const secondsLeft = Math.max(0, Math.ceil((dueAt - useNow(isLive)) / 1_000));
   useEffect(() => () => stream?.getTracks().forEach((track) => track.stop()), [stream]);
   const start = (): void => {
     setPhoto(undefined);
     setBlocked(false);
-    const facingMode = (call.phase === "ready" && call.input["camera"]) === "back" ? "environment" : "user";
+    setStarting(true);
+    const facingMode = textIn(view, "camera") === "back" ? "environment" : "user";
     const asked = navigator.mediaDevices?.getUserMedia({ video: { facingMode } }) ?? Promise.reject(new Error("no camera"));
     asked.then(
       (live) => {
         setStream(live);
+        setDueAt(Date.now() + AIM_MS);
         if (video.current !== null) {
           video.current.srcObject = live;
         }
       },
       () => setBlocked(true),
-    );
+    ).finally(() => setStarting(false));
   };
   const take = (): void => {
-    if (video.current !== null) {
+    // before the first picture there is nothing to take
+    if (video.current !== null && video.current.videoWidth > 0) {
       snapshot(video.current, (file) => {
         setPhoto(file);
         setStream(undefined);
       });
     }
   };
-  return { video, isLive: stream !== undefined, isBlocked, photo, preview, start, take };
+  useEffect(() => {
+    if (!isLive) {
+      return undefined;
+    }
+    const timer = setInterval(() => Date.now() >= dueAt && take(), 100);
+    return () => clearInterval(timer);
+  }, [isLive, dueAt]);
+  return { video, isStarting, isLive, isBlocked, secondsLeft, photo, preview, start, take };
 }
 
 function usePreview(photo: File | undefined): string | undefined {

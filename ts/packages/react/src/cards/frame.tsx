@@ -3,9 +3,10 @@ import {
   Camera, ClipboardList, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, TriangleAlert, Type, X,
 } from "lucide-react";
 import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
-import { useNow } from "../thread.tsx";
+import { useNow, useWords } from "../thread.tsx";
 import { type CardState, type CardView, type Kind, timeLeft } from "../view.ts";
 import { piecesOf } from "../visible.ts";
+import type { Words } from "../words.ts";
 import { VisibleText } from "./input.tsx";
 
 export const ICONS: Readonly<Record<Kind, LucideIcon>> = {
@@ -38,6 +39,7 @@ export interface FrameProps {
 
 export function Frame({ view: { call, kind, state }, title, context, children, actions, aside, onKeyDown }: FrameProps): ReactNode {
   const id = useId();
+  const words = useWords();
   const Icon = state.name === "no-client" ? Plug : ICONS[state.name === "denied" ? "approval" : kind];
   return (
     <section className="fh-card" data-kind={kind} data-state={state.name} data-call={call.id} role="group" aria-labelledby={`${id}t`} aria-describedby={`${id}c`} onKeyDown={onKeyDown}>
@@ -47,7 +49,7 @@ export function Frame({ view: { call, kind, state }, title, context, children, a
         </span>
         <div className="fh-words">
           <h2 id={`${id}t`} className="fh-title" tabIndex={-1}><VisibleText pieces={piecesOf(title)} /></h2>
-          <p id={`${id}c`} className="fh-context">{context}</p>
+          <p id={`${id}c`} className="fh-context">{state.name === "sending" ? words.sendingAnswer : context}</p>
         </div>
         <div className="fh-aside">{aside ?? <Aside state={state} />}</div>
       </header>
@@ -60,34 +62,36 @@ export function Frame({ view: { call, kind, state }, title, context, children, a
 
 function Saved({ deadline }: { deadline: number | undefined }): ReactNode {
   const now = useNow(true);
-  return <p className="fh-saved">{`Saved. Answer any time${deadline === undefined ? "" : ` in the next ${timeLeft(deadline, now)}`}`}</p>;
+  return <p className="fh-saved">{useWords().saved(deadline === undefined ? undefined : timeLeft(deadline, now))}</p>;
 }
 
-const PILLS: Partial<Record<CardState["name"], readonly [string, string]>> = {
-  running: ["Running", "blue"],
-  sending: ["Sending", "blue"],
-  undelivered: ["Not delivered", "amber"],
-  refused: ["Refused", "red"],
-  "timed-out": ["Timed out", "grey"],
-  denied: ["Denied", "red"],
-  parked: ["Parked", "amber"],
-  "no-client": ["No client", "amber"],
+const PILLS: Partial<Record<CardState["name"], readonly [Extract<keyof Words, "running" | "sending" | "undelivered" | "refused" | "timedOut" | "denied" | "parked" | "noClient">, string]>> = {
+  running: ["running", "blue"],
+  sending: ["sending", "blue"],
+  undelivered: ["undelivered", "amber"],
+  refused: ["refused", "red"],
+  "timed-out": ["timedOut", "grey"],
+  denied: ["denied", "grey"],
+  parked: ["parked", "amber"],
+  "no-client": ["noClient", "amber"],
 };
 
 function Aside({ state }: { state: CardState }): ReactNode {
-  const pill = PILLS[state.name];
-  if (pill !== undefined) {
-    return <span className={`fh-pill fh-${pill[1]}`}>{pill[1] === "blue" && <span className="fh-beat" aria-hidden="true" />}{pill[0]}</span>;
+  const words = useWords();
+  const [name, tone] = PILLS[state.name] ?? [];
+  if (name !== undefined) {
+    return <span className={`fh-pill fh-${tone}`}>{tone === "blue" && <span className="fh-beat" aria-hidden="true" />}{words[name]}</span>;
   }
   return state.name === "open" && state.deadline !== undefined ? <TimeLeft deadline={state.deadline} /> : null;
 }
 
 function TimeLeft({ deadline }: { deadline: number }): ReactNode {
   const now = useNow(true);
-  const words = timeLeft(deadline, now);
+  const time = timeLeft(deadline, now);
+  const label = useWords().timeLeft(time);
   return (
-    <span className="fh-time" data-short={deadline - now < AMBER_UNDER_MS} role="timer" aria-live="off" aria-label={`Time left: ${words}`}>
-      <Clock size={14} aria-hidden="true" /> {words}
+    <span className="fh-time" data-short={deadline - now < AMBER_UNDER_MS} role="timer" aria-live="off" aria-label={label}>
+      <Clock size={14} aria-hidden="true" /> {time}
     </span>
   );
 }

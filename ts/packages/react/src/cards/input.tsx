@@ -1,9 +1,12 @@
 // The input of a call, for somebody who decides by it: nothing hides in it, and the beginning of every value is in sight.
-import { type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from "react";
+import { type ReactNode, type RefObject, useEffect, useId, useMemo, useRef, useState } from "react";
+import type { Field, FieldDrafts } from "../fields.ts";
+import { useWords } from "../thread.tsx";
 import { fold, grouped, type Piece, piecesOf } from "../visible.ts";
+import type { Words } from "../words.ts";
+import { Fields } from "./controls.tsx";
 
 export type Input = Readonly<Record<string, unknown>>;
-export type Drafts = Readonly<Record<string, string>>;
 
 const NAME_AT_MOST = 60;
 const VALUE_AT_MOST = 200;
@@ -52,10 +55,11 @@ function Name({ name }: { name: string }): ReactNode {
 }
 
 function Hidden({ count }: { count: number }): ReactNode {
-  return <span className="fh-more">{`… ${grouped(count)} ${count === 1 ? "character" : "characters"} more`}</span>;
+  return <span className="fh-more">{useWords().more(grouped(count))}</span>;
 }
 
 function Value({ value }: { value: unknown }): ReactNode {
+  const words = useWords();
   const [isWhole, setWhole] = useState(false);
   const text = lineOf(value);
   const { pieces, hidden } = useMemo(() => fold(text, VALUE_AT_MOST), [text]);
@@ -79,14 +83,14 @@ function Value({ value }: { value: unknown }): ReactNode {
       ) : (
         <><VisibleText pieces={pieces} /><Hidden count={hidden} /></>
       )}
-      <button ref={button} type="button" className="fh-unfold" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>{isWhole ? "Show less" : `Show all ${sizeOf(text)}`}</button>
+      <button ref={button} type="button" className="fh-unfold" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>{isWhole ? words.showLess : words.showAll(sizeOf(text, words))}</button>
     </>
   );
 }
 
-function sizeOf(text: string): string {
-  const words = text.split(/\s+/).filter((word) => word !== "").length;
-  return words > 20 ? `${grouped(words)} words` : `${grouped([...text].length)} characters`;
+function sizeOf(text: string, words: Words): string {
+  const count = text.split(/\s+/).filter((word) => word !== "").length;
+  return count > 20 ? words.countWords(grouped(count)) : words.countCharacters(grouped([...text].length));
 }
 
 /** Texts as they are, everything else as JSON on one line. */
@@ -110,46 +114,46 @@ function layout(text: string): Piece {
   return { kind: "text", text, length: 0 };
 }
 
+/** A text of which the first line is in sight, and all of it after a press: with marks for what cannot be seen. */
+export function Lines({ text }: { text: string }): ReactNode {
+  const words = useWords();
+  const [isWhole, setWhole] = useState(false);
+  const lines = text.split("\n");
+  const { pieces, hidden } = useMemo(() => fold(lines[0] ?? "", NAME_AT_MOST), [text]);
+  const isFolded = lines.length > 1 || hidden > 0;
+  const size = lines.length > 1 ? words.countLines(grouped(lines.length)) : sizeOf(text, words);
+  return (
+    <div>
+      {isWhole ? <span className="fh-whole fh-mono" tabIndex={0}><VisibleText pieces={piecesOf(text)} isWhole /></span> : <p className="fh-mono fh-line"><VisibleText pieces={pieces} />{isFolded ? " …" : ""}</p>}
+      {isFolded && <button type="button" className="fh-unfold" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>{isWhole ? words.showLess : words.showAll(size)}</button>}
+    </div>
+  );
+}
+
 interface FormProps {
-  readonly input: Input;
-  readonly drafts: Drafts;
-  readonly onChange: (drafts: Drafts) => void;
+  readonly fields: readonly Field[];
+  readonly drafts: FieldDrafts;
+  readonly errors: readonly string[];
+  readonly onChange: (drafts: FieldDrafts) => void;
   readonly isOff: boolean;
 }
 
-export function InputForm({ input, drafts, onChange, isOff }: FormProps): ReactNode {
+/** The input of a call, for somebody who changes it: a field for each value, JSON where no field can be made. */
+export function InputForm({ fields, drafts, errors, onChange, isOff }: FormProps): ReactNode {
+  const id = useId();
   return (
     <div className="fh-form">
-      {Object.entries(drafts).map(([name, draft]) => {
-        const isWrong = valueOf(input[name], draft) === undefined;
-        return (
-          <div key={name} className="fh-field">
-            <label className="fh-field">
-              <span><Name name={name} /></span>
-              <textarea className="fh-input" rows={draft.includes("\n") ? 4 : 1} value={draft} disabled={isOff} aria-invalid={isWrong} onChange={(event) => onChange({ ...drafts, [name]: event.target.value })} />
-            </label>
-            {isWrong ? <span className="fh-bad" role="alert">This is not JSON.</span> : <Spelling text={draft} />}
-          </div>
-        );
-      })}
+      <Fields fields={fields} id={id} drafts={drafts} errors={errors} isOff={isOff} isTold={() => true} onChange={(name, draft) => onChange({ ...drafts, [name]: draft })} below={({ name }) => <Spelling text={String(drafts[name] ?? "")} />} />
     </div>
   );
 }
 
 /** A field shows no marks: where it would need some, what is in it is spelled below. */
 function Spelling({ text }: { text: string }): ReactNode {
+  const words = useWords();
   const { pieces, hidden } = useMemo(() => fold(text, VALUE_AT_MOST), [text]);
   const isStrange = pieces.some(({ kind, text: shown }) => kind === "mark" || (kind === "break" && shown !== "⏎"));
-  return isStrange ? <span>Sent as: <span className="fh-spelling"><VisibleText pieces={pieces} />{hidden > 0 && <Hidden count={hidden} />}</span></span> : null;
-}
-
-export function draftsOf(input: Input): Drafts {
-  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, typeof value === "string" ? value : spelled(value)]));
-}
-
-/** Texts are edited as they are, everything else as JSON. */
-function spelled(value: unknown): string {
-  return JSON.stringify(value, undefined, 1) ?? "null";
+  return isStrange ? <span>{words.sentAs} <span className="fh-spelling"><VisibleText pieces={pieces} />{hidden > 0 && <Hidden count={hidden} />}</span></span> : null;
 }
 
 /** As JSON, for reading: a number that this browser could not keep exactly says so, since another one would run. */
@@ -166,40 +170,36 @@ export function isExact(value: unknown): boolean {
   return typeof value === "object" && value !== null ? Object.values(value).every(isExact) : !isRounded(value);
 }
 
-function valueOf(before: unknown, draft: string): { readonly value: unknown } | undefined {
-  if (typeof before === "string") {
-    return { value: draft };
-  }
-  try {
-    return { value: JSON.parse(draft) as unknown };
-  } catch {
-    return undefined;
-  }
-}
-
-export function inputOf(input: Input, drafts: Drafts): { ok: true; input: Input } | { ok: false } {
-  const values = Object.entries(drafts).map(([name, draft]) => [name, valueOf(input[name], draft)] as const);
-  const isWhole = values.every(([, value]) => value !== undefined);
-  return isWhole ? { ok: true, input: Object.fromEntries(values.map(([name, value]) => [name, value?.value])) } : { ok: false };
-}
-
-/** Calls `onRead` once the end of the list has been in sight. */
-export function useReading(list: RefObject<HTMLElement | null>, onRead: () => void): void {
+/** Calls `onRead` once the end of the list has been in sight. One inside of something that the page hides has not been. */
+export function useReading(list: RefObject<HTMLElement | null>, isRead: boolean, onRead: () => void): void {
+  const told = useRef(onRead);
+  told.current = onRead;
   useEffect(() => {
-    const box = list.current;
+    if (isRead) {
+      return undefined;
+    }
     const look = (): void => {
-      if (box === null || box.scrollHeight - box.scrollTop - box.clientHeight <= AT_THE_END_PX) {
-        onRead();
+      const box = list.current;
+      // without a list there is nothing to read
+      if (box === null || (isShown(box) && box.scrollHeight - box.scrollTop - box.clientHeight <= AT_THE_END_PX)) {
+        told.current();
       }
     };
     look();
+    const box = list.current;
     box?.addEventListener("scroll", look, { passive: true });
-    addEventListener("resize", look);
+    // nothing tells when an element further out is shown, unfolded or faded in
+    const timer = setInterval(look, LOOK_MS);
     return () => {
       box?.removeEventListener("scroll", look);
-      removeEventListener("resize", look);
+      clearInterval(timer);
     };
-  });
+  }, [list, isRead]);
+}
+
+function isShown(box: HTMLElement): boolean {
+  return box.checkVisibility?.({ visibilityProperty: true, opacityProperty: true }) ?? true;
 }
 
 const AT_THE_END_PX = 4;
+const LOOK_MS = 200;

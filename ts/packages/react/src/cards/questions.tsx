@@ -1,8 +1,9 @@
 // Cards that ask in words: confirm, text, select, colour.
 import { type FormEvent, type ReactNode, useId } from "react";
-import { useDraft } from "../thread.tsx";
+import { choicesIn, confirmValues } from "../guess.ts";
+import { questionOf } from "../sentences.ts";
+import { useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
-import { questionOf } from "../words.ts";
 import { useAnswer } from "./answer.ts";
 import { Button, Frame } from "./frame.tsx";
 
@@ -10,21 +11,31 @@ type Card = { readonly view: CardView };
 
 export function ConfirmCard({ view }: Card): ReactNode {
   const { isOff, answer } = useAnswer(view);
+  const words = useWords();
+  const { yes, no } = confirmValues(view.tool);
   const actions = (
     <>
-      <Button look="main" disabled={isOff} onClick={() => answer("yes")}>Yes</Button>
-      <Button disabled={isOff} onClick={() => answer("no")}>No</Button>
+      <Button look="main" disabled={isOff} onClick={() => answer(yes)}>{words.yes}</Button>
+      <Button disabled={isOff} onClick={() => answer(no)}>{words.no}</Button>
     </>
   );
-  return <Frame view={view} title={questionOf(view.call)} context="Yes or no, in this browser" actions={actions} />;
+  return <Frame view={view} title={soleText(view) ?? questionOf(view)} context={words.confirmContext} actions={actions} />;
+}
+
+/** The one text that a tool without a known parameter hands over is its question. */
+function soleText({ call, card }: CardView): string | undefined {
+  const values = card === undefined && call.phase !== "writing" ? Object.values(call.input as object) : [];
+  return values.length === 1 && typeof values[0] === "string" && values[0] !== "" ? values[0] : undefined;
 }
 
 const MANY = 10_000;
 
 export function TextCard({ view }: Card): ReactNode {
   const { isOff, answer, skip } = useAnswer(view);
+  const words = useWords();
   const [text, setText] = useDraft(view, "text", "");
   const id = useId();
+  const title = soleText(view) ?? questionOf(view);
   const isTooLong = text.length > MANY;
   const isSendable = !isOff && text.trim() !== "" && !isTooLong;
   const send = (event: FormEvent): void => {
@@ -35,15 +46,15 @@ export function TextCard({ view }: Card): ReactNode {
   };
   const actions = (
     <>
-      <Button look="main" type="submit" form={id} disabled={!isSendable}>Send answer</Button>
-      <Button look="quiet" disabled={isOff} onClick={skip}>Skip</Button>
+      <Button look="main" type="submit" form={id} disabled={!isSendable}>{words.sendAnswer}</Button>
+      <Button look="quiet" disabled={isOff} onClick={skip}>{words.skip}</Button>
     </>
   );
   return (
-    <Frame view={view} title={questionOf(view.call)} context="Type an answer" actions={actions}>
+    <Frame view={view} title={title} context={words.textContext} actions={actions}>
       <form id={id} onSubmit={send}>
-        <input className="fh-input" aria-label={questionOf(view.call)} aria-invalid={isTooLong} value={text} disabled={isOff} onChange={(event) => setText(event.target.value)} />
-        {isTooLong && <p className="fh-context" role="alert">{`At most ${MANY} characters.`}</p>}
+        <input className="fh-input" aria-label={title} aria-invalid={isTooLong} value={text} disabled={isOff} onChange={(event) => setText(event.target.value)} />
+        {isTooLong && <p className="fh-context" role="alert">{words.tooLong(MANY)}</p>}
       </form>
     </Frame>
   );
@@ -53,11 +64,12 @@ const RADIOS_AT_MOST = 5;
 
 export function SelectCard({ view }: Card): ReactNode {
   const { isOff, answer, skip } = useAnswer(view);
+  const words = useWords();
   const [chosen, setChosen] = useDraft(view, "chosen", "");
   const name = useId();
   const isSendable = !isOff && chosen !== "";
   const options = optionsOf(view);
-  const label = questionOf(view.call);
+  const label = soleText(view) ?? questionOf(view);
   const send = (event: FormEvent): void => {
     event.preventDefault();
     if (isSendable) {
@@ -66,12 +78,12 @@ export function SelectCard({ view }: Card): ReactNode {
   };
   const actions = (
     <>
-      <Button look="main" type="submit" form={name} disabled={!isSendable}>Send answer</Button>
-      <Button look="quiet" disabled={isOff} onClick={skip}>Skip</Button>
+      <Button look="main" type="submit" form={name} disabled={!isSendable}>{words.sendAnswer}</Button>
+      <Button look="quiet" disabled={isOff} onClick={skip}>{words.skip}</Button>
     </>
   );
   return (
-    <Frame view={view} title={label} context="Choose one" actions={actions}>
+    <Frame view={view} title={label} context={words.chooseOne} actions={actions}>
       <form id={name} onSubmit={send}>
         {options.length <= RADIOS_AT_MOST ? (
           <fieldset className="fh-radios" disabled={isOff}>
@@ -79,14 +91,14 @@ export function SelectCard({ view }: Card): ReactNode {
             {options.map((option, index) => (
               <label key={index} className="fh-radio">
                 <input type="radio" name={name} value={index} checked={chosen === String(index)} onChange={() => setChosen(String(index))} />
-                <span>{option}</span>
+                <span>{String(option)}</span>
               </label>
             ))}
           </fieldset>
         ) : (
           <select className="fh-input" aria-label={label} value={chosen} disabled={isOff} onChange={(event) => setChosen(event.target.value)}>
-            <option value="" disabled>Choose one</option>
-            {options.map((option, index) => <option key={index} value={index}>{option}</option>)}
+            <option value="" disabled>{words.chooseOne}</option>
+            {options.map((option, index) => <option key={index} value={index}>{String(option)}</option>)}
           </select>
         )}
       </form>
@@ -94,24 +106,26 @@ export function SelectCard({ view }: Card): ReactNode {
   );
 }
 
-function optionsOf({ call }: CardView): string[] {
+/** Those that the call offers, or the values that its tool may return. */
+function optionsOf({ call, tool }: CardView): readonly unknown[] {
   const { options } = (call.phase === "writing" ? {} : call.input) as { options?: unknown };
-  return Array.isArray(options) ? options.map(String) : [];
+  return Array.isArray(options) ? options.map(String) : (choicesIn(tool) ?? []);
 }
 
 export function ColorCard({ view }: Card): ReactNode {
   const { isOff, answer, skip } = useAnswer(view);
+  const words = useWords();
   const [hex, setHex] = useDraft(view, "hex", "#3b5bdb");
   const actions = (
     <>
-      <Button look="main" disabled={isOff} onClick={() => answer({ hex })}>Send answer</Button>
-      <Button look="quiet" disabled={isOff} onClick={skip}>Skip</Button>
+      <Button look="main" disabled={isOff} onClick={() => answer({ hex })}>{words.sendAnswer}</Button>
+      <Button look="quiet" disabled={isOff} onClick={skip}>{words.skip}</Button>
     </>
   );
   return (
-    <Frame view={view} title={questionOf(view.call)} context="Pick a colour" actions={actions}>
+    <Frame view={view} title={questionOf(view)} context={words.colorContext} actions={actions}>
       <label className="fh-color">
-        <input type="color" aria-label={questionOf(view.call)} value={hex} disabled={isOff} onChange={(event) => setHex(event.target.value)} />
+        <input type="color" aria-label={questionOf(view)} value={hex} disabled={isOff} onChange={(event) => setHex(event.target.value)} />
         <code>{hex}</code>
       </label>
     </Frame>

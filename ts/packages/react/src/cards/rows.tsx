@@ -1,10 +1,11 @@
 // Calls that are over, folded into lines; a click unfolds what went in and what came out.
 import { openable } from "@farhand/client";
-import { Check, Plug, Server, X } from "lucide-react";
-import type { ReactNode } from "react";
-import { useCardHost } from "../thread.tsx";
+import { Check, Minus, Plug, Server, X } from "lucide-react";
+import { type ReactNode, useState } from "react";
+import { doneTitle, doneWords, durationOf } from "../sentences.ts";
+import { useCardHost, useKnown, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
-import { doneTitle, durationOf } from "../words.ts";
+import type { Words } from "../words.ts";
 import { inTab } from "./abilities.tsx";
 import { Button, ICONS } from "./frame.tsx";
 
@@ -13,31 +14,66 @@ export function Rows({ views }: { views: readonly CardView[] }): ReactNode {
   return <div className="fh-rows">{views.map((view) => <Row key={view.call.id} view={view} />)}</div>;
 }
 
-export function Row({ view }: { view: CardView }): ReactNode {
+export function Row({ view: given }: { view: CardView }): ReactNode {
+  const words = useWords();
+  const view = useKnown([given], useCardHost()).views[0] ?? given;
   const { call, kind, state, tookMs } = view;
   const Icon = iconOf(view);
-  const ok = state.name === "done" || state.name === "elsewhere";
-  const Mark = ok ? Check : X;
   return (
     <div className="fh-row" data-kind={kind} data-state={state.name} data-call={call.id}>
       <details>
         <summary>
           <span className="fh-icon fh-small" aria-hidden="true"><Icon size={14} /></span>
-          <span className="fh-title">{ok ? doneTitle(call, kind) : doneTitle(call, "unknown")}</span>
+          <span className="fh-title">{isDone(view) ? doneTitle(view, words) : doneTitle({ ...view, kind: "unknown" }, words)}</span>
           <Swatch view={view} />
           <Thumbnail view={view} />
-          <span className="fh-context">{wordsOf(view)}</span>
+          <span className="fh-context">{wordsOf(view, words)}</span>
+          {view.isEdited === true && <span className="fh-took">{words.changedByYou}</span>}
           {tookMs !== undefined && <span className="fh-took">{durationOf(tookMs)}</span>}
         </summary>
         <Details view={view} />
       </details>
+      {view.isAlwaysAllowed === true && <Always tool={call.tool} />}
       <OpenForGood view={view} />
-      <Mark size={16} className={ok ? "fh-ok" : "fh-bad"} role="img" aria-label={ok ? "Done" : "Not done"} />
+      <Mark view={view} />
     </div>
   );
 }
 
+function isDone({ state }: CardView): boolean {
+  return state.name === "done" || state.name === "elsewhere";
+}
+
+/** A tick, a cross for what broke, a line for what somebody chose not to do. */
+function Mark({ view }: { view: CardView }): ReactNode {
+  const words = useWords();
+  if (isDone(view)) {
+    return <Check size={16} className="fh-ok" role="img" aria-label={words.done} />;
+  }
+  return view.state.name === "failed" ? <X size={16} className="fh-bad" role="img" aria-label={words.failed} /> : <Minus size={16} className="fh-left" role="img" aria-label={words.notDone} />;
+}
+
+/** It ran without a question, since somebody had allowed its tool for the whole chat: that can be taken back. */
+function Always({ tool }: { tool: string }): ReactNode {
+  const { http, threadId } = useCardHost();
+  const words = useWords();
+  const [state, setState] = useState<"allowed" | "asking" | "undone">("allowed");
+  const undo = (): void => {
+    setState("asking");
+    const path = `${http.url}/api/chat/${encodeURIComponent(threadId ?? "")}/allowed/${encodeURIComponent(tool)}`;
+    // a tool that is not allowed any more is what was wanted
+    http.fetch(path, { method: "DELETE", headers: http.headers }).then(({ ok, status }) => setState(ok || status === 404 ? "undone" : "allowed"), () => setState("allowed"));
+  };
+  return (
+    <span className="fh-always">
+      {state === "undone" ? words.undone : words.alwaysAllowed}
+      {state !== "undone" && threadId !== undefined && <> · <button type="button" className="fh-unfold" disabled={state === "asking"} onClick={undo}>{words.undo}</button></>}
+    </span>
+  );
+}
+
 export function Details({ view: { call } }: { view: CardView }): ReactNode {
+  const words = useWords();
   if (call.phase !== "settled") {
     return null;
   }
@@ -45,10 +81,10 @@ export function Details({ view: { call } }: { view: CardView }): ReactNode {
   const output = outcome.kind === "success" ? outcome.output : outcome;
   return (
     <div className="fh-details">
-      <span>Input</span>
-      <pre className="fh-json">{JSON.stringify(call.input, undefined, 2)}</pre>
-      <span>Output</span>
-      <pre className="fh-json">{JSON.stringify(output, undefined, 2)}</pre>
+      <span>{words.input}</span>
+      <pre className="fh-json" tabIndex={0}>{JSON.stringify(call.input, undefined, 2)}</pre>
+      <span>{words.output}</span>
+      <pre className="fh-json" tabIndex={0}>{JSON.stringify(output, undefined, 2)}</pre>
     </div>
   );
 }
@@ -56,13 +92,14 @@ export function Details({ view: { call } }: { view: CardView }): ReactNode {
 /** A press passes the rules for pop-ups that a script does not: the button stays when the call is over. */
 export function OpenForGood({ view: { call, kind, state } }: { view: CardView }): ReactNode {
   const { openPage } = useCardHost();
+  const words = useWords();
   // the page of a form may be good for one visit only
   const text = call.phase === "settled" && kind !== "form" ? (call.input as { url?: unknown } | null)?.url : undefined;
   const url = typeof text === "string" ? openable(text) : undefined;
   if (url === undefined) {
     return null;
   }
-  const name = state.name === "done" ? "Open again" : "Open";
+  const name = state.name === "done" ? words.openAgain : words.open;
   return <Button className="fh-button fh-plain fh-little" aria-label={`${name}: ${url.host}`} onClick={() => void (openPage ?? inTab)(url)}>{name}</Button>;
 }
 
@@ -76,17 +113,22 @@ function iconOf({ kind, executor, state }: CardView): typeof Server {
   return executor === "server" ? Server : Plug;
 }
 
-function wordsOf({ state }: CardView): string {
+function wordsOf({ state, kind, call, summary }: CardView, words: Words): string {
   switch (state.name) {
     case "done":
+      return summary ?? (call.phase === "settled" && call.outcome.kind === "success" ? doneWords(kind, call.input, call.outcome.output, words) : state.words);
     case "failed":
       return state.words;
+    case "skipped":
+      return words.skipped;
+    case "declined":
+      return words.declined;
     case "elsewhere":
-      return "Answered in another tab";
+      return words.answeredElsewhere;
     case "timed-out":
-      return "Nobody answered in time";
+      return words.timedOutAfter(state.afterSec);
     case "denied":
-      return state.reason === "" ? "You said no" : `You said no: “${state.reason}”`;
+      return words.deniedRow(state.reason);
     default:
       return "";
   }

@@ -1,34 +1,49 @@
-// A tool that this page has no card for: its input as JSON, and an answer as JSON.
+// A tool that no form can be made for: what it does, its input to read, and an answer as text or JSON.
 import { type ReactNode, useState } from "react";
-import { useDraft } from "../thread.tsx";
+import { toolTitle } from "../sentences.ts";
+import { useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { useAnswer } from "./answer.ts";
 import { Button, Frame, Note } from "./frame.tsx";
+import { InputTable } from "./input.tsx";
 
 export function UnknownCard({ view }: { view: CardView }): ReactNode {
   const { isOff, answer, skip } = useAnswer(view);
+  const words = useWords();
   const [text, setText] = useDraft(view, "text", "");
   const [isWrong, setWrong] = useState(false);
+  const read = jsonIn(text);
+  const schema = view.tool?.outputSchema;
+  // without a promise of what comes back, text is as good as JSON
+  const isFree = view.tool !== undefined && schema == null;
   const send = (): void => {
-    try {
-      answer(JSON.parse(text) as unknown);
-      setWrong(false);
-    } catch {
-      setWrong(true);
+    setWrong(read === undefined && !isFree);
+    if (read !== undefined || isFree) {
+      answer(read === undefined ? text : read.value);
     }
   };
   const actions = (
     <>
-      <Button look="main" disabled={isOff || text.trim() === ""} onClick={send}>Answer with JSON</Button>
-      <Button look="quiet" disabled={isOff} onClick={skip}>Skip</Button>
+      <Button look="main" disabled={isOff || text.trim() === ""} onClick={send}>{words.sendAnswer}</Button>
+      <Button look="quiet" disabled={isOff} onClick={skip}>{words.skip}</Button>
     </>
   );
-  const input = view.call.phase === "writing" ? {} : view.call.input;
+  const input = view.call.phase === "writing" ? {} : (view.call.input as Readonly<Record<string, unknown>>);
   return (
-    <Frame view={view} title={view.call.tool} context="This page does not know this tool" actions={actions}>
-      <pre className="fh-json">{JSON.stringify(input, undefined, 2)}</pre>
-      <textarea className="fh-input fh-mono" aria-label="Answer as JSON" aria-invalid={isWrong} rows={2} value={text} disabled={isOff} onChange={(event) => setText(event.target.value)} />
-      {isWrong && <Note tone="red">This is not JSON. A text stands in double quotes.</Note>}
+    <Frame view={view} title={toolTitle(view)} context={view.tool?.description?.split("\n", 1)[0] || view.call.tool} aside={<code className="fh-mono">{view.call.tool}</code>} actions={actions}>
+      {Object.keys(input).length > 0 && <InputTable input={input} />}
+      {schema != null && <pre className="fh-json" tabIndex={0}>{JSON.stringify(schema, undefined, 1)}</pre>}
+      <textarea className="fh-input fh-mono" aria-label={isFree ? words.answer : words.answerJson} aria-invalid={isWrong} rows={2} value={text} disabled={isOff} onChange={(event) => setText(event.target.value)} />
+      {isFree && text.trim() !== "" && <p className="fh-context">{read === undefined ? words.sentAsText : words.sentAsJson}</p>}
+      {isWrong && read === undefined && <Note tone="red">{words.notJson}</Note>}
     </Frame>
   );
+}
+
+function jsonIn(text: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) as unknown };
+  } catch {
+    return undefined;
+  }
 }

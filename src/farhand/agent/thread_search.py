@@ -1,0 +1,58 @@
+"""The chats of an owner in which words occur: in their titles, or in what the person said.
+
+Owns how far one request looks. There is no index of words: threads are read one after the other, the last
+used first, and a search that has looked at enough of them says where to go on.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from farhand.core.principal import Owner
+from farhand.core.thread import ListedThread, Used, UserMessage, text_of
+from farhand.errors import Unreadable
+from farhand.eventlog.log import EventLog
+
+LOOKED_AT = 500
+"""Threads of one request."""
+_AT_ONCE = 100
+
+
+class Matches(NamedTuple):
+    threads: list[ListedThread]
+    following: Used | None
+    """Where the next request goes on; None after the last thread."""
+
+
+async def search_threads(
+    log: EventLog, owner: Owner, words: str, *, limit: int, after: Used | None = None
+) -> Matches:
+    """All of the words, each anywhere and in any case."""
+    wanted = words.casefold().split()
+    found: list[ListedThread] = []
+    for _ in range(LOOKED_AT // _AT_ONCE):
+        page = await log.threads_of(owner, limit=_AT_ONCE, after=after)
+        for thread in page:
+            if len(found) == limit:
+                return Matches(found, after)
+            if await _has(log, thread, wanted):
+                found.append(thread)
+            after = thread.used
+        if len(page) < _AT_ONCE:
+            return Matches(found, None)
+    return Matches(found, after)
+
+
+async def _has(log: EventLog, thread: ListedThread, wanted: list[str]) -> bool:
+    title = thread.title.casefold()
+    if all(word in title for word in wanted):
+        return True
+    try:
+        messages = await log.messages(thread.owner, thread.thread_id)
+    except Unreadable:
+        # lists leave it out, too
+        return False
+    said = "\n".join(
+        [title, *(text_of(each).casefold() for each in messages if isinstance(each, UserMessage))]
+    )
+    return all(word in said for word in wanted)

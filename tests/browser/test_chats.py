@@ -1,0 +1,232 @@
+"""Around the talk: whose agent it is, the list of chats, attention, theme, words, being signed out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from uuid import uuid4
+
+from playwright.async_api import Route, expect
+
+from tests.browser.axe import grave_findings
+from tests.browser.conftest import EVERYTHING
+from tests.browser.visitor import Visitor, Visitors
+from tests.process import FarhandProcess, farhand_process
+from tests.requirement import requirement
+
+CHOICE = '{"question": "Which one?", "options": ["red", "blue"]}'
+GROUND = "() => getComputedStyle(document.body).backgroundColor"
+CARD = "() => getComputedStyle(document.querySelector('.fh-card')).backgroundColor"
+SAY = """async (count) => {
+    const headers = { "content-type": "application/json" };
+    for (let n = 0; n < count; n += 1) {
+        const parts = [{ type: "text", text: `write Chat ${n}.` }];
+        const body = JSON.stringify({ id: `chat-${n}`, messages: [{ id: `m${n}`, role: "user", parts }] });
+        await (await fetch("/api/chat", { method: "POST", body, headers })).text();
+    }
+}"""
+NOTIFICATIONS = """
+    window.notes = [];
+    window.Notification = class {
+        static permission = "default";
+        static async requestPermission() { return (Notification.permission = "granted"); }
+        constructor(title, options) { window.notes.push([title, options.body]); }
+        close() {}
+    };
+    window.away = false;
+    Object.defineProperty(document, "visibilityState", { get: () => (window.away ? "hidden" : "visible") });
+"""
+
+
+def fresh(name: str) -> str:
+    return f"{name}-{uuid4().hex[:6]}"
+
+
+@requirement("ui:own-agent")
+async def test_an_agent_has_its_own_title_welcome_starters_and_words_and_nothing_of_the_demo(
+    player: Visitor, room: Path
+) -> None:
+    await player.new_chat()
+    await expect(player.main.get_by_role("heading", name="The stage")).to_be_visible()
+    await player.sees("It plays whatever it is told to.")
+    await expect(player.main.get_by_role("list", name="Try one").get_by_role("button")).to_have_count(2)
+    await expect(player.main.get_by_placeholder("Tell it what to play")).to_be_visible()
+    chats = player.page.get_by_role("navigation", name="Chats")
+    await expect(chats.get_by_text("The stage")).to_be_visible()
+    await expect(player.page).to_have_title("The stage")
+    await player.main.get_by_role("button", name="Choose").click()
+    await expect(player.card("Which?").get_by_text("Take your pick")).to_be_visible()
+    assert await player.page.get_by_role("button", name="Pull the plug").count() == 0
+    await expect(chats.get_by_text("Try one")).to_have_count(0)
+    await player.card("Which?").get_by_text("a", exact=True).click()
+    await player.presses("Send answer")
+    await player.sees_state("Done")
+
+
+@requirement("ui:chats")
+async def test_a_chat_is_renamed_found_by_its_words_and_deleted(player: Visitor) -> None:
+    secret, title = fresh("walnut"), fresh("Breakfast")
+    await player.asks(f"write Fine.\n\n`{secret}`")
+    await player.sees_state("Done")
+    await player.asks("write Something else.")
+    await player.sees_state("Done")
+    chats = player.page.get_by_role("navigation", name="Chats")
+    search = chats.get_by_role("searchbox", name="Search chats")
+    await search.fill(secret.upper())
+    found = chats.locator("a[href^='#/chat/']")
+    await expect(found).to_have_count(1)
+    await found.hover()
+    await chats.get_by_role("button", name="Rename").click()
+    field = chats.get_by_role("textbox", name="New title")
+    await expect(field).to_be_focused()
+    assert await grave_findings(player.page) == []
+    await field.fill(title)
+    await field.press("Enter")
+    await expect(found).to_have_text(title)
+    await found.click()
+    await expect(player.main.get_by_role("heading", name=title, level=1)).to_be_visible()
+    await expect(player.page).to_have_title(f"{title} · The stage")
+    await search.fill(title[:9].lower())
+    await expect(chats.get_by_role("link", name=title)).to_be_visible()
+    await search.fill(fresh("nothing"))
+    await expect(chats.get_by_text("No chat has these words.")).to_be_visible()
+    await search.fill("")
+    player.page.once("dialog", lambda dialog: dialog.accept())
+    await chats.get_by_role("link", name=title).hover()
+    await chats.get_by_role("button", name=f"Delete {title}").click()
+    await expect(chats.get_by_role("link", name=title)).to_have_count(0)
+    await player.is_welcome()
+
+
+@requirement("ui:chats")
+async def test_older_chats_come_as_one_scrolls(visitors: Visitors, tmp_path: Path) -> None:
+    env = {"TEST_ROOM": str(tmp_path)}
+    async with farhand_process("tests.browser.stage:agent", env=env) as server:
+        player = await visitors.at(server, size=(1326, 500))
+        await player.page.evaluate(SAY, 60)
+        await player.page.reload()
+        links = player.page.get_by_role("navigation", name="Chats").locator("a[href^='#/chat/']")
+        await expect(links).to_have_count(50)
+        await links.last.scroll_into_view_if_needed()
+        await player.page.mouse.move(100, 400)
+        await player.page.mouse.wheel(0, 3_000)
+        await expect(links).to_have_count(60)
+        await player.page.close()
+
+
+@requirement("ui:attention")
+async def test_a_question_shows_in_the_title_on_the_icon_and_if_wanted_as_a_notification(
+    player: Visitor,
+) -> None:
+    page = player.page
+    await page.add_init_script(NOTIFICATIONS)
+    await page.reload()
+    await page.get_by_role("button", name="Notify me when an answer is needed").click()
+    await expect(page.get_by_role("button", name="Stop notifications")).to_be_visible()
+    icon = page.locator("link[rel=icon]")
+    before = await icon.get_attribute("href")
+    await player.new_chat()
+    await page.evaluate("() => { window.away = true; }")
+    await player.says(f"choose {CHOICE}")
+    await expect(player.card("Which one?").first).to_be_visible()
+    await page.wait_for_function("() => /^\\(\\d+\\) /.test(document.title)")
+    assert await icon.get_attribute("href") != before
+    await page.wait_for_function("() => window.notes.length > 0")
+    assert (await page.evaluate("window.notes"))[0][0] == "An answer is needed"
+    await page.evaluate("() => { window.away = false; }")
+    await player.cards.get_by_text("red").click()
+    await player.presses("Send answer")
+    await player.sees_state("Done")
+    # others may wait in other chats of this server
+    await page.wait_for_function(
+        "async () => { const { calls } = await (await fetch('/api/inbox')).json();"
+        " return document.title.startsWith('(') === calls.length > 0; }"
+    )
+
+
+@requirement("ui:theme")
+async def test_the_theme_follows_the_system_until_somebody_chooses_and_the_choice_stays(
+    visitors: Visitors, stage: FarhandProcess
+) -> None:
+    player = await visitors.at(stage, scheme="dark", allowed=EVERYTHING)
+    page = player.page
+    await player.asks(f"choose {CHOICE}")
+    await expect(player.card("Which one?").first).to_be_visible()
+    dark = [await page.evaluate(each) for each in (GROUND, CARD)]
+    await page.get_by_role("button", name="Theme: as the system").click()
+    light = [await page.evaluate(each) for each in (GROUND, CARD)]
+    assert all(one != other for one, other in zip(dark, light, strict=True))
+    assert await grave_findings(page) == []
+    await page.reload()
+    await expect(player.card("Which one?").first).to_be_visible()
+    assert [await page.evaluate(each) for each in (GROUND, CARD)] == light
+    await page.emulate_media(color_scheme="light")
+    await page.get_by_role("button", name="Theme: light").click()
+    assert [await page.evaluate(each) for each in (GROUND, CARD)] == dark
+    await page.get_by_role("button", name="Theme: dark").click()
+    assert await page.evaluate(GROUND) == light[0]
+    await player.cards.get_by_text("red").click()
+    await player.presses("Send answer")
+    await player.sees_state("Done")
+
+
+@requirement("ui:signed-out")
+async def test_signed_out_is_a_banner_with_a_field_and_nothing_is_sent_without_another_press(
+    player: Visitor,
+) -> None:
+    page = player.page
+    player.forgives("401")
+    await player.asks(f"choose {CHOICE}")
+    await player.cards.get_by_text("blue").click()
+    kept = await page.context.cookies()
+    await page.context.clear_cookies()
+    sent: list[str] = []
+    page.on("request", lambda each: sent.append(each.url) if each.url.endswith("/api/tools/ack") else None)
+    await player.presses("Send answer")
+    banner = player.main.get_by_role("region", name="You are signed out.")
+    await expect(banner).to_be_visible()
+    answers = player.main.get_by_role("region", name="Answers not delivered")
+    await expect(answers.get_by_text("Your answer: blue")).to_be_visible()
+    await expect(answers.get_by_role("button", name="Send")).to_be_disabled()
+    assert await grave_findings(page) == []
+    token = banner.get_by_role("textbox", name="Token")
+    await token.fill("wrong-wrong-wrong")
+    await banner.get_by_role("button", name="Sign in").click()
+    await expect(banner.get_by_text("The server did not accept this token.")).to_be_visible()
+    await token.fill(f"{player.server.url}/?token={player.server.token}")
+    await token.press("Enter")
+    await expect(banner).to_have_count(0)
+    assert {each["name"] for each in await page.context.cookies()} == {each["name"] for each in kept}
+    # signed in again: the answer waits for a press
+    await expect(answers.get_by_text("Your answer: blue")).to_be_visible()
+    await page.reload()
+    await expect(answers.get_by_text("Your answer: blue")).to_be_visible()
+    assert len(sent) == 1
+    await answers.get_by_role("button", name="Send").click()
+    await player.sees('choose brought "blue".')
+    await expect(answers).to_have_count(0)
+    assert len(sent) == 2
+
+
+@requirement("ui:signed-out")
+async def test_a_kept_answer_that_is_discarded_can_be_given_anew(player: Visitor) -> None:
+    refusals: list[str] = []
+
+    async def refuse(route: Route) -> None:
+        refusals.append(route.request.url)
+        body = {"error": {"code": "unauthenticated", "message": "No valid credential was sent."}}
+        await route.fulfill(status=401, body=json.dumps(body), content_type="application/json")
+
+    player.forgives("401")
+    await player.asks(f"choose {CHOICE}")
+    await player.page.route("**/api/tools/ack", refuse)
+    await player.cards.get_by_text("blue").click()
+    await player.presses("Send answer")
+    answers = player.main.get_by_role("region", name="Answers not delivered")
+    await answers.get_by_role("button", name="Discard").click()
+    await expect(answers).to_have_count(0)
+    await player.page.unroute("**/api/tools/ack")
+    await player.cards.get_by_text("red").click()
+    await player.presses("Send answer")
+    await player.sees('choose brought "red".')
+    assert len(refusals) == 1

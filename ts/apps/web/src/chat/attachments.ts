@@ -1,0 +1,44 @@
+// Files that go with the next message: chosen, dropped or pasted. Each is uploaded at once, so that sending is quick.
+import { upload } from "@farhand/react";
+import type { FileUIPart } from "ai";
+import { useCallback, useRef, useState } from "react";
+import { BASE } from "../base.ts";
+import { HTTP } from "../server.ts";
+
+export type Attachment =
+  | { readonly key: string; readonly name: string; readonly state: "uploading"; readonly share: number }
+  | { readonly key: string; readonly name: string; readonly state: "ready"; readonly part: FileUIPart }
+  | { readonly key: string; readonly name: string; readonly state: "failed"; readonly reason: string };
+
+export interface Attachments {
+  readonly list: readonly Attachment[];
+  readonly isUploading: boolean;
+  readonly parts: readonly FileUIPart[];
+  readonly add: (files: Iterable<File>) => void;
+  readonly remove: (key: string) => void;
+  readonly clear: () => void;
+}
+
+export function useAttachments(): Attachments {
+  const [list, setList] = useState<readonly Attachment[]>([]);
+  const number = useRef(0);
+  const put = useCallback((next: Attachment) => setList((before) => before.map((each) => (each.key === next.key ? next : each))), []);
+  const add = useCallback((files: Iterable<File>) => {
+    for (const file of files) {
+      const named = { key: `file-${(number.current += 1)}`, name: file.name || "file" };
+      setList((before) => [...before, { ...named, state: "uploading", share: 0 }]);
+      upload(HTTP, file, (share) => put({ ...named, state: "uploading", share })).then(
+        ({ ref, name, type }) => put({ ...named, state: "ready", part: { type: "file", url: `${BASE}/api/files/${ref}`, mediaType: type, filename: name } }),
+        (error: unknown) => put({ ...named, state: "failed", reason: error instanceof Error ? error.message : String(error) }),
+      );
+    }
+  }, [put]);
+  return {
+    list,
+    isUploading: list.some(({ state }) => state === "uploading"),
+    parts: list.flatMap((each) => (each.state === "ready" ? [each.part] : [])),
+    add,
+    remove: useCallback((key: string) => setList((before) => before.filter((each) => each.key !== key)), []),
+    clear: useCallback(() => setList([]), []),
+  };
+}

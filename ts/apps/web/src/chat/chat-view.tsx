@@ -1,0 +1,71 @@
+// One chat: its head, its talk, its box. A chunk of its own, with all that streams need: the frame of the page does not wait for it.
+import type { FileUIPart } from "ai";
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import { Composer, FootLine } from "./composer.tsx";
+import { useConversation } from "./conversation.ts";
+import { go, hrefOf } from "./route.ts";
+import type { Starter } from "./starters.ts";
+import type { Tools } from "./tools.ts";
+import { TopBar } from "./top-bar.tsx";
+import { Welcome } from "./welcome.tsx";
+import { useWords } from "./words.ts";
+
+// not needed for a first sight of the page
+const Talk = lazy(async () => ({ default: (await import("./talk.tsx")).Talk }));
+
+export interface ChatViewProps {
+  readonly id: string;
+  /** As the list has it: it may have been renamed. */
+  readonly title: string | undefined;
+  readonly prompt: string | undefined;
+  readonly tools: Tools;
+  readonly isNew: boolean;
+  readonly onBegun: () => void;
+  readonly onStarter: (starter: Starter) => void;
+  readonly onMenu: () => void;
+}
+
+export function ChatView({ id, title, prompt, tools, isNew, onBegun, onStarter, onMenu }: ChatViewProps): ReactNode {
+  const words = useWords();
+  const [isDraft] = useState(isNew || prompt !== undefined);
+  const talk = useConversation(id, tools, isDraft);
+  const isSaid = useRef(false);
+  useEffect(() => {
+    if (prompt !== undefined && talk.isLoaded && talk.state === "New" && !isSaid.current) {
+      isSaid.current = true;
+      talk.send(prompt);
+    }
+  });
+  const send = (text: string, files?: readonly FileUIPart[]): void => {
+    talk.send(text, files);
+    if (isNew) {
+      go({ view: "chat", id });
+      onBegun();
+    }
+  };
+  const isEmpty = talk.state === "New" && prompt === undefined && !talk.isUnknown;
+  return (
+    <>
+      <TopBar title={isEmpty ? words.newChat : talk.isUnknown ? words.noSuchChat : ((title ?? talk.title) || words.newChat)} talk={talk} onMenu={onMenu} />
+      <div data-scrolls className="min-h-0 flex-1 overflow-y-auto">
+        {isEmpty && talk.isLoaded ? <Welcome onStarter={onStarter} /> : talk.isUnknown ? <NoSuchChat /> : <Suspense><Talk talk={talk} /></Suspense>}
+      </div>
+      {!talk.isUnknown && (
+        <div className="mx-auto w-full max-w-[660px] shrink-0 px-4 pb-3">
+          <Composer talk={{ ...talk, send }} />
+          <FootLine talk={talk} />
+        </div>
+      )}
+    </>
+  );
+}
+
+function NoSuchChat(): ReactNode {
+  const words = useWords();
+  return (
+    <div className="mx-auto w-full max-w-[660px] px-4 pt-[9vh]">
+      <h2 className="text-2xl font-semibold tracking-tight">{words.noSuchChatTitle}</h2>
+      <p className="mt-2 text-muted">{words.noSuchChatText} <a href={hrefOf({ view: "new" })} className="underline underline-offset-2">{words.newChat}</a></p>
+    </div>
+  );
+}

@@ -1,0 +1,103 @@
+// One chat in the list: opened by a click, renamed in its place, deleted after a question.
+import type { ThreadPage } from "@farhand/client";
+import { Pencil, Trash2 } from "lucide-react";
+import { type KeyboardEvent, type ReactNode, useState } from "react";
+import { deleteThread, renameThread } from "../server.ts";
+import type { Lists } from "./lists.ts";
+import { go, hrefOf } from "./route.ts";
+import { iconFor } from "./starters.ts";
+import { fill, useWords, type Words } from "./words.ts";
+
+export type Row = ThreadPage["threads"][number];
+
+export const ITEM = "flex min-h-[34px] items-center gap-2.5 rounded-[10px] border border-transparent px-2.5 text-[13.5px] hover:bg-sunken";
+
+export function Group({ name, children }: { name: string; children: ReactNode }): ReactNode {
+  return (
+    <section aria-label={name}>
+      <h2 className="px-2.5 pt-5 pb-1.5 text-xs text-muted">{name}</h2>
+      <ul>{children}</ul>
+    </section>
+  );
+}
+
+interface ThreadItemProps {
+  readonly row: Row;
+  readonly isHere: boolean;
+  readonly isWaiting: boolean;
+  readonly lists: Pick<Lists, "forget" | "refresh">;
+}
+
+const SMALL = "grid size-[26px] place-items-center rounded-lg text-muted opacity-0 group-hover:opacity-100 group-focus-within:opacity-100 focus-visible:opacity-100 [@media(hover:none)]:opacity-100";
+
+export function ThreadItem({ row, isHere, isWaiting, lists }: ThreadItemProps): ReactNode {
+  const words = useWords();
+  const [isRenamed, setRenamed] = useState(false);
+  const title = row.title || words.untitled;
+  const remove = async (): Promise<void> => {
+    if (confirm(fill(words.deleteQuestion, { title })) && (await deleteThread(row.id))) {
+      if (isHere) {
+        go({ view: "new" });
+      }
+      lists.forget(row.id);
+      lists.refresh();
+    }
+  };
+  const rename = async (next: string): Promise<void> => {
+    setRenamed(false);
+    if (next !== "" && next !== row.title && (await renameThread(row.id, next))) {
+      lists.refresh();
+    }
+  };
+  if (isRenamed) {
+    return <li><TitleField title={row.title} onDone={(next) => void rename(next)} /></li>;
+  }
+  const Icon = iconFor(row.title);
+  return (
+    <li className="group relative">
+      <a href={hrefOf({ view: "chat", id: row.id })} aria-current={isHere ? "page" : undefined} className={`${ITEM} ${isHere ? "is-here" : ""} group-focus-within:pr-15 group-hover:pr-15`}>
+        <Icon size={15} className="shrink-0 text-muted" aria-hidden="true" />
+        <span className="truncate">{title}</span>
+        {isWaiting && <span className="ml-auto size-1.5 shrink-0 rounded-full bg-amber"><span className="sr-only">{words.waitingForYou}</span></span>}
+      </a>
+      <span className="absolute top-1 right-1 flex">
+        <button type="button" aria-label={fill(words.renameChat, { title })} title={words.rename} onClick={() => setRenamed(true)} className={`${SMALL} hover:text-text`}><Pencil size={13} aria-hidden="true" /></button>
+        <button type="button" aria-label={fill(words.deleteChat, { title })} onClick={() => void remove()} className={`${SMALL} hover:text-red`}><Trash2 size={14} aria-hidden="true" /></button>
+      </span>
+    </li>
+  );
+}
+
+function TitleField({ title, onDone }: { title: string; onDone: (title: string) => void }): ReactNode {
+  const words = useWords();
+  const [text, setText] = useState(title);
+  const keyed = (event: KeyboardEvent): void => {
+    if (event.key === "Enter" && !event.nativeEvent.isComposing) {
+      onDone(text.trim());
+    } else if (event.key === "Escape") {
+      // of the drawer around it, too
+      event.stopPropagation();
+      onDone(title);
+    }
+  };
+  return (
+    <input
+      autoFocus value={text} maxLength={80} aria-label={words.newTitle} onFocus={(event) => event.target.select()} onChange={(event) => setText(event.target.value)} onKeyDown={keyed} onBlur={() => onDone(text.trim())}
+      className="min-h-[34px] w-full rounded-[10px] border border-accent/50 bg-surface px-2.5 text-[13.5px]"
+    />
+  );
+}
+
+const A_DAY_MS = 86_400_000;
+
+/** Newest first, under the day that they were last used on. */
+export function groupsOf(rows: readonly Row[], now: Date, words: Pick<Words, "today" | "yesterday" | "earlier">): [string, Row[]][] {
+  const today = new Date(now.getFullYear(), now.getMonth(), now.getDate()).getTime();
+  const nameOf = ({ updatedAt }: Row): string => {
+    const at = Date.parse(updatedAt);
+    return at >= today ? words.today : at >= today - A_DAY_MS ? words.yesterday : words.earlier;
+  };
+  const groups = new Map<string, Row[]>();
+  rows.forEach((row) => groups.set(nameOf(row), [...(groups.get(nameOf(row)) ?? []), row]));
+  return [...groups];
+}

@@ -1,0 +1,58 @@
+// Where somebody is in a talk: at its end, which is followed, or further up, where they are left alone.
+import { useCallback, useEffect, useRef, useState } from "react";
+import type { Conversation } from "./conversation.ts";
+
+const NEAR_PX = 160;
+/** What people scroll with, and for how long it goes on moving. */
+const MOVES = ["wheel", "touchmove", "keydown", "pointerdown"] as const;
+const MOVED_MS = 1_000;
+
+export interface End {
+  readonly end: { current: HTMLDivElement | null };
+  /** The end is out of sight, and is not followed. */
+  readonly isAway: boolean;
+  readonly jump: () => void;
+}
+
+/** Stays at the end while somebody is there; anyone who scrolled up is left alone. */
+export function useStickyEnd({ id, messages }: Conversation): End {
+  const end = useRef<HTMLDivElement>(null);
+  const isNear = useRef(true);
+  const [isAway, setAway] = useState(false);
+  useEffect(() => {
+    const room = end.current?.closest("[data-scrolls]");
+    let before = 0;
+    let movedAt = Number.NEGATIVE_INFINITY;
+    const move = (): void => void (movedAt = performance.now());
+    const look = (): void => {
+      const { scrollHeight, scrollTop, clientHeight } = room ?? { scrollHeight: 0, scrollTop: 0, clientHeight: 0 };
+      // the event comes late, and also when what is shown grew or shrank: only a person who scrolls up leaves the end
+      const isScrolledUp = scrollTop < before && performance.now() - movedAt < MOVED_MS;
+      isNear.current = scrollHeight - scrollTop - clientHeight < NEAR_PX || (isNear.current && !isScrolledUp);
+      before = scrollTop;
+      setAway(!isNear.current);
+    };
+    MOVES.forEach((kind) => addEventListener(kind, move, { passive: true }));
+    room?.addEventListener("scroll", look, { passive: true });
+    return () => {
+      MOVES.forEach((kind) => removeEventListener(kind, move));
+      room?.removeEventListener("scroll", look);
+    };
+  }, []);
+  const jump = useCallback(() => {
+    isNear.current = true;
+    setAway(false);
+    end.current?.scrollIntoView({ block: "end" });
+  }, []);
+  const count = messages.length;
+  useEffect(() => {
+    isNear.current = true;
+    setAway(false);
+  }, [count, id]);
+  useEffect(() => {
+    if (isNear.current) {
+      end.current?.scrollIntoView({ block: "end" });
+    }
+  });
+  return { end, isAway, jump };
+}

@@ -1,0 +1,186 @@
+// Every word that the chat page says, in one table. The server may replace any of them (`words` of `/api/about`), in another
+// language for one; `{name}` stands for what changes.
+import { type Words as CardWords, WORDS as CARD_WORDS } from "@farhand/react";
+import { createContext, useContext } from "react";
+
+export const ENGLISH = {
+  // chats
+  chats: "Chats",
+  newChat: "New chat",
+  inbox: "Inbox",
+  inspector: "Inspector",
+  clients: "Clients",
+  searchChats: "Search chats",
+  noMatches: "No chat has these words.",
+  olderChats: "Older chats",
+  today: "Today",
+  yesterday: "Yesterday",
+  earlier: "Earlier",
+  tryOne: "Try one",
+  moreToTry: "More to try",
+  untitled: "Untitled",
+  rename: "Rename",
+  renameChat: "Rename {title}",
+  newTitle: "New title",
+  deleteChat: "Delete {title}",
+  deleteQuestion: "Delete “{title}” with everything in it? This cannot be undone.",
+  waitingCount: ", {count} waiting",
+  waitingForYou: ", waiting for you",
+  connected: "This browser is connected",
+  notConnected: "Not connected. Trying again.",
+  scripted: "Scripted model, no key needed",
+  themeSystem: "Theme: as the system",
+  themeLight: "Theme: light",
+  themeDark: "Theme: dark",
+  notify: "Notify me when an answer is needed",
+  notifyOff: "Stop notifications",
+  notifyBlocked: "Notifications are blocked for this site. Allow them in the address bar.",
+  close: "Close: {name}",
+
+  // the first visit, and a chat that is not there
+  welcomeTitle: "What can I do for you?",
+  welcomeText: "Some of my tools run in this browser, some on the server, and some only with your approval. I wait for you, whatever breaks in between.",
+  noSuchChat: "No such chat",
+  noSuchChatTitle: "There is no such chat.",
+  noSuchChatText: "It was deleted, or it belongs to somebody else. Start a new one, or pick one of yours from the list.",
+
+  // the head of a chat
+  stateThinking: "Thinking",
+  stateRunning: "Running",
+  stateWaiting: "Waiting for you",
+  stateParked: "Parked",
+  stateDone: "Done",
+  stateStopped: "Stopped",
+  stateFailed: "Failed",
+  theAssistant: "The assistant: {state}",
+  inspectRun: "Inspect run",
+  pullThePlug: "Pull the plug",
+  pullThePlugHint: "Drops the connection on purpose: nothing is lost",
+
+  // messages
+  you: "You: ",
+  copy: "Copy",
+  copied: "Copied",
+  copyFailed: "Not copied",
+  copyCode: "Copy code",
+  regenerate: "Regenerate",
+  edit: "Edit",
+  editMessage: "Edit message",
+  editHint: "Everything after this message is replaced. Tools that ran are not undone.",
+  send: "Send",
+  cancel: "Cancel",
+  reasoning: "Reasoning",
+  reasoningNow: "Thinking",
+  thoughtFor: "Thought for {time}",
+  jump: "Jump to latest",
+  image: "Image",
+  tryAgain: "Try again",
+  seeWhatHappened: "See what happened",
+  stopped: "Stopped. Nothing more happens in this answer.",
+  stopping: "Stopping.",
+  stopLate: "Stopped here. The server does not answer; it is told as soon as it is back.",
+
+  // the message box
+  message: "Message",
+  placeholder: "Ask for something",
+  answerAbove: "Answer above to continue",
+  sentLater: "Sent when this answer is complete",
+  stop: "Stop",
+  attach: "Add files",
+  dropFiles: "Drop files to add them to your message",
+  removeFile: "Remove {name}",
+  uploading: "Uploading {name}",
+  toTheCard: "to the card",
+  toTheCardThere: "to the card, there",
+  keySend: "send",
+  keyAllow: "allow",
+  keyDeny: "deny",
+  saved: "Saved. You have until {time} to answer.",
+
+  // inbox
+  looking: "Looking.",
+  noQuestions: "No open questions",
+  oneQuestion: "1 open question in all your chats",
+  manyQuestions: "{count} open questions in all your chats",
+  caughtUp: "All caught up.",
+  outsideChat: "Started outside a chat",
+  pick: "Pick",
+  picked: "Picked questions",
+  callsOf: "{count} calls of ",
+  readFirst: "Scroll each list of parameters to its end first.",
+  allowThese: "Allow these {count} once",
+  sameToolOnly: "Only calls of the same tool can be allowed together.",
+  justNow: "just now",
+  minutesAgo: "{count} min ago",
+  hoursAgo: "{count} h ago",
+  daysAgo: "{count} d ago",
+
+  // a page beside the chat
+  pageBeside: "Page beside the chat",
+  loadAgain: "Load again",
+  ownTab: "Open in its own tab",
+  closePage: "Close the page",
+  openedByAssistant: "Opened by the assistant",
+  nothingHere: "Nothing here?",
+
+  // signed out
+  signedOut: "You are signed out.",
+  signedOutToken: "Enter the token that the server printed at start (the part of the address after ?token=). Nothing on this page is lost.",
+  signedOutElsewhere: "Sign in again in another tab, then continue here. Nothing on this page is lost.",
+  token: "Token",
+  signIn: "Sign in",
+  continueHere: "Continue",
+  wrongToken: "The server did not accept this token.",
+  tooManyTokens: "Too many attempts. Wait a minute, then try again.",
+  serverAway: "The server does not answer. Try again.",
+  keptAnswers: "Answers not delivered",
+  keptHint: "They are kept in this tab until you send or discard them.",
+  keptAnswer: "Your answer: {answer}",
+  discard: "Discard",
+
+  // attention
+  answerNeeded: "An answer is needed",
+} as const;
+
+export type Words = Readonly<Record<keyof typeof ENGLISH, string>>;
+
+/** The table with those words replaced that are known and are texts. */
+export function wordsOf(given: Readonly<Record<string, unknown>> | null | undefined): Words {
+  const own = Object.entries(given ?? {}).filter(([key, word]) => Object.hasOwn(ENGLISH, key) && typeof word === "string");
+  return own.length === 0 ? ENGLISH : { ...ENGLISH, ...Object.fromEntries(own) };
+}
+
+const OF_CARDS = "cards.";
+
+/** The same for the words of the cards, as `cards.skip`. Those that are made of something take it as `{1}`, `{2}` and so on. */
+export function cardWordsOf(given: Readonly<Record<string, unknown>> | null | undefined): Partial<CardWords> {
+  const own = Object.entries(given ?? {}).flatMap(([name, word]): [string, unknown][] => {
+    const key = name.startsWith(OF_CARDS) ? name.slice(OF_CARDS.length) : "";
+    const ours: unknown = Object.hasOwn(CARD_WORDS, key) ? CARD_WORDS[key as keyof CardWords] : undefined;
+    if (typeof word !== "string" || ours === undefined) {
+      return [];
+    }
+    return [[key, typeof ours === "string" ? word : (...values: unknown[]) => word.replace(/\{(\d)\}/g, (_, place: string) => String(values[Number(place) - 1] ?? ""))]];
+  });
+  return Object.fromEntries(own) as Partial<CardWords>;
+}
+
+export function fill(words: string, values: Readonly<Record<string, string | number>>): string {
+  return words.replace(/\{(\w+)\}/g, (whole, name: string) => (Object.hasOwn(values, name) ? String(values[name]) : whole));
+}
+
+const WordsContext = createContext<Words>(ENGLISH);
+
+export const WordsProvider = WordsContext.Provider;
+
+const CardWordsContext = createContext<Partial<CardWords>>({});
+
+export const CardWordsProvider = CardWordsContext.Provider;
+
+export function useCardWords(): Partial<CardWords> {
+  return useContext(CardWordsContext);
+}
+
+export function useWords(): Words {
+  return useContext(WordsContext);
+}

@@ -1,0 +1,129 @@
+// A whole chat, ready to use: what was said, what was done, the open questions, and a box to say more.
+import type { Message, ThreadOptions } from "@farhand/client";
+import { type FormEvent, Fragment, type KeyboardEvent, type ReactNode, useState } from "react";
+import { Button, Note } from "./cards/frame.tsx";
+import { CardList } from "./cards/list.tsx";
+import { Rows } from "./cards/rows.tsx";
+import { ToolCard } from "./cards/card.tsx";
+import { CardHostProvider, type HostOptions, type Style, type ThreadHost, useThread, useWords } from "./thread.tsx";
+import { type CardView, isWaiting } from "./view.ts";
+
+export interface ThreadProps extends ThreadOptions, HostOptions, Style {
+  /** How the text of a message is shown; as it is, unless told otherwise: a Markdown renderer goes here. */
+  readonly renderText?: (text: string, message: Message) => ReactNode;
+}
+
+/** Messages, cards and a message box. For a chat that looks different take `useThread`, `CardList` and `Rows`. */
+export function Thread({ cards, words, renderText = asItIs, openPage, ...options }: ThreadProps): ReactNode {
+  const host = useThread(options, openPage === undefined ? {} : { openPage });
+  return (
+    <CardHostProvider host={host} cards={cards} words={words}>
+      <div className="fh-cards fh-thread">
+        <Messages host={host} renderText={renderText} />
+        <CardList host={host} />
+        <Composer host={host} />
+      </div>
+    </CardHostProvider>
+  );
+}
+
+function asItIs(text: string): ReactNode {
+  return text;
+}
+
+interface MessagesProps {
+  readonly host: ThreadHost;
+  readonly renderText: NonNullable<ThreadProps["renderText"]>;
+}
+
+function Messages({ host, renderText }: MessagesProps): ReactNode {
+  const words = useWords();
+  const { messages, course, calls } = host.state;
+  const views = new Map(host.cards.map((view) => [view.call.id, view]));
+  const isThinking = course.state === "running" && [...calls.values()].every(({ phase }) => phase === "settled") && messages.at(-1)?.role === "user";
+  return (
+    <>
+      {messages.map((message) => (
+        <div key={message.id} className={message.role === "user" ? "fh-said" : "fh-answer"}>
+          {message.role === "user" && <span className="fh-hidden">{words.you} </span>}
+          {blocksOf(message, views).map((block, index) => (
+            <Fragment key={index}>{typeof block === "string" ? <div className="fh-text">{renderText(block, message)}</div> : "thought" in block ? <Thought text={block.thought} /> : <Finished views={block.views} />}</Fragment>
+          ))}
+        </div>
+      ))}
+      {isThinking && <p className="fh-context" role="status">{words.thinking}</p>}
+      {course.state === "stopped" && <p className="fh-context" role="status">{words.stopped}</p>}
+      {course.state === "failed" && <Note tone="red">{course.error}</Note>}
+    </>
+  );
+}
+
+function Thought({ text }: { text: string }): ReactNode {
+  return <details className="fh-fold"><summary>{useWords().reasoning}</summary><div className="fh-text">{text}</div></details>;
+}
+
+const STAYS: ReadonlySet<string> = new Set(["denied", "timed-out"]);
+
+/** What was denied or came too late stays a card: there is something left to read or to do. */
+function Finished({ views }: { views: readonly CardView[] }): ReactNode {
+  const rows = views.filter(({ state }) => !STAYS.has(state.name));
+  return (
+    <>
+      {rows.length > 0 && <Rows views={rows} />}
+      {views.filter(({ state }) => STAYS.has(state.name)).map((view) => <ToolCard key={view.call.id} view={view} />)}
+    </>
+  );
+}
+
+type Block = string | { readonly thought: string } | { readonly views: CardView[] };
+
+/** Texts and finished calls in their order; what is open stands whole at the end. */
+function blocksOf(message: Message, views: ReadonlyMap<string, CardView>): readonly Block[] {
+  const blocks: Block[] = [];
+  for (const part of message.parts) {
+    const last = blocks.at(-1);
+    if (part.type !== "call") {
+      if (part.text.trim() !== "") {
+        blocks.push(part.type === "text" ? part.text : { thought: part.text });
+      }
+      continue;
+    }
+    const view = views.get(part.callId);
+    if (view?.call.phase !== "settled") {
+      continue;
+    }
+    if (typeof last === "object" && "views" in last) {
+      last.views.push(view);
+    } else {
+      blocks.push({ views: [view] });
+    }
+  }
+  return blocks;
+}
+
+function Composer({ host: { thread, state, cards } }: { host: ThreadHost }): ReactNode {
+  const words = useWords();
+  const [text, setText] = useState("");
+  const isWaited = cards.some(isWaiting);
+  const isBusy = state.course.state === "running" || isWaited;
+  const canSend = !isBusy && text.trim() !== "";
+  const send = (event: FormEvent): void => {
+    event.preventDefault();
+    if (canSend) {
+      thread.send(text.trim());
+      setText("");
+    }
+  };
+  const pressed = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
+    // an Enter that chooses a word of an input method is not meant for us
+    if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing && !event.repeat) {
+      send(event);
+    }
+  };
+  return (
+    <form className="fh-composer" onSubmit={send}>
+      <textarea className="fh-input" rows={2} aria-label={words.message} placeholder={isWaited ? words.answerFirst : words.message} value={text} onChange={(event) => setText(event.target.value)} onKeyDown={pressed} />
+      {isBusy ? <Button onClick={() => void thread.stop()}>{words.stop}</Button> : <Button look="main" type="submit" disabled={!canSend} aria-label={words.sendMessage}>{words.send}</Button>}
+    </form>
+  );
+}

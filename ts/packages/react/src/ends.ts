@@ -1,0 +1,49 @@
+// What the server keeps of calls that are over, for a page that heard of them in a stream: outcomes by name, times, marks.
+import type { Http, ThreadState } from "@farhand/client";
+import { useEffect, useState } from "react";
+import type { Ended } from "./view.ts";
+
+/** The fields of a stored part that count here; servers add to them. */
+interface StoredPart {
+  readonly toolCallId?: string;
+  readonly outcome?: string;
+  readonly afterSec?: number;
+  readonly tookMs?: number;
+  readonly title?: string;
+  readonly summary?: string;
+  readonly edited?: boolean;
+  readonly alwaysAllowed?: boolean;
+  readonly approval?: { readonly reason?: string };
+}
+
+/** Asked for when an answer rests that has calls of which nothing is known yet. */
+export function useEnds(http: Http, threadId: string, { calls, course }: Pick<ThreadState, "calls" | "course">): ReadonlyMap<string, Ended> {
+  const [ends, setEnds] = useState<ReadonlyMap<string, Ended>>(new Map());
+  const isResting = course.state !== "running";
+  const settled = isResting ? [...calls.values()].filter(({ phase }) => phase === "settled").map(({ id }) => id).join(" ") : "";
+  useEffect(() => {
+    let isLeft = false;
+    if (settled !== "") {
+      void storedEnds(http, threadId).then((found) => found !== undefined && !isLeft && setEnds(found));
+    }
+    return () => void (isLeft = true);
+  }, [http, threadId, settled]);
+  return ends;
+}
+
+async function storedEnds({ fetch, url, headers }: Http, threadId: string): Promise<ReadonlyMap<string, Ended> | undefined> {
+  try {
+    const response = await fetch(`${url}/api/chat/${encodeURIComponent(threadId)}`, { headers });
+    const { messages } = (await response.json()) as { messages?: readonly { readonly parts: readonly StoredPart[] }[] };
+    return messages === undefined ? undefined : new Map(messages.flatMap(({ parts }) => parts.flatMap(endOf)));
+  } catch {
+    return undefined;
+  }
+}
+
+function endOf({ toolCallId, outcome, afterSec, tookMs, title, summary, edited, alwaysAllowed, approval }: StoredPart): [string, Ended][] {
+  if (toolCallId === undefined || outcome === undefined) {
+    return [];
+  }
+  return [[toolCallId, { outcome, afterSec, tookMs, title, summary, reason: approval?.reason, isEdited: edited, isAlwaysAllowed: alwaysAllowed }]];
+}

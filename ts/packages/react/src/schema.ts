@@ -1,0 +1,53 @@
+// The little of JSON Schema that forms are made from. Pure.
+
+export type Rule = Readonly<Record<string, unknown>>;
+
+export function ruleOf(value: unknown): Rule {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Rule) : {};
+}
+
+const REFERENCES_AT_MOST = 8;
+
+/** A rule with its reference followed, and without the null that it may be instead; `root` holds the definitions. */
+export function resolved(rule: Rule, root: Rule): Rule {
+  let found = rule;
+  for (let hops = 0; hops < REFERENCES_AT_MOST && typeof found["$ref"] === "string"; hops += 1) {
+    const { $ref: reference, ...beside } = found;
+    found = { ...ruleOf(at(root, String(reference))), ...beside };
+  }
+  const others = choicesBesideNull(found);
+  if (others?.length !== 1) {
+    return found;
+  }
+  const { anyOf: _, oneOf: __, ...beside } = found;
+  return { ...resolved(ruleOf(others[0]), root), ...beside };
+}
+
+/** Whether the value may be null: then an empty field is that. */
+export function isNullable(rule: Rule): boolean {
+  return choicesBesideNull(rule) !== undefined || (Array.isArray(rule["type"]) && rule["type"].includes("null"));
+}
+
+function choicesBesideNull({ anyOf, oneOf }: Rule): readonly unknown[] | undefined {
+  const choices: unknown = anyOf ?? oneOf;
+  if (!Array.isArray(choices)) {
+    return undefined;
+  }
+  const others = choices.filter((each) => ruleOf(each)["type"] !== "null");
+  return others.length < choices.length ? others : undefined;
+}
+
+/** The one type of a rule, not counting null. */
+export function typeIn({ type }: Rule): string | undefined {
+  const types = (Array.isArray(type) ? type : [type]).filter((each) => each !== "null");
+  return types.length === 1 && typeof types[0] === "string" ? types[0] : undefined;
+}
+
+/** `#/$defs/Place`; anything else leads nowhere. */
+function at(root: Rule, reference: string): unknown {
+  if (!reference.startsWith("#/")) {
+    return undefined;
+  }
+  const steps = reference.slice(2).split("/").map((step) => decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~"));
+  return steps.reduce<unknown>((place, step) => (Object.hasOwn(ruleOf(place), step) ? ruleOf(place)[step] : undefined), root);
+}

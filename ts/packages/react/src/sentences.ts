@@ -1,0 +1,137 @@
+// Calls in the words of a person: what is asked, and what came of it. Pure.
+import type { Call } from "@farhand/client";
+import type { CardView, Kind } from "./view.ts";
+import { type Words, WORDS } from "./words.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What is known of a call beside itself. */
+type Of = Pick<CardView, "call" | "tool" | "title">;
+
+/** The question itself; tools name it differently. */
+export function questionOf({ call, tool, title }: Of): string {
+  const input = inputIn(call);
+  const told = ["message", "question", "prompt", "title"].map((name) => input[name]);
+  return told.find((each): each is string => typeof each === "string" && each !== "") ?? toolTitle({ call, tool, title });
+}
+
+/** What a tool is called: by its own title, or its name as words. */
+export function toolTitle({ call, tool, title }: Of): string {
+  return title ?? (tool?.title || sentenceOf(call.tool));
+}
+
+/** What a card asks. Of an approval it is the tool, never a sentence of the input: the model wrote those. */
+export function titleOf(view: Of, words: Words = WORDS): string {
+  return view.call.phase === "asking" ? words.approvalTitle(toolTitle(view)) : questionOf(view);
+}
+
+/** What a screen reader says of a card that has come. */
+export function announcementOf(view: Of, words: Words = WORDS): string {
+  const title = titleOf(view, words).replace(/[.?!]?$/, (end) => end || ".");
+  return view.call.phase === "asking" ? words.announceApproval(title, words.parameters(Object.keys(view.call.input).length)) : title;
+}
+
+function inputIn(call: Call): Fields {
+  return call.phase === "writing" ? {} : fieldsOf(call.input);
+}
+
+/** What a call that is over is called in the list of finished ones. */
+export function doneTitle(view: Of & { readonly kind: Kind }, words: Words = WORDS): string {
+  const { kind } = view;
+  const titles: Partial<Record<Kind, string>> = { location: words.doneLocation, photo: words.donePhoto, open_page: words.donePage, clipboard: words.doneClipboard };
+  return view.title ?? titles[kind] ?? questionOf(view);
+}
+
+/** `delete_file` as words: `Delete file`. */
+export function sentenceOf(tool: string): string {
+  const words = tool.replace(/[_-]+/g, " ").trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+const LONGEST = 80;
+
+/** What happened, in a few words. */
+export function doneWords(kind: Kind, input: unknown, output: unknown, words: Words = WORDS): string {
+  return short(wordsByKind(kind, fieldsOf(input), output, words) ?? plainWords(output, words));
+}
+
+export function sizeOf(bytes: number): string {
+  if (bytes < 1_000) {
+    return `${bytes} bytes`;
+  }
+  return bytes < 1_000_000 ? `${Math.round(bytes / 1_000)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+/** A limit in round words, and never more than it is: `10 MB` for 10 MiB. */
+export function limitWords(bytes: number): string {
+  const unit = bytes < 1_048_576 ? { bytes: 1_024, name: "KB" } : { bytes: 1_048_576, name: "MB" };
+  return bytes < 1_024 ? `${bytes} bytes` : `${Math.floor((bytes / unit.bytes) * 10) / 10} ${unit.name}`;
+}
+
+/** `84 ms`, `2.1 s`, `3 min`. */
+export function durationOf(ms: number): string {
+  if (ms < 1_000) {
+    return `${ms} ms`;
+  }
+  return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
+}
+
+function wordsByKind(kind: Kind, input: Fields, output: unknown, words: Words): string | undefined {
+  const { place, accuracy, name, size, url } = fieldsOf(output);
+  switch (kind) {
+    case "location":
+      return typeof place === "string" ? place : typeof accuracy === "number" ? words.sharedOnce(accuracy) : undefined;
+    case "photo":
+    case "file":
+      return typeof name === "string" && typeof size === "number" ? `${name}, ${sizeOf(size)}` : undefined;
+    case "open_page":
+      return typeof url === "string" ? url.replace(/^https?:\/\//, "").replace(/\/$/, "") : undefined;
+    case "clipboard":
+      return output === true && typeof input["text"] === "string" ? input["text"].split("\n", 1)[0] : undefined;
+    case "confirm":
+      return output === "yes" || output === true ? words.yes : output === "no" || output === false ? words.no : undefined;
+    case "form":
+      return formDone(output, words);
+    default:
+      return undefined;
+  }
+}
+
+/** What a form of the server brought, or the values of a tool's own. */
+function formDone(output: unknown, words: Words): string | undefined {
+  const { action, content } = fieldsOf(output);
+  if (action === "accept") {
+    return Object.values(fieldsOf(content)).map((value) => valueWords(value, words)).join(", ") || words.done;
+  }
+  if (action === "decline" || action === "cancel") {
+    return action === "decline" ? words.declined : words.closed;
+  }
+  const values = Object.values(fieldsOf(output));
+  return values.length > 0 && values.every((value) => typeof value !== "object" || Array.isArray(value)) ? values.map((value) => valueWords(value, words)).join(", ") : undefined;
+}
+
+function valueWords(value: unknown, words: Words): string {
+  return typeof value === "boolean" ? (value ? words.yes : words.no) : Array.isArray(value) ? value.join(", ") : String(value);
+}
+
+function plainWords(output: unknown, words: Words): string {
+  if (output === true) {
+    return words.done;
+  }
+  if (typeof output !== "object" || output === null) {
+    return String(output);
+  }
+  const { place, lat, lon, name, hex, url } = output as Fields;
+  const told = place ?? (lat == null ? undefined : `${String(lat)}, ${String(lon)}`) ?? name ?? hex ?? url;
+  const values = Object.values(output);
+  const only = values.length === 1 && ["string", "number"].includes(typeof values[0]) ? values[0] : undefined;
+  return told === undefined && only === undefined ? JSON.stringify(output) : String(told ?? only);
+}
+
+function short(words: string): string {
+  return words.length > LONGEST ? `${words.slice(0, LONGEST - 1)}…` : words;
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? (value as Fields) : {};
+}

@@ -1,0 +1,76 @@
+// What the server says of its tools: titles, schemas, cards. Asked for once for each server, and again for a name that is new.
+import type { Http } from "@farhand/client";
+import type { ToolFacts } from "./guess.ts";
+
+export interface ToolsState {
+  readonly tools: ReadonlyMap<string, ToolFacts>;
+  readonly isAsking: boolean;
+}
+
+const LISTS = new WeakMap<Http, ToolList>();
+
+export function toolListOf(http: Http): ToolList {
+  const list = LISTS.get(http) ?? new ToolList(http);
+  LISTS.set(http, list);
+  return list;
+}
+
+/** After an answer that was none. */
+const ASK_AGAIN_MS = 5_000;
+
+class ToolList {
+  #state: ToolsState = { tools: new Map(), isAsking: false };
+  #isAway = false;
+  /** Names that the server was asked about: some are not in its list, now or ever. */
+  readonly #asked = new Set<string>();
+  readonly #listeners = new Set<() => void>();
+
+  constructor(private readonly http: Http) {}
+
+  readonly state = (): ToolsState => this.#state;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  wasAsked(names: readonly string[]): boolean {
+    return names.every((name) => name === "" || this.#asked.has(name));
+  }
+
+  need(name: string): void {
+    if (name === "" || this.#asked.has(name)) {
+      return;
+    }
+    this.#asked.add(name);
+    if (!this.#state.isAsking) {
+      void this.#ask();
+    }
+  }
+
+  async #ask(): Promise<void> {
+    // cards are shown as far as they are known when the server does not say more
+    this.#tell({ ...this.#state, isAsking: !this.#isAway });
+    const found = await toolsOf(this.http);
+    if (found === undefined && this.#listeners.size > 0) {
+      setTimeout(() => void this.#ask(), ASK_AGAIN_MS);
+    }
+    this.#isAway = found === undefined;
+    this.#tell({ tools: found ?? this.#state.tools, isAsking: false });
+  }
+
+  #tell(state: ToolsState): void {
+    this.#state = state;
+    this.#listeners.forEach((listener) => listener());
+  }
+}
+
+async function toolsOf({ fetch, url, headers }: Http): Promise<ReadonlyMap<string, ToolFacts> | undefined> {
+  try {
+    const response = await fetch(`${url}/api/tools`, { headers });
+    const { tools } = (await response.json()) as { tools?: unknown };
+    return Array.isArray(tools) ? new Map((tools as (ToolFacts & { name: string })[]).map((tool) => [tool.name, tool])) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,90 @@
+// Cards for tools that name none, and the forms that are made from their schemas.
+import { expect, it } from "vitest";
+import { requirement } from "../../../tests/requirement.ts";
+import { answerFields, editFields, type FieldDrafts, firstDrafts } from "../src/fields.ts";
+import { edited, filled } from "../src/filled.ts";
+import { choicesIn, confirmValues, guessCard, type ToolFacts } from "../src/guess.ts";
+import { viewOf } from "../src/index.ts";
+
+const object = (properties: object, required: readonly string[] = Object.keys(properties)): object => ({ type: "object", properties, required });
+const tool = (inputs: object, outputSchema: unknown, description = "Ask.", more: Partial<ToolFacts> = {}): ToolFacts => ({ card: null, executor: "frontend", description, inputSchema: object(inputs), outputSchema, ...more });
+const TEXT = { type: "string" };
+const YES_NO = { enum: ["yes", "no"], type: "string" };
+
+const CARDS: [string, ToolFacts, string][] = [
+  ["a text in, yes or no out", tool({ message: TEXT }, YES_NO), "confirm"],
+  ["a text in, a boolean out", tool({ message: TEXT }, { type: "boolean" }), "confirm"],
+  ["a text in, yes or no by the docstring", tool({ message: TEXT }, TEXT, 'Ask the user for a yes or no.\n\nReturns: "yes" or "no"'), "confirm"],
+  ["two texts in, yes or no out", tool({ message: TEXT, why: TEXT }, YES_NO), "select"],
+  ["an enum out", tool({ message: TEXT }, { enum: ["S", "M", "L"] }), "select"],
+  ["an enum by reference", tool({}, { $ref: "#/$defs/Size", $defs: { Size: { enum: ["S", "M"] } } }), "select"],
+  ["options in, a text out", tool({ question: TEXT, options: { type: "array", items: TEXT } }, TEXT), "select"],
+  ["a text out", tool({ question: TEXT }, TEXT), "text"],
+  ["a date out", tool({ question: TEXT }, { type: "string", format: "date" }), "form"],
+  ["a number out", tool({ room: TEXT }, { type: "number" }), "form"],
+  ["an object out", tool({ room: TEXT }, object({ name: TEXT, size: { type: "integer" } })), "form"],
+  ["an object with a list of objects out", tool({}, object({ rows: { type: "array", items: object({ a: TEXT }) } })), "unknown"],
+  ["a boolean beside much else in", tool({ message: TEXT, rows: { type: "integer" } }, { type: "boolean" }), "form"],
+  ["no promise of an output", tool({ room: TEXT }, null), "unknown"],
+];
+
+it.each(CARDS)("%s", (_, facts, card) => {
+  requirement("cards:guessed");
+  expect(guessCard(facts)).toBe(card);
+});
+
+it("a card that a tool names is not guessed, nor one of a program or of an approval", () => {
+  requirement("cards:guessed");
+  const known = { facts: new Map(), running: new Set<string>(), deliveries: new Map(), course: { state: "idle" } as const };
+  const memory = { seenOpen: new Set<string>(), reasons: new Map<string, string>() };
+  const kind = (facts: ToolFacts, asks = false): string => {
+    const call = asks ? ({ id: "c", tool: "t", phase: "asking", input: {}, approvalId: "a" } as const) : ({ id: "c", tool: "t", phase: "ready", input: {} } as const);
+    return viewOf({ ...known, tools: new Map([["t", facts]]) }, call, memory).kind;
+  };
+  const guessed = tool({ message: TEXT }, YES_NO);
+  expect([kind(guessed), kind({ ...guessed, card: "text" }), kind({ ...guessed, card: "rating" }), kind({ ...guessed, executor: "client" }), kind(guessed, true)]).toEqual(["confirm", "text", "unknown", "unknown", "approval"]);
+});
+
+it("Yes and No send what the tool returns, and its values are the options", () => {
+  expect([confirmValues(undefined), confirmValues(tool({}, { type: "boolean" }))]).toEqual([{ yes: "yes", no: "no" }, { yes: true, no: false }]);
+  expect([choicesIn(tool({}, { enum: [1, 2] })), choicesIn(tool({}, TEXT)), choicesIn(undefined)]).toEqual([[1, 2], undefined, undefined]);
+});
+
+const PLACE = { $ref: "#/$defs/Place" };
+const TICKET = {
+  ...object({ title: TEXT, urgency: { enum: [1, 2] }, tags: { type: "array", items: TEXT }, note: { anyOf: [TEXT, { type: "null" }] }, place: PLACE }, ["title", "urgency", "note", "place"]),
+  $defs: { Place: object({ street: TEXT, town: TEXT }, ["street"]) },
+};
+
+it("a form has a field for each part of an object, inner ones too, and sends the object again", () => {
+  requirement("cards:guessed");
+  const fields = answerFields(TICKET) ?? [];
+  expect(fields.map(({ label, kind, isRequired }) => [label, kind, isRequired])).toEqual([
+    ["Title", "text", true], ["Urgency", "one", true], ["Tags", "list", false], ["Note", "text", true], ["Place: Street", "text", true], ["Place: Town", "text", false],
+  ]);
+  const empty = filled(fields, firstDrafts(fields));
+  expect(empty.errors).toEqual(["Fill in this field.", "Choose one.", "", "", "Fill in this field.", ""]);
+  const drafts: FieldDrafts = { ...firstDrafts(fields), title: "Lamp", urgency: "2", tags: " dark \n\nstreet", "place.street": "Mill Lane" };
+  expect(filled(fields, drafts)).toEqual({ errors: ["", "", "", "", "", ""], value: { title: "Lamp", urgency: 2, tags: ["dark", "street"], note: null, place: { street: "Mill Lane" } } });
+});
+
+it("an answer that is no object has one field, and is sent as it is", () => {
+  const fields = answerFields({ type: "number", minimum: 0 }) ?? [];
+  expect(filled(fields, { "": "21.5" })).toEqual({ errors: [""], value: 21.5 });
+  expect(filled(fields, { "": "-1" }).errors).toEqual(["Enter 0 or more."]);
+  expect([answerFields({ type: "object" }), answerFields(null), answerFields({ anyOf: [TEXT, { type: "number" }] })]).toEqual([undefined, undefined, undefined]);
+});
+
+it("an edited input has fields of its schema, and what nobody touched stays to the letter", () => {
+  const schema = object({ at: { type: "string", format: "date-time" }, copies: { type: "integer", maximum: 9 }, mode: { enum: ["a", "b"] }, extra: TEXT }, ["at", "copies", "mode"]);
+  const input = { at: "2027-03-01T12:30:45.123Z", copies: 1, mode: "a", rows: [{ id: 1 }] };
+  const fields = editFields(schema, input);
+  expect(fields.map(({ name, kind }) => [name, kind])).toEqual([["at", "text"], ["copies", "integer"], ["mode", "one"], ["rows", "json"], ["extra", "text"]]);
+  const untouched = firstDrafts(fields);
+  expect(edited(fields, untouched, input).value).toEqual(input);
+  expect(edited(fields, { ...untouched, copies: "3", mode: "b" }, input).value).toEqual({ ...input, copies: 3, mode: "b" });
+  expect(edited(fields, { ...untouched, copies: "12" }, input).errors).toEqual(["", "Enter 9 or less.", "", "", ""]);
+  expect(edited(fields, { ...untouched, rows: "[" }, input).errors[3]).toContain("not JSON");
+  // a value that does not suit its own field is edited as JSON
+  expect(editFields(object({ copies: { type: "integer" } }), { copies: "many" })[0]?.kind).toBe("json");
+});

@@ -1,0 +1,112 @@
+// Cards and words of a page's own, marks of approvals, and a card that the page hides.
+import { type Call, httpOf } from "@farhand/client";
+import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
+import type { ReactNode } from "react";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { requirement } from "../../../tests/requirement.ts";
+import { type CardHost, CardHostProvider, CardList, type CardProps, type CardView, Rows, ToolCard } from "../src/index.ts";
+import { pressesAre } from "./trust.ts";
+
+let answers: unknown[] = [];
+let asked: string[] = [];
+const nothing = (): void => undefined;
+const host = (cards: readonly CardView[] = []): CardHost => ({
+  http: httpOf({ url: "http://127.0.0.1:9", fetch: ((path: string, init?: RequestInit) => (asked.push(`${init?.method ?? "GET"} ${path}`), Promise.resolve(Response.json({ ok: true, tools: [] })))) as typeof fetch }),
+  cards, connection: { state: "open" }, threadId: "t 1", approve: (_, __, decision) => void answers.push(decision), retry: nothing, discard: nothing, retryNow: nothing, say: nothing,
+  answer: (_, outcome) => void answers.push(outcome),
+});
+
+beforeEach(() => {
+  answers = [];
+  asked = [];
+  pressesAre("a person's");
+});
+afterEach(cleanup);
+afterEach(() => void vi.restoreAllMocks());
+
+const ready = (card: string, kind: CardView["kind"]): CardView => ({ call: { id: `call_${card}`, tool: card, phase: "ready", input: { message: "Go on?" } }, kind, card, state: { name: "open", deadline: undefined }, executor: "frontend" });
+
+function Rating({ view, isOff, answer, skip }: CardProps): ReactNode {
+  return <div><button type="button" disabled={isOff} onClick={() => answer(3)}>{`Three for ${view.call.tool}`}</button><button type="button" onClick={skip}>Not now</button></div>;
+}
+
+it("a page replaces cards and adds its own, by the names that tools give", () => {
+  requirement("cards:own");
+  render(<CardList host={host([ready("rating", "unknown"), ready("confirm", "confirm"), ready("constructor", "unknown")])} cards={{ rating: Rating, confirm: Rating }} />);
+  fireEvent.click(screen.getByRole("button", { name: "Three for rating" }));
+  fireEvent.click(screen.getByRole("button", { name: "Three for confirm" }));
+  fireEvent.click(screen.getAllByRole("button", { name: "Not now" })[0] as Element);
+  expect(answers).toEqual([{ kind: "success", output: 3 }, { kind: "success", output: 3 }, { kind: "failure", error: "skipped by the user" }]);
+});
+
+it("the approval card is not replaced", () => {
+  requirement("cards:own");
+  const call: Call = { id: "c", tool: "delete_file", phase: "asking", input: { path: "a" }, approvalId: "a" };
+  render(<CardList host={host([{ call, kind: "approval", card: "rating", state: { name: "open", deadline: undefined }, executor: "server" }])} cards={{ rating: Rating, approval: Rating }} />);
+  expect(screen.getByRole("button", { name: "Allow once" })).toBeTruthy();
+});
+
+it("a page says it in its own words", () => {
+  requirement("cards:own");
+  render(<CardList host={host([ready("confirm", "confirm")])} words={{ yes: "Ja", needed: (count) => `Noch ${count}` }} />);
+  expect(screen.getByRole("button", { name: "Ja" })).toBeTruthy();
+  expect(document.body.textContent).toContain("Noch 1");
+  expect(screen.getByRole("button", { name: "No" })).toBeTruthy();
+});
+
+const over = (more: Partial<CardView>): CardView => ({ call: { id: "c", tool: "delete_file", phase: "settled", input: { path: "a" }, outcome: { kind: "success", output: { deleted: "a" } } }, kind: "unknown", state: { name: "done", words: "" }, executor: "server", ...more });
+
+it("a call that was always allowed says so, and that is taken back there", async () => {
+  requirement("cards:marks");
+  render(<CardHostProvider host={host()}><Rows views={[over({ isAlwaysAllowed: true })]} /></CardHostProvider>);
+  expect(document.body.textContent).toContain("always allowed · undo");
+  fireEvent.click(screen.getByRole("button", { name: "undo" }));
+  await screen.findByText("asks again");
+  expect(asked).toContain("DELETE http://127.0.0.1:9/api/chat/t%201/allowed/delete_file");
+});
+
+it("a call with a changed input says so; what was skipped or denied has no cross", () => {
+  requirement("cards:marks");
+  render(<CardHostProvider host={host()}><Rows views={[over({ isEdited: true }), over({ state: { name: "skipped" } }), over({ state: { name: "denied", reason: "Wrong" } }), over({ state: { name: "failed", words: "No paper." } })]} /></CardHostProvider>);
+  expect([...document.querySelectorAll(".fh-row > svg")].map((mark) => mark.getAttribute("aria-label"))).toEqual(["Done", "Not done", "Not done", "Failed"]);
+  expect(document.body.textContent).toMatch(/changed by you.*Skipped.*Denied: “Wrong”.*No paper\./s);
+});
+
+it("a list of parameters that the page hides has not been read", () => {
+  requirement("approval:readable");
+  vi.useFakeTimers();
+  let isShown = false;
+  HTMLElement.prototype.checkVisibility = () => isShown;
+  try {
+    const call: Call = { id: "c", tool: "delete_file", phase: "asking", input: { path: "a" }, approvalId: "a" };
+    render(<CardHostProvider host={host()}><ToolCard view={{ call, kind: "approval", state: { name: "open", deadline: undefined }, executor: "server" }} /></CardHostProvider>);
+    const allow = (): HTMLButtonElement => screen.getByRole("button", { name: "Allow once" });
+    act(() => void vi.advanceTimersByTime(5_000));
+    expect(allow().disabled).toBe(true);
+    isShown = true;
+    act(() => void vi.advanceTimersByTime(300));
+    act(() => void vi.advanceTimersByTime(700));
+    expect(allow().disabled).toBe(false);
+  } finally {
+    // the DOM of the tests has none of its own
+    Reflect.deleteProperty(HTMLElement.prototype, "checkVisibility");
+    vi.useRealTimers();
+  }
+});
+
+it("typed text stays readable when the time is over, and all of a clipboard text can be seen before it is copied", () => {
+  requirement("cards:typed");
+  const of = host();
+  const text = { ...ready("text", "text") };
+  const { rerender } = render(<CardHostProvider host={of}><ToolCard view={text} /></CardHostProvider>);
+  fireEvent.change(screen.getByRole("textbox"), { target: { value: "Scans 2026" } });
+  const call: Call = { id: text.call.id, tool: "text", phase: "settled", input: { message: "Go on?" }, outcome: { kind: "timed_out", after_sec: 300 } };
+  rerender(<CardHostProvider host={of}><ToolCard view={{ ...text, call, state: { name: "timed-out", afterSec: 300 } }} /></CardHostProvider>);
+  expect(document.body.textContent).toMatch(/Timed out: “Go on\?”.*No answer within 300 s.*What you had typed, not sent:.*Scans 2026.*Ask me again/);
+  cleanup();
+  const lines = { ...ready("clipboard", "clipboard"), call: { id: "c2", tool: "copy", phase: "ready", input: { text: "one\ntwo\u202e\nthree" } } } as const;
+  render(<CardHostProvider host={of}><ToolCard view={lines} /></CardHostProvider>);
+  expect(document.body.textContent).not.toContain("three");
+  fireEvent.click(screen.getByRole("button", { name: "Show all 3 lines" }));
+  expect(document.querySelector(".fh-whole")?.textContent).toBe("one⏎\ntwoU+202E⏎\nthree");
+});
