@@ -8,8 +8,9 @@ from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import Opening
 from farhand.core.decide.runs import StepResult
 from farhand.core.event import Event, StepStarted, TextAdded
+from farhand.core.fold import append
 from farhand.core.settings import Settings
-from farhand.core.state import ThreadState, append
+from farhand.core.state import ThreadState
 from farhand.messages import Text, UserMessage
 
 FENCE = 1

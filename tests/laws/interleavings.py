@@ -14,7 +14,7 @@ from functools import cache
 
 import msgspec
 
-from farhand.core import state as fold
+from farhand.core import fold
 from farhand.core.decide.decision import Decision
 from farhand.core.event import Event
 from farhand.core.state import ThreadState

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from farhand.core import state as fold
+from farhand.core import fold
 from farhand.core.call import Call
 from farhand.core.event import (
     CallChange,

@@ -6,10 +6,10 @@ import msgspec
 from msgspec import Struct
 
 from farhand.core.event import Event, Notice, RunStarted
+from farhand.core.fold import append as fold_append
 from farhand.core.position import Entry
 from farhand.core.principal import Owner
 from farhand.core.state import ThreadState
-from farhand.core.state import append as fold_append
 from farhand.errors import Unreadable
 from farhand.store.base import Loaded, Row
 

@@ -10,10 +10,10 @@ from farhand.core.approval import Answer
 from farhand.core.call import Call
 from farhand.core.decide.decision import Decision
 from farhand.core.event import RunFinished
+from farhand.core.fold import SETTLED_KEPT
 from farhand.core.outcome import Cancelled, Failure, Success, digest
 from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, Result, Unknown, Winner
 from farhand.core.run import Run, RunState
-from farhand.core.state import SETTLED_KEPT
 from farhand.core.tool import Tool
 from farhand.errors import Malformed
 from farhand.eventlog.log import EventLog

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from farhand.core import state as fold
+from farhand.core import fold
 from farhand.core.decide.decision import Decision
 from farhand.core.event import Event
 from farhand.core.principal import Owner

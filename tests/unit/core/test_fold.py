@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from farhand.core import state as fold
+from farhand.core import fold
 from farhand.core.approval import Answer
 from farhand.core.call import Phase
 from farhand.core.decide import runs, threads
@@ -29,9 +29,10 @@ from farhand.core.event import (
     ThreadChange,
     ToolAllowed,
 )
+from farhand.core.fold import SETTLED_KEPT
 from farhand.core.outcome import Failure, Success
 from farhand.core.run import RunState
-from farhand.core.state import SETTLED_KEPT, ThreadState
+from farhand.core.state import ThreadState
 from farhand.core.thread import Asked, AssistantMessage, Reasoning, ResultsMessage, Text, UserMessage
 from farhand.core.tool import Executor
 from tests.unit.core.story import PAGE, SERVER_TOOL, Story, asks_for, said
