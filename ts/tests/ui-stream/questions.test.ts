@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { allClients, type Page, type ToolCall } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
-import { ends, fresh, scene } from "../scene.ts";
+import { fresh, scene } from "../scene.ts";
 
 const here = scene();
 
