@@ -7,7 +7,9 @@ payment runs here once the person has approved it.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import TypeAlias
 
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection, Request
@@ -16,12 +18,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from farhand import Owner, Principal, Success, Toolbox, create_app, current
-from farhand.server.app import App
 
 OFFICE = Owner("office", "ada")
 INVOICES = {"I-7": 120, "I-8": 80}
 BELONGS_TO = secrets.token_urlsafe()
 """Where an office would keep sessions."""
+
+Script: TypeAlias = Callable[[], Coroutine[None, None, list[str]]]
 
 toolbox = Toolbox()
 
@@ -40,8 +43,8 @@ def show_invoice(number: str, amount: int) -> dict[str, str]:
     raise NotImplementedError
 
 
-def make_office(folder: Path, pages: Path) -> tuple[Starlette, App]:
-    """The office's own app, with farhand in it; payments are written into this folder."""
+def make_office(folder: Path, pages: Path) -> tuple[Starlette, Script]:
+    """The office's own app, with farhand in it, and its script; payments are written into this folder."""
 
     @toolbox.tool(needs_approval=True)
     def pay(number: str, amount: int) -> str:
@@ -74,15 +77,16 @@ def make_office(folder: Path, pages: Path) -> tuple[Starlette, App]:
         ],
         lifespan=hands.lifespan,
     )
-    return app, hands
 
+    async def pay_invoices() -> list[str]:
+        """Each call has a key, so the script may be stopped and run again: nothing is paid twice."""
+        told: list[str] = []
+        for number, amount in INVOICES.items():
+            invoice = {"number": number, "amount": amount}
+            for tool in ("show_invoice", "pay"):
+                key = f"{tool}-{number}"
+                outcome = await hands.call(tool, invoice, thread="invoices", key=key, owner=OFFICE)
+                told.append(str(outcome.output if isinstance(outcome, Success) else outcome))
+        return told
 
-async def pay_invoices(hands: App) -> list[str]:
-    """The script. Each call has a key, so the script may be killed and run again: nothing is paid twice."""
-    told: list[str] = []
-    for number, amount in INVOICES.items():
-        invoice = {"number": number, "amount": amount}
-        for tool in ("show_invoice", "pay"):
-            outcome = await hands.call(tool, invoice, thread="invoices", key=f"{tool}-{number}", owner=OFFICE)
-            told.append(str(outcome.output if isinstance(outcome, Success) else outcome))
-    return told
+    return app, pay_invoices

@@ -18,8 +18,7 @@ import uvicorn
 from playwright.async_api import Page, async_playwright, expect
 from starlette.applications import Starlette
 
-from examples.inbox_beside.office import INVOICES, make_office, pay_invoices
-from farhand.server.app import App
+from examples.inbox_beside.office import INVOICES, Script, make_office
 
 HERE = Path(__file__).parent
 TS = Path(__file__).parents[2] / "ts"
@@ -36,15 +35,15 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place, pages = Path(folder), Path(folder) / "pages"
         await _bundle(pages)
-        app, hands = make_office(place, pages)
+        app, pay_invoices = make_office(place, pages)
         async with _served(app) as url, _browser(url) as page:
-            await _show(hands, page, place / "payments.txt")
+            await _show(pay_invoices, page, place / "payments.txt")
 
 
-async def _show(hands: App, page: Page, payments: Path) -> None:
+async def _show(pay_invoices: Script, page: Page, payments: Path) -> None:
     await expect(page.get_by_text("No invoice yet.")).to_be_visible()
     async with asyncio.TaskGroup() as group:
-        script = group.create_task(pay_invoices(hands))
+        script = group.create_task(pay_invoices())
         await _approve(page, "I-7")
         await expect(page.get_by_text("Invoice I-8: 80 €")).to_be_visible()
         _tell("the page shows", await page.locator("#shown").inner_text())
@@ -58,7 +57,7 @@ async def _show(hands: App, page: Page, payments: Path) -> None:
 
     # the same calls again: what has its outcome gives it, what waits is waited for
     async with asyncio.TaskGroup() as group:
-        again = group.create_task(pay_invoices(hands))
+        again = group.create_task(pay_invoices())
         await _approve(page, "I-8")
     told = again.result()
     _tell("the script ends with", " | ".join(told))

@@ -87,6 +87,15 @@ class Quotas:
                 for key in keys:
                     _take_off(self._starting, key)
 
+    def rest(self, owner: Owner) -> None:
+        """A run at work here only waits from now on: its tools ask."""
+        for key in _keys(owner):
+            _take_off(self.at_work, key)
+
+    def go_on(self, owner: Owner) -> None:
+        """It works again, or ends."""
+        self.at_work.update(_keys(owner))
+
     def give_back(self, owner: Owner) -> None:
         """Nothing began: what was sent before was sent again, and is not counted among the new runs."""
         for quota, key in zip(self._quotas, _keys(owner), strict=True):

@@ -62,6 +62,8 @@ class StepTools:
         except ExceptionGroup as several:
             # tools do not raise here: it is the store, or a fault of ours, and one of them says it
             raise several.exceptions[0] from several
+        finally:
+            self._go_on()
 
     async def _work(self, calls: Sequence[Call], news: Subscription) -> None:
         async with asyncio.TaskGroup() as group:
@@ -108,12 +110,13 @@ class StepTools:
         """Ends the responses once the run has been held for long enough."""
         self._plan_look(look.calls)
         if not look.run.waits:
-            self._is_waiting = False
+            self._go_on()
             return
         if not self._is_waiting:
             is_elsewhere = any(runs_at_client(call) for call in look.calls)
             self._hold.begin(at_least=self._context.settings.patience.hold_for if is_elsewhere else 0.0)
             self._is_waiting = True
+            self._context.quotas.rest(self._run.owner)
         left = inf if look.run.kept else self._hold.left()
         if left <= 0:
             run = self._run
@@ -122,6 +125,11 @@ class StepTools:
             )
             return
         self._look_at = min(self._look_at, self._context.log.broker.loop.time() + left)
+
+    def _go_on(self) -> None:
+        if self._is_waiting:
+            self._is_waiting = False
+            self._context.quotas.go_on(self._run.owner)
 
     def _plan_look(self, calls: Sequence[Call]) -> None:
         """When to look at the record again although nothing was published: a notification of what others do

@@ -376,7 +376,8 @@ class EventLog(Threads):
         run = changes.thread.run
         if run is None or not run.is_active:
             return
-        if run.state is RunState.WAITING or any(_may_start(call) for call in changes.calls.values()):
+        calls = changes.calls.values()
+        if run.state is RunState.WAITING or any(_may_start(call) or call.parent for call in calls):
             self._publish_run(resting_topic(run.run_id), changes.thread)
 
     def _publish_run(self, topic: str, thread: ThreadState) -> None:

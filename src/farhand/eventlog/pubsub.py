@@ -34,7 +34,7 @@ def freed_topic(run_id: str) -> str:
 
 def resting_topic(run_id: str) -> str:
     """Topic of a run whose tools are at work: published to when it only waits all the same, for what they
-    ask, and when another of its tools may start."""
+    ask, when that has moved, and when another of its tools may start."""
     return f"resting:{run_id}"
 
 

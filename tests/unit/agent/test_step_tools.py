@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from farhand.agent.park import Hold
 from farhand.core.decide import runs
 from farhand.core.decide.runs import MOVED_ON
 from farhand.core.event import RunFinished, RunParked
@@ -11,8 +14,9 @@ from farhand.core.outcome import Cancelled, Success
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted
 from farhand.core.run import Run, RunState
-from farhand.core.settings import Patience, Settings
-from farhand.models.scripted import Ask
+from farhand.core.settings import Limits, Patience, Settings
+from farhand.core.thread import Text, UserMessage
+from farhand.models.scripted import Ask, Moment, Step
 from farhand.tools.context import ask
 from farhand.tools.decorate import tool
 from tests.requirement import requirement
@@ -97,6 +101,31 @@ async def test_a_run_that_is_held_keeps_its_response_while_somebody_reads_and_th
     assert text_in(await on.told(run, RunFinished)) == "Done."
 
 
+async def test_each_question_of_a_run_that_is_held_is_held_for_its_whole_time(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = await stage([Ask("ask_twice"), "Done."], ask_twice, ask_text)
+    begun: list[float] = []
+    begin = Hold.begin
+
+    def note(self: Hold, *, at_least: float = 0.0) -> None:
+        begun.append(at_least)
+        begin(self, at_least=at_least)
+
+    monkeypatch.setattr(Hold, "begin", note)
+    run = await on.say("go", hold_for=60.0)
+    with on.service.read(run):
+        for times, question in enumerate(("first?", "second?"), start=1):
+            await comes_true(lambda asked=question: _asks(on, asked))  # type: ignore[misc]
+
+            async def is_held(wanted: int = times) -> bool:
+                return len(begun) == wanted
+
+            await comes_true(is_held)
+            await _answer(on, "yes")
+        await on.told(run, RunFinished)
+
+
 async def test_a_tool_beside_one_that_asks_keeps_the_response_open_until_it_ends(stage: MakeStage) -> None:
     may_end = asyncio.Event()
 
@@ -156,6 +185,24 @@ async def test_a_new_message_cancels_the_tool_where_it_runs(stage: MakeStage) ->
     assert await on.outcomes(run) == [Cancelled(MOVED_ON)] * 2
     await on.idle()
     assert ENDED == ["cancelled"]
+
+
+async def test_a_run_whose_tool_asks_does_not_count_among_those_at_work(stage: MakeStage) -> None:
+    few = Settings(limits=Limits(running_per_principal=1))
+    on = await stage(_asks_first, ask_once, ask_text, settings=few)
+    run = await on.say("go")
+    await on.told(run, RunParked)
+    other = UserMessage("m9", (Text("hello"),))
+    started = await on.service.start(LOCAL, "t2", other, hold_for=0.0)
+    assert text_in(await on.told(started.run, RunFinished)) == "hello"
+    await _answer(on, "yes")
+    await on.told(run, RunFinished)
+    await on.idle()
+    assert not on.service.context.quotas.at_work
+
+
+def _asks_first(moment: Moment) -> Step:
+    return Ask("ask_once") if moment.text == "go" and not moment.results else moment.text
 
 
 async def test_a_claim_that_is_lost_while_a_tool_asks_ends_the_tool_here(stage: MakeStage) -> None:
