@@ -162,7 +162,9 @@ async def test_a_call_is_rerun_with_an_edited_input(guest: Visitor) -> None:
 
 
 @requirement("inspector:marks")
-async def test_a_repeated_answer_is_marked_in_the_waterfall_and_in_the_life_of_its_call(guest: Visitor) -> None:
+async def test_a_repeated_answer_is_marked_in_the_waterfall_and_in_the_life_of_its_call(
+    guest: Visitor,
+) -> None:
     panel = await a_settled_call(guest)
     await panel.get_by_role("button", name="Send again").click()
     await expect(panel.get_by_text(re.compile("nothing changed"))).to_be_visible()
