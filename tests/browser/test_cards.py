@@ -175,7 +175,7 @@ async def test_a_page_opens_in_a_tab_of_its_own_that_cannot_reach_back(guest: Vi
 @requirement("cards:guessed")
 async def test_a_tool_without_a_card_is_answered_in_a_form_made_from_its_schema(guest: Visitor) -> None:
     await guest.asks("Read the thermometer")
-    card = guest.card("Read thermometer")
+    card = guest.card("Thermometer in the kitchen")
     await expect(card.get_by_role("row", name="room kitchen")).to_be_visible()
     await card.get_by_role("textbox", name="Answer").fill("about twenty")
     await card.get_by_role("button", name="Send answer").click()
