@@ -87,7 +87,7 @@ async def test_always_holds_in_this_chat_and_in_no_other(player: Visitor, room: 
 
 async def test_a_tool_of_the_browser_is_allowed_first_and_asked_then(guest: Visitor) -> None:
     await guest.tries("Take a photo")
-    card = guest.card("Take photo?")
+    card = guest.card("Take a photo?")
     await expect(card.get_by_text("Runs in this browser once you allow it")).to_be_visible()
     await card.get_by_role("button", name="Allow once").click()
     await expect(guest.card("Take a photo").get_by_text("Uses your camera once")).to_be_visible()

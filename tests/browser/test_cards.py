@@ -175,7 +175,7 @@ async def test_a_page_opens_in_a_tab_of_its_own_that_cannot_reach_back(guest: Vi
 @requirement("cards:guessed")
 async def test_a_tool_without_a_card_is_answered_in_a_form_made_from_its_schema(guest: Visitor) -> None:
     await guest.asks("Read the thermometer")
-    card = guest.card("Read thermometer")
+    card = guest.card("Thermometer in the kitchen")
     await expect(card.get_by_role("row", name="room kitchen")).to_be_visible()
     await card.get_by_role("textbox", name="Answer").fill("about twenty")
     await card.get_by_role("button", name="Send answer").click()
@@ -206,13 +206,13 @@ async def test_two_questions_of_one_turn_go_back_together(guest: Visitor) -> Non
     ("prompt", "way_out", "told"),
     [
         ("Ask me my name", "Skip", "We can stay strangers: skipped by the user."),
-        ("Help me choose lunch", "Skip", "That did not work: skipped by the user."),
-        ("Let me pick a colour", "Skip", "That did not work: skipped by the user."),
-        ("Let me pick a file", "Skip", "That did not work: skipped by the user."),
+        ("Help me choose lunch", "Skip", "I continued without it: skipped by the user."),
+        ("Let me pick a colour", "Skip", "I continued without it: skipped by the user."),
+        ("Let me pick a file", "Skip", "I continued without it: skipped by the user."),
         ("Where am I?", "No", "Then it stays your secret: declined by the user."),
         ('Copy "a secret"', "No", "The clipboard stays as it was: declined by the user."),
         ("Open https://example.com", "Skip", "The page did not open: skipped by the user."),
-        ("Read the thermometer", "Skip", "That did not work: skipped by the user."),
+        ("Read the thermometer", "Skip", "I continued without it: skipped by the user."),
     ],
 )
 async def test_each_card_has_a_way_out(guest: Visitor, prompt: str, way_out: str, told: str) -> None:
@@ -226,4 +226,4 @@ async def test_a_photo_that_was_allowed_can_still_be_skipped(guest: Visitor) -> 
     await guest.tries("Take a photo")
     await guest.presses("Allow once")
     await guest.card("Take a photo").get_by_role("button", name="Skip").click()
-    await guest.sees("That did not work: skipped by the user.")
+    await guest.sees("I continued without it: skipped by the user.")

@@ -26,13 +26,19 @@ STARTERS = (
     (
         "Report a street lamp",
         "The street lamp outside number 14 is dead. Can you report it for me?",
-        "Place, photo, two questions, your approval",
+        "Place, photo, questions, approval",
     ),
     ("Where am I?", "Where am I?", "Shares your place, once"),
     ("Take a photo", "Take a photo", "Uses your camera, with your approval"),
     ("Pick a file", "Let me pick a file", "From this device"),
     ("Copy a greeting", 'Copy "Hello from far away"', "Puts words on your clipboard"),
     ("Delete an old draft", "Delete the file old-draft.txt", "On the server, with your approval"),
+    ("Open a page", "Open the lamp form", "Beside this chat; it is a page of this server"),
+    ("Yes or no", "Ask me to confirm something", "A question"),
+    ("Two things at once", "Ask me two things at once", "Two questions in one turn"),
+    ("Answer in ten seconds", "Ask me something and give me ten seconds", "What happens when time runs out"),
+    ("Read the thermometer", "Read the thermometer", "A card made from the tool's schema"),
+    ("A long story", "Tell me a long story", "Pull the plug in the middle"),
 )
 
 # slow enough to watch, fast enough not to wait for
@@ -79,7 +85,6 @@ def demo_agent(model: str | Model = "scripted") -> Agent:
         tools=[toolbox, lamp.toolbox],
         frontend_tools=[*FRONTEND_TOOLS, lamp.photograph],
         instructions=INSTRUCTIONS,
-        title="farhand",
         welcome="Ask for something only your browser can do.",
         starters=STARTERS,
     )

@@ -76,11 +76,12 @@ def user_confirm(message: str) -> str:
 
 
 @tool(executor="frontend", card="text", title="{question}", summary="{output}")
-def ask_text(question: str) -> str:
+def ask_text(question: str, timeout_sec: float | None = None) -> str:
     """Ask the user for a short text and wait for it.
 
     Args:
         question: The question, as the user will read it.
+        timeout_sec: How many seconds to wait for the answer; leave it out to wait as usual.
 
     Returns:
         What the user typed.

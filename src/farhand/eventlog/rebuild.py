@@ -15,7 +15,8 @@ from farhand.core.call import Call, Phase
 from farhand.core.event import CallOpened, CallStep, Event, RunStarted, ThreadChange
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.state import RunProgress, ThreadState
+from farhand.core.run_progress import RunProgress
+from farhand.core.state import ThreadState
 from farhand.errors import Unreadable
 from farhand.eventlog.changes import Changes, thread_row
 from farhand.eventlog.codec import decode_body, fold_loaded

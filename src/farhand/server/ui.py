@@ -29,10 +29,11 @@ _TYPES = {
 }
 
 # Scripts and styles only from this server, none inline. The side panel frames pages that the assistant
-# opened, sandboxed; blob: is for the preview of a photo.
+# opened, sandboxed; blob: is for a photo, its preview and its upload.
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self' blob:; "
-    b"connect-src 'self'; frame-src http: https:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    b"connect-src 'self' blob:; frame-src http: https:; base-uri 'none'; form-action 'none'; "
+    b"frame-ancestors 'none'"
 )
 
 _PAGE: tuple[Header, ...] = (

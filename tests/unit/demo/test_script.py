@@ -11,7 +11,7 @@ import pytest
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
 from farhand.core.thread import Asked, AssistantMessage, Message, Resolved, ResultsMessage, Text, UserMessage
 from farhand.demo import lamp
-from farhand.demo.agent import SCRIPT, toolbox
+from farhand.demo.agent import SCRIPT, STARTERS, toolbox
 from farhand.demo.browser import FRONTEND_TOOLS
 from farhand.errors import ModelFault
 from farhand.models.base import CallDone, CallStart, Prompt
@@ -72,6 +72,8 @@ PROMPTS = {
         "The page is open beside us: https://example.com (view v1)",
     ),
     "open https://example.com quickly": (["open_url"], "(view v1)"),
+    "Open the lamp form": (["find_lamp_owner", "open_url"], "it needs no internet"),
+    "Ask me something and give me ten seconds": (["ask_text"], "Ada: a fine word, and in time."),
     "Open example.com": (["open_url"], "(view v1)"),
     "Delete old-draft.txt": (["delete_file"], "old-draft.txt is gone."),
     'remove the file "photos/holiday.txt".': (["delete_file"], "is gone."),
@@ -229,3 +231,31 @@ async def test_whatever_the_help_suggests_works() -> None:
     for suggestion in suggestions:
         said = await Play(suggestion).until_answered(lambda call: Success(known[call.tool]))
         assert "I am a scripted model" not in said
+
+
+@pytest.mark.parametrize("starter", STARTERS, ids=lambda starter: str(starter[0]))
+async def test_whatever_the_page_offers_to_try_is_understood_and_needs_no_internet(
+    starter: tuple[str, str, str],
+) -> None:
+    play = Play(starter[1])
+    said = await play.until_answered(succeed)
+    assert "I am a scripted model" not in said
+    urls = [
+        str(call.input.get("url"))
+        for call in play.asked
+        if isinstance(call.input, dict) and "url" in call.input
+    ]
+    assert all(url.startswith("http://127.0.0.1:") for url in urls)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (Failure("skipped by the user"), "I continued without it: skipped by the user."),
+        (TimedOut(10), "There was no answer in time, so I continued without it."),
+        (Denied(), "You denied it, so I did nothing."),
+    ],
+)
+async def test_a_skip_a_denial_and_a_timeout_are_told_plainly(outcome: Outcome, words: str) -> None:
+    prompt = "Delete old-draft.txt" if isinstance(outcome, Denied) else "Help me choose lunch"
+    assert words in await Play(prompt).until_answered(lambda _: outcome)

@@ -89,7 +89,8 @@ async def test_a_page_runs_only_scripts_of_this_server_and_none_inline(app: App)
     policy = (await browse(app)).headers["content-security-policy"]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules["default-src"] == "'none'"
-    assert rules["script-src"] == rules["style-src"] == rules["connect-src"] == "'self'"
+    assert rules["script-src"] == rules["style-src"] == "'self'"
+    assert rules["connect-src"] == "'self' blob:"
     assert rules["frame-ancestors"] == rules["base-uri"] == "'none'"
     assert not re.search("unsafe|data:|\\*", policy)
 
