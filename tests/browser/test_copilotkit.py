@@ -241,6 +241,23 @@ async def test_of_two_approvals_in_one_step_each_gets_its_own_answer(guest: Copi
 
 
 @requirement("copilotkit:approval")
+async def test_a_message_that_waits_for_an_approval_is_answered_after_it(
+    guest: CopilotPage, site: Site
+) -> None:
+    await guest.says(INVITE)
+    await expect(guest.approval).to_be_visible()
+    # CopilotKit keeps it back, and says so
+    guest.forgives("pending interrupt")
+    await guest.says(LIST)
+    await guest.presses("Approve")
+    await guest.reads(SENT)
+    await guest.reads(LISTED)
+    await guest.has_said(INVITE, LIST)
+    await expect(guest.todos).to_have_count(1)
+    assert site.invitations(guest.thread) == 1
+
+
+@requirement("copilotkit:approval")
 async def test_two_tabs_that_approve_the_same_run_the_tool_once(
     browser: Browser, guest: CopilotPage, site: Site
 ) -> None:
