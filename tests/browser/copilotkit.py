@@ -89,6 +89,9 @@ class CopilotPage:
         said = self.page.get_by_test_id("copilot-user-message").get_by_text(text, exact=True)
         await expect(said).to_have_count(1)
 
+    async def has_said(self, *texts: str) -> None:
+        await expect(self.page.get_by_test_id("copilot-user-message")).to_have_text(list(texts))
+
     async def presses(self, name: str) -> None:
         await self.page.get_by_role("button", name=name, exact=True).click()
 

@@ -20,6 +20,9 @@ from tests.browser.visitor import Visitors
 from tests.process import MANY_RUNS, FarhandProcess, farhand_process
 from tests.requirement import requirement
 
+# the first one builds the page, which is large
+pytestmark = pytest.mark.timeout(180)
+
 LIST, TIME, INVITE = "Put the room on my list", "Find a time to meet", "Invite Ada"
 BOTH = "Invite Ada and put the room on my list"
 QUESTION, SLOT = "When shall we meet?", "Tuesday at 10:00"
@@ -241,6 +244,23 @@ async def test_of_two_approvals_in_one_step_each_gets_its_own_answer(guest: Copi
 
 
 @requirement("copilotkit:approval")
+async def test_a_message_that_waits_for_an_approval_is_answered_after_it(
+    guest: CopilotPage, site: Site
+) -> None:
+    await guest.says(INVITE)
+    await expect(guest.approval).to_be_visible()
+    # CopilotKit keeps it back, and says so
+    guest.forgives("pending interrupt")
+    await guest.says(LIST)
+    await guest.presses("Approve")
+    await guest.reads(SENT)
+    await guest.reads(LISTED)
+    await guest.has_said(INVITE, LIST)
+    await expect(guest.todos).to_have_count(1)
+    assert site.invitations(guest.thread) == 1
+
+
+@requirement("copilotkit:approval")
 async def test_two_tabs_that_approve_the_same_run_the_tool_once(
     browser: Browser, guest: CopilotPage, site: Site
 ) -> None:
@@ -366,9 +386,9 @@ async def test_a_question_of_the_page_is_answered_on_farhands_chat_page(
     await guest.says(TIME)
     await expect(guest.card(QUESTION).get_by_role("button", name=SLOT)).to_be_enabled()
     other = await visitors.at(site.server, f"#/chat/{guest.thread}")
-    card = other.card("choose_time")
-    await card.get_by_role("textbox").fill(json.dumps(SLOT))
-    await card.get_by_role("button", name="Answer with JSON").click()
+    card = other.card("Choose time")
+    await card.get_by_role("textbox", name="Answer as JSON").fill(json.dumps(SLOT))
+    await card.get_by_role("button", name="Send answer").click()
     await other.sees(MET)
     await guest.reloads()
     await guest.reads(MET)

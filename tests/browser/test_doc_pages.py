@@ -84,6 +84,8 @@ NO_PAGE = {
     ("docs/how-to/hands-without-our-chat.md", 0),
     ("docs/how-to/hands-without-our-chat.md", 1),
     ("docs/how-to/hands-without-our-chat.md", 2),
+    # tried in ts/tests/agui/how-to.test.ts
+    ("docs/how-to/ag-ui.md", 0),
     # parts of examples/copilotkit, which is tried in test_copilotkit.py
     *(("docs/how-to/copilotkit.md", number) for number in range(7)),
 }

@@ -191,7 +191,7 @@ class Posts:
         moved on."""
         place = _place(principal, post)
         message = await self._store(place, new)
-        return await self._begun(await self._start(place, message), message, False)
+        return await self._begun(await self._start(place, message), message, True)
 
     async def _store(self, place: ThreadPlace, new: PostedMessage) -> UserMessage:
         return await store_message(

@@ -149,6 +149,24 @@ async def test_a_message_beside_the_answers_is_answered_in_the_same_response(
 
 
 @requirement("agui:resume-and-message")
+async def test_such_a_message_stays_in_the_history_of_a_client_that_is_corrected(serve: Serve) -> None:
+    scene = Scene([[DELETE], "Deleted.", "Next."])
+    page = Page((await serve(scene.agent)).http)
+    [asked] = (await page.send("go")).interrupts
+    page.says("and then?")
+    page.finds(asked["toolCallId"], '{"approved": true}')
+    await page.resume(yes(asked))
+    said = [(each["role"], each.get("content")) for each in page.messages if each["role"] != "tool"]
+    assert said == [
+        ("user", "go"),
+        ("assistant", None),
+        ("assistant", "Deleted."),
+        ("user", "and then?"),
+        ("assistant", "Next."),
+    ]
+
+
+@requirement("agui:resume-and-message")
 async def test_what_a_run_asks_before_such_a_message_is_cancelled(serve: Serve, store: str) -> None:
     scene = Scene([[DELETE], [OPEN, DELETE_TOO], "Next."])
     page = Page((await serve(scene.agent, store=store)).http)

@@ -154,8 +154,11 @@ class AguiEncoder:
     def begin(self, history: Sequence[ShownMessage] | None = None) -> bytes:
         version = PROTOCOL_VERSION if self._name.is_versioned else None
         self._events.append(RunStartedEvent(self._name.thread_id, self._name.run_id, version))
-        if history is not None:
-            self._events.append(MessagesSnapshotEvent(list(history)))
+        return self._flush() if history is None else self.correct(history)
+
+    def correct(self, history: Sequence[ShownMessage]) -> bytes:
+        """The record, for a client that shows something else."""
+        self._events.append(MessagesSnapshotEvent(list(history)))
         return self._flush()
 
     def skip(self, entries: Iterable[Entry]) -> None:

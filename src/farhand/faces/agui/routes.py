@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from functools import partial
 
@@ -203,11 +203,12 @@ class _Endpoints:
         self, request: Request, turn: PostedTurn, name: RunName, post: Post | None = None
     ) -> None:
         with ExitStack() as stack:
-            source = _Following(self._service, stack, name, turn)
+            root = str(request.scope.get("root_path", ""))
+            source = _Following(self._service, stack, name, turn, root=root)
             if post is not None and turn.following is not None:
                 begin = self._service.posts.begin_following
                 source.follow(partial(begin, request.principal, post, turn.following))
-            source.begin(_history(turn, str(request.scope.get("root_path", ""))))
+            source.begin()
             end = await request.stream(source, headers=HEADERS)
         run = source.turn.run
         is_undelivered = run.active or not run.is_delivered
@@ -225,7 +226,10 @@ class _Following:
     """A run's journal as the source of a response that ends at the first pause, or goes on with a run that
     follows."""
 
-    def __init__(self, service: AgentService, stack: ExitStack, name: RunName, turn: PostedTurn) -> None:
+    def __init__(
+        self, service: AgentService, stack: ExitStack, name: RunName, turn: PostedTurn, *, root: str
+    ) -> None:
+        self._root = root
         self._service = service
         self._stack = stack
         self._name = name
@@ -243,9 +247,9 @@ class _Following:
         self._begin_next = begin_next
         self.encoder.is_followed = True
 
-    def begin(self, history: Sequence[ShownMessage] | None) -> None:
+    def begin(self) -> None:
         # a client is told at once that its run began
-        self._first = self.encoder.begin(history)
+        self._first = self.encoder.begin(_history(self.turn, self._root))
 
     async def next(self, seconds: float) -> bytes | None:
         if self._first:
@@ -301,7 +305,9 @@ class _Following:
         if self._next is not None and self.encoder.ended:
             turn, self._next = self._next, None
             self._read(turn)
-            return b""
+            history = _history(turn, self._root)
+            # the record that was shown before may have replaced the message that begins this run
+            return b"" if history is None else self.encoder.correct(history)
         return b"" if self.encoder.ended or self._next is not None else await self._pause()
 
     async def _pause(self) -> bytes:
