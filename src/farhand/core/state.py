@@ -32,7 +32,6 @@ from farhand.core.event import (
     ModelDelayed,
     OutcomeReported,
     ReasoningAdded,
-    RunAliased,
     RunFailed,
     RunFinished,
     RunParked,
@@ -245,12 +244,7 @@ def _disallow_tool(thread: ThreadState, event: ToolDisallowed, at: float) -> Non
 
 def _bring_tools(thread: ThreadState, event: ToolsBrought, at: float) -> None:
     assert thread.run is not None, "tools are brought for a run"
-    thread.run.brought = event.brought
-
-
-def _alias_run(thread: ThreadState, event: RunAliased, at: float) -> None:
-    assert thread.run is not None, "only a run that began is named again"
-    thread.run.alias = event.alias
+    thread.run.brought, thread.run.alias = event.brought, event.alias
 
 
 # ------------------------------------------------------------------------------------------- the run
@@ -274,8 +268,7 @@ def _start_run(thread: ThreadState, event: RunStarted, at: float) -> None:
         alias=event.alias,
         seq=1,
     )
-    thread.runs += 1
-    thread.updated_at = at
+    thread.runs, thread.updated_at = thread.runs + 1, at
 
 
 def _count_event(thread: ThreadState) -> RunProgress:
@@ -289,8 +282,7 @@ def _count_event(thread: ThreadState) -> RunProgress:
 def _written(thread: ThreadState) -> list[Block]:
     """What the model has written of its step, which has one event more."""
     run = _count_event(thread)
-    if run.blocks is None:
-        run.blocks = []
+    run.blocks = [] if run.blocks is None else run.blocks
     return run.blocks
 
 
@@ -483,7 +475,6 @@ _FOLD: dict[type[Event], Callable[[ThreadState, Any, float], None]] = {
     ToolAllowed: _allow_tool,
     ToolDisallowed: _disallow_tool,
     ToolsBrought: _bring_tools,
-    RunAliased: _alias_run,
     RunStarted: _start_run,
     StepStarted: _write_nothing,
     ModelDelayed: _write_nothing,
