@@ -261,7 +261,7 @@ class Posts:
 
     async def _replay(self, turn: Turn) -> PostedTurn:
         run = turn.run
-        shown = PostedTurn(run=run, past=run.last_seq, is_at_rest=_is_at_rest(turn))
+        shown = PostedTurn(run=run, past=run.last_seq, is_at_rest=turn.is_at_rest)
         if run.active:
             return shown
         journal = await self._context.log.entries(run)
@@ -333,7 +333,7 @@ class Posts:
             after=turn.after,
             seen=tuple(entry for entry in journal if entry.seq <= turn.after.seq),
             past=turn.run.last_seq,
-            is_at_rest=_is_at_rest(turn),
+            is_at_rest=turn.is_at_rest,
             shown_calls=post.shown_calls,
             shown_results=post.shown_results,
         )
@@ -408,12 +408,6 @@ def open_questions(calls: Collection[Call]) -> list[Call]:
         for call in calls
         if call.phase is Phase.ASKING or (call.parent is not None and call.phase is not Phase.SETTLED)
     ]
-
-
-def _is_at_rest(turn: Turn) -> bool:
-    """A tool that asks is at work, and yet its run only waits."""
-    asks = any(call.parent is not None for call in open_questions(turn.calls))
-    return turn.is_at_rest or (turn.run.active and asks)
 
 
 def _is_hidden(call: Call, shown: Collection[str]) -> bool:

@@ -100,16 +100,11 @@ class ToolDisallowed(ThreadChange, frozen=True, gc=False, tag="tool-disallowed")
 
 
 class ToolsBrought(ThreadChange, frozen=True, gc=False, tag="tools-brought"):
-    """A later request for the same run brought other tools, named by their versions: its next step is offered
-    these."""
+    """A later request for the same run brought other tools, named by their versions, or another name for it:
+    its next step is offered these."""
 
     brought: tuple[str, ...]
-
-
-class RunAliased(ThreadChange, frozen=True, gc=False, tag="run-aliased"):
-    """A later request for the same run gave it another name of its client's own."""
-
-    alias: str
+    alias: str = ""
 
 
 # ------------------------------------------------------------------------------------------- the run
@@ -365,7 +360,6 @@ ThreadEvent: TypeAlias = (
     | ToolAllowed
     | ToolDisallowed
     | ToolsBrought
-    | RunAliased
 )
 THREAD_EVENTS = (
     ThreadCreated,
@@ -376,7 +370,6 @@ THREAD_EVENTS = (
     ToolAllowed,
     ToolDisallowed,
     ToolsBrought,
-    RunAliased,
 )
 Delta: TypeAlias = TextAdded | ReasoningAdded | InputAdded
 DELTAS = (TextAdded, ReasoningAdded, InputAdded)

@@ -31,7 +31,6 @@ from farhand.core.event import (
     ModelDelayed,
     OutcomeReported,
     ReasoningAdded,
-    RunAliased,
     RunFailed,
     RunFinished,
     RunParked,
@@ -109,12 +108,7 @@ def _disallow_tool(thread: ThreadState, event: ToolDisallowed, at: float) -> Non
 
 def _bring_tools(thread: ThreadState, event: ToolsBrought, at: float) -> None:
     assert thread.run is not None, "tools are brought for a run"
-    thread.run.brought = event.brought
-
-
-def _alias_run(thread: ThreadState, event: RunAliased, at: float) -> None:
-    assert thread.run is not None, "only a run that began is named again"
-    thread.run.alias = event.alias
+    thread.run.brought, thread.run.alias = event.brought, event.alias
 
 
 # ------------------------------------------------------------------------------------------- the run
@@ -347,7 +341,6 @@ _FOLD: dict[type[Event], Callable[[ThreadState, Any, float], None]] = {
     ToolAllowed: _allow_tool,
     ToolDisallowed: _disallow_tool,
     ToolsBrought: _bring_tools,
-    RunAliased: _alias_run,
     RunStarted: _start_run,
     StepStarted: _write_nothing,
     ModelDelayed: _write_nothing,

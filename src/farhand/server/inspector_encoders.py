@@ -66,7 +66,8 @@ def _agui(told: RecordedCall) -> list[CallFrame]:
     names = [call.call_id, *([] if call.approval is None else [call.approval.approval_id])]
     for entry in told.entries:
         text = encoder.encode_events((entry,))
-        if encoder.is_paused and isinstance(entry.event, RunParked | CallOpened):
+        is_answered = isinstance(entry.event, ApprovalAnswered) and not encoder.questions
+        if encoder.is_paused and (is_answered or isinstance(entry.event, RunParked)):
             text += encoder.pause({})
             encoder.ended = False
         if any(name.encode() in text for name in names):

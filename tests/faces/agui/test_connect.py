@@ -202,3 +202,20 @@ async def test_a_stop_without_a_body_stops_whatever_runs_and_the_next_message_is
     await page.send("go")
     assert (await page.http.post("/copilotkit/agent/default/stop/t1")).json()["stopped"] is True
     assert (await page.send("more")).text == "Next."
+
+
+async def test_the_inspector_shows_such_a_run_and_its_calls_as_this_wire_sends_them(serve: Serve) -> None:
+    page = Page((await serve(Scene(once(DELETE, OPEN)).agent)).http)
+    run = await page.send("go")
+    [asked] = run.interrupts
+    run = await page.resume(yes(asked))
+    [opened] = run.calls
+    page.finds(opened, "{}")
+    await page.run()
+    for call_id, shown in ((asked["toolCallId"], asked["id"]), (opened, "pendingToolCallIds")):
+        seen = (await page.http.get(f"/api/inspect/calls/{call_id}")).json()
+        [wire] = [each for each in seen["wires"] if each["name"] == "ag-ui"]
+        frames = "".join(frame["text"] for frame in wire["frames"])
+        assert frames.count("TOOL_CALL_START") == 1
+        assert f'"{call_id}:result"' in frames
+        assert shown in frames

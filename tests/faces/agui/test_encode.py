@@ -146,16 +146,26 @@ def test_the_words_of_a_tool_that_raised_stay_on_the_server() -> None:
     assert "secret" not in json.dumps(told)
 
 
-def test_a_question_pauses_a_run_that_works_and_its_call_is_never_shown() -> None:
+def test_a_question_pauses_a_run_whose_worker_keeps_it_and_its_call_is_never_shown() -> None:
     encoder = AguiEncoder(RUN, NAME)
-    asked = _opened("q", parent=Question("s", "1"))
-    told = _told(encoder, StepStarted(1), _opened("s", Executor.SERVER, holder="server"), asked)
+    asked, kept = _opened("q", parent=Question("s", "1")), RunParked(is_kept=True)
+    told = _told(encoder, StepStarted(1), _opened("s", Executor.SERVER, holder="server"), asked, kept)
     assert [each["toolCallId"] for each in told if each["type"] == "TOOL_CALL_START"] == ["s"]
     assert encoder.is_paused
     [end] = _read(encoder.pause({}))
     assert [(each["id"], each["reason"]) for each in end["outcome"]["interrupts"]] == [
         ("q", "input_required")
     ]
+
+
+def test_a_tool_that_has_its_answer_works_again_though_a_page_has_a_call_open() -> None:
+    encoder = AguiEncoder(RUN, NAME)
+    tool = _opened("s", Executor.SERVER, holder="server")
+    asked, kept = _opened("q", parent=Question("s", "1")), RunParked(is_kept=True)
+    encoder.encode_events(_entries(StepStarted(1), tool, _opened("p"), asked, kept))
+    assert encoder.is_paused
+    encoder.encode_events(_entries(_settled("q"), after=5))
+    assert not encoder.is_paused
 
 
 def test_a_deadline_is_told_only_to_those_who_can_get_past_it() -> None:

@@ -225,6 +225,8 @@ async def test_each_face_tells_the_call_in_its_own_frames(serve: Serve, store: s
     assert "<content-block-tool_call" in tags
     assert "event: call-settled\n" in "".join(frame["text"] for frame in wires["events"]["frames"])
     assert "tool_use" in "".join(frame["text"] for frame in wires["awaiting, raw"]["frames"])
+    shown = "".join(frame["text"] for frame in wires["ag-ui"]["frames"])
+    assert f'data: {{"type":"TOOL_CALL_RESULT","messageId":"{call_id}:result"' in shown
     assert wires["client-tools"]["frames"] == [], "no registered client was asked"
 
 

@@ -21,7 +21,6 @@ from farhand.core.event import (
     Echo,
     Event,
     MessageAdded,
-    RunAliased,
     RunFailed,
     RunFinished,
     RunParked,
@@ -169,10 +168,10 @@ def bring_tools(
     run = thread.active_run
     if run is None or run.run_id != run_id:
         return Decision(False)
-    versions = tuple(tool.version for tool in tools)
-    brought = () if versions == run.brought else (ToolsBrought(versions),)
-    named = () if alias in ("", run.alias) else (RunAliased(alias),)
-    return Decision(True, (*brought, *named), tools=tools if brought else ())
+    brought = ToolsBrought(tuple(tool.version for tool in tools), alias or run.alias)
+    if (brought.brought, brought.alias) == (run.brought, run.alias):
+        return Decision(True)
+    return Decision(True, (brought,), tools=tools)
 
 
 def _start(new: NewRun, message: UserMessage) -> RunStarted:

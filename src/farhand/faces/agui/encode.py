@@ -119,7 +119,7 @@ class AguiEncoder:
         self._name = name
         self._past = past
         self._at = 0
-        self._is_parked = False
+        self._is_parked = self._is_kept = False
         self._is_silent = False
         """While it is told what the client has."""
         self._calls: dict[str, Call] = {}
@@ -142,9 +142,14 @@ class AguiEncoder:
         """The run waits, and all of what happened before is told: the response ends now."""
         if self.ended or self._at < self._past:
             return False
-        asks = any(call.parent is not None for call in self.questions)
+        undone = [call for call in self._calls.values() if call.outcome is None]
+        blockers = sum(call.blocks for call in undone)
+        if self._is_kept:
+            # a tool that has its answer works again
+            askers = {call.parent.call_id for call in undone if call.parent is not None}
+            return 0 < blockers == len(undone) - len(askers)
         # a run that has its last answer stays parked until a worker has claimed it
-        return asks or (self._is_parked and any(call.blocks for call in self._calls.values()))
+        return self._is_parked and blockers > 0
 
     @property
     def questions(self) -> list[Call]:
@@ -318,10 +323,10 @@ class AguiEncoder:
         self._events.append(_result_event(call))
 
     def _park(self, event: RunParked) -> None:
-        self._is_parked = True
+        self._is_parked, self._is_kept = not event.is_kept, event.is_kept
 
     def _resume(self, event: RunResumed) -> None:
-        self._is_parked = False
+        self._is_parked = self._is_kept = False
 
     def _end(self, event: RunFinished) -> None:
         self.ended_unread = not event.delivered
