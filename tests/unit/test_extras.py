@@ -19,10 +19,14 @@ SOURCES = ROOT / "src" / "farhand"
 # library -> the one package that may import it; `testing` comes with tests, which have them all, and a bridge
 # of the same name mentions its types
 HOMES: dict[str, str | tuple[str, ...]] = {
+    "agents": "bridges/openai_agents.py",
     "anthropic": ("models/anthropic", "bridges/anthropic.py"),
     "asyncpg": "store/postgres",
     "backboard": "models/backboard",
+    "google": "bridges/google_adk.py",
     "jwt": "auth",
+    "langchain_core": "bridges/langgraph.py",
+    "langgraph": "bridges/langgraph.py",
     "openai": ("models/openai", "bridges/openai.py"),
     "pydantic_ai": "bridges/pydantic_ai.py",
     "rich": "cli",
@@ -36,6 +40,9 @@ NEEDED = [
     ("import farhand.models.anthropic", "anthropic", "anthropic"),
     ("import farhand.models.backboard", "backboard", "backboard"),
     ("import farhand.models.openai", "openai", "openai"),
+    ("import farhand.bridges.google_adk", "google.adk", "google-adk"),
+    ("import farhand.bridges.langgraph", "langchain_core", "langgraph"),
+    ("import farhand.bridges.openai_agents", "agents", "openai-agents"),
     ("import farhand.bridges.pydantic_ai", "pydantic_ai", "pydantic-ai"),
     ("import farhand.client", "httpx2", "client"),
     ("import farhand.client", "stamina", "client"),

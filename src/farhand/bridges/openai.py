@@ -32,8 +32,9 @@ from farhand.core.principal import LOCAL
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletion, ChatCompletionToolMessageParam
-    from openai.types.chat import ChatCompletionFunctionToolParam as ChatToolParam
-    from openai.types.responses import FunctionToolParam, Response
+    from openai.types.chat import ChatCompletionFunctionToolParam as ChatTool
+    from openai.types.responses import FunctionToolParam as Function
+    from openai.types.responses import Response
     from openai.types.responses.response_input_param import FunctionCallOutput
 
 __all__ = ["chat_results", "chat_tools", "responses_outputs", "responses_tools"]
@@ -42,9 +43,7 @@ Saved: TypeAlias = Mapping[str, object]  # what `response.to_dict()` gives
 CUT_OFF = "This call was not executed: the answer was cut off."
 
 
-def responses_tools(
-    hands: Hands, *, owner: Who = LOCAL, only: Sequence[str] | None = None
-) -> list[FunctionToolParam]:
+def responses_tools(hands: Hands, *, owner: Who = LOCAL, only: Sequence[str] | None = None) -> list[Function]:
     """For `responses.create(tools=…)`: the tools as they are now. Ask at each step: programs come and go.
 
     >>> client.responses.create(model=model, input=input, tools=responses_tools(hands))
@@ -61,7 +60,7 @@ def responses_tools(
     ]
 
 
-def chat_tools(hands: Hands, *, owner: Who = LOCAL, only: Sequence[str] | None = None) -> list[ChatToolParam]:
+def chat_tools(hands: Hands, *, owner: Who = LOCAL, only: Sequence[str] | None = None) -> list[ChatTool]:
     """The same for `chat.completions.create(tools=…)`.
 
     >>> client.chat.completions.create(model=model, messages=messages, tools=chat_tools(hands))
@@ -105,11 +104,10 @@ async def chat_results(
     >>> messages += await chat_results(hands, completion, thread="t1")
     """
     choice = field_of(completion, "choices")[0]
-    asked = field_of(field_of(choice, "message"), "tool_calls") or []
-    # compatible servers say `stop`, too
+    asked = field_of(field_of(choice, "message"), "tool_calls") or ()
     is_whole = field_of(choice, "finish_reason") not in {"length", "content_filter"}
-    # custom tools have no function: they are the program's own
     items = [(field_of(item, "id"), field_of(item, "function")) for item in asked]
+    # custom tools have no function
     calls = [_call(call_id, each, is_whole=is_whole) for call_id, each in items if each is not None]
     return [
         {"role": "tool", "tool_call_id": call.call_id, "content": reply.text}

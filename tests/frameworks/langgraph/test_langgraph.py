@@ -73,6 +73,14 @@ class TestToolNode:
         assert last(run.result()) == "paid 1 | paid 2"
         assert sorted(stage.paid) == ["paid 1", "paid 2"]
 
+    async def test_two_equal_calls_of_one_task_are_two_calls(self, stage: Stage) -> None:
+        graph = own_graph(farhand_tools(stage.hands), [[PAY, PAY._replace(call_id="call_1")]])
+        async with asyncio.TaskGroup() as group:
+            run = group.create_task(graph.ainvoke(GO, config("t")))
+            await stage.approve_next(count=2)
+        assert last(run.result()) == "paid 3 | paid 3"
+        assert stage.paid == ["paid 3", "paid 3"]
+
     @requirement("bridges:park")
     async def test_a_task_that_is_resumed_early_is_interrupted_for_what_is_still_open(
         self, stage: Stage

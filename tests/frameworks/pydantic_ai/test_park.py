@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, Tool
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ToolCallPart
 
 from farhand import Answer
@@ -54,6 +55,13 @@ async def test_a_call_is_answered_while_nobody_runs_and_the_resumed_run_is_told(
     await stage.approve_next(answer)
     await stage.no_open_call()
     assert await resume(stage, agent, parked) == told
+
+
+async def test_an_agent_whose_output_cannot_be_a_deferred_call_is_refused_parking(stage: Stage) -> None:
+    agent = Agent(scripted([PAY]), toolsets=[FarhandToolset(stage.hands, thread="t", hold_for=0.05)])
+    with pytest.raises(UserError, match="DeferredToolRequests"):
+        await agent.run("Pay")
+    assert stage.paid == []
 
 
 async def test_a_run_that_is_resumed_early_waits_for_all_its_calls(stage: Stage) -> None:

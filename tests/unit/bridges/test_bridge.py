@@ -11,16 +11,18 @@ import pytest
 from farhand import Answer, Owner, Principal, Toolbox, Waiting, create_app, current
 from farhand.agent.keyed_calls import KEY_SHAPE
 from farhand.bridges.bridge import (
+    HandCaller,
     ToolReply,
     attach,
     build_key,
     call_hand,
+    declare_function,
     declare_own,
     list_far_tools,
     read_arguments,
 )
 from farhand.core.settings import Limits, Settings
-from farhand.errors import DuplicateTool
+from farhand.errors import BadTool, DuplicateTool
 from tests.frameworks.stage import Stage
 from tests.requirement import requirement
 
@@ -212,3 +214,60 @@ def test_arguments_that_are_no_object_are_told_to_the_model(text: str) -> None:
 def test_arguments_are_read_and_none_are_an_empty_object() -> None:
     assert read_arguments('{"a": [1]}') == {"a": [1]}
     assert read_arguments("") == {}
+
+
+async def test_a_caller_may_wait_longer_than_it_holds_and_leaves_the_call_open(stage: Stage) -> None:
+    caller = HandCaller[None](stage.hands, {"thread": "t", "hold_for": 0.01})
+    leaving = asyncio.create_task(caller.wait("pay", {"amount": 3}, None, "step", "call_0"))
+    [call] = await stage.open_calls()
+    assert isinstance(await caller.call("pay", {"amount": 3}, None, "step", "call_0"), Waiting)
+    leaving.cancel()
+    await asyncio.wait([leaving])
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(caller.wait("pay", {"amount": 3}, None, "step", "call_0"))
+        await stage.approve(call)
+    assert waiting.result() == ToolReply("paid 3", content="paid 3")
+    assert stage.paid == ["paid 3"]
+
+
+def test_a_caller_lists_tools_before_it_knows_the_owner_of_a_run(tmp_path: Path) -> None:
+    hands = Stage("memory:", tmp_path).hands
+    caller = HandCaller[Owner](hands, {"thread": "t", "owner": lambda owner: owner})
+    ann = Owner("acme", "ann")
+    assert [tool.name for tool in caller.list_tools()] == [tool.name for tool in caller.list_tools(ann)]
+    assert [tool.name for tool in caller.list_tools(only=["pay"])] == ["pay"]
+
+
+def test_a_tool_is_found_by_the_name_that_a_framework_knows(tmp_path: Path) -> None:
+    hands = Stage("memory:", tmp_path).hands
+    declare_own(hands, str, name="delete_file", description="", schema={"type": "object"})
+    caller = HandCaller[Owner](hands, {"thread": "t"})
+    ann = Owner("acme", "ann")
+    found = [caller.find_tool(name, ann) for name in ("pay", "delete_file", "another")]
+    assert found == ["pay", "delete_file", None]
+
+
+def test_a_function_of_a_framework_s_tool_takes_nothing_but_its_input(tmp_path: Path) -> None:
+    hands = Stage("memory:", tmp_path).hands
+
+    def delete_file(path: Path, context: object) -> str:
+        return str(path)
+
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    with pytest.raises(BadTool, match="`delete_file` takes `context`, which is gone when a person approves"):
+        declare_function(hands, delete_file, name="delete_file", description="Deletes.", schema=schema)
+    with pytest.raises(BadTool, match="takes `path`"):
+        declare_function(hands, delete_file, name="delete_file", description="Deletes.", schema={})
+
+
+async def test_a_function_of_a_framework_s_tool_gets_the_types_that_it_declares(stage: Stage) -> None:
+    def stem_of(path: Path) -> str:
+        return path.stem
+
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    declare_function(stage.hands, stem_of, name="stem_of", description="The stem.", schema=schema)
+    async with asyncio.TaskGroup() as group:
+        call = call_hand(stage.hands, "stem_of", {"path": "a/b.txt"}, thread="t", key="t:1")
+        called = group.create_task(call)
+        await stage.approve_next()
+    assert called.result() == ToolReply("b", content="b")
