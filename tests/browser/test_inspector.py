@@ -125,7 +125,7 @@ async def test_runs_are_searched_and_the_replay_shows_how_it_went(guest: Visitor
 async def test_what_waits_is_allowed_from_the_inspectors_inbox(guest: Visitor) -> None:
     await guest.tries("Delete an old draft")
     chat = guest.page.url
-    await expect(guest.card("Delete file?")).to_be_visible()
+    await expect(guest.card("Delete old-draft.txt?")).to_be_visible()
     await guest.page.goto(f"{guest.server.url}/_farhand#/inbox")
     await guest.main.get_by_role("button", name="Allow once").click()
     await guest.sees("Nobody is waited for.")

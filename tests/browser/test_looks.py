@@ -109,7 +109,7 @@ async def test_blocked_denied_and_late_cards_have_no_grave_finding(
     await guest.tries("Delete an old draft")
     await guest.presses("Deny")
     await guest.presses("Deny")
-    await expect(guest.card("Delete file: not done")).to_be_visible()
+    await expect(guest.card("Delete old-draft.txt: not done")).to_be_visible()
     assert await grave_findings(guest.page) == []
 
 
