@@ -44,7 +44,7 @@ def test_the_form_loads_nothing() -> None:
 
 
 async def test_a_report_has_the_same_reference_for_the_same_words() -> None:
-    report = {"to": "a", "place": "b", "problem": "c", "urgency": "d", "photo": "e"}
+    report: dict[str, object] = {"to": "a", "place": "b", "problem": "c", "urgency": "d", "photo": "e"}
     sent = [await lamp.toolbox.execute("send_report", report) for _ in range(2)]
     assert sent[0] == sent[1]
     declared = lamp.toolbox.declared("send_report")
