@@ -22,6 +22,18 @@ FOREIGN_PAGE = """<!doctype html><title>A page</title>
 # the browser's own words for a server that is away: expected where a test takes it away
 CUT_OFF = re.compile(r"net::ERR_(CONNECTION|CONTENT|INTERNET|FAILED|EMPTY|INCOMPLETE|ABORTED|NETWORK)")
 
+MORE_SAMPLES = {
+    "Yes or no": "Ask me to confirm something",
+    "My name": "Ask me my name",
+    "Choose lunch": "Help me choose lunch",
+    "Pick a colour": "Let me pick a colour",
+    "Two things at once": "Ask me two things at once",
+    "Make me a coffee": "Make me a coffee",
+    "A long story": "Tell me a long story",
+    "Open a page": "Open https://example.com",
+}
+"""What the demo answers, too."""
+
 Scheme = Literal["light", "dark"]
 expect.set_options(timeout=SEEN_WITHIN_MS)
 
@@ -66,7 +78,10 @@ class Visitor:
         await box.press("Enter")
 
     async def tries(self, sample: str) -> None:
-        """Presses one of the things to try."""
+        """Presses one of the things to try, or says one of those that a page has no room for."""
+        if sample in MORE_SAMPLES:
+            await self.asks(MORE_SAMPLES[sample])
+            return
         await self.new_chat()
         await self.main.get_by_role("button", name=sample).click()
 

@@ -62,7 +62,7 @@ def open_url(url: str, timeout_sec: float | None = None) -> OpenedPage:
     raise NotImplementedError
 
 
-@tool(executor="frontend", card="confirm", title="{message}", summary="{output}")
+@tool(executor="frontend", card="confirm", title="{message}")
 def user_confirm(message: str) -> str:
     """Ask the user a question that has yes or no for an answer, and wait for it.
 
