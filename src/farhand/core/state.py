@@ -9,10 +9,9 @@ from msgspec import Struct, field
 
 from farhand.core.call import Call, Phase
 from farhand.core.principal import Owner
-from farhand.core.run import Run, RunState
-from farhand.core.run_progress import Block, RunProgress
+from farhand.core.run import Run
+from farhand.core.run_progress import RunProgress
 from farhand.core.thread import (
-    Asked,
     Message,
     Reasoning,
     Text,
