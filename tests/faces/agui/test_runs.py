@@ -8,10 +8,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import pytest
 
+from farhand.core.principal import LOCAL
 from farhand.models.scripted import Ask, Fail, Moment, Say, Step, Think
 from farhand.models.scripted.model import Script
 from tests.faces.agui.page import Page
 from tests.faces.conftest import Serve
+from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene, once, told
 from tests.requirement import requirement
 
@@ -158,7 +160,7 @@ async def test_the_same_last_message_again_is_another_answer_once_the_first_was_
 
 @requirement("agui:regenerate")
 async def test_an_answer_that_nobody_read_is_given_instead_of_another_one(serve: Serve, store: str) -> None:
-    scene = Scene([_slowly_of("gate")])
+    scene = Scene([_slowly_of("gate"), "Second."])
     server = await serve(scene.agent, store=store)
     page = Page(server.http)
     page.says("go")
@@ -170,6 +172,10 @@ async def test_an_answer_that_nobody_read_is_given_instead_of_another_one(serve:
     run = await page.run()
     assert run.text == "One, two."
     assert len(scene.model.prompts) == 1
+    # it has been read now: the note of that follows the response
+    await _until(lambda: _is_delivered(server))
+    page.messages = page.messages[:1]
+    assert (await page.run()).text == "Second."
 
 
 async def test_other_words_under_a_known_id_are_refused(serve: Serve) -> None:
@@ -313,6 +319,11 @@ async def _until(fact: Callable[[], Awaitable[bool]]) -> None:
 
 async def _is(fact: object) -> bool:
     return bool(fact)
+
+
+async def _is_delivered(server: Served) -> bool:
+    run = await server.service.find_run(LOCAL, "t1")
+    return run is not None and run.is_delivered
 
 
 async def _is_idle(page: Page) -> bool:
