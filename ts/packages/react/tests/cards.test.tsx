@@ -93,7 +93,7 @@ it("a call is allowed with changed input, and always in this chat", async () => 
   await here.rests();
   // of a file that is gone, and without being asked
   here.say("Delete the file old-draft.txt");
-  await here.sees("That did not work");
+  await here.sees("I continued without it");
 });
 
 it("a browser that cannot tell where it is says so, and takes a place instead", async () => {
