@@ -49,7 +49,7 @@ export class Hands {
       ...options,
       http,
       clientId: `page_${crypto.randomUUID()}`,
-      settle: ({ id }, outcome) => void this.#settle(id, outcome, {}),
+      settle: ({ id }, outcome) => void this.answer(id, outcome, {}),
       onChange: () => this.changed(),
     });
   }
@@ -60,11 +60,7 @@ export class Hands {
   };
 
   /** Answers a call as a person does: what does not fit its tool is refused and can be changed. The first answer to a call goes out; false if it has one. */
-  answer(callId: string, outcome: Given): boolean {
-    return this.#settle(callId, outcome, { onlyIfFits: true });
-  }
-
-  #settle(callId: string, outcome: Given, how: Pick<Ack, "onlyIfFits">): boolean {
+  answer(callId: string, outcome: Given, how: Pick<Ack, "onlyIfFits"> = { onlyIfFits: true }): boolean {
     const told = outcome.kind === "success" ? ({ status: "success", output: outcome.output ?? null } as const) : ({ status: "failed", errorText: outcome.error } as const);
     return this.#put(callId, "ack", { toolCallId: callId, ...told, ...how } satisfies Ack);
   }
