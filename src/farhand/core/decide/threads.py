@@ -10,11 +10,12 @@ from farhand.core.state import ThreadState
 from farhand.core.thread import File, UserMessage, printable, text_of
 
 TITLE_CHARS = 80
+LOOKED_AT_CHARS = 4_000
 
 _CODE = re.compile(r"```.*?(?:```|$)", re.DOTALL)
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_LINK = re.compile(r"!?\[([^\[\]\n]{0,100})\]\([^()\n]{0,300}\)")
 _ADDRESS = re.compile(r"https?://(?:www\.)?([^/\s]+)\S*")
-_MARKS = re.compile(r"(?:(?<=\s)|^)(?:[#>*`~]+(?=\s|\w|$)|-(?=\s))|(?<=\S)[*`~]+(?=[\s.,;:!?]|$)")
+_MARKS = re.compile(r"(?:(?<=\s)|^)(?:[#>*`~]{1,6}(?=\s|\w|$)|-(?=\s))|(?<=\S)[*`~]{1,3}(?=[\s.,;:!?]|$)")
 
 
 def created(thread: ThreadState, title: str) -> tuple[Event, ...]:
@@ -25,7 +26,7 @@ def created(thread: ThreadState, title: str) -> tuple[Event, ...]:
 def title_of(message: UserMessage) -> str:
     """The first words of a message without Markdown, code and the paths of addresses; or the names of its
     files."""
-    text = text_of(message)
+    text = text_of(message)[:LOOKED_AT_CHARS]
     # a message that is code alone is called by it
     said = _plain(_CODE.sub(" ", text)) or _plain(text)
     return _shorten(said or ", ".join([part.name for part in message.parts if isinstance(part, File)]))
