@@ -34,8 +34,7 @@ except ModuleNotFoundError as error:
 __all__ = ["FarhandToolset", "approved", "hands_results"]
 
 D = TypeVar("D")
-KEY = "farhand"
-"""Where the metadata of a deferred call has its key."""
+KEY = "farhand"  # where the metadata of a deferred call has its key
 
 
 class FarhandToolset(AbstractToolset[D]):
@@ -47,7 +46,9 @@ class FarhandToolset(AbstractToolset[D]):
     >>> Agent(model, toolsets=[FarhandToolset(hands, thread=lambda ctx: ctx.deps.thread)])
     """
 
-    id = "farhand"
+    @property
+    def id(self) -> str:
+        return "farhand"
 
     def __init__(
         self, hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[Where[RunContext[D]]]
@@ -93,8 +94,7 @@ def approved(
     """
     own: Tool[D] = tool if isinstance(tool, Tool) else Tool(tool)
     if own.takes_ctx:
-        why = f"`{own.name}` takes a RunContext, which is gone when a person approves the call tomorrow."
-        raise BadTool(why, hint="farhand.current() says for whom the tool works.")
+        raise BadTool(f"`{own.name}` takes a RunContext, which is gone when a person approves it tomorrow.")
 
     def run(**input: object) -> object:
         function: Callable[..., object] = own.function
