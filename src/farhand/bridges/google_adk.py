@@ -15,7 +15,6 @@ A session is a thread. A call's key is `session_id:event_id:function_call_id`; t
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, TypeAlias, Unpack
 
@@ -54,22 +53,20 @@ def farhand_tools(
 
 
 async def hands_responses(hands: Hands, session: Session, **where: Unpack[Where]) -> Content | None:
-    """The message that resumes the last invocation of the session that waits for far calls: their outcomes,
-    once all are there. None if there is none.
+    """The message that resumes the last invocation that waits for far calls: their outcomes, once all are
+    there. None if there is no such invocation.
 
-    >>> message = await hands_responses(hands, session)
-    >>> runner.run_async(user_id=session.user_id, session_id=session.id, new_message=message)
+    >>> runner.run_async(…, new_message=await hands_responses(hands, session))
     """
     caller = _caller(hands, {**where, "hold_for": 0.0})
-    found = ((event, call, caller.find_tool(str(call.name), session)) for event, call in _unanswered(session))
-    waiting = [(event, call, tool) for event, call, tool in found if tool is not None]
-
-    async def respond(event: Event, call: FunctionCall, tool: str) -> Part:
-        # opens the call if the process died before it did
-        reply = await caller.wait(tool, call.args or {}, session, event.id, call.id)
-        return Part(function_response=FunctionResponse(id=call.id, name=call.name, response=_response(reply)))
-
-    parts = await asyncio.gather(*(respond(*each) for each in waiting))
+    parts: list[Part] = []
+    for event, call in _unanswered(session):
+        tool = caller.find_tool(str(call.name), session)
+        if tool is not None:
+            # opens the call if the process died before it did
+            reply = await caller.wait(tool, call.args or {}, session, event.id, call.id)
+            response = FunctionResponse(id=call.id, name=call.name, response=_response(reply))
+            parts.append(Part(function_response=response))
     return Content(role="user", parts=parts) if parts else None
 
 
@@ -131,14 +128,11 @@ def _response(reply: ToolReply) -> dict[str, object]:
 
 
 def _unanswered(session: Session) -> list[tuple[Event, FunctionCall]]:
-    answered: set[str | None] = set()
-    found: list[tuple[Event, FunctionCall]] = []
-    for event in reversed(session.events):
-        calls = event.get_function_calls()
-        waiting = set(event.long_running_tool_ids or ()) - answered
-        if not found or event.invocation_id == found[0][0].invocation_id:
-            found += [(event, call) for call in calls if call.id in waiting]
-        # an answer before this event is one to an older call with the same id
-        answered -= {call.id for call in calls}
-        answered |= {each.id for each in event.get_function_responses()}
-    return found
+    waiting: dict[str | None, tuple[Event, FunctionCall]] = {}
+    for event in session.events:
+        for response in event.get_function_responses():
+            waiting.pop(response.id, None)
+        lasting = event.long_running_tool_ids or ()
+        waiting |= {call.id: (event, call) for call in event.get_function_calls() if call.id in lasting}
+    last = [event.invocation_id for event, _ in waiting.values()][-1:]
+    return [(event, call) for event, call in waiting.values() if event.invocation_id in last]
