@@ -52,6 +52,11 @@ export class FarHands extends Hands {
     return this.outbox.deliveries;
   }
 
+  /** Answers without a receipt: those on their way, and those that the server refused. */
+  get kept(): readonly { readonly id: string; readonly path: string; readonly body: string }[] {
+    return [...this.outbox.letters];
+  }
+
   async #see({ toolCallId, toolName, input }: ToolCall): Promise<void> {
     if (this.outbox.deliveries.has(toolCallId)) {
       return;

@@ -70,11 +70,6 @@ export class Hands {
     return this.#put(approvalId, "approve", { approvalId, ...decision } satisfies ApproveRequest);
   }
 
-  /** Answers without a receipt: those on their way, and those that the server refused. */
-  get kept(): Outbox["letters"] {
-    return this.outbox.letters;
-  }
-
   /** For an answer that is not delivered, by the id of its call or approval: try at once, or take it back and change it. */
   retry(id: string): void {
     this.outbox.retry(id);

@@ -59,8 +59,8 @@ export class Outbox {
   }
 
   /** What has no receipt yet, oldest first: somebody may want to see what it says. */
-  get letters(): readonly (Letter & { readonly isApproval: boolean })[] {
-    return [...this.#letters.values()].map(({ id, path, body }) => ({ id, path, body, isApproval: path === APPROVE }));
+  get letters(): Iterable<Letter> {
+    return this.#letters.values();
   }
 
   /** Sends what a former life of the page could not deliver; not what was refused, and no approval of another sign-in. */

@@ -49,7 +49,7 @@ export function KeptAnswers(): ReactNode {
   const words = useWords();
   const { hands } = useSite();
   const { deliveries } = useHands();
-  const kept = hands.kept.filter(({ id, isApproval }) => !isApproval && deliveries.get(id)?.state === "refused");
+  const kept = hands.kept.filter(({ id, path }) => path === "/api/tools/ack" && deliveries.get(id)?.state === "refused");
   if (kept.length === 0) {
     return null;
   }
