@@ -184,14 +184,14 @@ class Posts:
                 raise
             await self._stop(last.run, ABANDONED)
             started = await self._start(place, message)
-        return await self._begun(started, message, _is_lost(started.receipts))
+        return await self._begun(started, message, is_corrected=_is_lost(started.receipts))
 
     async def begin_following(self, principal: Principal, post: Post, new: PostedMessage) -> PostedTurn:
         """The message that came beside answers. What the run asks since then nobody was shown: the user has
         moved on."""
         place = _place(principal, post)
         message = await self._store(place, new)
-        return await self._begun(await self._start(place, message), message, True)
+        return await self._begun(await self._start(place, message), message, is_corrected=True)
 
     async def _store(self, place: ThreadPlace, new: PostedMessage) -> UserMessage:
         return await store_message(
@@ -201,12 +201,8 @@ class Posts:
     async def _start(self, place: ThreadPlace, message: UserMessage) -> StartedRun:
         return await bounded_wait(self._context.log, start_run(self._context, place, message, hold_for=0.0))
 
-    # a flag of the caller's own, beside what was begun
     async def _begun(
-        self,
-        started: StartedRun,
-        message: UserMessage | None,
-        is_corrected: bool,  # noqa: FBT001
+        self, started: StartedRun, message: UserMessage | None, *, is_corrected: bool
     ) -> PostedTurn:
         if started.again:
             return await self._replay(await self._turns.load(started.run))
@@ -248,7 +244,7 @@ class Posts:
         if turn.run.active or not turn.run.is_delivered:
             return await self._whole(post, turn)
         again = answer_again(self._context, _place(principal, post), instead_of=None, hold_for=0.0)
-        return await self._begun(await bounded_wait(self._context.log, again), None, False)
+        return await self._begun(await bounded_wait(self._context.log, again), None, is_corrected=False)
 
     async def _whole(self, post: Post, turn: Turn) -> PostedTurn:
         """The last run from its start, behind the record, whatever the client has."""

@@ -36,8 +36,8 @@ def test_what_differs_is_counted_and_then_corrected(
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         "look-up tables compared with the logs",
-        "  threads 2",
-        "  rows    1 differed",
+        "  threads  2",
+        "  rows     1 differed",
     ]
     assert _execute(path, "SELECT count(*) FROM calls") == [(0,)]
     code, out, _ = said(capsys, monkeypatch, "rebuild", "--store", address)
@@ -55,7 +55,7 @@ def test_a_thread_that_cannot_be_read_is_named_and_the_code_is_1(
     code, out, err = said(capsys, monkeypatch, "rebuild", "--store", address)
     assert code == 1
     assert "error: thread t2 of acme/ann: Row 1 of a thread's log cannot be read" in err
-    assert "rows    0 differed" in out
+    assert "rows     0 differed" in out
     code, out, _ = said(capsys, monkeypatch, "rebuild", "--store", address, "--json")
     [left] = json.loads(out)["leftOut"]
     assert (code, left["tenant"], left["subject"], left["threadId"]) == (1, "acme", "ann", "t2")
