@@ -89,13 +89,13 @@ CASES = [
     Case(InputAdded("c", "{"), "t {", '"callId":"c","text":"{"'),
     Case(
         opened(Executor.FRONTEND, input={"a": 1}, deadline=9.0, card="photo"),
-        "t, to whoever watches the chat",
+        "t, to open browsers of this chat",
         '"callId":"c","tool":"t","executor":"frontend","input":{"a":1},"phase":"ready","approvalId":null,'
         '"deadline":9.0,"card":"photo"',
     ),
     Case(
         opened(Executor.SERVER, approval=ASKED, deadline=9.0),
-        "t, on the server, a person is asked first",
+        "t, on the server, needs approval first",
         '"callId":"c","tool":"t","executor":"server","input":{},"phase":"asking","approvalId":"apr_1",'
         '"deadline":9.0,"card":null',
     ),
@@ -140,7 +140,7 @@ CASES = [
         '"step":1,"stopReason":"end","usage":{"inputTokens":1,"outputTokens":2}',
     ),
     Case(StepDiscarded(1), "step 1", '"step":1'),
-    Case(RunParked(), "saved; goes on with its last answer", ""),
+    Case(RunParked(), "saved while waiting; continues with its last answer", ""),
     Case(RunResumed(), "", "", '"takenOver":false'),
     Case(RunResumed(taken_over=True), "", '"takenOver":true'),
     Case(

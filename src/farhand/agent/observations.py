@@ -51,10 +51,13 @@ class Observations:
         self._note(run_id, seen, readers=self._log.broker.count(run_id))
 
     def note_receipt(self, item: Submission, receipt: Receipt) -> None:
-        """An answer that came again, or another than the one that was accepted."""
+        """A result that came again, or an answer other than the one that was accepted."""
         name = item.approval_id if isinstance(item, Reply) else item.call_id
-        if isinstance(receipt, Repeated | Conflict):
-            self._note(name, "repeat" if isinstance(receipt, Repeated) else "conflict")
+        if isinstance(receipt, Conflict):
+            self._note(name, "conflict")
+        # pages of AI SDK send the answers to approvals again with every post: that is no event
+        elif isinstance(receipt, Repeated) and not isinstance(item, Reply):
+            self._note(name, "repeat")
 
     def _note(self, name: str, seen: Seen, *, readers: int = 0) -> None:
         noted = self._kept.setdefault(name, [])

@@ -115,6 +115,7 @@ async def test_a_page_is_told_what_the_agent_shows(serve: Serve, tmp_path: Path)
         "logo": "/logo",
         "demo": False,
         "inspector": True,
+        "words": None,
     }
     logo = await http.get("/logo")
     assert (logo.status_code, logo.content, logo.headers["content-type"]) == (200, b"<svg/>", "image/svg+xml")
