@@ -140,16 +140,17 @@ async def test_a_page_of_a_new_host_waits_for_a_press_and_one_that_was_shown_ope
 
 
 async def test_an_answer_that_the_server_refuses_is_shown_and_can_be_changed(player: Visitor) -> None:
-    await player.asks('send_report {"to": "ada", "copies": 1}')
-    card = player.card("Send report?")
+    await player.asks('set_prices {"prices": {"bread": 1}}')
+    card = player.card("Set prices?")
     await card.get_by_role("button", name="Edit").click()
-    await card.get_by_role("textbox", name="copies").fill('"many"')
+    field = card.get_by_role("textbox", name="Prices")
+    await field.fill('{"bread": "many"}')
     await card.get_by_role("button", name="Allow once").click()
-    await player.sees("`copies` must be an integer, got a string. Nothing was approved.")
+    await player.sees("`prices.bread` must be an integer, got a string. Nothing was approved.")
     await player.sees("Nothing was allowed or denied: decide again.")
     player.forgives("400")
     # what was typed is still there
-    await expect(card.get_by_role("textbox", name="copies")).to_have_value('"many"')
-    await card.get_by_role("textbox", name="copies").fill("2")
+    await expect(field).to_have_value('{"bread": "many"}')
+    await field.fill('{"bread": 2}')
     await player.presses("Allow once")
-    await player.sees('send_report brought {"sent": "ada"}.')
+    await player.sees('set_prices brought {"set": {"bread": 2}}.')
