@@ -59,7 +59,7 @@ async def test_a_blocked_camera_says_so_and_takes_a_file_instead(
 async def test_a_blocked_clipboard_says_so_and_leaves_the_way_out(guest: Visitor) -> None:
     await _forbid_clipboard(guest)
     await guest.tries("Copy a greeting")
-    await guest.presses("Copy")
+    await guest.cards.get_by_role("button", name="Copy").click()
     card = guest.card("The clipboard is blocked")
     await expect(card.get_by_role("alert")).to_contain_text("Allow the clipboard for this site")
     await expect(card.get_by_role("button", name="Try again")).to_be_enabled()
