@@ -94,7 +94,7 @@ async def test_a_file_over_the_limit_is_not_sent_at_all(guest: Visitor) -> None:
     sent: list[str] = []
     guest.page.on("request", lambda request: sent.append(request.url))
     large = FilePayload(name="film.zip", mimeType="application/zip", buffer=bytes(TOO_LARGE))
-    await guest.main.locator("input[type=file]").set_input_files(large)
+    await guest.cards.locator("input[type=file]").set_input_files(large)
     await expect(guest.cards.get_by_role("alert")).to_have_text("film.zip is larger than 10 MB.")
     assert not any("/api/files" in url for url in sent)
     await expect(guest.main.get_by_role("button", name="Choose a file")).to_be_enabled()
@@ -103,11 +103,11 @@ async def test_a_file_over_the_limit_is_not_sent_at_all(guest: Visitor) -> None:
 async def test_a_kind_of_file_that_the_server_refuses_is_said_on_the_card(guest: Visitor) -> None:
     await guest.tries("Pick a file")
     film = FilePayload(name="film.mp4", mimeType="video/mp4", buffer=b"a film")
-    await guest.main.locator("input[type=file]").set_input_files(film)
+    await guest.cards.locator("input[type=file]").set_input_files(film)
     await expect(guest.cards.get_by_role("alert")).to_have_text("The server does not take this kind of file.")
     guest.forgives("415")
     text = FilePayload(name="page.txt", mimeType="text/plain", buffer=b"words")
-    await guest.main.locator("input[type=file]").set_input_files(text)
+    await guest.cards.locator("input[type=file]").set_input_files(text)
     await guest.sees("page.txt has 5 bytes")
 
 
@@ -120,9 +120,9 @@ async def test_an_upload_that_breaks_off_loses_nothing(guest: Visitor) -> None:
 
     await guest.page.route("**/api/files", breaks, times=1)
     text = FilePayload(name="words.txt", mimeType="text/plain", buffer=b"words")
-    await guest.main.locator("input[type=file]").set_input_files(text)
+    await guest.cards.locator("input[type=file]").set_input_files(text)
     await expect(guest.cards.get_by_role("alert")).to_contain_text("did not reach the server")
-    await guest.main.locator("input[type=file]").set_input_files(text)
+    await guest.cards.locator("input[type=file]").set_input_files(text)
     await guest.sees("words.txt has 5 bytes")
 
 
