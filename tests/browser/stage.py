@@ -88,6 +88,17 @@ def file_claim(
 
 
 @tool(needs_approval=True)
+def set_prices(prices: dict[str, int]) -> dict[str, object]:
+    """Set prices: no field can be made for them, so they are edited as JSON and the server checks them.
+
+    Args:
+        prices: The price of each thing.
+    """
+    note({"prices": prices})
+    return {"set": prices}
+
+
+@tool(needs_approval=True)
 async def print_report(name: str) -> dict[str, object]:
     """Print a report: waits at the gate of its name.
 
@@ -223,7 +234,7 @@ async def gate(name: str) -> None:
 
 agent = Agent(
     model=ScriptedModel(play),
-    tools=[send_report, print_report, file_claim, bake, interview],
+    tools=[send_report, set_prices, print_report, file_claim, bake, interview],
     frontend_tools=[*FRONTEND_TOOLS, choose, approve_plan, count_rows],
     title="The stage",
     welcome="It plays whatever it is told to.",

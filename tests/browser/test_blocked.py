@@ -59,7 +59,7 @@ async def test_a_blocked_camera_says_so_and_takes_a_file_instead(
 async def test_a_blocked_clipboard_says_so_and_leaves_the_way_out(guest: Visitor) -> None:
     await _forbid_clipboard(guest)
     await guest.tries("Copy a greeting")
-    await guest.presses("Copy")
+    await guest.cards.get_by_role("button", name="Copy").click()
     card = guest.card("The clipboard is blocked")
     await expect(card.get_by_role("alert")).to_contain_text("Allow the clipboard for this site")
     await expect(card.get_by_role("button", name="Try again")).to_be_enabled()
@@ -94,7 +94,7 @@ async def test_a_file_over_the_limit_is_not_sent_at_all(guest: Visitor) -> None:
     sent: list[str] = []
     guest.page.on("request", lambda request: sent.append(request.url))
     large = FilePayload(name="film.zip", mimeType="application/zip", buffer=bytes(TOO_LARGE))
-    await guest.main.locator("input[type=file]").set_input_files(large)
+    await guest.cards.locator("input[type=file]").set_input_files(large)
     await expect(guest.cards.get_by_role("alert")).to_have_text("film.zip is larger than 10 MB.")
     assert not any("/api/files" in url for url in sent)
     await expect(guest.main.get_by_role("button", name="Choose a file")).to_be_enabled()
@@ -103,11 +103,11 @@ async def test_a_file_over_the_limit_is_not_sent_at_all(guest: Visitor) -> None:
 async def test_a_kind_of_file_that_the_server_refuses_is_said_on_the_card(guest: Visitor) -> None:
     await guest.tries("Pick a file")
     film = FilePayload(name="film.mp4", mimeType="video/mp4", buffer=b"a film")
-    await guest.main.locator("input[type=file]").set_input_files(film)
+    await guest.cards.locator("input[type=file]").set_input_files(film)
     await expect(guest.cards.get_by_role("alert")).to_have_text("The server does not take this kind of file.")
     guest.forgives("415")
     text = FilePayload(name="page.txt", mimeType="text/plain", buffer=b"words")
-    await guest.main.locator("input[type=file]").set_input_files(text)
+    await guest.cards.locator("input[type=file]").set_input_files(text)
     await guest.sees("page.txt has 5 bytes")
 
 
@@ -120,9 +120,9 @@ async def test_an_upload_that_breaks_off_loses_nothing(guest: Visitor) -> None:
 
     await guest.page.route("**/api/files", breaks, times=1)
     text = FilePayload(name="words.txt", mimeType="text/plain", buffer=b"words")
-    await guest.main.locator("input[type=file]").set_input_files(text)
+    await guest.cards.locator("input[type=file]").set_input_files(text)
     await expect(guest.cards.get_by_role("alert")).to_contain_text("did not reach the server")
-    await guest.main.locator("input[type=file]").set_input_files(text)
+    await guest.cards.locator("input[type=file]").set_input_files(text)
     await guest.sees("words.txt has 5 bytes")
 
 
@@ -140,16 +140,17 @@ async def test_a_page_of_a_new_host_waits_for_a_press_and_one_that_was_shown_ope
 
 
 async def test_an_answer_that_the_server_refuses_is_shown_and_can_be_changed(player: Visitor) -> None:
-    await player.asks('send_report {"to": "ada", "copies": 1}')
-    card = player.card("Send report?")
+    await player.asks('set_prices {"prices": {"bread": 1}}')
+    card = player.card("Set prices?")
     await card.get_by_role("button", name="Edit").click()
-    await card.get_by_role("textbox", name="copies").fill('"many"')
+    field = card.get_by_role("textbox", name="Prices")
+    await field.fill('{"bread": "many"}')
     await card.get_by_role("button", name="Allow once").click()
-    await player.sees("`copies` must be an integer, got a string. Nothing was approved.")
+    await player.sees("`prices.bread` must be an integer, got a string. Nothing was approved.")
     await player.sees("Nothing was allowed or denied: decide again.")
     player.forgives("400")
     # what was typed is still there
-    await expect(card.get_by_role("textbox", name="copies")).to_have_value('"many"')
-    await card.get_by_role("textbox", name="copies").fill("2")
+    await expect(field).to_have_value('{"bread": "many"}')
+    await field.fill('{"bread": 2}')
     await player.presses("Allow once")
-    await player.sees('send_report brought {"sent": "ada"}.')
+    await player.sees('set_prices brought {"set": {"bread": 2}}.')

@@ -144,7 +144,7 @@ async def test_words_are_copied_to_the_clipboard(guest: Visitor) -> None:
     await expect(
         guest.card("Copy 1 line to the clipboard?").get_by_text("Hello from far away")
     ).to_be_visible()
-    await guest.presses("Copy")
+    await guest.cards.get_by_role("button", name="Copy").click()
     await guest.sees("Copied. Paste it wherever you like.")
     assert await guest.page.evaluate("navigator.clipboard.readText()") == "Hello from far away"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from uuid import uuid4
 
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.browser.axe import grave_findings
 from tests.browser.conftest import EVERYTHING
@@ -204,6 +205,30 @@ async def test_a_tool_that_runs_says_how_far_it_is_with_a_bar(player: Visitor, r
     await player.sees_state("Done")
     await expect(bar).to_have_count(0)
     await expect(player.rows.locator(".fh-took")).to_have_count(1)
+
+
+async def test_what_a_tool_said_before_its_talk_was_loaded_is_shown(player: Visitor, room: Path) -> None:
+    name, later = fresh("cake"), fresh("later")
+    loads = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await loads.wait()
+        await route.continue_()
+
+    await player.page.route("**/assets/talk-*.js", hold)
+    await player.page.reload()
+    await expect(player.page.get_by_text("This browser is connected")).to_have_count(1)
+    await player.asks(f'bake {{"name": "{name}"}}')
+    await player.sees_state("Running")
+    # news come in their order: whoever has heard of this chat has heard of the trays
+    async with player.server.client() as client:
+        message = {"id": later, "role": "user", "parts": [{"type": "text", "text": f"write {later}"}]}
+        await client.post("/api/chat", json={"id": later, "messages": [message]})
+    await expect(player.page.locator(f"a[href='#/chat/{later}']")).to_be_visible()
+    loads.set()
+    await player.sees(f"3 of 12 trays of {name}")
+    (room / "gates" / name).touch()
+    await player.sees_state("Done")
 
 
 async def test_messages_fit_on_a_narrow_screen_in_both_schemes(

@@ -75,6 +75,25 @@ async def test_titles_and_summaries_are_stored_with_their_calls(serve: Serve, st
     assert listed["forecast"]["title"] == "Weather in …"
 
 
+async def test_a_title_of_inputs_alone_is_none_before_they_are_known(serve: Serve, store: str) -> None:
+    @tool(executor="frontend", title="{message}")
+    def user_confirm(message: str) -> str:
+        """Ask for a yes or no.
+
+        Args:
+            message: The question.
+
+        Returns:
+            "yes" or "no".
+        """
+        raise NotImplementedError
+
+    agent = Agent(ScriptedModel(lambda _: "Done."), frontend_tools=[user_confirm])
+    page = Page((await serve(agent, store=store)).http)
+    [listed] = (await page.http.get("/api/tools")).json()["tools"]
+    assert listed["title"] is None
+
+
 async def test_always_in_this_chat_can_be_taken_back(serve: Serve, store: str) -> None:
     agent = Agent(
         ScriptedModel(lambda moment: Ask("room", {"name": "Ada"}) if moment.steps == 0 else "Done."),

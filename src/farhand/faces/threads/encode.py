@@ -313,9 +313,14 @@ def _tool(tool: Tool) -> ToolShape:
         approval=tool.may_ask,
         card=tool.card,
         version=tool.version,
-        # a page sees no templates: what is not known yet is left open
-        title=None if tool.title is None else fill(tool.title, {}),
+        title=_title_without_input(tool),
     )
+
+
+def _title_without_input(tool: Tool) -> str | None:
+    """A page sees no templates: what is not known yet is left open; a title of nothing else is none."""
+    title = "" if tool.title is None else fill(tool.title, {})
+    return title if any(map(str.isalnum, title)) else None
 
 
 def _time(seconds: float) -> str:

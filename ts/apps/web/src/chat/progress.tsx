@@ -1,11 +1,12 @@
 // How far running tools and programs are, as they say themselves: their words, and a bar where the words hold a share.
 import type { CardView } from "@farhand/react";
 import { sentenceOf } from "@farhand/react";
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useSyncExternalStore } from "react";
 import { useSite } from "./site.ts";
 
 export function ProgressLines({ views }: { views: readonly CardView[] }): ReactNode {
-  const told = useProgress();
+  const { feed } = useSite();
+  const told = useSyncExternalStore(feed.onProgress, () => feed.progress);
   const running = views.filter(({ call, state }) => call.phase !== "settled" && state.name === "running" && told.has(call.id));
   return running.map(({ call }) => <Line key={call.id} name={sentenceOf(call.tool)} text={told.get(call.id) ?? ""} />);
 }
@@ -18,14 +19,6 @@ function Line({ name, text }: { name: string; text: string }): ReactNode {
       {share !== undefined && <progress max={1} value={share} aria-label={name} className="h-1.5 w-full accent-(--fh-accent)" />}
     </div>
   );
-}
-
-/** By the ids of their calls, for as long as the chat is open. */
-function useProgress(): ReadonlyMap<string, string> {
-  const { feed } = useSite();
-  const [told, setTold] = useState<ReadonlyMap<string, string>>(new Map());
-  useEffect(() => feed.onProgress(({ callId, text }) => setTold((before) => new Map(before).set(callId, text))), [feed]);
-  return told;
 }
 
 /** `40 %`, `3 of 12`, `3/12`; undefined if the words hold no share. */
