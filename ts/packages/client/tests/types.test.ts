@@ -24,6 +24,7 @@ const HANDLERS: Readonly<Record<string, string>> = {
   copy_to_clipboard: "() => true",
   read_thermometer: "({ room }) => room.length",
   take_photo: "({ camera = 'front' }, { signal }) => ({ name: camera, type: String(signal.aborted), size: 1, ref: 'blob_1' })",
+  photograph: "({ subject }) => ({ name: subject, type: 'image/png', size: 1, ref: 'blob_1' })",
 };
 
 function faults(handlers: Readonly<Record<string, string>>): string[] {
