@@ -105,6 +105,12 @@ def test_every_decision_is_listed_with_its_status() -> None:
         assert f"| [{number}]({page.name}) | {topic} | {word} |" in table
 
 
+def test_every_change_and_every_decision_has_a_number_of_its_own() -> None:
+    for folder in ("changes", "docs/decisions"):
+        numbers = [page.name[:4] for page in (ROOT / folder).glob("0*.md")]
+        assert sorted(numbers) == sorted(set(numbers))
+
+
 def test_the_map_of_the_code_names_many_paths_so_this_test_reads_it_right() -> None:
     named = named_paths(ROOT / "docs/explanation/architecture.md")
     assert {
