@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from farhand.store.base import CallFilter
 from farhand.store.postgres import batch, notify, queries
 from farhand.store.postgres.connection import Connection
 
@@ -21,8 +22,19 @@ NAMES = {
     **{sql: f"find {kind}" for kind, sql in queries.FIND_CALL.items()},
     **{sql: f"count {what}" for what, sql in queries.COUNT.items()},
 }
+SWEEPS = {
+    queries.open_calls_query(which)[0]
+    for which in (CallFilter(is_direct=True), CallFilter(is_client=True), CallFilter(due_before=0.0))
+}
 BY_THE_CLOCK = frozenset(
-    {notify.SEND, notify.END_STOPPED, queries.CLAIMABLE, queries.RESERVE_CLAIMABLE, queries.RENEW}
+    {
+        notify.SEND,
+        notify.END_STOPPED,
+        queries.CLAIMABLE,
+        queries.RESERVE_CLAIMABLE,
+        queries.RENEW,
+        *SWEEPS,
+    }
 )
 """What is asked now and then, whoever makes a trip."""
 

@@ -38,12 +38,15 @@ async def test_a_trip_whose_answer_lands_on_the_other_worker_is_25_statements_at
     one, other = workers
     # each worker reads the thread once, and then what the other has appended
     read = Counter({"find call": 1, "load": 2, "rows": 3, "versions": 3})
-    assert await _least(one, other) <= WRITTEN + read
+    trips = await _trips(one, other)
+    assert any(trip <= WRITTEN + read for trip in trips), trips
 
 
 async def test_a_trip_at_one_worker_reads_its_thread_once(workers: list[App]) -> None:
     one, _ = workers
-    assert await _least(one, one) <= WRITTEN + Counter({"load": 1, "rows": 1, "versions": 3})
+    trips = await _trips(one, one)
+    read = Counter({"load": 1, "rows": 1, "versions": 3})
+    assert any(trip <= WRITTEN + read for trip in trips), trips
 
 
 async def test_a_wake_at_the_other_worker_is_eight_round_trips_at_most(workers: list[App]) -> None:
@@ -54,9 +57,9 @@ async def test_a_wake_at_the_other_worker_is_eight_round_trips_at_most(workers: 
             trip = _Answered(one, f"w{number}", other, asked)
             assert b"hello" in await trip.run()
         wakes.append(trip.until_told)
-    least = min(wakes, key=Counter.total)
     read = Counter({"find call": 1, "load": 1, "rows": 1, "versions": 1})
-    assert least <= Counter({"BEGIN": 1, "lock": 1, "write": 1, "COMMIT": 1}) + read
+    wanted = Counter({"BEGIN": 1, "lock": 1, "write": 1, "COMMIT": 1}) + read
+    assert any(wake <= wanted for wake in wakes), wakes
 
 
 class _Answered(Trip):
@@ -78,11 +81,11 @@ class _Answered(Trip):
         await super()._hear(message)
 
 
-async def _least(one: App, other: App) -> Counter[str]:
-    """Of some trips: a lease that is renewed meanwhile is not the price of one."""
+async def _trips(one: App, other: App) -> list[Counter[str]]:
+    """Some: on a busy machine a sweep falls into one or the other, and is not the price of a trip."""
     counts: list[Counter[str]] = []
     for number in range(5):
         with counted_statements() as asked:
             assert b"hello" in await Trip(one, f"t{number}", answered_at=other).run()
         counts.append(asked)
-    return min(counts, key=Counter.total)
+    return counts
