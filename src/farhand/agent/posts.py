@@ -116,6 +116,10 @@ class _Look(Struct, frozen=True):
         said = (each for each in self.messages if isinstance(each, UserMessage))
         return next((each for each in said if each.message_id == message_id), None)
 
+    def message_ids(self) -> set[str]:
+        """The user's messages that are known."""
+        return {each.message_id for each in self.messages if isinstance(each, UserMessage)}
+
 
 class Posts:
     def __init__(self, context: AgentContext, worker: Worker, turns: Turns) -> None:
@@ -234,7 +238,7 @@ class Posts:
         known, turn = look.user_message(asked.message_id), look.turn
         assert known is not None, "a message that is not known is a new one"
         assert turn is not None, "a thread with a message has a run"
-        if text_of(known) != asked.text:
+        if text_of(known) not in (asked.text, _text_sent_with_last(post.messages, look)):
             raise Malformed(
                 "A different message with this id already exists in this thread.",
                 hint="Give a new message an id of its own.",
@@ -415,9 +419,13 @@ def _new_message(posted: Sequence[PostedMessage], look: _Look) -> PostedMessage 
     """What the user said behind the last message that is known; None if that is the last one."""
     new: list[PostedMessage] = []
     for each in posted:
-        new = [*new, each] if look.user_message(each.message_id) is None else []
+        if each.message_id in known:
+            new.clear()
+        else:
+            new.append(each)
     if not new:
         return None
+    known = look.message_ids()
     return PostedMessage(new[-1].message_id, tuple(part for each in new for part in each.parts))
 
 
@@ -425,6 +433,17 @@ def _of_run(results: Sequence[Result], turn: Turn) -> list[Result]:
     """Those for calls of this run that far hands answer: what runs on the server, nobody else answers."""
     far = {call.call_id for call in turn.calls if call.executor is not Executor.SERVER}
     return [each for each in results if each.call_id in far]
+def _text_sent_with_last(posted: Sequence[PostedMessage], look: _Look) -> str:
+    """The last message with those right before it that are not known: together they were stored as one."""
+    known = look.message_ids()
+    texts = [posted[-1].text]
+    for each in reversed(posted[:-1]):
+        if each.message_id in known:
+            break
+        texts.append(each.text)
+    return "".join(reversed(texts))
+
+
 
 
 def _refuse_unanswered(calls: Sequence[Call], named: Collection[str] = ()) -> None:
