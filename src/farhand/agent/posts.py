@@ -287,11 +287,15 @@ class Posts:
             raise Unanswered("There is no such thread, so it has no interrupts.")
         asked = {question_id(call): call for call in look.turn.calls if was_asked(call)}
         named = {each.question_id for each in post.answers}
+        if len(named) < len(post.answers):
+            raise Malformed("An interrupt is answered twice in one request.", hint="Nothing was applied.")
         _refuse_unanswered([call for call in open_questions(look.turn.calls) if call.parent is None], named)
         await self._refuse_unknown(principal.owner, post.thread_id, named - set(asked))
         calls = [asked[each] for each in named if each in asked]
+        following = _new_message(post.messages, look)
         if not calls:
-            return await self._whole(post, look.turn)
+            # answered in a run before this one, but what the user says now is new
+            return replace(await self._whole(post, look.turn), following=following)
         answered = frozenset(call.call_id for call in calls)
         items = [
             _submission(each, asked[each.question_id]) for each in post.answers if each.question_id in asked
@@ -302,7 +306,7 @@ class Posts:
         mistaken = answered & post.shown_results
         answers = CallAnswers((*(item for item in items if item is not None), *beside), call_ids)
         turn = await self._accept(principal, post, look.turn.run, answers, mistaken=mistaken)
-        return replace(turn, following=_new_message(post.messages, look))
+        return replace(turn, following=following)
 
     async def _refuse_unknown(self, owner: Owner, thread_id: str, named: Collection[str]) -> None:
         for each in named:
@@ -418,6 +422,7 @@ def _is_hidden(call: Call, shown: Collection[str]) -> bool:
 def _new_message(posted: Sequence[PostedMessage], look: _Look) -> PostedMessage | None:
     """What the user said behind the last message that is known; None if that is the last one."""
     new: list[PostedMessage] = []
+    known = look.message_ids()
     for each in posted:
         if each.message_id in known:
             new.clear()
@@ -425,14 +430,9 @@ def _new_message(posted: Sequence[PostedMessage], look: _Look) -> PostedMessage 
             new.append(each)
     if not new:
         return None
-    known = look.message_ids()
     return PostedMessage(new[-1].message_id, tuple(part for each in new for part in each.parts))
 
 
-def _of_run(results: Sequence[Result], turn: Turn) -> list[Result]:
-    """Those for calls of this run that far hands answer: what runs on the server, nobody else answers."""
-    far = {call.call_id for call in turn.calls if call.executor is not Executor.SERVER}
-    return [each for each in results if each.call_id in far]
 def _text_sent_with_last(posted: Sequence[PostedMessage], look: _Look) -> str:
     """The last message with those right before it that are not known: together they were stored as one."""
     known = look.message_ids()
@@ -444,6 +444,10 @@ def _text_sent_with_last(posted: Sequence[PostedMessage], look: _Look) -> str:
     return "".join(reversed(texts))
 
 
+def _of_run(results: Sequence[Result], turn: Turn) -> list[Result]:
+    """Those for calls of this run that far hands answer: what runs on the server, nobody else answers."""
+    far = {call.call_id for call in turn.calls if call.executor is not Executor.SERVER}
+    return [each for each in results if each.call_id in far]
 
 
 def _refuse_unanswered(calls: Sequence[Call], named: Collection[str] = ()) -> None:
