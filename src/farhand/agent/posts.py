@@ -297,14 +297,16 @@ class Posts:
             # answered in a run before this one, but what the user says now is new
             return replace(await self._whole(post, look.turn), following=following)
         answered = frozenset(call.call_id for call in calls)
-        items = [
-            _submission(each, asked[each.question_id]) for each in post.answers if each.question_id in asked
-        ]
+        named_here = (each for each in post.answers if each.question_id in asked)
+        items = [item for each in named_here if (item := _submission(each, asked[each.question_id]))]
+        for item in await self._turns.prepare(principal, CallAnswers(tuple(items), ()), look.turn.calls):
+            if isinstance(item, Result):
+                await self._context.desk.check_fit(principal.owner, item)
         beside = [each for each in _of_run(post.results, look.turn) if each.call_id not in answered]
         call_ids = (*answered, *(each.call_id for each in beside))
         # a page may keep the answer as the result of the call that it approved
         mistaken = answered & post.shown_results
-        answers = CallAnswers((*(item for item in items if item is not None), *beside), call_ids)
+        answers = CallAnswers((*items, *beside), call_ids)
         turn = await self._accept(principal, post, look.turn.run, answers, mistaken=mistaken)
         return replace(turn, following=following)
 

@@ -324,6 +324,19 @@ async def test_a_question_of_a_tool_is_an_interrupt_and_the_answer_goes_to_the_t
     assert run.text == "clean_up: success told yes."
 
 
+@requirement("agui:questions")
+async def test_an_answer_that_does_not_fit_the_question_is_refused_and_the_question_stays(
+    serve: Serve,
+) -> None:
+    """A card that knows approvals alone answers everything with yes or no."""
+    page = Page((await serve(_asking("clean_up"))).http)
+    [asked] = (await page.send("go")).interrupts
+    assert (await page.resume(yes(asked))).code == "invalid"
+    assert (await page.connect()).interrupts == [asked]
+    run = await page.resume({"interruptId": asked["id"], "status": "resolved", "payload": "yes"})
+    assert run.text == "clean_up: success told yes."
+
+
 async def test_a_form_is_answered_with_its_fields(serve: Serve) -> None:
     page = Page((await serve(_asking("book_table"))).http)
     [asked] = (await page.send("go")).interrupts
