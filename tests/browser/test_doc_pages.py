@@ -87,7 +87,7 @@ NO_PAGE = {
     # tried in ts/tests/agui/how-to.test.ts
     ("docs/how-to/ag-ui.md", 0),
     # parts of examples/copilotkit, which is tried in test_copilotkit.py
-    *(("docs/how-to/copilotkit.md", number) for number in range(7)),
+    *(("docs/how-to/copilotkit.md", number) for number in range(9)),
 }
 
 

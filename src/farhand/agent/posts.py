@@ -116,6 +116,10 @@ class _Look(Struct, frozen=True):
         said = (each for each in self.messages if isinstance(each, UserMessage))
         return next((each for each in said if each.message_id == message_id), None)
 
+    def message_ids(self) -> set[str]:
+        """The user's messages that are known."""
+        return {each.message_id for each in self.messages if isinstance(each, UserMessage)}
+
 
 class Posts:
     def __init__(self, context: AgentContext, worker: Worker, turns: Turns) -> None:
@@ -234,7 +238,7 @@ class Posts:
         known, turn = look.user_message(asked.message_id), look.turn
         assert known is not None, "a message that is not known is a new one"
         assert turn is not None, "a thread with a message has a run"
-        if text_of(known) != asked.text:
+        if text_of(known) not in (asked.text, _text_sent_with_last(post.messages, look)):
             raise Malformed(
                 "A different message with this id already exists in this thread.",
                 hint="Give a new message an id of its own.",
@@ -283,22 +287,28 @@ class Posts:
             raise Unanswered("There is no such thread, so it has no interrupts.")
         asked = {question_id(call): call for call in look.turn.calls if was_asked(call)}
         named = {each.question_id for each in post.answers}
+        if len(named) < len(post.answers):
+            raise Malformed("An interrupt is answered twice in one request.", hint="Nothing was applied.")
         _refuse_unanswered([call for call in open_questions(look.turn.calls) if call.parent is None], named)
         await self._refuse_unknown(principal.owner, post.thread_id, named - set(asked))
         calls = [asked[each] for each in named if each in asked]
+        following = _new_message(post.messages, look)
         if not calls:
-            return await self._whole(post, look.turn)
+            # answered in a run before this one, but what the user says now is new
+            return replace(await self._whole(post, look.turn), following=following)
         answered = frozenset(call.call_id for call in calls)
-        items = [
-            _submission(each, asked[each.question_id]) for each in post.answers if each.question_id in asked
-        ]
+        named_here = (each for each in post.answers if each.question_id in asked)
+        items = [item for each in named_here if (item := _submission(each, asked[each.question_id]))]
+        for item in await self._turns.prepare(principal, CallAnswers(tuple(items), ()), look.turn.calls):
+            if isinstance(item, Result):
+                await self._context.desk.check_fit(principal.owner, item)
         beside = [each for each in _of_run(post.results, look.turn) if each.call_id not in answered]
         call_ids = (*answered, *(each.call_id for each in beside))
         # a page may keep the answer as the result of the call that it approved
         mistaken = answered & post.shown_results
-        answers = CallAnswers((*(item for item in items if item is not None), *beside), call_ids)
+        answers = CallAnswers((*items, *beside), call_ids)
         turn = await self._accept(principal, post, look.turn.run, answers, mistaken=mistaken)
-        return replace(turn, following=_new_message(post.messages, look))
+        return replace(turn, following=following)
 
     async def _refuse_unknown(self, owner: Owner, thread_id: str, named: Collection[str]) -> None:
         for each in named:
@@ -414,11 +424,26 @@ def _is_hidden(call: Call, shown: Collection[str]) -> bool:
 def _new_message(posted: Sequence[PostedMessage], look: _Look) -> PostedMessage | None:
     """What the user said behind the last message that is known; None if that is the last one."""
     new: list[PostedMessage] = []
+    known = look.message_ids()
     for each in posted:
-        new = [*new, each] if look.user_message(each.message_id) is None else []
+        if each.message_id in known:
+            new.clear()
+        else:
+            new.append(each)
     if not new:
         return None
     return PostedMessage(new[-1].message_id, tuple(part for each in new for part in each.parts))
+
+
+def _text_sent_with_last(posted: Sequence[PostedMessage], look: _Look) -> str:
+    """The last message with those right before it that are not known: together they were stored as one."""
+    known = look.message_ids()
+    texts = [posted[-1].text]
+    for each in reversed(posted[:-1]):
+        if each.message_id in known:
+            break
+        texts.append(each.text)
+    return "".join(reversed(texts))
 
 
 def _of_run(results: Sequence[Result], turn: Turn) -> list[Result]:

@@ -76,6 +76,11 @@ class Desk:
     async def settle_if_it_fits(self, owner: Owner, result: Result) -> Receipt:
         """The same for a person, who can change an answer: `Malformed` for an output that does not fit the
         tool, and the call stays open."""
+        await self.check_fit(owner, result)
+        return await self.settle(owner, result)
+
+    async def check_fit(self, owner: Owner, result: Result) -> None:
+        """`Malformed` for an output that does not fit the tool of a call that is open."""
         call = await self._log.get_call(owner, result.call_id)
         if call is not None and call.phase is not Phase.SETTLED and isinstance(result.outcome, Success):
             # what fits depends on the tool's version alone, which no call changes
@@ -85,7 +90,6 @@ class Desk:
                 raise Malformed(
                     f"The answer does not fit '{call.tool}': {wrong}.", hint="Change it and send it again."
                 )
-        return await self.settle(owner, result)
 
     async def approve(
         self, owner: Owner, approval_id: str, answer: Answer, *, by: Claims | None = None

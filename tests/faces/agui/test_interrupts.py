@@ -245,6 +245,47 @@ async def test_an_old_resume_after_the_thread_went_on_changes_nothing(serve: Ser
     assert scene.ran == [("delete_file", "a.txt")]
 
 
+@requirement("agui:resume-and-message")
+async def test_a_message_beside_an_old_resume_is_still_answered(serve: Serve, store: str) -> None:
+    """Another tab answered and went on while this one's user wrote."""
+    scene = Scene([[DELETE], "Deleted.", "Next.", "Last."])
+    page = Page((await serve(scene.agent, store=store)).http)
+    [asked] = (await page.send("go")).interrupts
+    other = Page(page.http)
+    await other.connect()
+    await other.resume(yes(asked))
+    await other.send("more")
+    page.says("and this", "m9")
+    assert (await page.resume(yes(asked))).text == "Next.Last."
+    assert [each["id"] for each in page.messages if each["role"] == "user"] == ["m1", "m2", "m9"]
+    assert scene.ran == [("delete_file", "a.txt")]
+
+
+@requirement("agui:resume-and-message")
+async def test_a_message_beside_a_resume_is_answered_though_the_events_of_its_run_were_removed(
+    serve: Serve,
+) -> None:
+    server = await serve(Scene([[DELETE], "Deleted.", "Next."]).agent)
+    page = Page(server.http)
+    [asked] = (await page.send("go")).interrupts
+    await page.resume(yes(asked))
+    log = server.service.context.log
+    await log.purge(before=log.now() + 1)
+    page.says("and this")
+    async with asyncio.timeout(20):
+        assert (await page.resume(yes(asked))).text == "Next."
+
+
+async def test_two_answers_to_one_interrupt_are_refused(serve: Serve) -> None:
+    scene = Scene(once(DELETE))
+    page = Page((await serve(scene.agent)).http)
+    [asked] = (await page.send("go")).interrupts
+    assert (await page.resume(no(asked), yes(asked))).code == "invalid"
+    assert (await page.resume(yes(asked), no(asked))).code == "invalid"
+    assert scene.ran == []
+    assert len((await page.connect()).interrupts) == 1
+
+
 # ------------------------------------------------------------------------------------------- questions
 
 
@@ -279,6 +320,19 @@ async def test_a_question_of_a_tool_is_an_interrupt_and_the_answer_goes_to_the_t
     assert (asked["reason"], asked["message"]) == ("input_required", "Delete 14 files?")
     assert asked["responseSchema"] == {"type": "string"}
     assert [name for name, _ in run.calls.values()] == ["clean_up"]
+    run = await page.resume({"interruptId": asked["id"], "status": "resolved", "payload": "yes"})
+    assert run.text == "clean_up: success told yes."
+
+
+@requirement("agui:questions")
+async def test_an_answer_that_does_not_fit_the_question_is_refused_and_the_question_stays(
+    serve: Serve,
+) -> None:
+    """A card that knows approvals alone answers everything with yes or no."""
+    page = Page((await serve(_asking("clean_up"))).http)
+    [asked] = (await page.send("go")).interrupts
+    assert (await page.resume(yes(asked))).code == "invalid"
+    assert (await page.connect()).interrupts == [asked]
     run = await page.resume({"interruptId": asked["id"], "status": "resolved", "payload": "yes"})
     assert run.text == "clean_up: success told yes."
 

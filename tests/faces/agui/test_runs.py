@@ -207,6 +207,20 @@ async def test_two_messages_at_once_are_answered_together(serve: Serve) -> None:
     assert (await page.run()).text == "One. Two."
 
 
+@requirement("agui:regenerate")
+async def test_two_messages_that_were_answered_together_are_known_when_they_come_again(serve: Serve) -> None:
+    scene = Scene(["First.", "Second."])
+    page = Page((await serve(scene.agent)).http)
+    page.says("One. ")
+    page.says("Two.")
+    assert (await page.run()).text == "First."
+    page.messages = page.messages[:2]
+    assert (await page.run()).text == "Second."
+    page.messages = [page.messages[0], {"id": "m2", "role": "user", "content": "Three."}]
+    assert (await page.run()).code == "invalid"
+    assert len(scene.model.prompts) == 2
+
+
 @requirement("agui:busy")
 async def test_a_message_while_the_run_is_read_is_busy_and_once_nobody_reads_it_takes_over(
     serve: Serve,

@@ -276,12 +276,14 @@ class _Following:
         )
         self.encoder.skip(turn.seen)
         self._until = turn.past if turn.is_at_rest else None
+        self._is_read = False
         self._reader = self._stack.enter_context(self._service.read(turn.run, turn.after))
 
     async def _frames(self, seconds: float) -> bytes:
         while self._until is None or self._reader.at.seq < self._until:
             entries = await self._reader.next(seconds)
             if entries is None:
+                self._is_read = True
                 break
             frames = self.encoder.encode_events(entries)
             if self.encoder.is_paused or self.encoder.ended:
@@ -302,7 +304,8 @@ class _Following:
                 self._next = await begin_next()
             except (PeerFault, ShuttingDown) as error:
                 return self.encoder.refuse(error)
-        if self._next is not None and self.encoder.ended:
+        # the end of a run whose events were removed is never read
+        if self._next is not None and (self.encoder.ended or self._is_read):
             turn, self._next = self._next, None
             self._read(turn)
             history = _history(turn, self._root)
