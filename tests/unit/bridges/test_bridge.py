@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,6 +135,43 @@ async def test_a_held_call_ends_with_its_caller_and_a_parked_one_stays(stage: St
     assert stage.paid == ["paid 1"]
 
 
+async def _cancel_after(turns: int, run: asyncio.Task[object]) -> None:
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    run.cancel()
+    await asyncio.wait([run])
+
+
+async def test_a_call_that_is_being_opened_when_its_run_is_cancelled_does_not_stay(tmp_path: Path) -> None:
+    async with Stage(f"sqlite:///{tmp_path}/hands.db", tmp_path) as stage:
+        for turns in range(40):
+            work = call_hand(stage.hands, "pay", {"amount": 3}, thread="t", key=f"t:{turns}")
+            await _cancel_after(turns, asyncio.create_task(work))
+        await stage.no_open_call()
+        assert stage.paid == []
+
+
+async def test_a_cancelled_run_leaves_the_call_of_another_with_the_same_id_alone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, store = "t:call_0", stage.hands.service.context.log.store
+    await call_hand(stage.hands, "pay", {"amount": 3}, thread="t", key=key, within=0.0)
+    find = store.find_call
+
+    async def find_later(*which: Any) -> object:
+        # as a store does that is asked over a network
+        await asyncio.sleep(0)
+        return await find(*which)
+
+    monkeypatch.setattr(store, "find_call", find_later)
+    for turns in range(20):
+        work = call_hand(stage.hands, "pay", {"amount": 4}, thread="t", key=key)
+        await _cancel_after(turns, asyncio.create_task(work))
+    call = await stage.hands.service.keyed_call(key)
+    assert call is not None
+    assert call.outcome is None
+
+
 async def test_whoever_attaches_may_leave_and_a_missing_call_is_told(stage: Stage) -> None:
     assert isinstance(
         await call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:1", within=0.01), Waiting
@@ -179,7 +217,7 @@ async def test_a_framework_s_own_tool_runs_once_behind_approval_and_is_not_liste
         await stage.approve_next()
     assert [each.result() for each in called] == [ToolReply("deleted a", content="deleted a")] * 2
     assert ran == ["a"]
-    with pytest.raises(DuplicateTool, match="delete_file"):
+    with pytest.raises(DuplicateTool, match=r"`delete_file` already. Call approved\(\) once"):
         declare_own(stage.hands, delete_file, name="delete_file", description="Delete.", schema=schema)
 
 
