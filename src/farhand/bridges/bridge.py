@@ -33,7 +33,7 @@ from farhand.core.outcome import (
 from farhand.core.principal import LOCAL, Claims, Owner, Principal
 from farhand.core.thread import Asked, Resolved
 from farhand.core.tool import Tool
-from farhand.errors import BadTool, DuplicateTool, Malformed, NameTaken, TooMany
+from farhand.errors import BadTool, DuplicateTool, Malformed, Misuse, NameTaken, TooMany
 from farhand.models.base import Prompt
 from farhand.models.provider_ids import ToolNames
 from farhand.models.render import render_result
@@ -263,6 +263,9 @@ async def call_hand(  # noqa: PLR0913
 
     Without `within` the call ends with the caller; with it, the call stays, and `Waiting` comes back.
     """
+    unfit = _unfit(input, hands.service.settings.limits.call_input)
+    if unfit is not None:
+        return unfit
     for number in range(1, MOST_REPEATS + 1):
         own = key if number == 1 else f"{key}.{number}"
         try:
@@ -279,6 +282,11 @@ async def call_all(
 ) -> list[tuple[ModelCall, ToolReply]]:
     """The calls of one message, side by side, without those of the program's `own` tools. `TimeoutError` if
     one is still open after `hold_for`."""
+    if calls and not message_id:
+        raise Misuse(
+            "This message has no id, so its calls cannot be told from those of another one.",
+            hint="Give it one of your own that stays the same: {**message.to_dict(), 'id': …}.",
+        )
     caller = HandCaller(hands, where)
     names = {tool.name: tool.tool for tool in caller.list_tools(None)}
     ours = [call for call in calls if call.name not in own]
@@ -346,6 +354,17 @@ def read_arguments(text: str) -> dict[str, object] | ToolReply:
     if not isinstance(value, dict):
         return refuse_call("The input is no JSON object.")
     return value
+
+
+def _unfit(input: object, most: int) -> ToolReply | None:
+    """What the model is told of an input that cannot be stored: it wrote it."""
+    try:
+        size = len(canonical(input))
+    except (TypeError, ValueError):
+        return refuse_call("The input is nothing that JSON can hold.")
+    if not isinstance(input, Mapping):
+        return refuse_call("The input is no JSON object.")
+    return refuse_call(f"The input is larger than {most} bytes.") if size > most else None
 
 
 # as `call_hand`

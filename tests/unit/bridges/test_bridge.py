@@ -13,9 +13,11 @@ from farhand import Answer, Owner, Principal, Toolbox, Waiting, create_app, curr
 from farhand.agent.keyed_calls import KEY_SHAPE
 from farhand.bridges.bridge import (
     HandCaller,
+    ModelCall,
     ToolReply,
     attach,
     build_key,
+    call_all,
     call_hand,
     declare_function,
     declare_own,
@@ -23,7 +25,7 @@ from farhand.bridges.bridge import (
     read_arguments,
 )
 from farhand.core.settings import Limits, Settings
-from farhand.errors import BadTool, DuplicateTool
+from farhand.errors import BadTool, DuplicateTool, Misuse
 from tests.frameworks.stage import Stage
 from tests.requirement import requirement
 
@@ -88,6 +90,32 @@ async def test_bad_input_and_an_unknown_tool_are_refused_before_anyone_is_asked(
         assert isinstance(reply, ToolReply)
         assert reply.is_error
     assert await stage.hands.service.open_calls(Owner("local", "me")) == []
+
+
+@pytest.mark.parametrize(
+    ("input", "told"),
+    [
+        ({"url": "\ud800"}, "The input is nothing that JSON can hold."),
+        ({"url": "x" * 2_000_000}, "The input is larger than "),
+        (["url"], "The input is no JSON object."),
+    ],
+)
+async def test_an_input_that_cannot_be_stored_is_told_to_the_model(
+    stage: Stage, input: Any, told: str
+) -> None:
+    reply = await call_hand(stage.hands, "open_url", input, thread="t", key="t:1")
+    assert isinstance(reply, ToolReply)
+    assert reply.is_error
+    assert reply.text.startswith(told)
+    assert await stage.hands.service.keyed_call("t:1") is None
+
+
+async def test_a_message_without_an_id_is_refused_since_its_calls_could_be_those_of_another(
+    stage: Stage,
+) -> None:
+    with pytest.raises(Misuse, match="This message has no id"):
+        await call_all(stage.hands, [ModelCall("call_0", "open_url", URL)], "", (), {"thread": "t"})
+    assert await call_all(stage.hands, [], "", (), {"thread": "t"}) == []
 
 
 async def test_a_repeated_id_with_another_input_is_another_call(stage: Stage) -> None:
