@@ -56,6 +56,9 @@ class DirectCall(Struct, frozen=True, kw_only=True):
     """How long the caller waits, whatever the call waits for; then the call is cancelled."""
     keep: bool = False
     """The call stays when the caller's time is over."""
+    ends_with_caller: bool = False
+    """One that is being opened when its caller is cancelled is cancelled as well, also if it has a request
+    id."""
     attach: bool = False
     """Waits for the call of this request id if it is open, instead of refusing."""
     claims: Claims = {}
@@ -68,6 +71,13 @@ class DirectCall(Struct, frozen=True, kw_only=True):
     @property
     def request_id(self) -> str | None:
         return None if self.request is None else self.request.request_id
+
+
+class _Caller(Struct):
+    """Who waits for the call: which ones were opened on its behalf, and whether it has been cancelled."""
+
+    call_ids: list[str] = []
+    is_gone: bool = False
 
 
 class Overdue(Struct, frozen=True):
@@ -97,12 +107,13 @@ async def call_directly(context: AgentContext, worker: Worker, direct: DirectCal
     or it is waited for by whoever may `attach`.
     A call without a request id is for its caller alone: if that is cancelled, so is the call.
     """
-    call_ids: list[str] = []
+    caller = _Caller()
     since = asyncio.get_running_loop().time()
     try:
-        call = await _opened(context, worker, direct, call_ids.append)
+        call = await _opened(context, worker, direct, caller)
     except asyncio.CancelledError:
-        await _leave(context, direct, call_ids, cancel)
+        caller.is_gone = True
+        await _leave(context, direct, caller.call_ids, cancel)
         raise
     if call.phase is Phase.SETTLED:
         return _answer(call)
@@ -112,11 +123,11 @@ async def call_directly(context: AgentContext, worker: Worker, direct: DirectCal
     except TimeoutError:
         return await _overdue(context, direct, call)
     except asyncio.CancelledError:
-        await _leave(context, direct, call_ids, cancel)
+        await _leave(context, direct, caller.call_ids, cancel)
         raise
     except ShuttingDown:
         # one that was approved meanwhile is started by the next process
-        await _leave(context, direct, call_ids, cancel_unwanted)
+        await _leave(context, direct, caller.call_ids, cancel_unwanted)
         raise
 
 
@@ -130,10 +141,8 @@ async def stop_calls(context: AgentContext, owner: Owner, thread_id: str, reason
     return bool(calls)
 
 
-async def _opened(
-    context: AgentContext, worker: Worker, direct: DirectCall, note: Callable[[str], object]
-) -> Call:
-    """The call, open or as it was settled before. `note` gets the id of each one that is about to be
+async def _opened(context: AgentContext, worker: Worker, direct: DirectCall, caller: _Caller) -> Call:
+    """The call, open or as it was settled before. The caller has the id of each one that is about to be
     opened."""
     while True:
         known = await _known(context, direct)
@@ -143,7 +152,7 @@ async def _opened(
         fault = _fault_in(offered, direct)
         if fault is not None:
             raise fault
-        opening = _open(context, worker, direct, offered, note)
+        opening = _open(context, worker, direct, offered, caller)
         # one that can be asked for again is opened also if its caller leaves meanwhile
         call = await (opening if direct.request_id is None else worker.uninterrupted(opening))
         if call is not None:
@@ -169,13 +178,13 @@ async def _open(
     worker: Worker,
     direct: DirectCall,
     offered: OfferedTools,
-    note: Callable[[str], object],
+    caller: _Caller,
 ) -> Call | None:
     """None if the same request came in this very moment. A server tool that needs no approval is started."""
     opening = _opening(context, worker.name, direct, offered)
     async with _place(context, direct.owner, opening) as room:
         # before it is stored: a caller may be cancelled while the store has it half written
-        note(opening.call_id)
+        caller.call_ids.append(opening.call_id)
         try:
             answer = await _decide(context, direct, opening, room=room)
         except Broken:
@@ -184,6 +193,9 @@ async def _open(
     match answer:
         case NoRoom(why=why):
             raise TooMany(why, hint="Try again when some are answered.")
+        case Call() if caller.is_gone and direct.ends_with_caller:
+            await _cancel(context, direct, [answer.call_id], cancel, reason=CALLER_GONE)
+            return answer
         case Call():
             worker.direct.begin(answer)
             return answer

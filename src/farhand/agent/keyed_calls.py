@@ -7,6 +7,7 @@ of each outcome at least once: by the worker that stored it or, if that one dies
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -114,7 +115,9 @@ async def _until_it_returns(function: OnSettled, settled: SettledCall) -> None:
     pause = RETRY_SEC
     while True:
         try:
-            await function(settled)
+            answer: object = function(settled)
+            if inspect.isawaitable(answer):
+                await answer
         # the program's own function may raise anything; it is asked again, as promised
         except Exception:
             log.exception("on_settled failed for key %s; it is called again in %g s", settled.key, pause)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 
 from farhand.agent.appearance import Appearance
 from farhand.agent.context import AgentContext
@@ -347,9 +348,14 @@ class AgentService:
         timeout_sec: float | None = None,
         within: float | None = None,
         claims: Claims | None = None,
+        ends_with_caller: bool = False,
     ) -> Outcome | Waiting:
-        """One call on the desk, from anyone's own loop: see `App.call`."""
+        """One call on the desk, from anyone's own loop: see `App.call`. With `ends_with_caller` a caller that
+        is cancelled leaves no call behind that was being opened for it; one that is open it has to `cancel`.
+        """
+        self._check_loop()
         seconds = parse_call_timeout(timeout_sec)
+        _check_within(within)
         _check_call(owner, thread, input, claims or {}, self.settings.limits)
         requested = DirectCall(
             owner=owner,
@@ -360,6 +366,7 @@ class AgentService:
             within=within,
             keep=True,
             attach=True,
+            ends_with_caller=ends_with_caller,
             request=self._request(key),
             claims=claims or {},
         )
@@ -404,6 +411,13 @@ class AgentService:
         """What happens to this owner's runs, calls and clients, after this number."""
         return FeedReader(self.context.log, owner, after)
 
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self.context.log.broker.loop:
+            raise Misuse(
+                "This call was made on another event loop than the one that the app was started on.",
+                hint="Make it there, for instance with asyncio.run_coroutine_threadsafe(…, loop).",
+            )
+
     def _check_that_it_works(self) -> None:
         if self._serving is not None and self._serving.done():
             raise ShuttingDown(
@@ -424,12 +438,21 @@ def _check_call(owner: object, thread: object, input: object, claims: object, li
         raise Misuse(f"A thread is named with 1 to 128 letters, digits or _ . : -, not {thread!r}.")
     if not are_claims(claims):
         raise Misuse(f"claims is a JSON object of at most {CLAIMS_BYTES} bytes.")
+    if not isinstance(input, Mapping):
+        raise Misuse(f"The input of a call is an object, as a dict, not {input!r}.")
     try:
         size = len(canonical(input))
     except (TypeError, ValueError) as error:
         raise Misuse(f"The input is nothing that JSON can hold: {error}") from None
     if size > limits.call_input:
         raise Misuse(f"The input is larger than {limits.call_input} bytes.")
+
+
+def _check_within(seconds: object) -> None:
+    if seconds is None:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or isnan(seconds):
+        raise Misuse(f"`within` is a number of seconds, or None, not {seconds!r}.")
 
 
 def _waiting(call: Call, key: str | None) -> Waiting:

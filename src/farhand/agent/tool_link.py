@@ -126,6 +126,11 @@ class ToolLink:
     async def ask(
         self, tool: str, input: dict[str, object], *, key: str | None, timeout_sec: float | None
     ) -> Outcome:
+        if asyncio.get_running_loop() is not self._loop:
+            raise Misuse(
+                f"A tool asked `{tool}` on an event loop of its own.",
+                hint="In a tool that is a plain function, write `current().wait_for(ask(…))`.",
+            )
         self._questions += 1
         question = Question(self._call.call_id, f"#{self._questions}" if key is None else f"={key}")
         opening = self._opening(tool, input, question, parse_call_timeout(timeout_sec))

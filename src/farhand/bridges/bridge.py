@@ -33,7 +33,7 @@ from farhand.core.outcome import (
 from farhand.core.principal import LOCAL, Claims, Owner, Principal
 from farhand.core.thread import Asked, Resolved
 from farhand.core.tool import Tool
-from farhand.errors import BadTool, Malformed, NameTaken, TooMany
+from farhand.errors import BadTool, DuplicateTool, Malformed, Misuse, NameTaken, TooMany
 from farhand.models.base import Prompt
 from farhand.models.provider_ids import ToolNames
 from farhand.models.render import render_result
@@ -208,7 +208,13 @@ def declare_own(
 ) -> FarTool:
     """Makes a framework's own tool one of the hands, behind approval: our executor runs its body, once."""
     own: ToolOptions = {"needs_approval": True, **(options or {})}
-    hands.spec.toolbox.add(name, description or name, schema, BridgedFunction(function), **own)
+    try:
+        hands.spec.toolbox.add(name, description or name, schema, BridgedFunction(function), **own)
+    except DuplicateTool:
+        raise DuplicateTool(
+            f"The hands have a tool `{name}` already.",
+            hint="Call approved() once for each tool; what differs by run may be a function of it.",
+        ) from None
     [tool] = list_far_tools(hands, only=[name])
     return tool
 
@@ -257,6 +263,9 @@ async def call_hand(  # noqa: PLR0913
 
     Without `within` the call ends with the caller; with it, the call stays, and `Waiting` comes back.
     """
+    unfit = _unfit(input, hands.service.settings.limits.call_input)
+    if unfit is not None:
+        return unfit
     for number in range(1, MOST_REPEATS + 1):
         own = key if number == 1 else f"{key}.{number}"
         try:
@@ -273,6 +282,11 @@ async def call_all(
 ) -> list[tuple[ModelCall, ToolReply]]:
     """The calls of one message, side by side, without those of the program's `own` tools. `TimeoutError` if
     one is still open after `hold_for`."""
+    if calls and not message_id:
+        raise Misuse(
+            "This message has no id, so its calls cannot be told from those of another one.",
+            hint="Give it one of your own that stays the same: {**message.to_dict(), 'id': …}.",
+        )
     caller = HandCaller(hands, where)
     names = {tool.name: tool.tool for tool in caller.list_tools(None)}
     ours = [call for call in calls if call.name not in own]
@@ -342,6 +356,17 @@ def read_arguments(text: str) -> dict[str, object] | ToolReply:
     return value
 
 
+def _unfit(input: object, most: int) -> ToolReply | None:
+    """What the model is told of an input that cannot be stored: it wrote it."""
+    try:
+        size = len(canonical(input))
+    except (TypeError, ValueError):
+        return refuse_call("The input is nothing that JSON can hold.")
+    if not isinstance(input, Mapping):
+        return refuse_call("The input is no JSON object.")
+    return refuse_call(f"The input is larger than {most} bytes.") if size > most else None
+
+
 # as `call_hand`
 async def _call(  # noqa: PLR0913
     hands: Hands,
@@ -365,16 +390,27 @@ async def _call(  # noqa: PLR0913
             owner=whose,
             within=within,
             claims=claims,
+            ends_with_caller=within is None,
         )
     except asyncio.CancelledError:
         if within is None:
             # also where the framework cancels again at each await
             with anyio.move_on_after(CANCEL_WITHIN_SEC, shield=True):
-                await service.cancel(key, owner=whose, reason=RUN_CANCELLED)
+                await _cancel(service, tool, input, key, whose)
         raise
     if isinstance(outcome, Waiting):
         return outcome
     return _reply(outcome, await service.keyed_call(key, owner=whose))
+
+
+async def _cancel(
+    service: AgentService, tool: str, input: Mapping[str, object], key: str, owner: Owner
+) -> None:
+    call = await service.keyed_call(key, owner=owner)
+    if call is None or call.tool != tool or canonical(call.requested_input) != canonical(input):
+        # a provider used its id for another call before, which is not ours to end
+        return
+    await service.cancel(key, owner=owner, reason=RUN_CANCELLED)
 
 
 def _reply(outcome: Outcome, call: Call | None = None) -> ToolReply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -263,6 +264,47 @@ async def test_a_listener_that_always_fails_holds_up_no_other(stage: MakeStage) 
 
     await comes_true(is_told)
     assert await on.log.direct_calls(), "it is not reported as long as one of them was not told"
+
+
+async def test_a_listener_that_is_no_async_function_is_called_once(stage: MakeStage) -> None:
+    on = await stage([], add)
+    told: list[str] = []
+    # what a type checker would refuse
+    listener: Any = lambda settled: told.append(settled.key)  # noqa: E731
+    on.service.on_settled("sum-", listener)
+    await on.service.call("add", {"a": 1, "b": 2}, thread=THREAD, key="sum-1")
+
+    async def is_reported() -> bool:
+        call = await on.service.keyed_call("sum-1")
+        return call is not None and not call.is_unreported
+
+    await comes_true(is_reported)
+    assert told == ["sum-1"]
+
+
+@pytest.mark.parametrize("within", ["3", True, float("nan")])
+async def test_a_time_to_wait_that_is_no_number_opens_nothing(stage: MakeStage, within: Any) -> None:
+    on = await stage([], ask_text)
+    with pytest.raises(Misuse, match="`within` is a number of seconds"):
+        await on.service.call("ask_text", QUESTION, thread=THREAD, key="k", within=within)
+    assert await on.service.keyed_call("k") is None
+
+
+async def test_an_input_that_is_no_object_is_refused_in_words(stage: MakeStage) -> None:
+    on = await stage([], ask_text)
+    wrong: Any = ["Which size?"]
+    with pytest.raises(Misuse, match="The input of a call is an object"):
+        await on.service.call("ask_text", wrong, thread=THREAD)
+
+
+async def test_a_call_from_another_event_loop_is_refused_in_words(stage: MakeStage) -> None:
+    on = await stage([], add)
+
+    def call_elsewhere() -> object:
+        return asyncio.run(on.service.call("add", {"a": 1, "b": 2}, thread=THREAD))
+
+    with pytest.raises(Misuse, match="on another event loop"):
+        await asyncio.to_thread(call_elsewhere)
 
 
 async def test_without_a_model_nothing_is_answered(stage: MakeStage) -> None:

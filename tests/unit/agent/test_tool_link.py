@@ -539,6 +539,18 @@ async def test_on_the_event_loop_a_tool_awaits_instead(stage: MakeStage) -> None
     assert "Write `await` instead" in failed.error
 
 
+async def test_a_plain_function_with_a_loop_of_its_own_is_told_how_to_ask(stage: MakeStage) -> None:
+    @tool
+    def ask_elsewhere() -> str:
+        """Ask on another event loop."""
+        return str(asyncio.run(ask("ask_text", {"question": "?"})))
+
+    on = await stage([], ask_elsewhere, ask_text)
+    outcome = await on.service.call("ask_elsewhere", {}, thread=THREAD)
+    assert isinstance(outcome, Failure)
+    assert "current().wait_for(ask(…))" in outcome.error
+
+
 def test_where_nothing_is_executed_there_is_nothing_to_wait_for() -> None:
     with pytest.raises(Misuse, match="Only a tool that is being executed"):
         Context(owner=LOCAL).wait_for(ask("ask_text", {"question": "first?"}))

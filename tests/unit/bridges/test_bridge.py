@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,11 @@ from farhand import Answer, Owner, Principal, Toolbox, Waiting, create_app, curr
 from farhand.agent.keyed_calls import KEY_SHAPE
 from farhand.bridges.bridge import (
     HandCaller,
+    ModelCall,
     ToolReply,
     attach,
     build_key,
+    call_all,
     call_hand,
     declare_function,
     declare_own,
@@ -22,7 +25,7 @@ from farhand.bridges.bridge import (
     read_arguments,
 )
 from farhand.core.settings import Limits, Settings
-from farhand.errors import BadTool, DuplicateTool
+from farhand.errors import BadTool, DuplicateTool, Misuse
 from tests.frameworks.stage import Stage
 from tests.requirement import requirement
 
@@ -89,6 +92,32 @@ async def test_bad_input_and_an_unknown_tool_are_refused_before_anyone_is_asked(
     assert await stage.hands.service.open_calls(Owner("local", "me")) == []
 
 
+@pytest.mark.parametrize(
+    ("input", "told"),
+    [
+        ({"url": "\ud800"}, "The input is nothing that JSON can hold."),
+        ({"url": "x" * 2_000_000}, "The input is larger than "),
+        (["url"], "The input is no JSON object."),
+    ],
+)
+async def test_an_input_that_cannot_be_stored_is_told_to_the_model(
+    stage: Stage, input: Any, told: str
+) -> None:
+    reply = await call_hand(stage.hands, "open_url", input, thread="t", key="t:1")
+    assert isinstance(reply, ToolReply)
+    assert reply.is_error
+    assert reply.text.startswith(told)
+    assert await stage.hands.service.keyed_call("t:1") is None
+
+
+async def test_a_message_without_an_id_is_refused_since_its_calls_could_be_those_of_another(
+    stage: Stage,
+) -> None:
+    with pytest.raises(Misuse, match="This message has no id"):
+        await call_all(stage.hands, [ModelCall("call_0", "open_url", URL)], "", (), {"thread": "t"})
+    assert await call_all(stage.hands, [], "", (), {"thread": "t"}) == []
+
+
 async def test_a_repeated_id_with_another_input_is_another_call(stage: Stage) -> None:
     inputs = [{"amount": 1}, {"amount": 2}, {"amount": 1}]
     waiting = [
@@ -132,6 +161,43 @@ async def test_a_held_call_ends_with_its_caller_and_a_parked_one_stays(stage: St
     await stage.approve_next()
     assert await attach(stage.hands, "t:2") == ToolReply("paid 1", content="paid 1")
     assert stage.paid == ["paid 1"]
+
+
+async def _cancel_after(turns: int, run: asyncio.Task[object]) -> None:
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    run.cancel()
+    await asyncio.wait([run])
+
+
+async def test_a_call_that_is_being_opened_when_its_run_is_cancelled_does_not_stay(tmp_path: Path) -> None:
+    async with Stage(f"sqlite:///{tmp_path}/hands.db", tmp_path) as stage:
+        for turns in range(40):
+            work = call_hand(stage.hands, "pay", {"amount": 3}, thread="t", key=f"t:{turns}")
+            await _cancel_after(turns, asyncio.create_task(work))
+        await stage.no_open_call()
+        assert stage.paid == []
+
+
+async def test_a_cancelled_run_leaves_the_call_of_another_with_the_same_id_alone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, store = "t:call_0", stage.hands.service.context.log.store
+    await call_hand(stage.hands, "pay", {"amount": 3}, thread="t", key=key, within=0.0)
+    find = store.find_call
+
+    async def find_later(*which: Any) -> object:
+        # as a store does that is asked over a network
+        await asyncio.sleep(0)
+        return await find(*which)
+
+    monkeypatch.setattr(store, "find_call", find_later)
+    for turns in range(20):
+        work = call_hand(stage.hands, "pay", {"amount": 4}, thread="t", key=key)
+        await _cancel_after(turns, asyncio.create_task(work))
+    call = await stage.hands.service.keyed_call(key)
+    assert call is not None
+    assert call.outcome is None
 
 
 async def test_whoever_attaches_may_leave_and_a_missing_call_is_told(stage: Stage) -> None:
@@ -179,7 +245,7 @@ async def test_a_framework_s_own_tool_runs_once_behind_approval_and_is_not_liste
         await stage.approve_next()
     assert [each.result() for each in called] == [ToolReply("deleted a", content="deleted a")] * 2
     assert ran == ["a"]
-    with pytest.raises(DuplicateTool, match="delete_file"):
+    with pytest.raises(DuplicateTool, match=r"`delete_file` already. Call approved\(\) once"):
         declare_own(stage.hands, delete_file, name="delete_file", description="Delete.", schema=schema)
 
 
