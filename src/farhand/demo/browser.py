@@ -89,7 +89,8 @@ def ask_text(question: str, timeout_sec: float | None = None) -> str:
     raise NotImplementedError
 
 
-@tool(executor="frontend", card="select", title="{question}", summary="{output}")
+# as long as a text: both may be asked in one turn
+@tool(executor="frontend", timeout_sec=300, card="select", title="{question}", summary="{output}")
 def select_option(question: str, options: list[str]) -> str:
     """Let the user choose one of several options.
 

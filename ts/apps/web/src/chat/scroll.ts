@@ -23,7 +23,11 @@ export function useStickyEnd({ id, messages }: Conversation): End {
     const room = end.current?.closest("[data-scrolls]");
     let before = 0;
     let movedAt = Number.NEGATIVE_INFINITY;
-    const move = (): void => void (movedAt = performance.now());
+    const move = ({ type, target }: Event): void => {
+      // a press or a key that answers a card moves what is shown, too, but nobody scrolled
+      const isAnswer = (type === "pointerdown" || type === "keydown") && (target as Element).closest?.(".fh-card") != null;
+      movedAt = isAnswer ? movedAt : performance.now();
+    };
     const look = (): void => {
       const { scrollHeight, scrollTop, clientHeight } = room ?? { scrollHeight: 0, scrollTop: 0, clientHeight: 0 };
       // the event comes late, and also when what is shown grew or shrank: only a person who scrolls up leaves the end

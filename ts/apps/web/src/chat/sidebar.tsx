@@ -171,7 +171,7 @@ function Foot(): ReactNode {
         <span className="size-1.5 shrink-0 rounded-full bg-current" aria-hidden="true" />
         {isLive ? words.connected : words.notConnected}
       </p>
-      {model !== undefined && <p className="mt-1.5 truncate">{model.startsWith("scripted") ? words.scripted : model}</p>}
+      {model !== undefined && <p className="mt-1.5 [overflow-wrap:anywhere]">{model.startsWith("scripted") ? words.scripted : model}</p>}
     </div>
   );
 }

@@ -31,19 +31,19 @@ export function TopBar({ title, talk, onMenu }: TopBarProps): ReactNode {
   const runId = about?.inspector === false ? undefined : talk?.runId;
   const pullThePlug = about?.demo === true ? talk?.pullThePlug : undefined;
   return (
-    <header className="flex h-[50px] shrink-0 items-center gap-3 border-b border-line px-4 lg:px-[22px]">
+    <header className="@container flex h-[50px] shrink-0 items-center gap-3 border-b border-line px-4 lg:px-[22px]">
       <IconButton label={words.chats} className="-ml-2 min-[760px]:hidden" onClick={onMenu}><Menu size={18} aria-hidden="true" /></IconButton>
       <h1 className="min-w-0 truncate font-semibold">{title}</h1>
       {talk !== undefined && talk.state !== "New" && <Pill tone={TONES[talk.state]} dot>{words[STATE_WORDS[talk.state]]}</Pill>}
       <span className="ml-auto flex shrink-0 items-center gap-2.5">
         {pullThePlug !== undefined && (
           <button type="button" aria-label={words.pullThePlug} className={`${PLAIN} max-[560px]:px-2`} onClick={pullThePlug} title={words.pullThePlugHint}>
-            <Unplug size={14} aria-hidden="true" /> <span className="max-[980px]:hidden">{words.pullThePlug}</span>
+            <Unplug size={14} aria-hidden="true" /> <span className="@max-[752px]:hidden">{words.pullThePlug}</span>
           </button>
         )}
-        {model !== undefined && <span className="hidden items-center gap-1.5 rounded-full bg-grey-tint px-3 py-1 text-xs text-muted sm:inline-flex"><Zap size={13} aria-hidden="true" /> {model}</span>}
+        {model !== undefined && <span className="hidden items-center gap-1.5 rounded-full bg-grey-tint px-3 py-1 text-xs text-muted @min-[500px]:inline-flex"><Zap size={13} aria-hidden="true" /> {model}</span>}
         {runId !== undefined && (
-          <a href={runHref(runId)} aria-label={words.inspectRun} className={`${PLAIN} max-[560px]:px-2`}><Workflow size={14} aria-hidden="true" /> <span className="max-[980px]:hidden">{words.inspectRun}</span></a>
+          <a href={runHref(runId)} aria-label={words.inspectRun} className={`${PLAIN} max-[560px]:px-2`}><Workflow size={14} aria-hidden="true" /> <span className="@max-[752px]:hidden">{words.inspectRun}</span></a>
         )}
       </span>
     </header>

@@ -105,8 +105,10 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
       <Button look="quiet" disabled={isOff} onClick={() => setReason(undefined)}>{words.back}</Button>
     </>
   );
+  // the title was made from what the model wrote: of a changed input it says nothing
+  const asked = editing.isChanged || editing.input === undefined ? { ...view, title: undefined } : view;
   return (
-    <Frame view={view} title={titleOf(view, words)} context={placeOf(view, words)} aside={<code className="fh-mono">{call.tool}</code>} actions={reason !== undefined ? denying : isAlways ? always : deciding} onKeyDown={pressed}>
+    <Frame view={view} title={titleOf(asked, words)} context={placeOf(view, words)} aside={<code className="fh-mono">{call.tool}</code>} actions={reason !== undefined ? denying : isAlways ? always : deciding} onKeyDown={pressed}>
       <Returned view={view} />
       <InputBox box={box} isRead={isRead} onRead={() => reading.add(call.id)} input={call.input}>
         {editing.form ?? <InputTable input={call.input} />}

@@ -6,6 +6,7 @@ import { largestFile, upload } from "../upload.ts";
 import type { CardView } from "../view.ts";
 import { textIn } from "./abilities.tsx";
 import { useAnswer } from "./answer.ts";
+import { AllowButton } from "./deliberate.tsx";
 import { Button, Frame, Note } from "./frame.tsx";
 
 type Card = { readonly view: CardView };
@@ -104,7 +105,8 @@ export function PhotoCard({ view }: Card): ReactNode {
     <>
       {photo !== undefined ? (
         <>
-          <Button look="main" disabled={isBusy} onClick={() => send(photo)}>{words.usePhoto}</Button>
+          {/* it comes where "Take now" was: a press that was meant for that must not send what nobody has looked at */}
+          <AllowButton disabled={isBusy} onAllow={() => send(photo)}>{words.usePhoto}</AllowButton>
           <Button disabled={isBusy} onClick={camera.start}>{words.takeAgain}</Button>
         </>
       ) : camera.isLive ? (
@@ -121,11 +123,16 @@ export function PhotoCard({ view }: Card): ReactNode {
     <Frame view={view} title={camera.isBlocked ? words.cameraBlocked : title} context={context} actions={actions}>
       {camera.isBlocked && <Note tone="red">{words.allowCamera}</Note>}
       {fault !== undefined && <Note tone="red">{fault}</Note>}
-      <video ref={camera.video} className="fh-view" hidden={!camera.isLive} autoPlay playsInline muted aria-label={words.liveView} />
-      {camera.preview !== undefined && <img className="fh-view" src={camera.preview} alt={words.photoTaken} />}
+      <video ref={camera.video} className="fh-view" hidden={!camera.isLive} autoPlay playsInline muted onLoadedMetadata={bringCardInSight} aria-label={words.liveView} />
+      {camera.preview !== undefined && <img className="fh-view" src={camera.preview} alt={words.photoTaken} onLoad={bringCardInSight} />}
       {share !== undefined && <Progress share={share} />}
     </Frame>
   );
+}
+
+/** The card grows with its picture, and its buttons stay in sight. */
+function bringCardInSight({ currentTarget }: { currentTarget: Element }): void {
+  currentTarget.closest(".fh-card")?.scrollIntoView({ block: "nearest" });
 }
 
 interface CameraView {
