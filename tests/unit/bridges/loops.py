@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterable, Callable, Sequence
 from typing import Any, TypeAlias, Unpack
 
 import anthropic
@@ -105,14 +105,31 @@ class ChatLoop(Loop):
             if isinstance(history[-1], str):
                 history[-1] = {"role": "user", "content": history[-1]}
             if "choices" not in history[-1]:
-                async with self.client.chat.completions.stream(
-                    model="llama3", messages=_messages(history), tools=chat_tools(self.hands)
-                ) as stream:
-                    history.append((await stream.get_final_completion()).to_dict())
+                # not `stream()`: in older releases that one refuses tools that are not strict
+                chunks = await self.client.chat.completions.create(
+                    model="llama3", messages=_messages(history), tools=chat_tools(self.hands), stream=True
+                )
+                history.append(await _joined(chunks))
             results = await chat_results(self.hands, history[-1], **where)
             if not results:
                 return str(history[-1]["choices"][0]["message"]["content"])
             history += results
+
+
+async def _joined(chunks: AsyncIterable[Any]) -> dict[str, Any]:
+    """The completion that the chunks are pieces of."""
+    completion_id, text, calls = "", "", dict[int, dict[str, Any]]()
+    async for chunk in chunks:
+        completion_id = chunk.id
+        for delta in (choice.delta for choice in chunk.choices):
+            text += delta.content or ""
+            for piece in delta.tool_calls or ():
+                empty = {"id": piece.id, "type": "function", "function": {"name": "", "arguments": ""}}
+                function = calls.setdefault(piece.index, empty)["function"]
+                function["name"] += piece.function.name or ""
+                function["arguments"] += piece.function.arguments or ""
+    message = {"role": "assistant", "content": text} | ({"tool_calls": [*calls.values()]} if calls else {})
+    return {"id": completion_id, "choices": [{"message": message}]}
 
 
 def _messages(history: History) -> Any:
