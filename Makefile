@@ -111,7 +111,7 @@ tests-quick: $(ready_to_develop)
 	    -m 'not (postgres or sqlite or slow or repository or $(whole_only))' </dev/null
 
 tests-most: $(ready_to_develop) $(ui_built) $(copilotkit_ready)
-	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk -m 'not ($(whole_only))' </dev/null
+	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk --ignore=tests/frameworks -m 'not ($(whole_only))' </dev/null
 
 tests: $(ready_to_develop) $(ui_built) $(copilotkit_ready)
 	@echo "tests: $(JOBS) at a time"
@@ -119,7 +119,7 @@ tests: $(ready_to_develop) $(ui_built) $(copilotkit_ready)
 	@$(bin)/coverage report --include='src/farhand/core/*,src/farhand/calls/*,src/farhand/tools/*' --fail-under=100 --format=text >$(VENV)/.coverage-report || \
 	    { cat $(VENV)/.coverage-report; echo "tests: core, calls and tools must be covered in every branch" >&2; exit 1; }
 	@echo "tests: core, calls and tools are covered in every branch"
-	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk --ignore=tests/unit --ignore=tests/laws --ignore=tests/faces \
+	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk --ignore=tests/frameworks --ignore=tests/unit --ignore=tests/laws --ignore=tests/faces \
 	    -m 'not storm' </dev/null
 
 # By itself, so that it is downloaded while the checks compute.

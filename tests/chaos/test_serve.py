@@ -358,8 +358,8 @@ class Command:
 async def test_the_demo_starts_with_nothing_prepared_and_says_where_it_keeps_things() -> None:
     async with farhand_process("demo") as server, server.client() as client:
         assert (await client.post("/api/chat", json=chat("hello", wait="turn"))).status_code == 200
-        assert "  model  scripted" in server.out
-        assert "  store  sqlite:///" in server.out
+        assert "  model   scripted" in server.out
+        assert "  store   sqlite:///" in server.out
 
 
 async def test_options_and_variables_reach_an_app_and_the_start_says_where_each_came_from(
@@ -368,8 +368,8 @@ async def test_options_and_variables_reach_an_app_and_the_start_says_where_each_
     env = {"FARHAND_STORE": f"sqlite:///{tmp_path / 'store.db'}", "FARHAND_LIMITS__TITLE": "99"}
     options = ("--hold-for", "3", "--no-inspector")
     async with farhand_process("tests.chaos.named_apps:app", *options, env=env) as server:
-        assert f"  store  sqlite:///{tmp_path / 'store.db'} (FARHAND_STORE)\n" in server.out
-        assert "  model  scripted (Agent)\n" in server.out
+        assert f"  store   sqlite:///{tmp_path / 'store.db'} (FARHAND_STORE)\n" in server.out
+        assert "  model   scripted (Agent)\n" in server.out
         assert "  set    limits.title = 99 (FARHAND_LIMITS__TITLE)\n" in server.out
         assert "  set    patience.hold_for = 3 (--hold-for)\n" in server.out
         assert "  set    inspector = off (--inspector)\n" in server.out
@@ -381,7 +381,7 @@ async def test_options_and_variables_reach_an_app_and_the_start_says_where_each_
 async def test_a_store_that_create_app_names_wins_and_the_start_says_so() -> None:
     env = {"FARHAND_STORE": "sqlite:///unused.db"}
     async with farhand_process("tests.chaos.agents:app", env=env) as server:
-        assert "  store  memory: (create_app; FARHAND_STORE is not used)\n" in server.out
+        assert "  store   memory: (create_app; FARHAND_STORE is not used)\n" in server.out
 
 
 async def test_peers_that_speak_no_http_fill_no_log() -> None:

@@ -62,8 +62,8 @@ async def test_purge_counts_and_removes_through_the_server_and_then_in_the_file(
         in_use = {"FARHAND_STORE": store, "FARHAND_PORT": str(server.port), "FARHAND_TOKEN": server.token}
         assert await purged("--dry-run", **in_use) == (1, 1, True), "the server that has the file is asked"
         assert (await run_farhand("purge", *known)).out.splitlines()[1:3] == [
-            "  calls  0",
-            "  events of 0 runs",
+            "  calls   0",
+            "  events  of 0 runs",
         ]
         assert await server.stop() == 0
     assert await purged("--store", store) == (1, 1, False)
