@@ -370,9 +370,9 @@ async def test_options_and_variables_reach_an_app_and_the_start_says_where_each_
     async with farhand_process("tests.chaos.named_apps:app", *options, env=env) as server:
         assert f"  store   sqlite:///{tmp_path / 'store.db'} (FARHAND_STORE)\n" in server.out
         assert "  model   scripted (Agent)\n" in server.out
-        assert "  set    limits.title = 99 (FARHAND_LIMITS__TITLE)\n" in server.out
-        assert "  set    patience.hold_for = 3 (--hold-for)\n" in server.out
-        assert "  set    inspector = off (--inspector)\n" in server.out
+        assert "  set     limits.title = 99 (FARHAND_LIMITS__TITLE)\n" in server.out
+        assert "  set     patience.hold_for = 3 (--hold-for)\n" in server.out
+        assert "  set     inspector = off (--inspector)\n" in server.out
         async with server.client() as client:
             assert (await client.post("/api/chat", json=chat("hello", wait="turn"))).status_code == 200
     assert (tmp_path / "store.db").exists()
