@@ -56,7 +56,12 @@ class Sender:
     async def _send(self, door: str, body: Json, sending: Sending, book: list[Sending]) -> None:
         """Whatever the line did, the same again is safe."""
         while True:
-            told, winner, kind = await self._try(f"/api/tools/{door}", body)
+            try:
+                told, winner, kind = await self._try(f"/api/tools/{door}", body)
+            except asyncio.CancelledError:
+                # the server may have received it all the same
+                book.append(sending)
+                raise
             book.append(replace(sending, told=told, winner=winner, kind=kind))
             if told is not Told.NOTHING:
                 break
