@@ -67,6 +67,32 @@ class CarefulPerson(Person):
         await self.sender.answer(call_id, approval_id, approved=True)
 
 
+class OneByOne(CarefulPerson):
+    """Opens the page that is asked for beside a deletion only when the deletion has ended."""
+
+    def __init__(self, chat: str, stage: Stage, *, is_held: bool) -> None:
+        super().__init__(chat, stage, is_held=is_held)
+        self._deletions: set[str] = set()
+        self._pages_after: set[str] = set()
+        self._has_ended = asyncio.Event()
+
+    def _react(self, chunk: Json) -> None:
+        call_id = chunk.get("toolCallId", "")
+        match chunk["type"]:
+            case "tool-approval-request":
+                self._deletions.add(call_id)
+            case "tool-input-available" if chunk["input"].get("address", "").endswith("/c"):
+                self._pages_after.add(call_id)
+            case "tool-output-available" | "tool-output-error" if call_id in self._deletions:
+                self._has_ended.set()
+        super()._react(chunk)
+
+    async def _bring(self, call_id: str) -> None:
+        if call_id in self._pages_after:
+            await self._has_ended.wait()
+        await super()._bring(call_id)
+
+
 class Stage:
     """`armed` is the server that dies; `others` go on. Without others it is started again."""
 

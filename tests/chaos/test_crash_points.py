@@ -24,7 +24,7 @@ from farhand.core.principal import LOCAL
 from farhand.core.run import RunState
 from farhand.eventlog.log import EventLog
 from farhand.store.open import open_store
-from tests.chaos.crash_points import VIEW, CarefulPerson, Stage, When, caller, stage
+from tests.chaos.crash_points import VIEW, CarefulPerson, OneByOne, Stage, When, caller, stage
 from tests.chaos.history import History, Told, violations
 from tests.chaos.promise import say
 from tests.chaos.storm.agent import NOTES
@@ -94,19 +94,23 @@ def begun(history: History) -> Counter[str]:
 
 @requirement("crash:chat")
 @pytest.mark.parametrize(
-    ("kind", "is_held"),
-    [("sqlite", True), ("sqlite", False), ("postgres", True)],
-    ids=["sqlite-held", "sqlite-parked", "postgres-held"],
+    ("kind", "is_held", "visitor"),
+    [
+        ("sqlite", True, CarefulPerson),
+        ("sqlite", False, OneByOne),
+        ("postgres", True, OneByOne),
+    ],
+    ids=["sqlite-held", "sqlite-parked-one-by-one", "postgres-held-one-by-one"],
 )
 async def test_a_chat_comes_to_its_one_right_end_wherever_its_server_dies(
-    tmp_path: Path, kind: str, is_held: bool
+    tmp_path: Path, kind: str, is_held: bool, visitor: type[CarefulPerson]
 ) -> None:
     people: list[CarefulPerson] = []
     with addresses(kind, tmp_path) as stores:
         async with stage(stores, tmp_path) as there:
 
             async def play(name: str) -> None:
-                people.append(CarefulPerson(name, there, is_held=is_held))
+                people.append(visitor(name, there, is_held=is_held))
                 await people[-1].talk()
 
             moments = await sweep(there, play, CHAT_EVENTS)

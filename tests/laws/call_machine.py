@@ -251,7 +251,7 @@ class CallMachine(RuleBasedStateMachine):
             return runs.claim(thread, RUN, fence, lambda call: True, now=now, patience=PATIENCE)
 
         answer = self.go(self.log.decide(ANN, THREAD, claim))
-        if self.truth.parked and self.truth.blockers:
+        if self.truth.parked and self.truth.waits:
             assert answer is None
             return
         assert answer == fence + 1
@@ -301,10 +301,10 @@ class CallMachine(RuleBasedStateMachine):
     @invariant()
     def the_run_counts_right(self) -> None:
         run = self.go(self._run())
-        assert run.blockers == self.truth.blockers
+        assert run.waits == self.truth.waits
         assert (run.fence, run.parked) == (self.truth.fence, self.truth.parked)
         strays = self.go(self.store.claimable(limit=10))
-        assert bool(strays) == (not run.parked or run.blockers == 0)
+        assert bool(strays) == (not run.parked or not run.waits)
 
     @invariant()
     def the_journal_has_no_gap_and_tells_of_each_end_once(self) -> None:

@@ -168,15 +168,17 @@ class RunTruth:
     calls: list[CallTruth] = field(default_factory=list)
 
     @property
-    def blockers(self) -> int:
-        return sum(call.blocks for call in self.calls)
+    def waits(self) -> bool:
+        """Nothing in it can be done here."""
+        undone = [call for call in self.calls if call.is_open]
+        return bool(undone) and all(call.blocks for call in undone)
 
     def claim(self) -> None:
         self.old_fences.append(self.fence)
         self.fence, self.parked = self.fence + 1, False
 
     def park(self) -> bool:
-        if self.blockers == 0:
+        if not self.waits:
             return False
         self.parked = True
         return True

@@ -19,6 +19,7 @@ from farhand.core.decide.opening import Opening, opened
 from farhand.core.event import CallSettled, TextAdded
 from farhand.core.outcome import Failure, Outcome, Success, kind_of
 from farhand.core.result import Conflict, Receipt, Refused, Result, Unknown
+from farhand.core.run import RunState
 from farhand.core.settings import Patience
 from farhand.core.state import ThreadState
 from farhand.core.thread import Text, UserMessage
@@ -179,7 +180,7 @@ class DecideMachine(RuleBasedStateMachine):
         claim = partial(runs.claim, run_id="run_1", fence=fence, patience=PATIENCE)
         parked = self.truth.parked
         answer = self.log.do(lambda thread, at: claim(thread, may_repeat=lambda call: True, now=at))
-        if parked and self.truth.blockers:
+        if parked and self.truth.waits:
             assert answer is None
             return
         assert answer == fence + 1
@@ -223,7 +224,7 @@ class DecideMachine(RuleBasedStateMachine):
     def the_run_is_what_the_model_says(self) -> None:
         run = self.log.state.run
         assert run is not None
-        assert sum(call.blocks for call in self.log.state.calls.values()) == self.truth.blockers
+        assert (run.state is RunState.WAITING) == self.truth.waits
         assert (run.fence, run.is_parked) == (self.truth.fence, self.truth.parked)
 
     @invariant()

@@ -63,7 +63,8 @@ class Hold(RunWait):
 
 
 async def wait_or_park(context: AgentContext, hold: Hold, run: Run, calls: Sequence[Call]) -> Rest | None:
-    """None once nothing of the step waits for a person or a far hand; else how the run waits.
+    """None once there is something to do: nothing of the step waits for a person or a far hand any more, or a
+    tool of the server may run; else how the run waits.
 
     One that is held comes here again, with the same hold, whenever there may be more to say.
     """
@@ -73,7 +74,7 @@ async def wait_or_park(context: AgentContext, hold: Hold, run: Run, calls: Seque
         now = await hold.settled() if hold.lost else hold.run
         if now is None or now.fence != run.fence or not now.active:
             raise LostClaim(f"Run {run.run_id} was taken over.")
-        if now.blockers == 0:
+        if not now.waits:
             hold.end()
             return None
         if hold.is_patient():
@@ -107,7 +108,7 @@ _EXECUTABLE = (Phase.READY, Phase.TAKEN)
 
 
 async def _park(context: AgentContext, run: Run) -> bool:
-    """Lets go of the run; False if its last answer came in this very moment."""
+    """Lets go of the run; False if it can go on since this very moment."""
     parked = await context.log.decide(
         run.owner, run.thread_id, lambda thread, now: runs.park(thread, run.fence)
     )

@@ -111,9 +111,7 @@ class Turn(Struct, frozen=True, kw_only=True):
         """
         run = self.run
         return (
-            run.rests
-            and run.blockers > 0
-            and any(call.blocks and not _runs_at_client(call) for call in self.calls)
+            run.rests and run.waits and any(call.blocks and not _runs_at_client(call) for call in self.calls)
         )
 
     @property

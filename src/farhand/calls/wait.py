@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from farhand.core.call import Call, Phase
 from farhand.core.principal import Owner
-from farhand.core.run import Run
+from farhand.core.run import Run, RunState
 from farhand.core.state import ThreadState
 from farhand.errors import ShuttingDown
 from farhand.eventlog.log import EventLog
@@ -90,7 +90,7 @@ class RunWait:
     def sleep(self, wake: Wake) -> None:
         """`wake` is called, once, as soon as there is something to do."""
         self._wake = wake
-        if self.lost or (self.run is not None and self.run.blockers == 0):
+        if self.lost or (self.run is not None and not self.run.waits):
             self.wake()
         elif self._slot is None:
             self._set_timer()
@@ -142,14 +142,14 @@ class RunWait:
 async def answered(
     eventlog: EventLog, run: Run, calls: Sequence[Call], *, patient: Callable[[], float]
 ) -> bool:
-    """True once each of these calls of the run has its outcome, whatever else is open in it; False when
-    patience is at an end."""
+    """True once each of these calls of the run has its outcome, whatever else is open in it, or once the run
+    has something to do; False when patience is at an end."""
     broker = eventlog.broker
     with broker.subscribe(*_topics_of(run, calls)) as subscription:
         while True:
             subscription.lost = False
             # through the thread: its calls may have been opened ahead of the store
-            if not await eventlog.read(run.owner, run.thread_id, lambda thread: _are_open(thread, calls)):
+            if not await eventlog.read(run.owner, run.thread_id, lambda thread: _waits_for(thread, calls)):
                 return True
             seconds = patient()
             if seconds <= 0:
@@ -180,7 +180,9 @@ async def wait_until_settled(eventlog: EventLog, owner: Owner, call_id: str) -> 
             subscription.items.clear()
 
 
-def _are_open(thread: ThreadState, calls: Sequence[Call]) -> bool:
+def _waits_for(thread: ThreadState, calls: Sequence[Call]) -> bool:
+    if thread.run is None or thread.run.state is not RunState.WAITING:
+        return False
     now = [thread.calls.get(call.call_id) for call in calls]
     return any(call is not None and call.phase is not Phase.SETTLED for call in now)
 

@@ -216,7 +216,7 @@ def _resume_run(thread: ThreadState, event: RunResumed, at: float) -> None:
 
 def _end_run(thread: ThreadState, event: RunFinished | RunFailed, at: float) -> None:
     run = _count_event(thread)
-    run.ended_at, run.is_delivered, run.blocks, run.blockers = at, event.delivered, None, 0
+    run.ended_at, run.is_delivered, run.blocks = at, event.delivered, None
     if isinstance(event, RunFailed):
         run.state, run.error = RunState.FAILED, event.message
     else:
@@ -228,9 +228,9 @@ def _deliver_answer(thread: ThreadState, event: AnswerDelivered, at: float) -> N
 
 
 def _judge_waiting(thread: ThreadState, run: RunProgress) -> bool:
-    """Waiting, if only a person or a far hand can move the run on: a tool that asks waits for them, too.
-    While the run is parked, nobody works on what needs neither. True if every call that the model asked for
-    in the last step has its outcome."""
+    """Waiting, if only a person or a far hand can move the run on: a tool that asks waits for them, too. A
+    run with a tool that may run, since it was approved, does not wait, parked or not. True if every call that
+    the model asked for in the last step has its outcome."""
     undone: list[Call] = []
     if run.blocks is None:
         run_id, step = run.run_id, run.step
@@ -242,8 +242,7 @@ def _judge_waiting(thread: ThreadState, run: RunProgress) -> bool:
     blockers = sum(call.blocks for call in undone)
     askers = [call.parent.call_id for call in undone if call.parent is not None]
     if run.is_active:
-        run.blockers = blockers
-        waits = blockers > 0 and (run.is_parked or blockers + len(set(askers)) == len(undone))
+        waits = 0 < blockers == len(undone) - len(set(askers))
         run.state = RunState.WAITING if waits else RunState.RUNNING
         run.is_kept = run.is_kept and waits
     return len(undone) == len(askers)

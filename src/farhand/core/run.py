@@ -23,8 +23,7 @@ ENDED = frozenset({RunState.DONE, RunState.STOPPED, RunState.FAILED})
 class Run(Struct, frozen=True, gc=False, kw_only=True):
     """A run as it is at one version of its thread: a copy for readers and lists.
 
-    `fence` counts the claims on it: a command that names an older one changes nothing. `blockers` are the
-    calls that only a person or a far hand can move on.
+    `fence` counts the claims on it: a command that names an older one changes nothing.
     """
 
     run_id: str
@@ -40,7 +39,6 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
     since: int = 0
     """The version of the thread before the run began: its events are in the rows after it."""
     last_seq: int = 0
-    blockers: int = 0
     started_at: float
     hold_for: float = 0.0
     """How long it is held at a pause, as it was started; 0 if a pause ends the response."""
@@ -68,13 +66,9 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def waits(self) -> bool:
-        """Only a person or a far hand can move it on; held or parked."""
-        return self.state is RunState.WAITING and self.blockers > 0
-
-    @property
-    def could_go_on(self) -> bool:
-        """Parked, though nothing is left to wait for."""
-        return self.parked and self.blockers == 0
+        """Only a person or a far hand can move it on; held or parked. No tool of the server is ready to
+        run."""
+        return self.state is RunState.WAITING
 
 
 class Usage(Struct, frozen=True, gc=False):

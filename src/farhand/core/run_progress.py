@@ -37,8 +37,6 @@ class RunProgress(Struct, kw_only=True):
     """What the model has written of the step under way; None between steps."""
     opened: int = 0
     """How many calls the step under way has so far."""
-    blockers: int = 0
-    """Calls of the last step that only a person or a far hand can move on."""
     ended_at: float | None = None
     error: str = ""
     is_delivered: bool = True

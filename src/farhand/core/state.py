@@ -67,7 +67,6 @@ class ThreadState(Struct, kw_only=True):
             fence=run.fence,
             since=run.since,
             last_seq=run.seq,
-            blockers=run.blockers,
             started_at=run.started_at,
             hold_for=run.hold_for,
             ended_at=run.ended_at,

@@ -37,8 +37,6 @@ class ListedThread(Thread, frozen=True, gc=False, kw_only=True):
     """A thread as lists show it: with the state of its last run, and how much is in it."""
 
     run_state: RunState | None = None
-    is_blocked: bool = False
-    """Whether that run waits for a person or a far hand."""
     open_calls: int = 0
     runs: int = 0
 

@@ -151,6 +151,5 @@ def thread_row(thread: ThreadState) -> ThreadRow:
         run_id=run.run_id,
         run_state=run.state,
         is_parked=run.is_parked,
-        is_blocked=run.blockers > 0,
         kept_from=run.since if run.is_active else None,
     )

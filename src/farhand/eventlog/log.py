@@ -164,7 +164,6 @@ class EventLog(Threads):
                 created_at=each.row.created_at,
                 updated_at=each.row.updated_at,
                 run_state=each.row.run_state,
-                is_blocked=each.row.is_blocked,
                 open_calls=each.row.open_calls,
                 runs=each.row.runs,
             )
@@ -357,13 +356,13 @@ class EventLog(Threads):
             publish(feed_topic(key[0]), None)
 
     def _move_runs(self, changes: Changes, *, is_own: bool) -> None:
-        """Wakes who waits for a run that moved, or has nothing left to wait for. A parked run is brought back
-        by the worker that appended its last answer."""
+        """Wakes who waits for a run that moved, or has something to do. A parked run is brought back by the
+        worker that appended the answer."""
         runs, changes.new_runs = changes.new_runs, []
         for each in runs:
             self.broker.publish(freed_topic(each.run_id), each)
         run = changes.thread.run
-        if run is not None and run.blockers == 0 and (changes.calls or changes.runs):
+        if run is not None and run.state is not RunState.WAITING and (changes.calls or changes.runs):
             if run.is_active and run.is_parked:
                 if is_own:
                     self._publish_run(WAKE, changes.thread)

@@ -38,8 +38,6 @@ class ThreadRow(Struct, frozen=True, gc=False, kw_only=True):
     run_id: str | None = None
     run_state: RunState | None = None
     is_parked: bool = False
-    is_blocked: bool = False
-    """Whether the run waits for a person or a far hand."""
     open_calls: int = 0
     """How many calls of the thread are not settled."""
     runs: int = 0

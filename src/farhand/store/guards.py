@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from farhand.core.call import Call, Phase
 from farhand.core.principal import Owner
-from farhand.core.run import ENDED, Run
+from farhand.core.run import ENDED, Run, RunState
 from farhand.store.base import Append, CallFilter, CallKey, Counted, FoundCall, Lookups, ThreadRow
 
 
@@ -21,12 +21,12 @@ def is_in_time(append: Append, now: float) -> bool:
 
 def can_go_on(row: ThreadRow) -> bool:
     """Whether the run is somebody's to advance: not ended, and not parked for an answer."""
-    return _is_active(row) and not (row.is_parked and row.is_blocked)
+    return _is_active(row) and not (row.is_parked and row.run_state is RunState.WAITING)
 
 
 def is_running(row: ThreadRow) -> bool:
     """Whether the run counts as one at work: not ended, and not waiting for a person or a far hand."""
-    return _is_active(row) and not row.is_blocked
+    return _is_active(row) and row.run_state is not RunState.WAITING
 
 
 def is_open(call: Call) -> bool:

@@ -7,13 +7,23 @@ import asyncio
 import pytest
 
 from farhand.core.approval import Answer
-from farhand.core.call import Phase
-from farhand.core.event import ApprovalAnswered, CallOpened, CallSettled, CallTaken, RunFinished, RunParked
-from farhand.core.outcome import Denied, Failure, Success, TimedOut
+from farhand.core.call import Call, Phase
+from farhand.core.event import (
+    ApprovalAnswered,
+    CallOpened,
+    CallSettled,
+    CallTaken,
+    RunFinished,
+    RunParked,
+    StepFinished,
+)
+from farhand.core.outcome import Cancelled, Denied, Failure, Success, TimedOut
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted, Refused, Result
+from farhand.core.run import Run
 from farhand.core.settings import Patience, Settings
 from farhand.core.thread import ResultsMessage
+from farhand.errors import Busy
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.testing import FakeClock
 from farhand.tools.declared import DeclaredTool
@@ -21,7 +31,7 @@ from farhand.tools.decorate import tool
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, take_photo
-from tests.unit.agent.stage import NO, PATIENCE_SEC, THREAD, YES, Stage, kinds, text_in, the
+from tests.unit.agent.stage import NO, PATIENCE_SEC, THREAD, YES, Stage, comes_true, kinds, text_in, the
 
 TURNS = Settings(patience=Patience(hold_for=0.0))
 ALWAYS = Answer(approved=True, scope="thread")
@@ -169,6 +179,77 @@ async def test_a_step_with_an_approved_tool_and_another_far_hand_waits_for_both(
     await on.answer(photo, Success("a photo"))
     assert text_in(await on.told(run, RunFinished)) == "deleted a.txt a photo"
     assert disk.deleted == ["a.txt"]
+
+
+@requirement("calls:yes-acted-on")
+@pytest.mark.parametrize("hold_for", [0.0, 30.0], ids=["parked", "held"])
+async def test_an_approved_tool_runs_although_other_calls_of_its_step_are_open(
+    stage: MakeStage, disk: Disk, hold_for: float
+) -> None:
+    asks = [Ask("delete_file", {"path": path}) for path in ("a.txt", "b.txt")]
+    on = await stage([[*asks, Ask("take_photo", {"camera": "front"})], _tell], disk.delete_file, take_photo)
+    run = await on.say("delete both", hold_for=hold_for)
+    await on.told(run, StepFinished if hold_for else RunParked)
+    first, second, photo = await on.calls(run)
+    await on.decide(second, YES)
+    await _settled(on, second)
+    assert disk.deleted == ["b.txt"]
+    await on.decide(first, YES)
+    await _settled(on, first)
+    assert disk.deleted == ["b.txt", "a.txt"]
+    await comes_true(lambda: _rests(on, run, is_parked=not hold_for))
+    assert (await on.open_call("take_photo")).phase is Phase.ASKING
+    await on.decide(photo, NO)
+    assert text_in(await on.told(run, RunFinished)) == "deleted a.txt deleted b.txt denied: too dear"
+    assert disk.deleted == ["b.txt", "a.txt"]
+
+
+@requirement("calls:yes-acted-on")
+async def test_an_approved_tool_has_run_when_the_user_moves_on(stage: MakeStage, disk: Disk) -> None:
+    asks = [DELETE, Ask("take_photo", {"camera": "front"})]
+    on = await stage([asks, "Fine."], disk.delete_file, take_photo, settings=TURNS)
+    run = await on.say("both")
+    await on.told(run)
+    deleting = await on.open_call("delete_file")
+    await on.decide(deleting, YES)
+    await _settled(on, deleting)
+    await comes_true(lambda: _rests(on, run, is_parked=True))
+    following = await on.say("never mind")
+    assert text_in(await on.told(following, RunFinished)) == "Fine."
+    assert disk.deleted == ["a.txt"]
+    assert await on.outcomes(run) == [Success("deleted a.txt"), Cancelled("the user moved on")]
+
+
+@requirement("calls:yes-acted-on")
+async def test_nobody_moves_on_between_a_yes_and_its_effect(stage: MakeStage, disk: Disk) -> None:
+    asks = [DELETE, Ask("take_photo", {"camera": "front"})]
+    on = await stage([asks, "Fine."], disk.delete_file, take_photo, settings=TURNS)
+    run = await on.say("both")
+    await on.told(run)
+    answered = on.decide(await on.open_call("delete_file"), YES)
+    # in the same moment: whichever is first, an accepted yes has its effect
+    receipt, moved_on = await asyncio.gather(answered, on.say("never mind"), return_exceptions=True)
+    if receipt == Accepted():
+        assert isinstance(moved_on, Busy)
+        await comes_true(lambda: _was_deleted(disk))
+    else:
+        assert disk.deleted == []
+
+
+async def _settled(on: Stage, call: Call) -> None:
+    async def is_settled() -> bool:
+        return call.call_id not in [each.call_id for each in await on.log.open_calls(LOCAL, THREAD)]
+
+    await comes_true(is_settled)
+
+
+async def _rests(on: Stage, run: Run, *, is_parked: bool) -> bool:
+    now = await on.stored(run)
+    return now.waits and now.parked is is_parked
+
+
+async def _was_deleted(disk: Disk) -> bool:
+    return disk.deleted == ["a.txt"]
 
 
 @requirement("calls:always-in-thread")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from farhand.core.call import Phase
+from farhand.core.call import Call
 from farhand.core.decide import runs
 from farhand.core.event import (
     CallSettled,
@@ -295,12 +295,20 @@ async def test_a_yes_just_before_the_crash_still_runs_the_tool_once(machine: Mac
     before = await machine.boot(script, delete_file, ask_text)
     run = await before.say("delete")
     await before.told(run)
-    await before.decide(await before.open_call("delete_file"), YES)
+    # the crash is between the yes and whoever acts on it
+    before.service.worker.stop()
+    deleting = await before.open_call("delete_file")
+    await before.decide(deleting, YES)
     after = await machine.boot(script, delete_file, ask_text)
-    assert (await after.open_call("delete_file")).phase is Phase.READY
+    await comes_true(lambda: _has_ended(after, deleting))
+    assert deleted == ["a.txt"], "though the other call of the step is open"
     await after.answer(await after.open_call("ask_text"), Success("go"))
     assert text_in(await after.told(run, RunFinished)) == "deleted a.txt go"
     assert deleted == ["a.txt"]
+
+
+async def _has_ended(on: Stage, call: Call) -> bool:
+    return call.call_id not in [each.call_id for each in await on.log.open_calls(LOCAL, THREAD)]
 
 
 @requirement("runs:recovery")

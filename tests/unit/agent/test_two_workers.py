@@ -17,7 +17,15 @@ from farhand.agent.ownership import Ownership
 from farhand.agent.start_run import STOPPED_BY_USER
 from farhand.clock import SystemClock
 from farhand.core.decide import runs
-from farhand.core.event import CallOpened, RunFinished, RunResumed, StepDiscarded, StepStarted, TextAdded
+from farhand.core.event import (
+    CallOpened,
+    RunFinished,
+    RunResumed,
+    StepDiscarded,
+    StepFinished,
+    StepStarted,
+    TextAdded,
+)
 from farhand.core.outcome import Cancelled, Outcome, Success
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted, Conflict, Receipt, Repeated, Result
@@ -29,6 +37,7 @@ from farhand.models.scripted import Ask, Say
 from farhand.models.scripted.model import Moment, Script, Step
 from farhand.store.base import Append, AppendResult
 from farhand.store.postgres import PostgresStore
+from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import tool
 from tests.postgres import Cluster
 from tests.requirement import requirement
@@ -381,3 +390,59 @@ async def _take_over(eventlog: EventLog) -> bool:
         ),
     )
     return fence == 2
+
+
+@requirement("calls:yes-acted-on")
+async def test_an_approved_tool_runs_at_the_worker_that_got_the_yes(hire: Hire) -> None:
+    deleted: list[str] = []
+    delete_file = _deletion(deleted)
+    asks = [Ask("delete_file", {"path": "a.txt"}), OPEN]
+    one = await hire([asks, "never"], delete_file, open_url)
+    other = await hire(["Thanks."], delete_file, open_url)
+    run = await one.say("delete")
+    await one.told(run)
+    assert await other.decide(await other.open_call("delete_file"), YES) == Accepted()
+
+    async def is_done() -> bool:
+        now = await other.stored(run)
+        return deleted == ["a.txt"] and now.parked and now.waits
+
+    await comes_true(is_done)
+    await other.answer(await other.open_call("open_url"), PAGE)
+    assert text_in(await other.told(run, RunFinished)) == "Thanks."
+    assert deleted == ["a.txt"]
+    assert (await other.stored(run)).fence == 3, "claimed for the tool, and for the answer"
+
+
+@requirement("calls:yes-acted-on")
+async def test_an_approved_tool_runs_at_the_worker_that_holds_the_run(hire: Hire) -> None:
+    deleted: list[str] = []
+    delete_file = _deletion(deleted)
+    asks = [Ask("delete_file", {"path": "a.txt"}), OPEN]
+    one = await hire([asks, "Thanks."], delete_file, open_url)
+    other = await hire(["never"], delete_file, open_url)
+    run = await one.say("delete", hold_for=30.0)
+    await one.told(run, StepFinished)
+    assert await other.decide(await other.open_call("delete_file"), YES) == Accepted()
+
+    async def is_done() -> bool:
+        return deleted == ["a.txt"] and (await other.stored(run)).waits
+
+    await comes_true(is_done)
+    await other.answer(await other.open_call("open_url"), PAGE)
+    assert text_in(await one.told(run, RunFinished)) == "Thanks."
+    assert (deleted, (await one.stored(run)).fence) == (["a.txt"], 1)
+
+
+def _deletion(deleted: list[str]) -> DeclaredTool[[str], str]:
+    @tool(needs_approval=True)
+    def delete_file(path: str) -> str:
+        """Delete a file.
+
+        Args:
+            path: Which.
+        """
+        deleted.append(path)
+        return f"deleted {path}"
+
+    return delete_file

@@ -173,7 +173,7 @@ async def test_a_cancel_settles_every_open_call_and_no_other(bench: Bench) -> No
     assert await bench.desk.cancel(calls, "stopped by the user") == 4
     outcomes = [(await bench.stored(call)).outcome for call in (asking, ready, own, direct, done)]
     assert outcomes == [*[Cancelled("stopped by the user")] * 4, Success(1)]
-    assert (await bench.stored_run(run)).blockers == 0
+    assert not (await bench.stored_run(run)).waits
 
 
 @requirement("calls:cancel")
@@ -199,7 +199,7 @@ async def test_calls_whose_hand_is_gone_fail_and_what_was_not_approved_is_cancel
     assert await bench.desk.give_up(calls, "the client left") == 2
     outcomes = [(await bench.stored(call)).outcome for call in (asking, ready, done)]
     assert outcomes == [Cancelled("the client left"), Failure("the client left"), Success(1)]
-    assert (await bench.stored_run(run)).blockers == 0
+    assert not (await bench.stored_run(run)).waits
 
 
 @requirement("direct:deadline")

@@ -110,7 +110,7 @@ async def test_yes_and_cancel_and_result_at_once_leave_one_outcome(bench: Bench)
     else:
         assert cancelled == 1
         assert isinstance(result, Refused)
-    assert (await bench.stored_run(run)).blockers == int(stored.outcome is None)
+    assert (await bench.stored_run(run)).waits == (stored.outcome is None)
 
 
 async def test_messages_that_share_calls_are_each_accepted_wholly_in_turn(bench: Bench) -> None:
@@ -163,7 +163,7 @@ async def test_whatever_many_hands_do_at_once_the_call_ends_once_and_receipts_ag
     stored = await bench.stored(call)
     assert sum(each == Accepted() and name in {"one", "two", "no"} for name, each in receipts) <= 1
     assert {winner for name, each in receipts for winner in _told_winner(name, each)} <= {stored.winner}
-    assert (await bench.stored_run(run)).blockers == int(stored.outcome is None)
+    assert (await bench.stored_run(run)).waits == (stored.outcome is None)
 
 
 def _told_winner(name: str, receipt: object) -> list[Winner]:

@@ -165,7 +165,7 @@ async def test_a_late_result_leaves_the_call_timed_out_though_nobody_swept(bench
     bench.clock.advance(61)
     await bench.settle(call, Success(1))
     assert [type(event) for event in await bench.moves(run)] == [CallSettled]
-    assert (await bench.stored_run(run)).blockers == 0
+    assert not (await bench.stored_run(run)).waits
 
 
 @requirement("calls:first-wins")
@@ -189,9 +189,9 @@ async def test_a_result_for_a_denied_call_is_a_conflict(bench: Bench) -> None:
 async def test_a_result_may_arrive_before_anyone_waits(bench: Bench) -> None:
     run = await bench.start_run()
     call = await bench.open(run=run)
-    assert (await bench.stored_run(run)).blockers == 1
+    assert (await bench.stored_run(run)).waits
     assert await bench.settle(call, Success(1)) == Accepted()
-    assert (await bench.stored_run(run)).blockers == 0
+    assert not (await bench.stored_run(run)).waits
 
 
 async def test_the_event_of_a_settled_call_is_stored_with_it(bench: Bench) -> None:

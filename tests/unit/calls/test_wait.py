@@ -15,7 +15,7 @@ from farhand.core.call import Call
 from farhand.core.decide.runs import StepResult, finish_step
 from farhand.core.outcome import Cancelled, Success, TimedOut
 from farhand.core.principal import Owner
-from farhand.core.run import Run
+from farhand.core.run import Run, RunState
 from farhand.core.state import ThreadState
 from farhand.errors import ShuttingDown
 from farhand.eventlog.log import EventLog
@@ -126,7 +126,7 @@ async def test_what_is_told_while_the_record_is_read_is_not_slept_over(bench: Be
         await _bounded(woken.get())
         waits_still = await wait.settled()
         assert waits_still is not None
-        assert waits_still.blockers == 1
+        assert waits_still.waits
         # awake: nobody is woken for it
         await bench.settle(call, Success(1))
         assert woken.empty()
@@ -163,7 +163,7 @@ async def test_a_wait_is_over_when_patience_is(bench: Bench) -> None:
         await _bounded(woken.get())
         now = await wait.settled()
     assert now is not None
-    assert now.blockers == 1
+    assert now.waits
 
 
 @requirement("calls:wakes")
@@ -214,7 +214,9 @@ async def test_a_wait_ends_when_another_claim_takes_the_run(bench: Bench) -> Non
 
 async def test_a_wait_for_a_run_that_does_not_exist_ends(bench: Bench) -> None:
     bench.log.broker.recheck = 0.01
-    gone = Run(run_id=bench.clock.fresh("run"), owner=ANN, thread_id="t", started_at=0.0, blockers=1)
+    gone = Run(
+        run_id=bench.clock.fresh("run"), owner=ANN, thread_id="t", started_at=0.0, state=RunState.WAITING
+    )
     async with _waiting(bench, gone) as (wait, woken):
         await _bounded(woken.get())
         assert await wait.settled() is None
@@ -289,7 +291,7 @@ async def test_some_calls_of_a_run_are_waited_for_whatever_else_is_open(bench: B
 @requirement("calls:wakes")
 async def test_a_call_that_was_opened_ahead_of_the_store_is_waited_for(bench: Bench) -> None:
     run = await bench.start_run()
-    opening = bench.opening(is_direct=False)
+    opening = replace(bench.opening(is_direct=False), step=1)
     step = StepResult(step=1, stop_reason="calls", calls=(opening,))
     call = await bench.log.decide_uncommitted(
         ANN,
@@ -299,6 +301,18 @@ async def test_a_call_that_was_opened_ahead_of_the_store_is_waited_for(bench: Be
     )
     left = iter([0.01, 0.0])
     assert not await _bounded(answered(bench.log, run, [call], patient=lambda: next(left)))
+
+
+async def test_a_wait_for_some_calls_is_over_when_the_run_has_something_to_do(bench: Bench) -> None:
+    run = await bench.start_run()
+    far, asking = await bench.open_step(
+        run, bench.opening(is_direct=False), bench.opening(ON_SERVER, asks=True, is_direct=False)
+    )
+    async with asyncio.TaskGroup() as group:
+        wait = group.create_task(_bounded(answered(bench.log, run, [far], patient=lambda: 60.0)))
+        await _sleeping(bench, far.call_id)
+        await bench.answer(asking, YES)
+    assert wait.result()
 
 
 async def test_a_wait_for_some_calls_is_over_when_patience_is(bench: Bench) -> None:
@@ -410,7 +424,7 @@ async def _waiting(
 
 def _as_it_was(run: Run) -> Run:
     """Before anything was answered."""
-    return replace(run, blockers=max(1, run.blockers))
+    return replace(run, state=RunState.WAITING)
 
 
 def _counted_looks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -252,11 +252,11 @@ def test_the_record_of_a_run_is_how_readers_and_lists_see_it() -> None:
     assert run is not None
     assert (run.run_id, run.owner, run.thread_id, run.user_message_id) == ("run_1", ANN, "t1", "m1")
     assert (run.step, run.fence, run.since, run.last_seq) == (1, 1, 0, story.run.seq)
-    assert (run.blockers, run.state, run.error) == (1, RunState.RUNNING, None)
+    assert (run.waits, run.state, run.error) == (False, RunState.RUNNING, None)
     story.log.do(lambda thread, _: runs.stop(thread, "run_1", "stopped"))
     ended = story.thread.run_record()
     assert ended is not None
-    assert (ended.blockers, ended.active, ended.ended_at) == (0, False, story.log.now)
+    assert (ended.waits, ended.active, ended.ended_at) == (False, False, story.log.now)
 
 
 def test_what_the_model_has_written_of_a_step_under_way_can_be_read() -> None:

@@ -107,17 +107,10 @@ def test_a_run_is_active_until_it_has_ended(state: RunState, active: bool) -> No
     assert _run(state).active is active
 
 
-def test_a_run_waits_only_while_something_in_it_does() -> None:
-    assert replace(_run(RunState.WAITING), blockers=1).waits
-    assert not _run(RunState.WAITING).waits
-    assert not replace(_run(RunState.RUNNING), blockers=1).waits
-
-
-def test_a_parked_run_could_go_on_once_nothing_is_waited_for() -> None:
-    parked = replace(_run(RunState.WAITING), parked=True)
-    assert parked.could_go_on
-    assert not replace(parked, blockers=1).could_go_on
-    assert not _run(RunState.RUNNING).could_go_on
+def test_a_run_waits_parked_or_held() -> None:
+    waiting = _run(RunState.WAITING)
+    assert (waiting.waits, replace(waiting, parked=True).waits) == (True, True)
+    assert not _run(RunState.RUNNING).waits
 
 
 def test_messages_of_a_run_have_ids_that_tell_step_and_side() -> None:

@@ -166,7 +166,7 @@ async def test_who_watches_is_told_of_events_calls_and_runs(story: ThreadStory) 
     ]
     assert kinds == ["RunStarted", "TextAdded", "CallOpened", "StepFinished", "CallSettled"]
     assert [item.phase.value for item in call.items if isinstance(item, Call)] == ["ready", "settled"]
-    assert [item.blockers for item in free.items if isinstance(item, Run)][-1] == 0
+    assert [item.waits for item in free.items if isinstance(item, Run)][-1] is False
     assert set(feed.items) == {None}
     assert [each.call_id for each in expected] == ["call_1"]
     assert told == [(RunState.RUNNING, True)]
@@ -182,7 +182,7 @@ async def test_a_parked_run_is_brought_back_by_whoever_stored_its_last_answer(st
         await _settle(story, "call_1")
         [woken] = wake.items
     assert isinstance(woken, Run)
-    assert (woken.run_id, woken.could_go_on) == ("run_1", True)
+    assert (woken.run_id, woken.parked, woken.waits) == ("run_1", True, False)
 
 
 async def test_calls_of_clients_and_approved_direct_calls_have_topics_of_their_own(

@@ -17,6 +17,7 @@ from farhand.core.event import Event, TextAdded, ThreadCreated, ThreadRenamed
 from farhand.core.outcome import Success
 from farhand.core.principal import Owner
 from farhand.core.result import Accepted, Conflict, Receipt, Refused, Result, Unknown
+from farhand.core.run import RunState
 from farhand.core.state import ThreadState
 from farhand.errors import NameTaken, StoreDown, Unreadable
 from farhand.eventlog import batch
@@ -490,7 +491,7 @@ async def test_the_lists_show_a_thread_and_its_run_as_they_are(store: SharedStor
     threads.worker, threads.lease_sec = "wrk_1", 15.0
     await threads.decide(ANN, "t1", lambda thread, _: runs.begin(thread, said("hello"), runs.NewRun("run_1")))
     [found] = await store.threads(ANN, limit=9)
-    assert (found.row.title, found.row.run_id, found.row.is_blocked) == ("hello", "run_1", False)
+    assert (found.row.title, found.row.run_id, found.row.run_state) == ("hello", "run_1", RunState.RUNNING)
     [fed] = await store.feed(ANN, after=0, limit=9)
     assert fed.thread_id == "t1"
     lease = store.appended[-1][0].lease

@@ -14,24 +14,22 @@ from farhand.testing.store_laws.fixture import ANN, StoreFixture
 
 
 @pytest.mark.parametrize(
-    ("state", "is_parked", "is_blocked", "expected"),
+    ("state", "is_parked", "expected"),
     [
-        (None, False, False, (False, False)),
-        (RunState.RUNNING, False, False, (True, True)),
-        (RunState.WAITING, False, True, (True, False)),
-        (RunState.WAITING, True, True, (False, False)),
-        (RunState.WAITING, True, False, (True, True)),
-        (RunState.DONE, False, False, (False, False)),
-        (RunState.STOPPED, True, True, (False, False)),
-        (RunState.FAILED, False, True, (False, False)),
+        (None, False, (False, False)),
+        (RunState.RUNNING, False, (True, True)),
+        (RunState.RUNNING, True, (True, True)),
+        (RunState.WAITING, False, (True, False)),
+        (RunState.WAITING, True, (False, False)),
+        (RunState.DONE, False, (False, False)),
+        (RunState.STOPPED, True, (False, False)),
+        (RunState.FAILED, False, (False, False)),
     ],
 )
 def test_a_run_can_go_on_and_counts_as_running_by_what_it_waits_for(
-    *, state: RunState | None, is_parked: bool, is_blocked: bool, expected: tuple[bool, bool]
+    *, state: RunState | None, is_parked: bool, expected: tuple[bool, bool]
 ) -> None:
-    row = ThreadRow(
-        title="", created_at=1.0, updated_at=1.0, run_state=state, is_parked=is_parked, is_blocked=is_blocked
-    )
+    row = ThreadRow(title="", created_at=1.0, updated_at=1.0, run_state=state, is_parked=is_parked)
     assert (can_go_on(row), is_running(row)) == expected
 
 

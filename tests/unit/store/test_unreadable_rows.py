@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from farhand.core.client import Client
+from farhand.core.run import RunState
 from farhand.errors import Unreadable
 from farhand.store import records
 from farhand.store.base import CallFilter, Store
@@ -93,7 +94,7 @@ async def _spoiled(path: Path) -> Store:
         clock.advance(1)
         await fixture.append(
             f"t{no}",
-            thread=fixture.parked(f"run_{no}", is_blocked=False),
+            thread=fixture.parked(f"run_{no}", run_state=RunState.RUNNING),
             calls=(fixture.new_call(f"call_{no}"),),
             runs=(fixture.new_run(f"run_{no}"),),
         )

@@ -299,7 +299,7 @@ def _rejected(opening: Opening, why: str) -> CallRejected:
 # ----------------------------------------------------------------------------------------- park and claim
 
 
-def park(thread: ThreadState, fence: int) -> Decision[Literal["parked", "nothing_open", "lost"]]:
+def park(thread: ThreadState, fence: int) -> Decision[Literal["parked", "can_go_on", "lost"]]:
     """Lets go of a run that only waits."""
     run = thread.active_run
     if run is None or run.fence != fence:
@@ -307,8 +307,8 @@ def park(thread: ThreadState, fence: int) -> Decision[Literal["parked", "nothing
     if run.is_parked:
         # stored by an attempt whose answer was lost
         return Decision("parked")
-    if not any(call.blocks for call in thread.step_calls()):
-        return Decision("nothing_open")
+    if run.state is not RunState.WAITING:
+        return Decision("can_go_on")
     return Decision("parked", (RunParked(),))
 
 
@@ -343,7 +343,7 @@ def claim(  # noqa: PLR0913
     run = thread.active_run
     if run is None or run.run_id != run_id or run.fence != fence or version not in (None, thread.version):
         return Decision(None)
-    if run.is_parked and any(call.blocks for call in thread.step_calls()):
+    if run.is_parked and run.state is RunState.WAITING:
         return Decision(None)
     cut = () if run.blocks is None else (StepDiscarded(run.step + 1),)
     resumed = RunResumed(taken_over=not run.is_parked)

@@ -87,7 +87,7 @@ def encode_page(listed: Sequence[ListedThread], following: Used | None) -> bytes
         ThreadRow(
             thread.thread_id,
             thread.title,
-            run_state(thread.run_state, is_blocked=thread.is_blocked),
+            run_state(thread.run_state),
             _time(thread.updated_at),
             thread.open_calls,
         )
@@ -160,15 +160,15 @@ def encode_about(spec: Spec, largest_file: int, *, root: str, has_inspector: boo
 
 
 def thread_state(run: Run | None) -> str:
-    return "done" if run is None else run_state(run.state, is_blocked=run.blockers > 0)
+    return "done" if run is None else run_state(run.state)
 
 
-def run_state(state: RunState | None, *, is_blocked: bool) -> str:
+def run_state(state: RunState | None) -> str:
     if state is None:
         return "done"
     if state in ENDED:
         return state.value
-    return "waiting" if state is RunState.WAITING and is_blocked else "running"
+    return state.value
 
 
 def failure_part(run: Run | None, last: Sequence[Entry]) -> FailureShape | UnsetType:

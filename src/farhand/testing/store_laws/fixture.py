@@ -128,7 +128,7 @@ class StoreFixture:
 
     def parked(self, run_id: str = "run_1", **changes: object) -> ThreadRow:
         """A thread whose run waits for an answer, and nobody holds it."""
-        waiting = self.running(run_id, run_state=RunState.WAITING, is_parked=True, is_blocked=True)
+        waiting = self.running(run_id, run_state=RunState.WAITING, is_parked=True)
         return replace(waiting, **changes)
 
     def new_run(self, run_id: str = "run_1", **changes: object) -> Run:

@@ -43,15 +43,15 @@ class LeaseLaws(Laws):
         async with self.opened() as fixture:
             await fixture.append(thread=fixture.parked(), lease=NONE)
             assert await fixture.claimable_ids() == []
-            await fixture.append(thread=fixture.parked(is_blocked=False))
+            await fixture.append(thread=fixture.parked(run_state=RunState.RUNNING))
             assert await fixture.claimable_ids() == ["t1"]
-            await fixture.append(thread=fixture.parked(run_state=RunState.DONE, is_blocked=False))
+            await fixture.append(thread=fixture.parked(run_state=RunState.DONE))
             assert await fixture.claimable_ids() == []
 
     async def test_a_run_that_is_held_at_a_pause_is_a_stray_when_its_holder_is_gone(self) -> None:
         async with self.opened() as fixture:
             lease = Lease("w1", fixture.clock.now() + LEASE_SEC)
-            await fixture.append(thread=fixture.running(is_blocked=True), lease=lease)
+            await fixture.append(thread=fixture.running(run_state=RunState.WAITING), lease=lease)
             fixture.clock.advance(LEASE_SEC)
             assert await fixture.claimable_ids() == ["t1"]
 

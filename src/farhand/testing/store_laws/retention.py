@@ -54,7 +54,7 @@ class RetentionLaws(Laws):
             assert await fixture.store.find_call(ANN, "call", "call_0") is None
             assert await fixture.store.find_call(ANN, "call", "call_1") is not None
             assert await fixture.store.find_run(ANN, "run_1") is not None
-            ended = fixture.parked(run_state=RunState.DONE, is_parked=False, is_blocked=False)
+            ended = fixture.parked(run_state=RunState.DONE, is_parked=False)
             await fixture.append(body=b"[4]", thread=ended)
             await fixture.store.purge(before=limit)
             assert await self._versions(fixture, "t1") == [4]

@@ -81,7 +81,7 @@ class ThreadLaws(Laws):
             await fixture.append("t1", owner=BOB, thread=fixture.running("run_3"))
             assert [await count("running", "acme"), await count("running", "acme", "ann")] == [3, 2]
             # held at a pause, or parked: it takes nothing until somebody answers
-            await fixture.append("t1", thread=fixture.running("run_1", is_blocked=True))
+            await fixture.append("t1", thread=fixture.running("run_1", run_state=RunState.WAITING))
             await fixture.append("t2", thread=fixture.parked("run_2"))
             assert await count("running", "acme", "ann") == 0
             await fixture.append("t1", thread=fixture.running("run_1"))

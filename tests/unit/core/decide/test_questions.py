@@ -131,7 +131,6 @@ def test_a_run_waits_once_all_that_its_tools_do_is_ask() -> None:
     assert _state(story) is RunState.WAITING, "it asks another question still"
     story.settle("call_r", Success("yes"))
     assert _state(story) is RunState.RUNNING
-    assert story.run.blockers == 0
 
 
 def test_responses_to_a_run_that_asks_end_once_for_each_wait() -> None:

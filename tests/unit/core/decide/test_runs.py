@@ -135,7 +135,7 @@ def test_a_step_cut_by_a_crash_is_discarded_with_the_claim() -> None:
 def test_a_parked_run_is_claimed_when_nothing_is_open_in_it() -> None:
     story = Story()
     story.say()
-    assert story.log.do(lambda thread, _: runs.park(thread, 1)) == "nothing_open"
+    assert story.log.do(lambda thread, _: runs.park(thread, 1)) == "can_go_on"
     story.step(asks_for("call_1"))
     assert story.log.do(lambda thread, _: runs.park(thread, 1)) == "parked"
     assert story.run.is_parked
