@@ -82,6 +82,8 @@ async def test_calls_of_the_page_are_held_back_until_the_approvals_are_answered(
     run = await page.send("go")
     assert [name for name, _ in run.calls.values()] == ["delete_file"]
     run = await page.resume(yes(run.interrupts[0]))
+    assert scene.ran == [("delete_file", "a.txt")], "though the page's call is open"
+    assert len(run.all("TOOL_CALL_RESULT")) == 1
     [call_id] = run.calls
     # in a message of its own: CopilotKit executes the calls of new messages alone
     assert run.all("TOOL_CALL_START")[0]["parentMessageId"].endswith(f":1:{call_id}")

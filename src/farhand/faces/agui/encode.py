@@ -140,16 +140,13 @@ class AguiEncoder:
     @property
     def is_paused(self) -> bool:
         """The run waits, and all of what happened before is told: the response ends now."""
-        if self.ended or self._at < self._past:
+        if self.ended or self._at < self._past or not (self._is_parked or self._is_kept):
             return False
+        # a run that has something to do stays parked until a worker has claimed it
         undone = [call for call in self._calls.values() if call.outcome is None]
         blockers = sum(call.blocks for call in undone)
-        if self._is_kept:
-            # a tool that has its answer works again
-            askers = {call.parent.call_id for call in undone if call.parent is not None}
-            return 0 < blockers == len(undone) - len(askers)
-        # a run that has its last answer stays parked until a worker has claimed it
-        return self._is_parked and blockers > 0
+        askers = {call.parent.call_id for call in undone if call.parent is not None}
+        return 0 < blockers == len(undone) - len(askers)
 
     @property
     def questions(self) -> list[Call]:
