@@ -53,7 +53,7 @@ async def test_a_denial_is_shown_and_its_reason_reaches_the_model(serve: Serve, 
 
 
 @requirement("ui-stream:approval")
-async def test_of_two_approvals_in_one_step_nothing_runs_until_both_are_answered(
+async def test_of_two_approvals_in_one_step_the_model_goes_on_when_both_are_answered(
     serve: Serve, store: str
 ) -> None:
     scene = Scene(once(DELETE, Ask("delete_file", {"path": "b"})))
@@ -61,9 +61,10 @@ async def test_of_two_approvals_in_one_step_nothing_runs_until_both_are_answered
     one, two = (await page.say("delete both")).calls
     page.approve(two)
     partly = await page.send()
-    assert partly.kinds == ["start", "tool-approval-request", "finish"]
-    assert partly.one("tool-approval-request")["toolCallId"] == one
-    assert scene.ran == []
+    assert partly.kinds == ["start", "tool-output-available", "finish"]
+    assert partly.one("tool-output-available")["toolCallId"] == two
+    assert scene.ran == [("delete_file", "b")]
+    assert scene.seen == []
     page.approve(one, approved=False)
     turn = await page.send()
     assert {chunk["type"] for chunk in turn.chunks[1:3]} == {"tool-output-denied", "tool-output-available"}
