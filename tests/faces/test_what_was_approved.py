@@ -128,11 +128,11 @@ class Chat:
         assert self._served is not None
         assert await Hand(self._served.http).approve(approval_id, approved=approved, **more) == OK
 
-    async def answer_last(self, approval_id: str, **more: object) -> None:
+    async def answer_last(self, approval_id: str, *, approved: bool = True, **more: object) -> None:
         """What the server accepts before it dies, and does not get to act on."""
         assert self._served is not None
         self._served.service.worker.stop()
-        await self.answer(approval_id, **more)
+        await self.answer(approval_id, approved=approved, **more)
         assert self.ran == []
 
     async def told(self) -> str:

@@ -223,7 +223,7 @@ class Desk:
         call = await self._log.get_asking(owner, item.approval_id)
         return Unknown() if call is None else late_answer(call, item.answer) or Unknown()
 
-    async def _late_result(self, owner: Owner, call_id: str, *, sent: str) -> Receipt:
+    async def _late_result(self, owner: Owner, call_id: str, *, sent: str | None) -> Receipt:
         call = await self._log.get_call(owner, call_id)
         # what runs on the server is answered by nobody else
         if call is None or call.outcome is None or call.executor is Executor.SERVER:
@@ -266,7 +266,7 @@ class Desk:
         receipt: Receipt = await bounded_wait(self._log.store, self._log.decide(owner, thread_id, command))
         if not isinstance(receipt, Unknown):
             return receipt
-        return await self._late_result(owner, call_id, sent="")
+        return await self._late_result(owner, call_id, sent=None)
 
     # ------------------------------------------------------------------------------- tools of the server
 

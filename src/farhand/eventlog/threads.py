@@ -3,13 +3,17 @@
 A command is a function from a state and the time to a decision. Commands are decided one after the other,
 each on the state as the one before leaves it; what they decide in one thread until the store is free is one
 append, and all appends that wait are one transaction. Where this process alone writes, a command is decided
-as soon as it comes; where others write, too, when the transaction begins. A thread that has moved on
-meanwhile is read again, and its commands are decided again. Answers are given and events published when they
-are durable.
+as soon as it comes; where others write, too, just before its transaction, on the cached state, which may be
+old. Each append names the version of the thread that it was decided on. The store refuses it if the thread
+has moved on: then the state is read again, and its commands are decided again. Of two different answers to
+one call, the second is decided on a call that has moved on, and whoever sent it is told so. Every refusal
+means that somebody else got through, so this comes to an end. Answers are given and events published when
+they are durable.
 
-Where this process alone writes, its workers go on with what is decided before it is durable
+Where this process alone writes, its runs go on with what is decided before it is durable
 (`decide_uncommitted`, `read_uncommitted`), so that a step of a run costs no wait for the disk. They show
-nothing of it. If the store refuses it then, they are told (`on_rolled_back`) and begin again from the log.
+nothing of it. If the store refuses it then, the worker is told (`on_rolled_back`), and they begin again from
+the log.
 
 Owns the cache of states, which is bounded and may be thrown away at any time. Must not know what is decided.
 """
@@ -27,7 +31,7 @@ from farhand.core.position import Entry
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
-from farhand.errors import NameTaken, StoreDown
+from farhand.errors import NameTaken, StoreDown, Unreadable
 from farhand.eventlog.batch import CachedThread, Command, Key, PendingCommand, Then, ThreadBatch, fail
 from farhand.eventlog.changes import Changes
 from farhand.eventlog.codec import decode_body, fold_loaded
@@ -78,8 +82,8 @@ class Threads:
         """Durable; `is_own` if it was appended here."""
 
     def on_rolled_back(self, key: Key, changes: Changes) -> None:
-        """A run was claimed or moved on, or a worker went on with this, and the store did not keep it or did
-        not say so."""
+        """A run was claimed or moved on, or went on with this, and the store did not keep it or did not say
+        so."""
 
     def on_lost(self, key: Key) -> None:
         """The thread may have moved on without being published."""
@@ -225,7 +229,12 @@ class Threads:
         # also what was rolled back: nobody overtakes it while others are loaded
         self._loading.update([each.key for each in waiting])
         missing = {each.key for each in waiting if each.key not in self._cache}
-        failed = await self._load_all(missing) if missing else {}
+        try:
+            failed = await self._load_all(missing) if missing else {}
+        except BaseException:
+            # ended from outside: whoever waits is served by the next one
+            self._waiting = [*waiting, *self._waiting]
+            raise
         self._loading = {each.key for each in self._waiting}
         for each in waiting:
             cached = self._cache.get(each.key)
@@ -308,7 +317,7 @@ class Threads:
             log.warning("an append was refused: %s", error)
             self._give_up([appends[0][0]], error)
         except StoreDown as error:
-            log.warning("%d appends were not stored: %s", len(appends), error)
+            log.warning("whether %d appends were stored is unknown: %s", len(appends), error)
             self._give_up([each for each, _ in appends], error)
         # the callers get it, and the next transaction may well be fine
         except Exception as error:
@@ -332,9 +341,11 @@ class Threads:
         elif isinstance(result, OutOfTime):
             # the last answer counts: a clock may be set back
             self._not_earlier = result.now
+        # else another process appended first: `_conclude` has it decided again
 
     def _give_up(self, batches: Collection[ThreadBatch], error: Exception) -> None:
-        """Whether they were written is unknown: the log is asked when a thread is needed again."""
+        """Whether they were written is unknown: the log is asked when a thread is needed again. Whoever asked
+        gets the error and may ask the same again; what was stored is told as a repetition then."""
         for each in batches:
             each.is_stored = False
             commands = [*each.commands, *self._roll_back(each.cached)]
@@ -403,6 +414,8 @@ class Threads:
         owner, thread_id = cached.key
         loaded = await self.store.load(owner, thread_id, after=cached.state.version)
         for row in loaded.rows:
+            if row.version != cached.state.version + 1:
+                raise Unreadable("rows between the cached state and the log are gone")
             changes = Changes(cached.state)
             for event in decode_body(row).events:
                 changes.apply(event, row.at)

@@ -356,6 +356,46 @@ async def test_after_lost_hints_every_cached_state_is_brought_up_to_date(store: 
     assert sorted(thread_id for thread_id, _, _ in other.events) == ["t1", "t2"]
 
 
+async def test_a_cached_state_that_is_behind_rows_which_are_gone_is_read_again(store: SharedStore) -> None:
+    one, other = Threads(store), RecordingThreads(store)
+    await one.decide(ANN, "t1", _rename("1"))
+    await other.read(ANN, "t1", lambda thread: None)
+    for title in ("2", "3"):
+        await one.decide(ANN, "t1", _rename(title))
+    state = fold_loaded(ANN, "t1", await store.load(ANN, "t1"))
+    await store.put_snapshot(ANN, "t1", state.version, encode_snapshot(state))
+    await store.purge(before=store.now() + 1)
+    await one.decide(ANN, "t1", lambda thread, now: runs.begin(thread, said("hello"), runs.NewRun("run_1")))
+    # the row of the renamings is gone: what follows it is not put on what was before it
+    other.refresh(ANN, "t1")
+    await other.flush()
+    assert (other.events, other.losses) == ([], ["t1"])
+    seen = await other.read(ANN, "t1", lambda thread: (thread.title, thread.version))
+    assert seen == await one.read(ANN, "t1", lambda thread: (thread.title, thread.version)) == ("3", 4)
+
+
+async def test_who_waits_for_a_thread_to_be_read_is_served_though_the_writer_is_ended(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await Threads(store).decide(ANN, "t1", _rename("Hello"))
+    threads, load = Threads(store), store.load
+    loading = asyncio.Event()
+
+    async def slow(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        if not loading.is_set():
+            loading.set()
+            await asyncio.Event().wait()
+        return await load(owner, thread_id, after=after)
+
+    monkeypatch.setattr(store, "load", slow)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        read = group.create_task(threads.read(ANN, "t1", lambda thread: thread.title))
+        await loading.wait()
+        assert threads._flushing is not None
+        threads._flushing.cancel()
+    assert read.result() == "Hello"
+
+
 async def test_the_cache_is_bounded_and_never_needed(store: SharedStore) -> None:
     threads = Threads(store, cache_bytes=400)
     for number in range(20):

@@ -112,13 +112,15 @@ class Plan:
 
 
 def settle(thread: ThreadState, checked: Checked, *, now: float) -> Decision[Receipt]:
-    """A far hand's result. The first one that is stored wins."""
+    """A far hand's result. The first one that is stored wins, whoever has taken the call: a take only keeps
+    others from doing the same work meanwhile."""
     plan = Plan(thread, now)
     receipt = _settle(plan, checked)
     return plan.decision(receipt)
 
 
 def approve(thread: ThreadState, reply: Reply, *, now: float, patience: Patience) -> Decision[Receipt]:
+    """A person's answer. The first one that is stored wins; see `late_answer` for the others."""
     plan = Plan(thread, now)
     receipt = _answer(plan, reply, is_held=_is_held(thread, reply), patience=patience)
     return plan.decision(receipt)
@@ -249,7 +251,7 @@ def take(
     if call is None:
         return Decision(Unknown())
     if call.phase is Phase.SETTLED:
-        return Decision(late_result(call, sent=""))
+        return Decision(late_result(call, sent=None))
     if call.phase is Phase.ASKING:
         return Decision(Refused("not_approved"))
     held_by = None if call.take is None or call.take.until <= now else call.take.holder
@@ -287,7 +289,7 @@ def release(thread: ThreadState, call_id: str, holder: str, *, now: float) -> De
     if call is None:
         return Decision(Unknown())
     if call.phase is Phase.SETTLED:
-        return Decision(late_result(call, sent=""))
+        return Decision(late_result(call, sent=None))
     if call.take is None or call.take.holder != holder:
         return Decision(Refused("taken"))
     if _is_overdue(call, now):

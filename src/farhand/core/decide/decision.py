@@ -13,8 +13,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Decision(Struct, Generic[T_co], frozen=True):
-    """`answer` may be given once `events` are durable; without events, once the state is on which it was
-    decided.
+    """`answer` may be given once `events` are durable; without events, once the store confirms that the state
+    on which it was decided is durable and still the newest.
 
     `not_after` and `not_before` are judged by the store's own clock where the append is written: an append
     that comes too late or too early changes nothing and is decided again.

@@ -8,8 +8,8 @@ from farhand.core.outcome import Cancelled, TimedOut, digest
 from farhand.core.result import Conflict, Receipt, Refused, Repeated, Winner
 
 
-def late_result(call: Call, *, sent: str) -> Receipt:
-    """For a settled call: everybody is told the same winner."""
+def late_result(call: Call, *, sent: str | None) -> Receipt:
+    """For a settled call: who sent the same is told that it is there, everybody else who won."""
     winner = call.winner
     assert winner is not None, "only a settled call has a winner"
     if call.digest == sent:
@@ -22,7 +22,8 @@ def late_result(call: Call, *, sent: str) -> Receipt:
 
 
 def late_answer(call: Call, answer: Answer) -> Receipt | None:
-    """None while the person is still asked."""
+    """None while the person is still asked. An answer is the same if all of it is: the decision, the edit,
+    the reason and the scope, whoever gave it."""
     if call.approval is not None and call.approval.answer is not None:
         given = call.approval.answer
         # by digest, since 1, 1.0 and true are equal to Python and three different edits
@@ -30,4 +31,4 @@ def late_answer(call: Call, answer: Answer) -> Receipt | None:
             return Repeated()
         kind = "approved" if given.approved else "denied"
         return Conflict(Winner(kind, digest(given), call.approval.answered_at or 0.0))
-    return late_result(call, sent="") if call.phase is Phase.SETTLED else None
+    return late_result(call, sent=None) if call.phase is Phase.SETTLED else None
