@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from bench.reads import read_by_turns
 from farhand.core.principal import Owner
 from farhand.server.app import App
 from tests.guards.trip import CountedStore, Trip, make_app
@@ -47,6 +50,14 @@ async def test_a_held_round_trip_in_a_thread_that_is_cached_is_three_appends_and
     await Trip(app, "t1", message_id="m2").run()
     # the message with the first step, the result before the model is asked with it, and the answer
     assert store.asked == {"append": 3}
+
+
+@requirement("speed:transactions")
+async def test_an_ai_sdk_answer_reads_nothing_that_is_cached_and_little_else(tmp_path: Path) -> None:
+    reads = await read_by_turns(f"sqlite:///{tmp_path}/reads.db")
+    assert reads.cached == Counter()
+    # the thread with the rows of its run, and the schema that the call was opened with
+    assert reads.afresh == Counter({"load": 1, "find_tool": 1})
 
 
 @requirement("speed:transactions")

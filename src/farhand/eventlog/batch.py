@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from farhand.core.decide.decision import Decision
@@ -14,8 +14,8 @@ from farhand.core.run import Run
 from farhand.core.state import ThreadState
 from farhand.core.tool import Tool
 from farhand.eventlog.changes import Changes, thread_row
-from farhand.eventlog.codec import encode_body, encode_snapshot
-from farhand.store.base import Append
+from farhand.eventlog.codec import decode_body, encode_body, encode_snapshot
+from farhand.store.base import Append, Row
 
 T = TypeVar("T")
 Command = Callable[[ThreadState, float], Decision[T]]
@@ -49,20 +49,23 @@ class CachedThread:
     def needs_snapshot(self) -> bool:
         return self.tail_size >= SNAPSHOT_BYTES and self.tail_size >= self.snapshot_size
 
-    def grow(self, batch: ThreadBatch) -> int:
+    def keep_rows(self, rows: Sequence[Row]) -> None:
+        """Of a thread that was just loaded: those of a run that goes on, if all of them were."""
+        run = self.state.active_run
+        if run is None:
+            return
+        own = [row for row in rows if row.version > run.since]
+        if len(own) == self.state.version - run.since <= ROWS_KEPT:
+            self.rows_after = run.since
+            self.rows = [decode_body(row).entries(row.at) for row in own]
+
+    def grow(self, changes: Changes, size: int, *, snapshot: bytes | None = None) -> int:
         """How much more it costs after this append, which is stored."""
-        if batch.changes.is_claimed or len(self.rows) >= ROWS_KEPT:
+        run = self.state.run
+        if len(self.rows) >= ROWS_KEPT or (run is not None and run.since >= self.rows_after + len(self.rows)):
             # nobody reads an older run from here, nor all of a long one
             self.forget_rows()
-        self.rows.append(batch.changes.entries)
-        return self.add(len(batch.encoded), snapshot=batch.snapshot)
-
-    def forget_rows(self) -> None:
-        self.rows_after += len(self.rows)
-        self.rows.clear()
-
-    def add(self, size: int, *, snapshot: bytes | None = None) -> int:
-        """How much more it costs after an append of this size."""
+        self.rows.append(changes.entries)
         before = self.size
         self.tail_size += size
         if snapshot is not None:
@@ -70,14 +73,18 @@ class CachedThread:
         self.size = self.snapshot_size + self.tail_size
         return self.size - before
 
+    def forget_rows(self) -> None:
+        self.rows_after += len(self.rows)
+        self.rows.clear()
+
     def entries_of(self, run: Run) -> list[Entry] | None:
-        """The events of this run; None if not all of its rows are here."""
+        """The events of this run; None if not all of its rows are here, up to where it is known to be."""
         if run.since < self.rows_after:
             return None
         found: list[Entry] = []
         for entries in self.rows:
             found += entries.get(run.run_id, ())
-        return found
+        return found if found and found[-1].seq >= run.last_seq else None
 
 
 class PendingCommand(Generic[T]):

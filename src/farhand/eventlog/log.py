@@ -385,9 +385,7 @@ class EventLog(Threads):
 
     def _publish_call(self, call: Call, key: Key, *, is_own: bool) -> None:
         publish = self.broker.publish
-        self._note_place(call.call_id, key)
-        if call.approval is not None:
-            self._note_place(call.approval.approval_id, key)
+        self._note_places(call, key)
         if is_own and call.deadline is not None:
             self.expect(call)
         publish(call.call_id, call)
@@ -397,6 +395,11 @@ class EventLog(Threads):
             publish(client_topic(call.owner, call.client_id), call)
             if is_own:
                 publish(CLIENT_CALLS, call)
+
+    def _note_places(self, call: Call, key: Key) -> None:
+        self._note_place(call.call_id, key)
+        if call.approval is not None:
+            self._note_place(call.approval.approval_id, key)
 
     def _note_place(self, name: str, key: Key) -> None:
         self._places[name] = key
@@ -416,6 +419,8 @@ class EventLog(Threads):
         if run is not None:
             # another process may have stopped or claimed it meanwhile
             self.on_run(run, False)
+        for call in thread.open_calls():
+            self._note_places(call, (thread.owner, thread.thread_id))
 
     def on_lost(self, key: Key) -> None:
         self.broker.invalidate(thread_topic(*key))

@@ -150,12 +150,9 @@ class Threads:
         return view(cached.state)
 
     def recent_entries(self, run: Run) -> list[Entry] | None:
-        """The events of this run, if the cache has all of its rows and none is under way."""
-        key = (run.owner, run.thread_id)
-        cached = self._cache.get(key)
-        if cached is None or self.is_shared or self._is_changing(key):
-            return None
-        return cached.entries_of(run)
+        """The events of this run, if the cache has all of its rows; they are durable."""
+        cached = self._cache.get((run.owner, run.thread_id))
+        return None if cached is None else cached.entries_of(run)
 
     def refresh(self, owner: Owner, thread_id: str) -> None:
         """Another process has appended: the cached state moves on soon, and it is published here."""
@@ -368,7 +365,8 @@ class Threads:
                 self.on_rolled_back(key, batch.changes)
             return
         if batch.changes.events:
-            self._count(batch.cached, batch.cached.grow(batch))
+            grown = batch.cached.grow(batch.changes, len(batch.encoded), snapshot=batch.snapshot)
+            self._count(batch.cached, grown)
             self.on_committed(key, batch.changes, batch.now, is_own=True)
         for each in batch.commands:
             # the caller may be gone
@@ -390,6 +388,7 @@ class Threads:
         state = fold_loaded(owner, thread_id, loaded)
         tail = sum(len(row.body) for row in loaded.rows)
         cached = CachedThread(key, state, snapshot_size=len(loaded.snapshot or b""), tail_size=tail)
+        cached.keep_rows(loaded.rows)
         self._cache[key] = cached
         self._size += cached.size
         self.on_loaded(state)
@@ -420,7 +419,7 @@ class Threads:
             for event in decode_body(row).events:
                 changes.apply(event, row.at)
             cached.state.version = row.version
-            self._count(cached, cached.add(len(row.body)))
+            self._count(cached, cached.grow(changes, len(row.body)))
             self.on_committed(cached.key, changes, row.at, is_own=False)
 
     def _count(self, cached: CachedThread, more: int) -> None:

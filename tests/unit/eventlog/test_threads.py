@@ -396,6 +396,24 @@ async def test_who_waits_for_a_thread_to_be_read_is_served_though_the_writer_is_
     assert read.result() == "Hello"
 
 
+async def test_the_cache_gives_the_events_of_a_run_only_if_it_has_all_that_are_known(
+    store: SharedStore,
+) -> None:
+    one, other = Threads(store), Threads(store)
+    await one.decide(ANN, "t1", lambda thread, now: runs.begin(thread, said("hello"), runs.NewRun("run_1")))
+    first = await other.read(ANN, "t1", ThreadState.run_record)
+    await one.decide(ANN, "t1", lambda thread, now: runs.write(thread, 1, (TextAdded(0, "a"),), after=1))
+    second = await one.read(ANN, "t1", ThreadState.run_record)
+    assert first is not None
+    assert second is not None
+    seen = [[each.seq for each in threads.recent_entries(first) or []] for threads in (one, other)]
+    assert seen == [[1, 2], [1]], "of one that was loaded, too"
+    assert other.recent_entries(second) is None
+    other.refresh(ANN, "t1")
+    await other.flush()
+    assert other.recent_entries(second) == one.recent_entries(second)
+
+
 async def test_the_cache_is_bounded_and_never_needed(store: SharedStore) -> None:
     threads = Threads(store, cache_bytes=400)
     for number in range(20):
