@@ -21,9 +21,8 @@ from farhand.core.thread import ListedThread, Message, Thread, Used
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Unreadable
 from farhand.eventlog.batch import Changes, Key
-from farhand.eventlog.codec import encode_notice, encode_snapshot, fold_loaded
+from farhand.eventlog.codec import calls_in, encode_notice, encode_snapshot, entries_in, fold_loaded
 from farhand.eventlog.feed import news_in
-from farhand.eventlog.history import calls_in, entries_in
 from farhand.eventlog.pubsub import (
     CLIENT_CALLS,
     DIRECT_CALLS,
