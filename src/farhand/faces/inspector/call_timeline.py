@@ -208,10 +208,6 @@ class _Story:
         self.told.append(TimelineEntry(round(max(0.0, at - self._began), 3), title, detail, tone))
 
 
-def entries_about(call_id: str, entries: Iterable[Entry]) -> list[Entry]:
-    return [entry for entry in entries if getattr(entry.event, "call_id", None) == call_id]
-
-
 def _ending(call: Call, outcome: Outcome) -> tuple[str, str, Tone]:
     match outcome:
         case Success():
