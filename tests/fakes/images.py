@@ -6,7 +6,7 @@ import base64
 import binascii
 
 from farhand.core.thread import File
-from farhand.models.images import IMAGE_TYPES, read_image
+from farhand.models.render import IMAGE_TYPES, read_image
 
 LONGEST = 5 * 1024 * 1024
 """Characters of base64."""

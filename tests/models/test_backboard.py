@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from farhand import Agent, Success
+from farhand.agent.start_run import Asker, ThreadPlace, answer_again
 from farhand.core.principal import LOCAL
 from farhand.errors import BadSetting
 from farhand.models.backboard import Backboard
@@ -169,7 +170,8 @@ async def test_another_answer_to_a_message_is_asked_for_in_a_thread_that_did_not
         await at.agent.run("Hello", thread="t")
         await at.agent.run("How are you?", thread="t")
         service = await at.service()
-        await service.start_again(LOCAL, "t", instead_of=None, hold_for=0.0)
+        place = ThreadPlace(LOCAL, "t", Asker())
+        await answer_again(service.context, place, instead_of=None, hold_for=0.0)
         assert await at.text_at_end("t") == "Heard []."
         assert len(at.fake.threads) == 2
         assert at.fake.requests[-1].body["content"] == (

@@ -13,7 +13,7 @@ from farhand.agent.files import Label, part_of
 from farhand.core.file import StoredFile
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.thread import Part, Text, UserMessage
-from farhand.models.images import LARGEST_IMAGE, MOST_IMAGES
+from farhand.models.render import LARGEST_IMAGE, MOST_IMAGES
 from farhand.models.scripted import Ask, Moment, Step
 from tests.models.stage import PROVIDERS, Provider, Stage, stage
 from tests.requirement import requirement

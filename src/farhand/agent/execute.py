@@ -1,4 +1,4 @@
-"""Runs server tools and settles them like any other hand.
+"""Runs server tools, those of a step all at once, and settles them like any other hand.
 
 The intent is stored before the effect: a call is held by the server before its tool begins. What was in
 flight when a process died is not run again, unless the tool is declared idempotent: the model is told that
@@ -7,21 +7,33 @@ nobody knows how it ended (`core/decide/calls.py`, `recovered`).
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Sequence
+from math import inf
+
+from msgspec import Struct
 
 from farhand.agent.context import AgentContext
 from farhand.agent.offered_tools import OfferedTools
+from farhand.agent.park import Hold, runs_at_client
 from farhand.agent.tool_link import ToolLink, context_of
 from farhand.core.call import Call, Phase
 from farhand.core.decide.calls import CHANGED
 from farhand.core.decide.opening import BACKSTOP_SEC
+from farhand.core.decide.runs import rest
 from farhand.core.outcome import Outcome, TimedOut
 from farhand.core.run import Run
-from farhand.core.tool import Tool
+from farhand.core.state import ThreadState
+from farhand.core.tool import Executor, Tool
+from farhand.errors import LostClaim
+from farhand.eventlog.pubsub import Subscription, freed_topic, resting_topic, thread_topic
 from farhand.tools.context import acting
 from farhand.tools.execute import to_failure
 
 log = logging.getLogger("farhand.runs")
+
+_LONGEST_NAP_SEC = 3600.0
 
 
 async def may_repeat(context: AgentContext, call: Call) -> bool:
@@ -86,3 +98,132 @@ async def execute(context: AgentContext, call: Call, run: Run) -> None:
         held = await context.desk.start(call, tool, fence=run.fence)
     if held is not None:
         await context.desk.finish(held, await run_tool(context, held, run), fence=run.fence)
+
+
+def executable(calls: Sequence[Call], begun: set[str]) -> list[Call]:
+    """The calls that the server executes and this claim has not begun. One that is held by the server was
+    opened here a moment ago, or taken over with the claim."""
+    own = [call for call in calls if call.executor is Executor.SERVER and call.call_id not in begun]
+    return [call for call in own if call.phase in (Phase.READY, Phase.TAKEN)]
+
+
+class _Look(Struct, frozen=True):
+    run: Run
+    calls: list[Call]
+    """Of its step."""
+
+
+class StepTools:
+    """The server tools of one step: begins them, waits for their end, and rests meanwhile if all that they do
+    is ask.
+
+    A run whose tools only wait for answers waits itself: it is held for its time, then its responses end as
+    at a park. Its tools stay with this worker, and so does the run.
+    """
+
+    def __init__(self, context: AgentContext, hold: Hold, run: Run, begun: set[str]) -> None:
+        """`begun` are the calls whose tools this claim on the run has begun."""
+        self._context = context
+        self._hold = hold
+        self._run = run
+        self._begun = begun
+        self._at_work: set[asyncio.Task[None]] = set()
+        self._is_waiting = False
+        """As the run was when it was looked at last."""
+        self._look_at = inf
+
+    async def finish(self, calls: Sequence[Call], step: Sequence[Call]) -> None:
+        """Runs the tools of these calls of the step, all at once, to their end; and those of its other calls
+        that become ready meanwhile. None is begun once another claim on the run exists."""
+        run, broker = self._run, self._context.log.broker
+        topics = (resting_topic(run.run_id), freed_topic(run.run_id), thread_topic(run.owner, run.thread_id))
+        self._plan_look(step)
+        try:
+            with broker.subscribe(*topics) as news:
+                await self._work(calls, news)
+        except ExceptionGroup as several:
+            # tools do not raise here: it is the store, or a fault of ours, and one of them says it
+            raise several.exceptions[0] from several
+        finally:
+            self._go_on()
+
+    async def _work(self, calls: Sequence[Call], news: Subscription) -> None:
+        async with asyncio.TaskGroup() as group:
+            self._begin(calls, group, news)
+            while self._at_work:
+                await self._attend(group, news)
+
+    def _begin(self, calls: Sequence[Call], group: asyncio.TaskGroup, news: Subscription) -> None:
+        def ended(task: asyncio.Task[None]) -> None:
+            self._at_work.discard(task)
+            news.wake()
+
+        for call in calls:
+            self._begun.add(call.call_id)
+            task = group.create_task(execute(self._context, call, self._run))
+            self._at_work.add(task)
+            task.add_done_callback(ended)
+
+    async def _attend(self, group: asyncio.TaskGroup, news: Subscription) -> None:
+        if not await self._has_news(news):
+            return
+        look = await self._look()
+        self._begin(executable(look.calls, self._begun), group, news)
+        await self._rest(look)
+
+    async def _has_news(self, news: Subscription) -> bool:
+        """Whether there may be more to do than to wait for the tools."""
+        loop = self._context.log.broker.loop
+        if not news.lost:
+            await news.wait(max(0.0, min(self._look_at - loop.time(), _LONGEST_NAP_SEC)))
+        has_news = news.lost or bool(news.items) or loop.time() >= self._look_at
+        news.lost = False
+        news.items.clear()
+        return has_news and bool(self._at_work)
+
+    async def _look(self) -> _Look:
+        run = self._run
+        look = await self._context.log.read(run.owner, run.thread_id, lambda thread: _seen(thread, run))
+        if look is None:
+            raise LostClaim(f"Run {run.run_id} was taken over.")
+        return look
+
+    async def _rest(self, look: _Look) -> None:
+        """Ends the responses once the run has been held for long enough."""
+        self._plan_look(look.calls)
+        if not look.run.waits:
+            self._go_on()
+            return
+        if not self._is_waiting:
+            is_elsewhere = any(runs_at_client(call) for call in look.calls)
+            self._hold.begin(at_least=self._context.settings.patience.hold_for if is_elsewhere else 0.0)
+            self._is_waiting = True
+            self._context.quotas.rest(self._run.owner)
+        left = inf if look.run.kept else self._hold.left()
+        if left <= 0:
+            run = self._run
+            self._hold.is_over = await self._context.log.decide(
+                run.owner, run.thread_id, lambda thread, now: rest(thread, run.fence)
+            )
+            return
+        self._look_at = min(self._look_at, self._context.log.broker.loop.time() + left)
+
+    def _go_on(self) -> None:
+        if self._is_waiting:
+            self._is_waiting = False
+            self._context.quotas.go_on(self._run.owner)
+
+    def _plan_look(self, calls: Sequence[Call]) -> None:
+        """When to look at the record again although nothing was published: a notification of what others do
+        may be lost."""
+        broker = self._context.log.broker
+        waits = any(call.blocks for call in calls)
+        self._look_at = broker.loop.time() + broker.recheck if waits else inf
+
+
+def _seen(thread: ThreadState, claimed: Run) -> _Look | None:
+    """None once another claim exists, or the run has ended."""
+    run = thread.run_record()
+    if run is None or run.run_id != claimed.run_id or run.fence != claimed.fence or not run.active:
+        return None
+    return _Look(run, thread.step_calls())

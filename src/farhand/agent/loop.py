@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from farhand.agent.attachments import with_files
 from farhand.agent.context import AgentContext
+from farhand.agent.execute import StepTools, executable
 from farhand.agent.model_stream import StepCollector
 from farhand.agent.open_calls import StepContext, prepare_call
 from farhand.agent.park import Hold, Rest, wait_or_park
-from farhand.agent.prompt_files import with_files
-from farhand.agent.step_tools import StepTools, executable
 from farhand.agent.tool_link import person_of
 from farhand.core.call import Call
 from farhand.core.decide import runs

@@ -20,7 +20,7 @@ from farhand.agent.pause import Pause, pause_of
 from farhand.agent.posts import Posts
 from farhand.agent.quotas import Quotas
 from farhand.agent.rerun import Rerun, RerunRequest, Unasked, rerun
-from farhand.agent.start_run import DELETED, Asker, StartedRun, ThreadPlace, answer_again, start_run, stop_run
+from farhand.agent.start_run import DELETED, Asker, StartedRun, ThreadPlace, start_run, stop_run
 from farhand.agent.thread_search import Matches, search_threads
 from farhand.agent.turns import Turns
 from farhand.agent.worker import Worker
@@ -160,20 +160,6 @@ class AgentService:
         """A run that answers this message; `hold_for` 0 parks it as soon as it waits for a far hand."""
         place = ThreadPlace(owner, thread_id, asker or Asker())
         started = start_run(self.context, place, message, instead_of=instead_of, hold_for=hold_for)
-        return await bounded_wait(self.context.log, started)
-
-    async def start_again(
-        self,
-        owner: Owner,
-        thread_id: str,
-        *,
-        instead_of: str | None,
-        hold_for: float,
-        asker: Asker | None = None,
-    ) -> StartedRun:
-        """Another answer to the message before this one."""
-        place = ThreadPlace(owner, thread_id, asker or Asker())
-        started = answer_again(self.context, place, instead_of=instead_of, hold_for=hold_for)
         return await bounded_wait(self.context.log, started)
 
     async def tools(self, principal: Principal) -> Sequence[Tool]:

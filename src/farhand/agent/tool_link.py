@@ -17,9 +17,8 @@ from farhand.agent.files import Label
 from farhand.agent.offered_tools import OfferedTools
 from farhand.calls.wait import wait_until_settled
 from farhand.core.call import Call, Question
-from farhand.core.decide.direct import NoRoom
+from farhand.core.decide.direct import Asked, AskerGone, NoRoom, QuestionChanged, open_question
 from farhand.core.decide.opening import Opening
-from farhand.core.decide.questions import Asked, AskerGone, QuestionChanged, open_question
 from farhand.core.event import CallProgressed
 from farhand.core.outcome import Cancelled, Outcome
 from farhand.core.run import Run

@@ -17,9 +17,8 @@ from farhand.core.approval import Answer
 from farhand.core.call import Call, Phase
 from farhand.core.decide import calls as rules
 from farhand.core.decide.calls import Checked, Reply
-from farhand.core.decide.decision import Decision
+from farhand.core.decide.decision import Decision, late_answer, late_result
 from farhand.core.decide.direct import cancel_unwanted
-from farhand.core.decide.late import late_answer, late_result
 from farhand.core.decide.opening import BACKSTOP_SEC
 from farhand.core.outcome import Failure, Outcome, Success, digest
 from farhand.core.principal import Claims, Owner

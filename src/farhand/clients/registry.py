@@ -73,11 +73,6 @@ class ClientRegistry:
     def is_client_tool(self, owner: Owner, name: str) -> bool:
         return self.get(owner, name) is not None
 
-    def client_of(self, owner: Owner, name: str) -> str | None:
-        """The id of the client that offers this tool."""
-        tool = self.get(owner, name)
-        return None if tool is None else tool.client_id
-
     def tools_of(self, owner: Owner, client_id: str) -> list[Tool]:
         client = self.client(owner, client_id)
         return [] if client is None else list(client.tools)

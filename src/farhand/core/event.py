@@ -371,7 +371,6 @@ THREAD_EVENTS = (
     ToolDisallowed,
     ToolsBrought,
 )
-Delta: TypeAlias = TextAdded | ReasoningAdded | InputAdded
 DELTAS = (TextAdded, ReasoningAdded, InputAdded)
 RunEvent: TypeAlias = (
     RunStarted

@@ -49,8 +49,7 @@ from farhand.core.event import (
     ToolsBrought,
 )
 from farhand.core.run import RunState
-from farhand.core.run_progress import Block, RunProgress
-from farhand.core.state import Allowed, ThreadState
+from farhand.core.state import Allowed, Block, RunProgress, ThreadState
 from farhand.core.thread import (
     Asked,
     AssistantMessage,

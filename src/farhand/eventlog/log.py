@@ -20,16 +20,16 @@ from farhand.core.state import Allowed, ThreadState
 from farhand.core.thread import ListedThread, Message, Thread, Used
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Unreadable
-from farhand.eventlog.batch import Key
-from farhand.eventlog.changes import Changes
-from farhand.eventlog.codec import encode_notice, encode_snapshot, fold_loaded
+from farhand.eventlog.batch import Changes, Key
+from farhand.eventlog.codec import calls_in, encode_notice, encode_snapshot, entries_in, fold_loaded
 from farhand.eventlog.feed import news_in
-from farhand.eventlog.history import calls_in, entries_in
 from farhand.eventlog.pubsub import (
     CLIENT_CALLS,
     DIRECT_CALLS,
+    READING,
     WAKE,
     Broker,
+    RemoteReaders,
     client_topic,
     feed_topic,
     freed_topic,
@@ -37,7 +37,6 @@ from farhand.eventlog.pubsub import (
     thread_topic,
 )
 from farhand.eventlog.rebuild import rebuild_thread
-from farhand.eventlog.remote_readers import READING, RemoteReaders
 from farhand.eventlog.threads import Threads
 from farhand.store.base import (
     CLIENTS_CHANGED,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from farhand.core.event import DELTAS, RunFailed, RunFinished
 from farhand.core.position import START, Entry, Position
 from farhand.core.run import Run
-from farhand.eventlog.history import without_discarded
+from farhand.eventlog.codec import without_discarded
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import thread_topic
 

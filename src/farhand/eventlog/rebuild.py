@@ -15,10 +15,9 @@ from farhand.core.call import Call, Phase
 from farhand.core.event import CallOpened, CallStep, Event, RunStarted, ThreadChange
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.run_progress import RunProgress
-from farhand.core.state import ThreadState
+from farhand.core.state import RunProgress, ThreadState
 from farhand.errors import Unreadable
-from farhand.eventlog.changes import Changes, thread_row
+from farhand.eventlog.batch import Changes, thread_row
 from farhand.eventlog.codec import decode_body, fold_loaded
 from farhand.store.base import Append, Loaded, Lookups, Moved, Row, Store
 from farhand.store.guards import key_of

@@ -32,8 +32,16 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
 from farhand.errors import NameTaken, StoreDown, Unreadable
-from farhand.eventlog.batch import CachedThread, Command, Key, PendingCommand, Then, ThreadBatch, fail
-from farhand.eventlog.changes import Changes
+from farhand.eventlog.batch import (
+    CachedThread,
+    Changes,
+    Command,
+    Key,
+    PendingCommand,
+    Then,
+    ThreadBatch,
+    fail,
+)
 from farhand.eventlog.codec import decode_body, fold_loaded
 from farhand.store.base import Append, Appended, AppendResult, OutOfTime, RequestTaken, Store
 

@@ -22,8 +22,15 @@ from farhand.core.principal import Owner, Principal
 from farhand.core.settings import Settings
 from farhand.errors import FarhandError, Malformed, StoreDown, Unreadable
 from farhand.eventlog.reader import LogReader
-from farhand.wire.http import Header, header, read_body, refuse_foreign, require_json, respond_json
-from farhand.wire.http_exchange import HttpExchange
+from farhand.wire.http import (
+    Header,
+    HttpExchange,
+    header,
+    read_body,
+    refuse_foreign,
+    require_json,
+    respond_json,
+)
 from farhand.wire.json_writer import encode
 from farhand.wire.streaming_response import FrameSource, StreamEnd, send_frames
 from farhand.wire.websocket import Socket

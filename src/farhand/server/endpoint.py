@@ -18,8 +18,7 @@ from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute,
 from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticator
 from farhand.server.streams import OpenStream
-from farhand.wire.http import Header, respond_json
-from farhand.wire.http_exchange import HttpExchange
+from farhand.wire.http import Header, HttpExchange, respond_json
 from farhand.wire.websocket import INTERNAL, NO_CREDENTIAL, NOT_ALLOWED, TOO_MANY, Socket, refuse
 
 log = logging.getLogger("farhand.server")

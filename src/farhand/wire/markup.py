@@ -31,14 +31,9 @@ def cdata(text: str) -> str:
     return f"<![CDATA[{inner}]]>"
 
 
-def escape_tags(text: str, names: Iterable[str]) -> str:
-    """A text in which nothing starts a tag of one of these names."""
-    escaper = TagEscaper(names)
-    return escaper.feed(text) + escaper.flush()
-
-
 class TagEscaper:
-    """`escape_tags` for text that arrives in pieces: the result is the same, wherever it was cut.
+    """Escapes text that arrives in pieces, so that nothing in it starts a tag of one of these names: the
+    result is the same, wherever it was cut.
 
     Upper or lower case, opening or closing: only an end that may still become one of the tags is held back.
     """

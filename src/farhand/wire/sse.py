@@ -36,11 +36,6 @@ def frames(lines: Sequence[bytes], last_id: bytes | None = None) -> bytes:
     return b"%bid: %b\ndata: %b\n\n" % (frames(lines[:-1]), last_id, lines[-1])
 
 
-def comment(text: str) -> bytes:
-    """A comment, which parsers skip; keeps a connection from being idle."""
-    return b"".join(b": %b\n" % line for line in _LINE_END.split(_encode(text))) + b"\n"
-
-
 class Event(NamedTuple):
     """One event; `id` is the last id in the stream, from this event or an earlier one."""
 
@@ -54,7 +49,6 @@ class Parser:
 
     def __init__(self, *, max_event: int = 16 * 1024 * 1024) -> None:
         self.last_id = ""
-        self.retry_ms: int | None = None
         self._max_event = max_event
         self._size = 0
         self._is_first_line = True
@@ -109,8 +103,6 @@ class Parser:
             self._event = value
         elif name == "id" and "\0" not in value:
             self.last_id = value
-        elif name == "retry" and value.isascii() and value.isdigit():
-            self.retry_ms = int(value[:_MOST_RETRY_DIGITS])
 
     def _dispatch(self) -> Event | None:
         event, data = self._event, self._data
@@ -129,7 +121,6 @@ def parse(chunks: Iterable[bytes]) -> Iterator[Event]:
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-_MOST_RETRY_DIGITS = 9
 
 
 def _field(name: bytes, value: str | None) -> bytes:

@@ -13,8 +13,7 @@ from typing import Protocol
 
 from starlette.types import Message
 
-from farhand.wire.http import SECURITY, Header
-from farhand.wire.http_exchange import HttpExchange
+from farhand.wire.http import SECURITY, Header, HttpExchange
 from farhand.wire.sse import KEEP_ALIVE
 
 PIECE = 64 * 1024

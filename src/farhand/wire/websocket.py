@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from starlette.types import Message, Receive, Send
 
 TOO_LARGE = 1009
-GOING_AWAY = 1001
 INTERNAL = 1011
 NO_CREDENTIAL = 4401
 NOT_ALLOWED = 4403
@@ -22,7 +21,7 @@ MOST_REASON = 123
 
 
 class Socket:
-    """One accepted connection. `read()` ends with None; `closed_with` is the code if we closed it."""
+    """One accepted connection. `read()` ends with None."""
 
     def __init__(
         self,
@@ -34,7 +33,6 @@ class Socket:
         idle_after: float = 60.0,
         stall_after: float = 30.0,
     ) -> None:
-        self.closed_with: int | None = None
         self.is_open = False
         self._receive = receive
         self._send = send
@@ -92,7 +90,6 @@ class Socket:
     async def close(self, code: int, reason: str = "") -> None:
         if self.is_open:
             self.is_open = False
-            self.closed_with = code
             # ends a pending read(): the peer may take long to close
             if self._reading is not None:
                 self._reading.reschedule(asyncio.get_running_loop().time())

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from farhand.agent.service import AgentService, Spec
+from farhand.agent.start_run import Asker, StartedRun, ThreadPlace, answer_again
 from farhand.core.event import CallOpened, RunFinished, RunParked, StepFinished, TextAdded
 from farhand.core.outcome import Cancelled, Success
 from farhand.core.principal import LOCAL, Owner
@@ -29,6 +30,11 @@ pytestmark = pytest.mark.timeout(PATIENCE_SEC)
 OPEN = Ask("open_url", {"url": "https://example.org"})
 
 
+async def _answer_again(on: Stage, instead_of: str | None = None, thread: str = THREAD) -> StartedRun:
+    place = ThreadPlace(LOCAL, thread, Asker())
+    return await answer_again(on.service.context, place, instead_of=instead_of, hold_for=0.0)
+
+
 async def _texts(on: Stage) -> list[str]:
     return [text_of(message) for message in await on.messages()]
 
@@ -36,7 +42,7 @@ async def _texts(on: Stage) -> list[str]:
 async def test_another_answer_takes_the_place_of_the_last_one(stage: MakeStage) -> None:
     on = await stage(["First.", "Second."])
     await on.told(await on.say("hi"))
-    again = await on.service.start_again(LOCAL, THREAD, instead_of=None, hold_for=0.0)
+    again = await _answer_again(on)
     assert text_in(await on.told(again.run)) == "Second."
     assert await _texts(on) == ["hi", "Second."]
     assert len(on.model.prompts[1].messages) == 1
@@ -49,7 +55,7 @@ async def test_another_answer_to_an_earlier_message_cuts_what_came_after(stage: 
     await on.told(first)
     await on.told(await on.say("2"))
     instead_of = first.run_id if by == "run" else "m1"
-    again = await on.service.start_again(LOCAL, THREAD, instead_of=instead_of, hold_for=0.0)
+    again = await _answer_again(on, instead_of)
     await on.told(again.run)
     assert await _texts(on) == ["1", "Other."]
 
@@ -58,7 +64,7 @@ async def test_another_answer_while_the_run_waits_leaves_it_behind(stage: MakeSt
     on = await stage([OPEN, "Other."], open_url)
     first = await on.say("open it")
     await on.told(first)
-    again = await on.service.start_again(LOCAL, THREAD, instead_of=None, hold_for=0.0)
+    again = await _answer_again(on)
     assert text_in(await on.told(again.run)) == "Other."
     assert await on.outcomes(first) == [Cancelled("the user moved on")]
 
@@ -67,7 +73,7 @@ async def test_another_answer_while_the_model_speaks_is_busy(stage: MakeStage) -
     on = await stage([[Say(["a"]), Say(["b"], delay=60)]])
     await on.told(await on.say("speak"), TextAdded)
     with pytest.raises(Busy):
-        await on.service.start_again(LOCAL, THREAD, instead_of=None, hold_for=0.0)
+        await _answer_again(on)
     await on.service.stop(LOCAL, THREAD, "stopped by the user")
 
 
@@ -77,7 +83,7 @@ async def test_another_answer_to_nothing_is_not_found(stage: MakeStage, instead_
     thread = THREAD if instead_of else "empty"
     await on.told(await on.say("1"))
     with pytest.raises(NotFound):
-        await on.service.start_again(LOCAL, thread, instead_of=instead_of, hold_for=0.0)
+        await _answer_again(on, instead_of, thread)
     assert await _texts(on) == ["1", "One."]
 
 

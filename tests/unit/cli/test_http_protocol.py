@@ -15,8 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from farhand.cli.protocols import HEAD_BYTES, PIPELINED, http_protocol, socket_protocol
-from farhand.wire.http import respond_body
-from farhand.wire.http_exchange import HttpExchange
+from farhand.wire.http import HttpExchange, respond_body
 from farhand.wire.streaming_response import StreamEnd, send_frames
 from tests.requirement import requirement
 from tests.unit.wire.peer import Frames

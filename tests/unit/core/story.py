@@ -12,9 +12,8 @@ from farhand.core.decide.runs import Beginning, StepResult
 from farhand.core.event import CallBegun, CallRejected, Event, TextAdded
 from farhand.core.outcome import Outcome
 from farhand.core.result import Receipt, Result
-from farhand.core.run_progress import RunProgress
 from farhand.core.settings import Settings
-from farhand.core.state import ThreadState
+from farhand.core.state import RunProgress, ThreadState
 from farhand.core.thread import Text, UserMessage
 from farhand.core.tool import Executor, Tool
 from tests.unit.core.thread_log import Log

@@ -21,8 +21,7 @@ from farhand.core.run import RunState
 from farhand.core.state import ThreadState
 from farhand.errors import NameTaken, StoreDown, Unreadable
 from farhand.eventlog import batch
-from farhand.eventlog.batch import Command, Key
-from farhand.eventlog.changes import Changes
+from farhand.eventlog.batch import Changes, Command, Key
 from farhand.eventlog.codec import encode_snapshot, fold_loaded
 from farhand.eventlog.threads import Threads
 from farhand.store.base import Append, AppendResult, Loaded, Store, ThreadRow

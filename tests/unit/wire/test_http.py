@@ -11,6 +11,7 @@ from starlette.types import Message
 from farhand.errors import Malformed, TooLarge, TooSlow, WrongType
 from farhand.wire.http import (
     SECURITY,
+    HttpExchange,
     header,
     read_body,
     require_json,
@@ -18,6 +19,7 @@ from farhand.wire.http import (
     respond_empty,
     respond_json,
 )
+from tests.requirement import requirement
 from tests.unit.wire.peer import Peer
 
 
@@ -212,3 +214,44 @@ async def test_an_empty_answer_has_neither_type_nor_length() -> None:
         {"type": "http.response.start", "status": 204, "headers": [*SECURITY]},
         {"type": "http.response.body", "body": b"", "more_body": False},
     ]
+
+
+def exchange(peer: Peer) -> HttpExchange:
+    return HttpExchange(peer.receive, peer.send)
+
+
+@requirement("auth:asked-again")
+async def test_whoever_writes_is_told_of_a_cut_also_of_one_before() -> None:
+    told: list[str] = []
+    cut = exchange(Peer())
+    cut.when_over(lambda: told.append("while writing"))
+    assert told == []
+    await cut.cut()
+    assert told == ["while writing"]
+    cut.when_over(lambda: told.append("too late"))
+    assert told == ["while writing", "too late"]
+    assert cut.is_over
+
+
+async def test_whoever_listens_hears_that_the_peer_left_and_nothing_before() -> None:
+    left = asyncio.Event()
+    peer = Peer({"type": "http.request", "body": b"", "more_body": False})
+    heard = exchange(peer)
+    heard.when_over(left.set)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(heard.listen())
+        await asyncio.sleep(0)
+        assert not left.is_set()
+        peer.leave()
+        await left.wait()
+
+
+async def test_an_answer_has_begun_with_its_first_message() -> None:
+    peer = Peer()
+    answering = exchange(peer)
+    start: Message = {"type": "http.response.start", "status": 200, "headers": []}
+    begun = [answering.has_answered]
+    await answering.send(start)
+    begun.append(answering.has_answered)
+    assert begun == [False, True]
+    assert peer.sent == [start]

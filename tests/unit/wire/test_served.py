@@ -11,8 +11,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from farhand.errors import PeerFault
-from farhand.wire.http import read_body, require_json, respond_body, respond_json
-from farhand.wire.http_exchange import HttpExchange
+from farhand.wire.http import HttpExchange, read_body, require_json, respond_body, respond_json
 from farhand.wire.sse import DONE, Event, frame, parse
 from farhand.wire.streaming_response import FrameSource, StreamEnd, send_frames
 from tests.unit.wire.peer import Frames

@@ -10,8 +10,7 @@ import pytest
 from starlette.types import Message
 
 from farhand.errors import StoreDown
-from farhand.wire.http import SECURITY
-from farhand.wire.http_exchange import HttpExchange
+from farhand.wire.http import SECURITY, HttpExchange
 from farhand.wire.sse import KEEP_ALIVE
 from farhand.wire.streaming_response import PIECE, StreamEnd, send_frames
 from tests.requirement import requirement

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from farhand.core.approval import Answer, Approval
 from farhand.core.call import Call, Phase
 from farhand.core.call_state import moved
-from farhand.core.decide.decision import Decision
-from farhand.core.decide.late import late_answer, late_result
+from farhand.core.decide.decision import Decision, late_answer, late_result
 from farhand.core.decide.opening import ready_deadline, server_deadline, server_holder
 from farhand.core.event import (
     SERVER,

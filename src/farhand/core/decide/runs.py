@@ -35,9 +35,8 @@ from farhand.core.outcome import Cancelled
 from farhand.core.principal import Claims
 from farhand.core.result import Receipt
 from farhand.core.run import RunState, Usage
-from farhand.core.run_progress import RunProgress
 from farhand.core.settings import Limits, Patience, Settings
-from farhand.core.state import ThreadState
+from farhand.core.state import RunProgress, ThreadState
 from farhand.core.thread import Message, UserMessage
 from farhand.core.tool import Tool
 

@@ -1,15 +1,18 @@
-"""The history of a call in sentences, from its record and its run's journal. Pure.
+"""The history of a call in sentences, from its record and its run's journal; and what happened to a run
+between its segments: connections lost, pauses, answers that changed nothing. Pure.
 
-A call without a run has no journal: then the record alone is used.
+A call without a run has no journal: then the record alone is used. Pauses are in the journal; readers and
+repeated answers are only what this process has seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias, assert_never
 
 from msgspec import Struct
 
+from farhand.agent.observations import Observation
 from farhand.core.call import Call, Phase
 from farhand.core.event import (
     ApprovalAnswered,
@@ -18,6 +21,8 @@ from farhand.core.event import (
     CallReleased,
     CallSettled,
     CallTaken,
+    RunFailed,
+    RunFinished,
     RunParked,
     RunResumed,
     StepStarted,
@@ -25,9 +30,17 @@ from farhand.core.event import (
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
 from farhand.core.position import Entry
 from farhand.core.tool import Executor
-from farhand.faces.inspector.marks import Mark
 
 Tone: TypeAlias = Literal["good", "care", "bad", "open"]
+MarkKind: TypeAlias = Literal["lost", "resumed", "paused", "continued", "repeat", "conflict"]
+
+
+class Mark(Struct, frozen=True):
+    """`at` is a time; `call_id` for what concerns one call."""
+
+    at: float
+    kind: MarkKind
+    call_id: str | None = None
 
 
 class TimelineEntry(Struct, frozen=True):
@@ -195,10 +208,6 @@ class _Story:
         self.told.append(TimelineEntry(round(max(0.0, at - self._began), 3), title, detail, tone))
 
 
-def entries_about(call_id: str, entries: Iterable[Entry]) -> list[Entry]:
-    return [entry for entry in entries if getattr(entry.event, "call_id", None) == call_id]
-
-
 def _ending(call: Call, outcome: Outcome) -> tuple[str, str, Tone]:
     match outcome:
         case Success():
@@ -244,3 +253,62 @@ def _holder_of(call: Call) -> str:
     if call.executor is Executor.SERVER:
         return "the server"
     return call.take.holder if call.take is not None else "a client"
+
+
+def marks_of(
+    entries: Sequence[Entry], readers: Iterable[Observation], calls: Mapping[str, Iterable[Observation]]
+) -> list[Mark]:
+    """`calls` has what was seen of each call, by its id. In the order of time."""
+    pauses = [
+        Mark(entry.at, "paused" if isinstance(entry.event, RunParked) else "continued")
+        for entry in entries
+        if isinstance(entry.event, RunParked | RunResumed)
+    ]
+    answers = [
+        Mark(each.at, each.seen, call_id)
+        for call_id, seen in calls.items()
+        for each in seen
+        if each.seen in ("repeat", "conflict")
+    ]
+    return sorted([*pauses, *_connections(entries, readers), *answers], key=lambda mark: mark.at)
+
+
+def _connections(entries: Sequence[Entry], readers: Iterable[Observation]) -> list[Mark]:
+    """A connection is lost when the last reader leaves a run that works or is held for it; a response that
+    ends with a pause or with the run is no loss."""
+    marks: list[Mark] = []
+    for each in readers:
+        is_lost = bool(marks) and marks[-1].kind == "lost"
+        if each.seen == "joined" and is_lost:
+            marks.append(Mark(each.at, "resumed"))
+        elif each.seen == "left" and each.readers == 0 and not is_lost and not _is_at_rest(entries, each.at):
+            marks.append(Mark(each.at, "lost"))
+    return marks
+
+
+def _is_at_rest(entries: Sequence[Entry], at: float) -> bool:
+    moves = [entry.event for entry in entries if entry.at <= at and isinstance(entry.event, _MOVES)]
+    return bool(moves) and not isinstance(moves[-1], RunResumed)
+
+
+_MOVES = (RunParked, RunResumed, RunFinished, RunFailed)
+
+
+def observed_calls(calls: Sequence[Call]) -> dict[str, tuple[str, ...]]:
+    """The names by which answers for each call come: its own, and that of its approval."""
+    return {
+        call.call_id: (call.call_id,) if call.approval is None else (call.call_id, call.approval.approval_id)
+        for call in calls
+    }
+
+
+def price_of(prices: Mapping[str, tuple[float, float]], model: str) -> tuple[float, float] | None:
+    """By the whole name, or without its provider."""
+    return prices.get(model) or prices.get(model.partition(":")[2])
+
+
+def cost_of(price: tuple[float, float] | None, input_tokens: int, output_tokens: int) -> float | None:
+    """In dollars; prices are for a million tokens."""
+    if price is None:
+        return None
+    return round((input_tokens * price[0] + output_tokens * price[1]) / 1_000_000, 6)

@@ -29,9 +29,8 @@ from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, 
 from farhand.core.run import Run
 from farhand.core.tool import Executor, Tool
 from farhand.faces.event_fields import event_type
-from farhand.faces.inspector.call_timeline import TimelineEntry, timeline_of
+from farhand.faces.inspector.call_timeline import Mark, TimelineEntry, cost_of, timeline_of
 from farhand.faces.inspector.event_text import event_json, event_line, struct_json
-from farhand.faces.inspector.marks import Mark, cost_of
 from farhand.faces.inspector.redaction import redact_call, redact_entries, redact_news, redact_text
 from farhand.faces.inspector.shapes import (
     InspectedCall,

@@ -18,6 +18,7 @@ from farhand.core.run import Run
 from farhand.core.thread import text_of
 from farhand.errors import Malformed, NotAllowed, NotFound
 from farhand.faces.base import CHOSEN_ID, PAGE_SIZE, Endpoint, Face, Parameter, Request, Route, read_or_none
+from farhand.faces.inspector.call_timeline import Mark, marks_of, observed_calls, price_of
 from farhand.faces.inspector.decode import decode_limit, decode_rerun, decode_search
 from farhand.faces.inspector.encode import (
     RecordedRun,
@@ -36,7 +37,6 @@ from farhand.faces.inspector.encode import (
     may_be_sent_again,
     run_row,
 )
-from farhand.faces.inspector.marks import Mark, marks_of, observed_calls, price_of
 from farhand.faces.inspector.run_search import RunSearch
 from farhand.faces.inspector.shapes import (
     InspectedCall,

@@ -44,7 +44,7 @@ from farhand.core.position import START, Entry, Position, mark_of
 from farhand.core.run import Run, RunState
 from farhand.core.tool import Executor
 from farhand.faces.ui_stream.decode import Chat
-from farhand.faces.ui_stream.written import (
+from farhand.faces.ui_stream.shapes import (
     DONE,
     FINISH,
     FINISH_STEP,

@@ -27,6 +27,7 @@ from farhand.faces.ui_stream.decode import (
 )
 from farhand.faces.ui_stream.encode import Response, respond, resume
 from farhand.faces.ui_stream.shapes import (
+    DONE,
     AbortFrame,
     InterruptFrame,
     MessageFrame,
@@ -34,8 +35,11 @@ from farhand.faces.ui_stream.shapes import (
     ResumeFrame,
     SendFrame,
     ToolResultFrame,
+    live_error,
+    live_pong,
+    socket_chunk,
+    socket_frame,
 )
-from farhand.faces.ui_stream.written import DONE, live_error, live_pong, socket_chunk, socket_frame
 from farhand.wire.sse import frame
 
 SendChunk = Callable[[bytes], Awaitable[None]]

@@ -27,11 +27,9 @@ from farhand.testing.store_laws.durable import DurabilityLaws
 from farhand.testing.store_laws.feeds import FeedLaws
 from farhand.testing.store_laws.files import FileLaws
 from farhand.testing.store_laws.leases import LeaseLaws
-from farhand.testing.store_laws.owners import OwnerLaws
 from farhand.testing.store_laws.rebuilds import RebuildLaws
-from farhand.testing.store_laws.removals import RemovalLaws
-from farhand.testing.store_laws.retention import RetentionLaws
-from farhand.testing.store_laws.threads import ThreadLaws
+from farhand.testing.store_laws.retention import RemovalLaws, RetentionLaws
+from farhand.testing.store_laws.threads import OwnerLaws, ThreadLaws
 
 __all__ = ["DurableStoreLaws", "StoreLaws"]
 

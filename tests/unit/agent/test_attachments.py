@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
+from farhand.agent.attachments import with_files
 from farhand.agent.files import Files, Label, part_of
-from farhand.agent.prompt_files import with_files
 from farhand.core.file import FileRules, StoredFile
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.thread import Resolved, ResultsMessage, Text, UserMessage
 from farhand.eventlog.log import EventLog
 from farhand.models.base import Image, Prompt
-from farhand.models.images import ALL_IMAGES, LARGEST_IMAGE
+from farhand.models.render import ALL_IMAGES, LARGEST_IMAGE
 from farhand.store.base import Store
 from farhand.testing import FakeClock
 from tests.requirement import requirement
