@@ -7,12 +7,9 @@ process said that was not heard of for a while is not believed.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from farhand.clock import SystemClock
-
-if TYPE_CHECKING:
-    from farhand.eventlog.pubsub import Broker
+from farhand.eventlog.pubsub import Broker, unread_topic
 
 READING = "reading"
 LOOK_SEC = 1.0
@@ -47,6 +44,7 @@ class RemoteReaders:
         for name in runs:
             if name.startswith("-"):
                 known.pop(name[1:], None)
+                self._broker.publish(unread_topic(name[1:]), None)
             else:
                 known[name] = now + TOLD_SEC
 
