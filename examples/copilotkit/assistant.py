@@ -1,17 +1,17 @@
 """The agent behind the page. Its model speaks by a script, so nothing needs a key.
 
 `add_todo` and `choose_time` are not declared here: the page brings them, with `useFrontendTool` and
-`useHumanInTheLoop`. `send_invitation` runs on the server once a person has approved it, in the card that the
-page renders with `useInterrupt`.
+`useHumanInTheLoop`. `send_invitation` runs on the server once a person has approved it, and `book_room` asks
+a person in the middle of its work: both in cards that the page renders with `useInterrupt`.
 """
 
 from __future__ import annotations
 
-from farhand import Agent, ScriptedModel, tool
+from farhand import Agent, ScriptedModel, ask_form, tool
 from farhand.models import Ask, Moment, Say, Step, ToolResult
 
 SLOTS = ["Tuesday at 10:00", "Wednesday at 14:00"]
-HELP = "Ask me to add something to your list, to find a time, or to invite somebody."
+HELP = "Ask me to add something to your list, to find a time, to invite somebody, or to book a room."
 
 
 @tool(needs_approval=True)
@@ -23,6 +23,25 @@ def send_invitation(to: str, when: str) -> str:
         when: Day and time.
     """
     return f"{to} is invited for {when}."
+
+
+@tool(idempotent=True)
+async def book_room(when: str) -> str:
+    """Book a room for a meeting, as large as it has to be.
+
+    Args:
+        when: Day and time.
+    """
+    fields = {
+        "people": {"type": "integer", "title": "How many people?", "minimum": 1},
+        "floor": {"type": "string", "title": "Floor", "enum": ["Ground floor", "First floor"]},
+    }
+    wanted = {"type": "object", "properties": fields, "required": ["people", "floor"]}
+    answer = await ask_form("Which room do you need?", wanted, key="room")
+    if answer.action != "accept":
+        return "No room is booked."
+    people, floor = answer.content["people"], answer.content["floor"]
+    return f"A room for {people} is booked for {when}. {floor}."
 
 
 def speak(moment: Moment) -> Step:
@@ -38,6 +57,8 @@ def speak(moment: Moment) -> Step:
     if "invite" in said:
         who = [name for name in ("ada", "bob") if name in said]
         asked += [Ask("send_invitation", {"to": f"{name}@example.com", "when": SLOTS[0]}) for name in who]
+    if "book" in said:
+        asked.append(Ask("book_room", {"when": SLOTS[0]}))
     if "story" in said:
         asked.append(Say("Once upon a time there was a very long story. " * 12, delay=0.2))
     return asked or HELP
@@ -49,7 +70,7 @@ def _told(result: ToolResult) -> str:
             return f"It is on your list: {result.output}."
         case "success", "choose_time":
             return f"Then we meet on {result.output}."
-        case "success", "send_invitation":
+        case "success", "send_invitation" | "book_room":
             return str(result.output)
         case "denied", _:
             return f"I did not do it ({result.error})."
@@ -58,5 +79,7 @@ def _told(result: ToolResult) -> str:
 
 
 agent = Agent(
-    ScriptedModel(speak), tools=[send_invitation], instructions="Help the user to plan their meetings."
+    ScriptedModel(speak),
+    tools=[send_invitation, book_room],
+    instructions="Help the user to plan their meetings.",
 )

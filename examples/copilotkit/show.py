@@ -63,6 +63,13 @@ async def _show(page: Page, url: str, seen: Path | None) -> None:
     await page.get_by_role("button", name="Approve").click()
     await _read(page, "ada@example.com is invited for Tuesday at 10:00.")
 
+    await _say(page, "Book a room")
+    await page.reload()
+    await page.get_by_label("How many people?").fill("6")
+    await _see(page, seen, "a-form-after-a-reload", button="Send")
+    await page.get_by_role("button", name="Send", exact=True).click()
+    await _read(page, "A room for 6 is booked for Tuesday at 10:00. Ground floor.")
+
 
 async def _say(page: Page, text: str) -> None:
     box = page.get_by_test_id("copilot-chat-textarea")
@@ -79,7 +86,7 @@ async def _read(page: Page, text: str) -> None:
 
 async def _see(page: Page, seen: Path | None, name: str, *, button: str) -> None:
     """The card with this button is there and can be answered."""
-    await expect(page.get_by_role("button", name=button)).to_be_enabled()
+    await expect(page.get_by_role("button", name=button, exact=True)).to_be_enabled()
     sys.stdout.write(f"{name.replace('-', ' ')}: [{button}]\n")
     if seen is not None:
         await page.screenshot(path=seen / f"{name}.png")

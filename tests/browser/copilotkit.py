@@ -9,8 +9,12 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import shutil
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Literal
 from uuid import uuid4
@@ -26,13 +30,43 @@ BUILT_WITHIN_SEC = 120
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
-async def build_page(folder: Path) -> None:
+def copied_page(folder: Path, runtime: str) -> Path:
+    """The page with another way to its runtime."""
+    shutil.copytree(PAGE, folder, ignore=shutil.ignore_patterns("node_modules"))
+    (folder / "node_modules").symlink_to(PAGE / "node_modules")
+    code = (folder / "main.tsx").read_text()
+    assert 'runtimeUrl="/copilotkit"' in code
+    (folder / "main.tsx").write_text(code.replace('runtimeUrl="/copilotkit"', runtime))
+    return folder
+
+
+@contextmanager
+def served_folder(folder: Path) -> Iterator[str]:
+    """Its files at an origin of their own, without a way to any server."""
+    folder.mkdir()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """A test's output is for its failures."""
+
+
+async def build_page(folder: Path, page: Path = PAGE) -> None:
     """As `npm run dev` would have it: with React's warnings and its double mounting."""
     assert VITE.exists(), "the packages of the example are missing; `make example-packages` installs them"
     vite = await asyncio.create_subprocess_exec(
         str(VITE), "build", "--mode", "development", "--minify", "false", "--logLevel", "warn",
         "--outDir", str(folder), "--emptyOutDir",
-        cwd=PAGE, env={**os.environ, "NODE_ENV": "development"},
+        cwd=page, env={**os.environ, "NODE_ENV": "development"},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     out, _ = await asyncio.wait_for(vite.communicate(), BUILT_WITHIN_SEC)

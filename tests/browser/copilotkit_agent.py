@@ -66,4 +66,4 @@ async def gate(name: str) -> None:
             await asyncio.sleep(0.02)
 
 
-agent = Agent(ScriptedModel(speak), tools=[send_invitation])
+agent = Agent(ScriptedModel(speak), tools=[send_invitation, assistant.book_room])

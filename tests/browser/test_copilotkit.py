@@ -15,7 +15,14 @@ from typing import NamedTuple
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.browser.copilotkit import CopilotPage, build_page, copilot_page, serving
+from tests.browser.copilotkit import (
+    CopilotPage,
+    build_page,
+    copied_page,
+    copilot_page,
+    served_folder,
+    serving,
+)
 from tests.browser.visitor import Visitors
 from tests.process import MANY_RUNS, FarhandProcess, farhand_process
 from tests.requirement import requirement
@@ -274,6 +281,32 @@ async def test_two_tabs_that_approve_the_same_run_the_tool_once(
     assert site.invitations(guest.thread) == 1
 
 
+# -------------------------------------------------------------------------------------------------- questions
+
+
+@requirement("copilotkit:question")
+@pytest.mark.parametrize("is_reloaded", [False, True])
+async def test_what_a_tool_asks_has_a_card_with_its_fields(guest: CopilotPage, *, is_reloaded: bool) -> None:
+    await guest.says("Book a room")
+    card = guest.card("Which room do you need?")
+    await expect(card).to_be_visible()
+    if is_reloaded:
+        await guest.reloads()
+    await expect(guest.approval).to_have_count(0)
+    await card.get_by_label("How many people?").fill("6")
+    await card.get_by_label("Floor").select_option("First floor")
+    await guest.presses("Send")
+    await guest.reads(f"A room for 6 is booked for {SLOT}. First floor.")
+    await expect(card).to_have_count(0)
+
+
+@requirement("copilotkit:question")
+async def test_a_question_of_a_tool_can_be_declined(guest: CopilotPage) -> None:
+    await guest.says("Book a room")
+    await guest.presses("Decline")
+    await guest.reads("No room is booked.")
+
+
 # --------------------------------------------------------------------------------------- the server is killed
 
 
@@ -414,6 +447,43 @@ async def test_the_chat_page_and_the_inspector_show_a_run_of_copilotkit(
     await guest.reads(SENT)
     await expect(guest.approval).to_have_count(0)
     assert site.invitations(guest.thread) == 1
+
+
+# ------------------------------------------------------------------------ the single endpoint, another origin
+
+
+@requirement("copilotkit:single-endpoint")
+async def test_a_page_of_another_origin_uses_the_single_endpoint_with_a_header_of_its_own(
+    browser: Browser, built: None, tmp_path: Path
+) -> None:
+    room, site, folder = tmp_path / "room", tmp_path / "site", tmp_path / "built"
+    (room / "gates").mkdir(parents=True)
+    environment = {"TEST_ROOM": str(room), **MANY_RUNS}
+    with served_folder(folder) as origin:
+        arguments = ("--allow-origin", origin, "--allow-header", "X-Tenant")
+        agent = "tests.browser.copilotkit_agent:agent"
+        async with farhand_process(agent, *arguments, env=environment) as server:
+            headers = json.dumps({"Authorization": f"Bearer {server.token}", "X-Tenant": "acme"})
+            runtime = f'runtimeUrl="{server.url}/copilotkit" useSingleEndpoint headers={{{headers}}}'
+            await build_page(folder, copied_page(site, runtime))
+            async with copilot_page(browser, origin) as guest:
+                posted: list[tuple[str, str | None]] = []
+                guest.page.on("request", lambda sent: posted.append((sent.url, sent.headers.get("x-tenant"))))
+                await guest.says(LIST)
+                await guest.reads(LISTED)
+                await guest.says(INVITE)
+                await guest.reloads()
+                await guest.presses("Approve")
+                await guest.reads(SENT)
+                await guest.says("tell tale")
+                await guest.reads("The tale of tale begins.")
+                await guest.stops()
+                await guest.says(TIME)
+                await guest.presses(SLOT)
+                await guest.reads(MET)
+            to_server = {each for each in posted if each[0].startswith(server.url)}
+            assert to_server == {(f"{server.url}/copilotkit", "acme")}
+            assert Site(server, origin, room).invitations(guest.thread) == 1
 
 
 async def reload_at(here: str, stage: str, guest: CopilotPage) -> None:

@@ -116,13 +116,20 @@ async def script(moment: Moment) -> AsyncGenerator[Step, None]:
             async for step in steps:
                 yield step
     elif moment.steps:
+        await _at_gate(play, subject)
         yield f"It is done: {json.dumps([result.output or result.error for result in moment.results])}"
     elif play == "open":
         yield [Ask("weather", {"city": subject}), Ask("open_page", {"address": subject})]
     else:
-        named = {"delete": "path", "charge": "account", "look": "name"}
-        tools = {"delete": "delete_file", "charge": "charge", "look": "look_up"}
+        named = {"delete": "path", "erase": "path", "charge": "account", "look": "name"}
+        tools = {"delete": "delete_file", "erase": "delete_file", "charge": "charge", "look": "look_up"}
         yield [Ask("weather", {"city": subject}), Ask(tools[play], {named[play]: subject})]
+
+
+async def _at_gate(play: str, subject: str) -> None:
+    """`erase` answers when its gate is open."""
+    if play == "erase":
+        await gate(subject)
 
 
 async def frozen(subject: str) -> AsyncGenerator[Step, None]:

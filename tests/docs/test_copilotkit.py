@@ -39,6 +39,9 @@ def test_a_copilotkit_page_is_used_on_farhand() -> None:
         "you: Invite Ada",
         "an approval after a reload: [Approve]",
         "assistant: ada@example.com is invited for Tuesday at 10:00.",
+        "you: Book a room",
+        "a form after a reload: [Send]",
+        "assistant: A room for 6 is booked for Tuesday at 10:00. Ground floor.",
     ]
 
 

@@ -2,7 +2,7 @@ import {
   CopilotChat, CopilotKit, useAgent, useConfigureSuggestions, useDefaultRenderTool, useFrontendTool, useHumanInTheLoop, useInterrupt, type Interrupt,
 } from "@copilotkit/react-core/v2";
 import "@copilotkit/react-core/v2/styles.css";
-import { StrictMode, useState, type ReactNode } from "react";
+import { StrictMode, useState, type FormEvent, type ReactNode } from "react";
 import { createRoot } from "react-dom/client";
 import { z } from "zod";
 import "./page.css";
@@ -54,10 +54,15 @@ function Page() {
     ),
   });
 
-  // an approval: farhand runs the tool after the yes, on the server
+  // what the server asks before it goes on: an approval of a tool, or what a tool wants to know in the middle of its work
   useInterrupt({
     render: ({ interrupts, resolve }) => (
-      <>{interrupts.map((one) => <Approval key={one.id} interrupt={one} answer={(payload) => resolve(payload, one.id)} />)}</>
+      <>
+        {interrupts.map((one) => {
+          const Asked = one.reason === "input_required" ? Question : Approval;
+          return <Asked key={one.id} interrupt={one} answer={(payload) => resolve(payload, one.id)} />;
+        })}
+      </>
     ),
   });
 
@@ -72,6 +77,7 @@ function Page() {
       { title: "Invite Ada", message: "Invite Ada" },
       { title: "Invite two", message: "Invite Ada and Bob" },
       { title: "Both", message: "Invite Ada and put the room on my list" },
+      { title: "Book a room", message: "Book a room" },
     ],
   });
 
@@ -87,7 +93,12 @@ function Page() {
   );
 }
 
-function Approval({ interrupt, answer }: { interrupt: Interrupt; answer: (payload: { approved: boolean; reason?: string }) => void }) {
+interface Asked {
+  interrupt: Interrupt;
+  answer: (payload: Record<string, unknown>) => void;
+}
+
+function Approval({ interrupt, answer }: Asked) {
   // the answers are sent when every approval of the step has one; until then this card stays
   const [said, setSaid] = useState<string>();
   return (
@@ -98,6 +109,46 @@ function Approval({ interrupt, answer }: { interrupt: Interrupt; answer: (payloa
       {said}
     </Card>
   );
+}
+
+/** The fields that a tool asks for with `ask_form`. */
+function Question({ interrupt, answer }: Asked) {
+  const [said, setSaid] = useState<string>();
+  const form = interrupt.metadata?.["input"] as { schema: { properties: Record<string, Field>; required?: string[] } };
+  const send = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const values = new FormData(event.currentTarget);
+    const content = Object.entries(form.schema.properties).flatMap(([name, { type }]) => {
+      const text = String(values.get(name) ?? "");
+      return text === "" ? [] : [[name, type === "integer" || type === "number" ? Number(text) : text]];
+    });
+    setSaid("Sent");
+    answer({ action: "accept", content: Object.fromEntries(content) });
+  };
+  return (
+    <Card title={interrupt.message ?? "A question"}>
+      <form onSubmit={send}>
+        {Object.entries(form.schema.properties).map(([name, field]) => (
+          <label key={name}>
+            {field.title ?? name}
+            {field.enum
+              ? <select name={name} disabled={!!said}>{field.enum.map((each) => <option key={each}>{each}</option>)}</select>
+              : <input name={name} type={field.type === "string" ? "text" : "number"} min={field.minimum} required={form.schema.required?.includes(name)} disabled={!!said} />}
+          </label>
+        ))}
+        <button disabled={!!said}>Send</button>
+        <button type="button" disabled={!!said} onClick={() => (setSaid("Declined"), answer({ action: "decline" }))}>Decline</button>
+        {said}
+      </form>
+    </Card>
+  );
+}
+
+interface Field {
+  type: string;
+  title?: string;
+  enum?: string[];
+  minimum?: number;
 }
 
 function Card({ title, children }: { title: string; children: ReactNode }) {

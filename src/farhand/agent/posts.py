@@ -1,124 +1,70 @@
 """What one post of a client does that sends all it has: its tools, results, answers and a new message.
 
-The client keeps a history of its own. Nothing of that is believed: it only says what the client need not be
-shown again. A post loads the thread once, decides, and returns a value for a face to encode.
+A post loads the thread once, decides, and returns a value for a face to encode. What is believed of it is in
+`post`.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Sequence
+from functools import partial
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from farhand.agent.attachments import MessageInput, store_message
+from farhand.agent.attachments import store_message
 from farhand.agent.context import AgentContext
 from farhand.agent.offered_tools import ToolDescription, admit_brought
+from farhand.agent.post import (
+    Post,
+    PostedMessage,
+    PostedTurn,
+    PostView,
+    is_hidden,
+    is_lost,
+    is_until,
+    looked,
+    new_message,
+    open_questions,
+    question_id,
+    refuse_unanswered,
+    results_of_run,
+    submission_of,
+    text_sent_with_last,
+    was_asked,
+    with_short_errors,
+)
 from farhand.agent.start_run import (
     STOPPED_BY_USER,
     Asker,
     StartedRun,
     ThreadPlace,
     answer_again,
+    follow_run,
     start_run,
     stop_run,
 )
-from farhand.agent.turns import CallAnswers, Turn, Turns, begun_turn, last_turn
+from farhand.agent.turns import CallAnswers, Turn, Turns, begun_turn
 from farhand.agent.worker import Worker
-from farhand.calls.desk import Reply, Submission
-from farhand.core.approval import Answer
-from farhand.core.call import Call, Phase
+from farhand.calls.desk import Submission
+from farhand.core.call import Phase
 from farhand.core.decide import runs
-from farhand.core.outcome import Outcome
-from farhand.core.position import START, Entry, Position
+from farhand.core.decide.following import bring
+from farhand.core.event import MessageQueued
+from farhand.core.position import START, Position
 from farhand.core.principal import Owner, Principal
-from farhand.core.result import Accepted, Receipt, Repeated, Result
-from farhand.core.run import Run
-from farhand.core.state import ThreadState
-from farhand.core.thread import AssistantMessage, Message, ResultsMessage, Text, UserMessage, text_of
-from farhand.core.tool import Executor, Tool
+from farhand.core.result import Receipt, Result
+from farhand.core.run import Run, RunState
+from farhand.core.thread import Message, UserMessage, text_of
+from farhand.core.tool import Tool
 from farhand.errors import Busy, Malformed, NotAllowed, NotFound, Unanswered
+from farhand.eventlog.pubsub import LOOK_SEC, unread_topic
 from farhand.store.base import bounded_wait
 from farhand.tools.context import Context
 
+STOP_FIRST = "Wait for its answer, or stop it; nothing was applied."
 ABANDONED = "nobody was reading when the next message came"
 READER_LEAVES_WITHIN_SEC = 1.0
 """A client that gave up a response and posts at once may be faster than the news that it is gone."""
-LOOK_SEC = 0.05
-
-
-class PostedMessage(Struct, frozen=True):
-    """A message of the user at the end of the client's history."""
-
-    message_id: str
-    parts: tuple[MessageInput, ...]
-
-    @property
-    def text(self) -> str:
-        return "".join([part.text for part in self.parts if isinstance(part, Text)])
-
-
-class QuestionAnswer(Struct, frozen=True):
-    """An answer by the id of its question: an approval, or what a tool asks.
-
-    `answer` is None if this is no yes or no; `outcome` is the same as the answer to a tool.
-    """
-
-    question_id: str
-    answer: Answer | None
-    outcome: Outcome
-
-
-class Post(Struct, frozen=True, kw_only=True):
-    """`messages` and `results` are those behind the last answer in the client's history. `shown_calls` and
-    `shown_results` are the calls and results that the client has anywhere in it."""
-
-    thread_id: str
-    alias: str
-    tools: tuple[Tool, ...] = ()
-    messages: tuple[PostedMessage, ...] = ()
-    results: tuple[Result, ...] = ()
-    answers: tuple[QuestionAnswer, ...] = ()
-    shown_calls: frozenset[str] = frozenset()
-    shown_results: frozenset[str] = frozenset()
-
-
-class PostedTurn(Struct, frozen=True, kw_only=True):
-    """A run, and what of it the client has to be shown: the events behind `after`, without results that it
-    has."""
-
-    run: Run
-    after: Position = START
-    seen: tuple[Entry, ...] = ()
-    """The events up to there."""
-    past: int = 0
-    """The run's last event when the turn was stored: a pause before it is over."""
-    is_at_rest: bool = False
-    """Nothing happens until somebody answers: the response ends after the event `past`."""
-    shown_calls: frozenset[str] = frozenset()
-    shown_results: frozenset[str] = frozenset()
-    history: tuple[Message, ...] | None = None
-    """The record up to `after`, for a client whose own history is wrong; None if it need not be told."""
-    settled: tuple[Call, ...] = ()
-    """Calls of the last message in `history` that have their outcome."""
-    hidden: frozenset[str] = frozenset()
-    """Calls of the page that the client was not shown yet: it executes whatever it sees."""
-    following: PostedMessage | None = None
-    """A message that came beside answers: it is next when the run that they are for ends or waits again."""
-
-
-class _Look(Struct, frozen=True):
-    turn: Turn | None
-    messages: tuple[Message, ...]
-
-    def user_message(self, message_id: str) -> UserMessage | None:
-        said = (each for each in self.messages if isinstance(each, UserMessage))
-        return next((each for each in said if each.message_id == message_id), None)
-
-    def message_ids(self) -> set[str]:
-        """The user's messages that are known."""
-        return {each.message_id for each in self.messages if isinstance(each, UserMessage)}
 
 
 class Posts:
@@ -138,18 +84,20 @@ class Posts:
         """Decides what the post means. `Unanswered`, `Busy`, `NotFound` and `Malformed` say why it means
         nothing now; nothing was applied then."""
         look = await self._look(principal.owner, post.thread_id)
+        limit = self._context.settings.limits.error_text
+        post = replace(post, results=with_short_errors(post.results, limit))
         if post.answers:
             return await self._answer(principal, post, look)
-        new = _new_message(post.messages, look)
+        new = new_message(post.messages, look)
         if new is not None:
             return await self._begin(principal, post, look.turn, new)
         if look.turn is None:
             raise NotFound("There is no such thread, and no message of a user to begin it with.")
         if post.messages:
             return await self._repeat(principal, post, look, post.messages[-1])
-        mine = _of_run(post.results, look.turn)
+        mine = results_of_run(post.results, look.turn)
         if not mine:
-            return await self._whole(post, look.turn)
+            return await self._whole(post, look.turn, look.queued)
         return await self._settle(principal, post, look.turn.run, mine)
 
     async def connect(
@@ -159,7 +107,15 @@ class Posts:
         look = await self._look(principal.owner, thread_id)
         if look.turn is None:
             return None
-        return await self._whole(Post(thread_id=thread_id, alias="", tools=tools), look.turn)
+        return await self._whole(Post(thread_id=thread_id, alias="", tools=tools), look.turn, look.queued)
+
+    async def follow(self, owner: Owner, run_id: str) -> PostedTurn | None:
+        """The run that follows in a response, once the one before it is over; None if it never began."""
+        run = await self._context.log.get_run(owner, run_id)
+        if run is None:
+            return None
+        # the record that was shown before may have replaced the message that begins this run
+        return await self._begun(StartedRun(run), is_corrected=True)
 
     async def stop(self, owner: Owner, thread_id: str, alias: str | None) -> bool:
         """Stops the thread's run if it is still called so, or whatever it is called for None."""
@@ -176,10 +132,14 @@ class Posts:
     ) -> PostedTurn:
         results: tuple[Submission, ...] = ()
         if last is not None and last.run.active:
-            _refuse_unanswered(open_questions(last.calls))
-            brought = CallAnswers(tuple(_of_run(post.results, last)), ())
+            refuse_unanswered(open_questions(last.calls))
+            brought = CallAnswers(tuple(results_of_run(post.results, last)), ())
             results = tuple(await self._turns.prepare(principal, brought, last.calls))
-        place = _place(principal, post, results)
+            if last.run.state is RunState.RUNNING and not await self._is_left(last.run):
+                # before anything is stored
+                raise Busy("The assistant is still working on the last message.", hint=STOP_FIRST)
+        asker = Asker(principal.claims, post.tools, results, post.alias, spares_questions=True)
+        place = ThreadPlace(principal.owner, post.thread_id, asker)
         message = await self._store(place, new)
         try:
             started = await self._start(place, message)
@@ -188,14 +148,9 @@ class Posts:
                 raise
             await self._stop(last.run, ABANDONED)
             started = await self._start(place, message)
-        return await self._begun(started, message, is_corrected=_is_lost(started.receipts))
-
-    async def begin_following(self, principal: Principal, post: Post, new: PostedMessage) -> PostedTurn:
-        """The message that came beside answers. What the run asks since then nobody was shown: the user has
-        moved on."""
-        place = _place(principal, post)
-        message = await self._store(place, new)
-        return await self._begun(await self._start(place, message), message, is_corrected=True)
+        if started.again:
+            return await self._replay(await self._turns.load(started.run))
+        return await self._begun(started, is_corrected=is_lost(started.receipts))
 
     async def _store(self, place: ThreadPlace, new: PostedMessage) -> UserMessage:
         return await store_message(
@@ -205,23 +160,24 @@ class Posts:
     async def _start(self, place: ThreadPlace, message: UserMessage) -> StartedRun:
         return await bounded_wait(self._context.log, start_run(self._context, place, message, hold_for=0.0))
 
-    async def _begun(
-        self, started: StartedRun, message: UserMessage | None, *, is_corrected: bool
-    ) -> PostedTurn:
-        if started.again:
-            return await self._replay(await self._turns.load(started.run))
-        turn = begun_turn(started.run, message)
+    async def _begun(self, started: StartedRun, *, is_corrected: bool) -> PostedTurn:
+        turn = begun_turn(started.run)
         history = await self._before(turn.run) if is_corrected else None
         return PostedTurn(run=turn.run, after=turn.after, past=turn.after.seq, history=history)
 
     async def _is_left(self, run: Run) -> bool:
         """Whether nobody reads the run any more."""
-        broker = self._context.log.broker
-        for _ in range(round(READER_LEAVES_WITHIN_SEC / LOOK_SEC)):
-            if not broker.count(run.run_id):
-                return True
-            await asyncio.sleep(LOOK_SEC)
-        return False
+        broker, is_shared = self._context.log.broker, self._context.log.is_shared
+        # other processes tell now and then what is read there
+        until = broker.loop.time() + READER_LEAVES_WITHIN_SEC + (LOOK_SEC if is_shared else 0.0)
+        with broker.subscribe(unread_topic(run.run_id)) as left:
+            while broker.count(run.run_id):
+                seconds = until - broker.loop.time()
+                if seconds <= 0:
+                    return False
+                left.items.clear()
+                await left.wait(seconds)
+        return True
 
     async def _stop(self, run: Run, reason: str) -> bool:
         # what the model has written so far is kept
@@ -231,28 +187,39 @@ class Posts:
     # ---------------------------------------------------------------------------------- nothing is new
 
     async def _repeat(
-        self, principal: Principal, post: Post, look: _Look, asked: PostedMessage
+        self, principal: Principal, post: Post, look: PostView, asked: PostedMessage
     ) -> PostedTurn:
         """The last message of the post is known: the answer that it has, if nobody has read that, or else
         another one. Nothing is cut where the thread has gone on since."""
         known, turn = look.user_message(asked.message_id), look.turn
         assert known is not None, "a message that is not known is a new one"
         assert turn is not None, "a thread with a message has a run"
-        if text_of(known) not in (asked.text, _text_sent_with_last(post.messages, look)):
+        if text_of(known) not in (asked.text, text_sent_with_last(post.messages, look)):
             raise Malformed(
                 "A different message with this id already exists in this thread.",
                 hint="Give a new message an id of its own.",
             )
-        if turn.run.user_message_id != asked.message_id:
+        is_answered = turn.run.user_message_id == asked.message_id
+        if turn.run.active or not look.is_last(asked.message_id):
+            return await self._whole(post, turn, look.queued)
+        if is_answered and not turn.run.is_delivered:
             return await self._whole(post, turn)
-        if turn.run.active or not turn.run.is_delivered:
-            return await self._whole(post, turn)
-        again = answer_again(self._context, _place(principal, post), instead_of=None, hold_for=0.0)
-        return await self._begun(await bounded_wait(self._context.log, again), None, is_corrected=False)
+        again = answer_again(
+            self._context,
+            _place(principal, post),
+            instead_of=None,
+            hold_for=0.0,
+            after_run=turn.run.run_id,
+        )
+        return await self._begun(await bounded_wait(self._context.log, again), is_corrected=False)
 
-    async def _whole(self, post: Post, turn: Turn) -> PostedTurn:
-        """The last run from its start, behind the record, whatever the client has."""
+    async def _whole(self, post: Post, turn: Turn, queued: MessageQueued | None = None) -> PostedTurn:
+        """The last run from its start, behind the record, whatever the client has; then what is queued."""
         await self._bring(post, turn.run)
+        following = None if queued is None else queued.run_id
+        return replace(await self._record(turn), following=following)
+
+    async def _record(self, turn: Turn) -> PostedTurn:
         shown = await self._replay(turn)
         if shown.after != START:
             messages = await self._context.log.messages(turn.run.owner, turn.run.thread_id)
@@ -279,7 +246,7 @@ class Posts:
         answers = CallAnswers(tuple(results), call_ids)
         return await self._accept(principal, post, run, answers)
 
-    async def _answer(self, principal: Principal, post: Post, look: _Look) -> PostedTurn:
+    async def _answer(self, principal: Principal, post: Post, look: PostView) -> PostedTurn:
         """Answers to every open question of the run, and to none that was never asked."""
         if "approve" not in principal.scopes:
             raise NotAllowed("This credential may not approve.", hint="Nothing was applied.")
@@ -289,26 +256,30 @@ class Posts:
         named = {each.question_id for each in post.answers}
         if len(named) < len(post.answers):
             raise Malformed("An interrupt is answered twice in one request.", hint="Nothing was applied.")
-        _refuse_unanswered([call for call in open_questions(look.turn.calls) if call.parent is None], named)
+        refuse_unanswered([call for call in open_questions(look.turn.calls) if call.parent is None], named)
         await self._refuse_unknown(principal.owner, post.thread_id, named - set(asked))
         calls = [asked[each] for each in named if each in asked]
-        following = _new_message(post.messages, look)
+        new = new_message(post.messages, look)
+        if new is not None and look.queued is not None:
+            raise Busy("Another message waits for the answer to this one already.", hint=STOP_FIRST)
         if not calls:
             # answered in a run before this one, but what the user says now is new
-            return replace(await self._whole(post, look.turn), following=following)
+            shown = await self._record(look.turn)
+            await self._store_answers(principal, post, look.turn.run, new, ())
+            return replace(shown, following=await self._run_after(look, principal.owner, new))
         answered = frozenset(call.call_id for call in calls)
         named_here = (each for each in post.answers if each.question_id in asked)
-        items = [item for each in named_here if (item := _submission(each, asked[each.question_id]))]
+        items = [item for each in named_here if (item := submission_of(each, asked[each.question_id]))]
         for item in await self._turns.prepare(principal, CallAnswers(tuple(items), ()), look.turn.calls):
             if isinstance(item, Result):
                 await self._context.desk.check_fit(principal.owner, item)
-        beside = [each for each in _of_run(post.results, look.turn) if each.call_id not in answered]
+        beside = [each for each in results_of_run(post.results, look.turn) if each.call_id not in answered]
         call_ids = (*answered, *(each.call_id for each in beside))
         # a page may keep the answer as the result of the call that it approved
         mistaken = answered & post.shown_results
         answers = CallAnswers((*items, *beside), call_ids)
-        turn = await self._accept(principal, post, look.turn.run, answers, mistaken=mistaken)
-        return replace(turn, following=following)
+        turn = await self._accept(principal, post, look.turn.run, answers, mistaken=mistaken, new=new)
+        return replace(turn, following=await self._run_after(look, principal.owner, new))
 
     async def _refuse_unknown(self, owner: Owner, thread_id: str, named: Collection[str]) -> None:
         for each in named:
@@ -326,11 +297,13 @@ class Posts:
         answers: CallAnswers,
         *,
         mistaken: frozenset[str] = frozenset(),
+        new: PostedMessage | None = None,
     ) -> PostedTurn:
-        """`mistaken` are calls that the client shows with a result which they do not have."""
-        await self._bring(post, run)
-        turn = await self._turns.answer(principal, post.thread_id, answers, wait="turn")
-        is_lost = bool(mistaken) or _is_lost(
+        """`mistaken` are calls that the client shows with a result which they do not have, `new` is what the
+        user says beside the answers."""
+        accept = partial(self._store_answers, principal, post, run, new)
+        turn = await self._turns.answer(principal, post.thread_id, answers, wait="turn", accept=accept)
+        is_wrong = bool(mistaken) or is_lost(
             [receipt for item, receipt in turn.receipts if isinstance(item, Result)]
         )
         journal = await self._context.log.entries(turn.run)
@@ -343,13 +316,52 @@ class Posts:
             shown_calls=post.shown_calls,
             shown_results=post.shown_results,
         )
-        return await self._corrected(shown, turn, answers.call_ids) if is_lost else shown
+        return await self._corrected(shown, turn, answers.call_ids) if is_wrong else shown
+
+    async def _store_answers(
+        self,
+        principal: Principal,
+        post: Post,
+        run: Run,
+        new: PostedMessage | None,
+        items: Sequence[Submission],
+    ) -> list[Receipt]:
+        """Answers, tools and a message in one append: a post that is refused changes nothing."""
+        log, desk, place = self._context.log, self._context.desk, _place(principal, post, tuple(items))
+        if new is not None:
+            message = await self._store(place, new)
+            return await bounded_wait(log, follow_run(self._context, place, message, run_id=run.run_id))
+        accepted = desk.accept_with(
+            run.owner,
+            run.thread_id,
+            items,
+            lambda thread, accepted: bring(thread, accepted, run.run_id, post.tools, alias=post.alias),
+            lambda thread, receipts: receipts,
+        )
+        return await desk.complete(run.owner, items, await bounded_wait(log, accepted))
+
+    async def _run_after(self, look: PostView, owner: Owner, new: PostedMessage | None) -> str | None:
+        """The run that answers what the user says beside the answers, or said when they came before; it may
+        have begun meanwhile. `look` is from before."""
+        if look.queued is not None:
+            return look.queued.run_id
+        if new is None or look.turn is None:
+            return None
+        now = await self._look(owner, look.turn.run.thread_id)
+        if now.queued is not None:
+            return now.queued.run_id
+        if now.turn is None or now.turn.run.user_message_id != new.message_id:
+            return None
+        return now.turn.run.run_id
 
     async def _corrected(self, shown: PostedTurn, turn: Turn, call_ids: Collection[str]) -> PostedTurn:
         """The record as far as the client has the run: up to the step whose calls it answered."""
         run = turn.run
-        step = max(call.step for call in turn.calls if call.call_id in call_ids)
         messages = await self._context.log.messages(run.owner, run.thread_id)
+        step = max((call.step for call in turn.calls if call.call_id in call_ids), default=None)
+        if step is None:
+            # its detail was removed, and another run has begun since
+            return replace(shown, history=tuple(messages))
         settled = tuple(
             call
             for call in turn.calls
@@ -357,16 +369,16 @@ class Posts:
         )
         return replace(
             shown,
-            history=tuple(each for each in messages if _is_until(each, run, step)),
+            history=tuple(each for each in messages if is_until(each, run, step)),
             settled=settled,
             shown_results=frozenset(call.call_id for call in settled),
-            hidden=frozenset(call.call_id for call in turn.calls if _is_hidden(call, shown.shown_calls)),
+            hidden=frozenset(call.call_id for call in turn.calls if is_hidden(call, shown.shown_calls)),
         )
 
     # ---------------------------------------------------------------------------------------------- loading
 
-    async def _look(self, owner: Owner, thread_id: str) -> _Look:
-        return await self._context.log.read(owner, thread_id, _looked)
+    async def _look(self, owner: Owner, thread_id: str) -> PostView:
+        return await self._context.log.read(owner, thread_id, looked)
 
     async def _before(self, run: Run) -> tuple[Message, ...]:
         messages = await self._context.log.messages(run.owner, run.thread_id)
@@ -389,101 +401,3 @@ class Posts:
 def _place(principal: Principal, post: Post, results: tuple[Submission, ...] = ()) -> ThreadPlace:
     asker = Asker(principal.claims, post.tools, results, post.alias)
     return ThreadPlace(principal.owner, post.thread_id, asker)
-
-
-def _looked(thread: ThreadState) -> _Look:
-    return _Look(last_turn(thread), tuple(thread.messages))
-
-
-def question_id(call: Call) -> str:
-    """An approval by its own id; what a tool asks, by that of its call."""
-    if call.approval is None or (call.parent is not None and call.phase is not Phase.ASKING):
-        return call.call_id
-    return call.approval.approval_id
-
-
-def was_asked(call: Call) -> bool:
-    """Whether a person is or was asked about it: for a yes or no, or by a tool."""
-    return call.approval is not None or call.parent is not None
-
-
-def open_questions(calls: Collection[Call]) -> list[Call]:
-    """Calls that wait for a yes or no, and what tools ask."""
-    return [
-        call
-        for call in calls
-        if call.phase is Phase.ASKING or (call.parent is not None and call.phase is not Phase.SETTLED)
-    ]
-
-
-def _is_hidden(call: Call, shown: Collection[str]) -> bool:
-    is_open = call.executor is Executor.FRONTEND and call.phase is not Phase.SETTLED
-    return is_open and call.call_id not in shown
-
-
-def _new_message(posted: Sequence[PostedMessage], look: _Look) -> PostedMessage | None:
-    """What the user said behind the last message that is known; None if that is the last one."""
-    new: list[PostedMessage] = []
-    known = look.message_ids()
-    for each in posted:
-        if each.message_id in known:
-            new.clear()
-        else:
-            new.append(each)
-    if not new:
-        return None
-    return PostedMessage(new[-1].message_id, tuple(part for each in new for part in each.parts))
-
-
-def _text_sent_with_last(posted: Sequence[PostedMessage], look: _Look) -> str:
-    """The last message with those right before it that are not known: together they were stored as one."""
-    known = look.message_ids()
-    texts = [posted[-1].text]
-    for each in reversed(posted[:-1]):
-        if each.message_id in known:
-            break
-        texts.append(each.text)
-    return "".join(reversed(texts))
-
-
-def _of_run(results: Sequence[Result], turn: Turn) -> list[Result]:
-    """Those for calls of this run that far hands answer: what runs on the server, nobody else answers."""
-    far = {call.call_id for call in turn.calls if call.executor is not Executor.SERVER}
-    return [each for each in results if each.call_id in far]
-
-
-def _refuse_unanswered(calls: Sequence[Call], named: Collection[str] = ()) -> None:
-    missing = [question_id(call) for call in calls if question_id(call) not in named]
-    if missing:
-        raise Unanswered(
-            f"The thread waits for an answer to {', '.join(missing)}.",
-            hint="Answer every open interrupt; nothing was applied.",
-        )
-
-
-def _submission(answered: QuestionAnswer, call: Call) -> Submission | None:
-    """None for what has been answered since."""
-    if call.phase is Phase.ASKING and call.approval is not None:
-        if answered.answer is None:
-            raise Malformed(
-                f"The answer to {answered.question_id} does not say `approved`: true or false.",
-                hint="Nothing was applied.",
-            )
-        return Reply(answered.question_id, answered.answer)
-    if call.parent is not None and call.phase is not Phase.SETTLED:
-        return Result(call_id=call.call_id, outcome=answered.outcome)
-    return None
-
-
-def _is_lost(receipts: Sequence[Receipt]) -> bool:
-    return any(not isinstance(receipt, Accepted | Repeated) for receipt in receipts)
-
-
-def _is_until(message: Message, run: Run, step: int) -> bool:
-    match message:
-        case AssistantMessage(run_id=run.run_id, step=at):
-            return at <= step
-        case ResultsMessage(run_id=run.run_id, step=at):
-            return at < step
-        case _:
-            return True

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from farhand.agent.context import AgentContext
 from farhand.calls.desk import Submission
 from farhand.core.decide import runs
+from farhand.core.decide.following import Next, Queued, answer_next, bring
 from farhand.core.decide.runs import Beginning, Known, NewRun, NotStarted
 from farhand.core.decide.runs import Started as Begun
 from farhand.core.principal import Claims, Owner
@@ -20,23 +21,27 @@ from farhand.core.run import Run
 from farhand.core.state import ThreadState
 from farhand.core.thread import Note, Text, UserMessage
 from farhand.core.tool import Tool
-from farhand.errors import Busy, Malformed, NoAgent, NotFound, TooMany
+from farhand.errors import Busy, Malformed, NoAgent, NotFound, TooMany, Unanswered
 from farhand.eventlog.batch import Command
 from farhand.models.base import NoModel
 
 STOPPED_BY_USER = "stopped by the user"
 ABORTED = "aborted by the user"
 DELETED = "the chat was deleted"
+ANSWER_FIRST = "Answer every open interrupt; nothing was applied."
 
 
 class Asker(Struct, frozen=True):
     """What a request says beside its message: the claims of the person who sent it, the tools that its client
-    describes and executes itself, results for calls of the run before, and the client's name for the run."""
+    describes and executes itself, results for calls of the run before, and the client's name for the run.
+
+    With `spares_questions` nothing begins while a person is asked something."""
 
     claims: Claims = {}
     brought: tuple[Tool, ...] = ()
     results: tuple[Submission, ...] = ()
     alias: str = ""
+    spares_questions: bool = False
 
 
 class ThreadPlace(Struct, frozen=True):
@@ -69,9 +74,8 @@ async def start_run(
     `TooMany` for an owner over its quota; but what was sent before begins nothing, and is answered as ever.
     """
     _check_model(context)
-    size = sum(len(part.text) for part in message.parts if isinstance(part, Text | Note))
     try:
-        async with context.quotas.place(place.owner, place.thread_id, size):
+        async with context.quotas.place(place.owner, place.thread_id, _size(message)):
             started = await _begin(context, place, message, instead_of=instead_of, hold_for=hold_for)
         if started.again:
             context.quotas.give_back(place.owner)
@@ -83,10 +87,44 @@ async def start_run(
         return again
 
 
+async def follow_run(
+    context: AgentContext, place: ThreadPlace, message: UserMessage, *, run_id: str
+) -> list[Receipt]:
+    """Takes a message together with what answers this run: it is answered when the run has had its turn with
+    the answers, whatever becomes of this process. `TooMany` as above; nothing counts then."""
+    _check_model(context)
+    asker = place.asker
+    new = _new_run(context, asker, 0.0)
+    async with context.quotas.place(place.owner, place.thread_id, _size(message)):
+        told, receipts = await context.desk.accept_with(
+            place.owner,
+            place.thread_id,
+            asker.results,
+            lambda thread, accepted: answer_next(
+                thread, bring(thread, accepted, run_id, asker.brought, alias=asker.alias), message, new
+            ),
+            _as_told,
+        )
+    _refuse(told)
+    if not isinstance(told, Begun) and told != Queued(new.run_id):
+        context.quotas.give_back(place.owner)
+    return await context.desk.complete(place.owner, asker.results, receipts)
+
+
+def _as_told(thread: ThreadState, told: tuple[Next, list[Receipt]]) -> tuple[Next, list[Receipt]]:
+    return told
+
+
 async def answer_again(
-    context: AgentContext, place: ThreadPlace, *, instead_of: str | None, hold_for: float
+    context: AgentContext,
+    place: ThreadPlace,
+    *,
+    instead_of: str | None,
+    hold_for: float,
+    after_run: str | None = None,
 ) -> StartedRun:
-    """Another answer to the user's message before this one (or before the last one). `TooMany` as above."""
+    """Another answer to the user's message before this one (or before the last one); with `after_run` only if
+    no other run has begun since that one. `TooMany` as above."""
     _check_model(context)
     new = _new_run(context, place.asker, hold_for)
     async with context.quotas.place(place.owner, place.thread_id, 0):
@@ -94,12 +132,23 @@ async def answer_again(
             context,
             place,
             new.run_id,
-            lambda thread, now: runs.begin_again(thread, new, instead_of=instead_of),
+            lambda thread, now: runs.begin_again(thread, new, instead_of=instead_of, after_run=after_run),
         )
 
 
 def _new_run(context: AgentContext, asker: Asker, hold_for: float) -> NewRun:
-    return NewRun(context.clock.fresh("run"), hold_for, asker.claims, asker.brought, asker.alias)
+    return NewRun(
+        context.clock.fresh("run"),
+        hold_for,
+        asker.claims,
+        asker.brought,
+        asker.alias,
+        asker.spares_questions,
+    )
+
+
+def _size(message: UserMessage) -> int:
+    return sum(len(part.text) for part in message.parts if isinstance(part, Text | Note))
 
 
 def _check_model(context: AgentContext) -> None:
@@ -182,19 +231,26 @@ def _with_run(thread: ThreadState, begun: Beginning) -> tuple[Beginning, Run | N
 
 def _started(begun: tuple[Beginning, Run | None], run_id: str) -> StartedRun:
     beginning, run = begun
-    match beginning:
+    _refuse(beginning)
+    assert run is not None, "a thread with an answered message has a run"
+    return StartedRun(run, again=run.run_id != run_id)
+
+
+def _refuse(told: Next) -> None:
+    match told:
         case NotStarted(why="busy"):
             raise Busy(
                 "The assistant is still working on the last message.",
                 hint="Wait for its answer, or stop it (POST /api/chat/{id}/stop, or `agent.stop(thread)`).",
             )
+        case NotStarted(why="asked"):
+            raise Unanswered("The thread waits for an answer.", hint=ANSWER_FIRST)
         case NotStarted(why="different_message"):
             raise _different()
         case NotStarted():
             raise NotFound("There is no such message in this thread.")
-        case Begun() | Known():
-            assert run is not None, "a thread with an answered message has a run"
-            return StartedRun(run, again=run.run_id != run_id)
+        case Begun() | Known() | Queued():
+            return
 
 
 def _different() -> Malformed:

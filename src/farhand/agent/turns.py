@@ -7,7 +7,7 @@ a value for a face to encode. How runs begin and stop is in `start_run`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -76,6 +76,8 @@ class CallAnswers(Struct, frozen=True):
     inputs: dict[str, object] = {}
 
 
+Accept: TypeAlias = Callable[[Sequence[Submission]], Awaitable[list[Receipt]]]
+"""Stores answers to calls and gives their receipts."""
 ChatTurn: TypeAlias = NewMessage | Regeneration | CallAnswers
 
 
@@ -110,9 +112,7 @@ class Turn(Struct, frozen=True, kw_only=True):
         What a registered client runs is answered elsewhere: a response waits for it.
         """
         run = self.run
-        return (
-            run.rests and run.waits and any(call.blocks and not _runs_at_client(call) for call in self.calls)
-        )
+        return run.rests and run.waits and any(call.blocks and not call.runs_at_client for call in self.calls)
 
     @property
     def is_followed(self) -> bool:
@@ -191,9 +191,16 @@ class Turns:
         return begun_turn((await bounded_wait(self._context.log, started)).run)
 
     async def answer(
-        self, principal: Principal, thread_id: str, answers: CallAnswers, *, wait: Wait | None = None
+        self,
+        principal: Principal,
+        thread_id: str,
+        answers: CallAnswers,
+        *,
+        wait: Wait | None = None,
+        accept: Accept | None = None,
     ) -> Turn:
-        """Results and approvals for open calls; what is settled already is left as it is."""
+        """Results and approvals for open calls; what is settled already is left as it is. `accept` stores
+        them, with what else its request decides; without it, they are stored alone."""
         turn = await self._last(principal.owner, thread_id)
         if turn is None:
             raise NotFound("There is no such chat.")
@@ -202,7 +209,8 @@ class Turns:
         after = await self._end_of_step(turn, answers.call_ids)
         altered = frozenset(call.call_id for call in turn.calls if _is_altered(answers, call))
         submissions = await self.prepare(principal, answers, turn.calls, without=altered)
-        receipts = await self._accept(turn.run, submissions, hold_for=self._hold_for(wait))
+        store = accept or (lambda items: self._context.desk.accept(principal.owner, *items))
+        receipts = await self._accept(turn.run, store, submissions, hold_for=self._hold_for(wait))
         answered = replace(
             await self.reload(turn),
             after=after,
@@ -350,12 +358,14 @@ class Turns:
             return item
         return replace(item, outcome=Success(value))
 
-    async def _accept(self, run: Run, submissions: Sequence[Submission], *, hold_for: float) -> list[Receipt]:
+    async def _accept(
+        self, run: Run, accept: Accept, submissions: Sequence[Submission], *, hold_for: float
+    ) -> list[Receipt]:
         """A parked run that this moves on holds for so long at its next pause."""
         self._worker.prefer(run.run_id, hold_for=hold_for)
         receipts: list[Receipt] = []
         try:
-            receipts = await self._context.desk.accept(run.owner, *submissions)
+            receipts = await accept(submissions)
         finally:
             if not any(isinstance(receipt, Accepted) for receipt in receipts):
                 self._worker.forget(run.run_id)
@@ -424,10 +434,6 @@ def _awaits_output(turn: Turn) -> bool:
 def may_run(call: Call) -> bool:
     """Whether a page may execute the call now: approved where that is needed, and without an outcome."""
     return call.executor is Executor.FRONTEND and call.phase in (Phase.READY, Phase.TAKEN)
-
-
-def _runs_at_client(call: Call) -> bool:
-    return call.client_id is not None and call.phase is not Phase.ASKING
 
 
 def _check_allowed(principal: Principal, answers: CallAnswers, calls: Sequence[Call], limits: Limits) -> None:

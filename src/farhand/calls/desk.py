@@ -107,9 +107,8 @@ class Desk:
         for thread_id, places in (await self._by_thread(owner, brought)).items():
             items = [brought[place] for place in places]
             answers = await bounded_wait(self._log.store, self._accept(owner, thread_id, items))
-            for place, receipt in zip(places, answers, strict=True):
+            for place, receipt in zip(places, await self.complete(owner, items, answers), strict=True):
                 receipts[place] = receipt
-                self.on_receipt(brought[place], receipt)
         return receipts
 
     async def accept_with(
@@ -121,7 +120,8 @@ class Desk:
         view: Callable[[ThreadState, T], U],
     ) -> U:
         """What is brought for calls of this thread, with what `then` decides on it: in one append, or
-        nothing. Gives what `view` sees of that answer and of the thread right after it."""
+        nothing. Gives what `view` sees of that answer and of the thread right after it; `complete` the
+        receipts in it."""
         for item in items:
             if isinstance(item, Reply):
                 await self._check_edit(owner, item)
@@ -135,6 +135,18 @@ class Desk:
             if not isinstance(answer, _ToolMissing):
                 return answer
             await self._load_tool(answer.version)
+
+    async def complete(
+        self, owner: Owner, items: Sequence[Submission], receipts: Sequence[Receipt]
+    ) -> list[Receipt]:
+        """The receipts with those for calls that the thread's state has forgotten; who watches is told."""
+        told = [
+            await self._late(owner, item) if isinstance(receipt, Unknown) else receipt
+            for item, receipt in zip(items, receipts, strict=True)
+        ]
+        for item, receipt in zip(items, told, strict=True):
+            self.on_receipt(item, receipt)
+        return told
 
     def _decide_with(
         self, items: Sequence[Submission], then: Following[T], thread: ThreadState, now: float
@@ -162,12 +174,8 @@ class Desk:
                 owner, thread_id, lambda thread, now: self._decide_all(thread, items, now)
             )
             if not isinstance(answer, _ToolMissing):
-                break
+                return answer
             await self._load_tool(answer.version)
-        return [
-            await self._late(owner, item) if isinstance(receipt, Unknown) else receipt
-            for item, receipt in zip(items, answer, strict=True)
-        ]
 
     def _decide_all(
         self, thread: ThreadState, items: Sequence[Submission], now: float

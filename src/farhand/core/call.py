@@ -173,6 +173,17 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
         return phase is _ASKING or (phase is not _SETTLED and self.executor is not _SERVER)
 
     @property
+    def asks(self) -> bool:
+        """True while a person is asked about it: for a yes or no, or by a tool."""
+        phase = self.phase
+        return phase is _ASKING or (self.parent is not None and phase is not _SETTLED)
+
+    @property
+    def runs_at_client(self) -> bool:
+        """True if a registered client is to execute it, as soon as that is allowed."""
+        return self.client_id is not None and self.phase is not _ASKING
+
+    @property
     def is_unreported(self) -> bool:
         """Settled, and the program that asked to be told of it was not told yet."""
         return self.phase is _SETTLED and self.request is not None and not self.request.is_reported

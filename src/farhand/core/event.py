@@ -73,6 +73,18 @@ class MessageAdded(ThreadChange, frozen=True, gc=False, tag="message-added"):
     message: UserMessage
 
 
+class MessageQueued(ThreadChange, frozen=True, gc=False, tag="message-queued"):
+    """A message of the user that came while a run was at work. The run that answers it, named here, begins
+    when the one before it ends or waits."""
+
+    message: UserMessage
+    run_id: str
+    hold_for: float = 0.0
+    claims: dict[str, object] = {}
+    brought: tuple[str, ...] = ()
+    alias: str = ""
+
+
 class MessagesCopied(ThreadChange, frozen=True, gc=False, tag="messages-copied"):
     """The thread is a copy of another and begins with what was said there."""
 
@@ -355,6 +367,7 @@ ThreadEvent: TypeAlias = (
     ThreadCreated
     | ThreadRenamed
     | MessageAdded
+    | MessageQueued
     | MessagesCopied
     | ThreadCut
     | ToolAllowed
@@ -365,6 +378,7 @@ THREAD_EVENTS = (
     ThreadCreated,
     ThreadRenamed,
     MessageAdded,
+    MessageQueued,
     MessagesCopied,
     ThreadCut,
     ToolAllowed,

@@ -27,6 +27,7 @@ from farhand.core.event import (
     Event,
     InputAdded,
     MessageAdded,
+    MessageQueued,
     MessagesCopied,
     ModelDelayed,
     OutcomeReported,
@@ -88,6 +89,12 @@ def _rename_thread(thread: ThreadState, event: ThreadRenamed, at: float) -> None
 
 def _add_message(thread: ThreadState, event: MessageAdded, at: float) -> None:
     thread.messages.append(event.message)
+    if thread.queued is not None and thread.queued.message.message_id == event.message.message_id:
+        thread.queued = None
+
+
+def _queue_message(thread: ThreadState, event: MessageQueued, at: float) -> None:
+    thread.queued = event
 
 
 def _copy_messages(thread: ThreadState, event: MessagesCopied, at: float) -> None:
@@ -126,6 +133,8 @@ def _start_run(thread: ThreadState, event: RunStarted, at: float) -> None:
         user_message_id=event.user_message_id,
         started_at=at,
         since=thread.version,
+        # what the worker of the run before still has on its way must not pass for this one's
+        fence=1 if thread.run is None else thread.run.fence + 1,
         hold_for=event.hold_for,
         claims=event.claims,
         brought=event.brought,
@@ -335,6 +344,7 @@ _FOLD: dict[type[Event], Callable[[ThreadState, Any, float], None]] = {
     ThreadCreated: _create_thread,
     ThreadRenamed: _rename_thread,
     MessageAdded: _add_message,
+    MessageQueued: _queue_message,
     MessagesCopied: _copy_messages,
     ThreadCut: _cut_thread,
     ToolAllowed: _allow_tool,

@@ -119,6 +119,15 @@ def _error(body: dict[str, str]) -> Seen:
     return Seen(msgspec.json.encode(body).decode(), is_error=True)
 
 
+def cut(text: str, limit: int) -> str:
+    """The text in at most so many bytes, with a mark where it was cut."""
+    raw = text.encode(errors="replace")
+    if len(raw) <= limit:
+        return text
+    mark = f"\n[cut here: {len(raw)} bytes in all]"
+    return raw[: max(0, limit - len(mark))].decode(errors="ignore") + mark
+
+
 def _cut(text: str) -> str:
     # measured in bytes, since providers bill and limit those; the record keeps the whole result
     raw = text.encode(errors="replace")

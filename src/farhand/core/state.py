@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from farhand.core.call import Call, Phase
+from farhand.core.event import MessageQueued
 from farhand.core.principal import Owner
 from farhand.core.run import ENDED, Run, RunState
 from farhand.core.thread import Asked, Message, Reasoning, Text, UserMessage
@@ -80,6 +81,8 @@ class ThreadState(Struct, kw_only=True):
     runs: int = 0
     """How many there have been."""
     calls: dict[str, Call] = field(default_factory=dict)
+    queued: MessageQueued | None = None
+    """What the user said while the run was at work: answered when that ends or waits."""
 
     @property
     def exists(self) -> bool:
@@ -88,6 +91,14 @@ class ThreadState(Struct, kw_only=True):
     @property
     def active_run(self) -> RunProgress | None:
         return self.run if self.run is not None and self.run.is_active else None
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the active run waits for a person's yes or no, or for what a tool of it asks."""
+        run = self.active_run
+        return run is not None and any(
+            call.asks and call.run_id == run.run_id for call in self.calls.values()
+        )
 
     def run_record(self) -> Run | None:
         """The last run as readers and lists see it."""

@@ -47,6 +47,12 @@ def resting_topic(run_id: str) -> str:
     return f"resting:{run_id}"
 
 
+def unread_topic(run_id: str) -> str:
+    """Topic of a run that somebody reads: published to when the last of them has left, here or in another
+    process."""
+    return f"unread:{run_id}"
+
+
 def client_topic(owner: Owner, client_id: str) -> str:
     """Topic of the calls of one registered client."""
     return f"asked:{owner.tenant}\0{owner.subject}\0{client_id}"
@@ -232,6 +238,7 @@ class Broker:
         subscribers = self.subscribers[topic]
         if subscribers == (subscriber,):
             del self.subscribers[topic]
+            self.publish(unread_topic(topic), None)
         else:
             self.subscribers[topic] = tuple([each for each in subscribers if each is not subscriber])
 
@@ -267,6 +274,7 @@ class RemoteReaders:
         for name in runs:
             if name.startswith("-"):
                 known.pop(name[1:], None)
+                self._broker.publish(unread_topic(name[1:]), None)
             else:
                 known[name] = now + TOLD_SEC
 

@@ -6,8 +6,9 @@ import logging
 
 import pytest
 
+from farhand.core.principal import LOCAL
 from farhand.models.scripted import Ask, Moment
-from tests.faces.agui.page import Json, Page
+from tests.faces.agui.page import Json, Page, yes
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene, once
 from tests.requirement import requirement
@@ -57,6 +58,24 @@ async def test_the_newest_request_says_which_tools_there_are(serve: Serve, store
     assert ("play_sound" in names, "show_chart" in names) == (True, False)
     page.tools = []
     assert "play_sound" not in (await page.send("and now?")).text.split()
+
+
+@requirement("agui:refused")
+async def test_a_post_that_is_refused_brings_nothing(serve: Serve, store: str) -> None:
+    server = await serve(Scene(once(Ask("delete_file", {"path": "a.txt"}))).agent, store=store)
+    page = Page(server.http, tools=[CHART])
+    [asked] = (await page.send("go")).interrupts
+    before = await server.service.last_run(LOCAL, "t1")
+    page.tools = [_tool("play_sound")]
+    assert (await page.resume(yes(asked, editedArgs={"path": 7}))).code == "invalid"
+    long = {"approved": True, "reason": "x" * 5_000}
+    too_long = {"interruptId": asked["id"], "status": "resolved", "payload": long}
+    assert (await page.resume(too_long)).status == 413
+    after = await server.service.last_run(LOCAL, "t1")
+    assert (after.brought, after.alias) == (before.brought, before.alias)
+    await page.resume(yes(asked))
+    now = await server.service.last_run(LOCAL, "t1")
+    assert (now.brought == before.brought, now.alias) == (False, page.run_id)
 
 
 @requirement("agui:brought-after-restart")

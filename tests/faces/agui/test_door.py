@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+from collections.abc import AsyncGenerator
 
 import httpx2
 import pytest
 
 from farhand import Principal, create_app
-from farhand.models.scripted import Ask
+from farhand.core.principal import LOCAL
+from farhand.models.scripted import Ask, Moment, Step
 from farhand.tools.toolbox import make_toolbox
 from tests.faces.agui.page import Json, Page, yes
 from tests.faces.conftest import Serve
@@ -83,6 +86,26 @@ async def test_bytes_in_a_message_become_a_file(serve: Serve) -> None:
     assert words == {"type": "text", "text": "look"}
     assert (file["type"], file["source"]["mimeType"]) == ("document", "text/plain")
     assert (await server.http.get(file["source"]["value"])).content == b"hello"
+
+
+@requirement("agui:refused")
+async def test_a_message_that_is_refused_as_busy_leaves_no_file(serve: Serve, store: str) -> None:
+    gate = asyncio.Event()
+
+    async def slowly(moment: Moment) -> AsyncGenerator[Step, None]:
+        yield "One, "
+        await gate.wait()
+
+    server = await serve(Scene([slowly, "Next."]).agent, store=store)
+    page, other = Page(server.http), Page(server.http)
+    source = {"type": "data", "value": base64.b64encode(b"hello").decode(), "mimeType": "text/plain"}
+    page.says("go")
+    async with page.live() as live:
+        await live.until("TEXT_MESSAGE_CONTENT")
+        other.says([{"type": "document", "source": source}], "m9")
+        assert (await other.run()).code == "busy"
+    files = server.service.context.log.files
+    assert (await files.kept(LOCAL.tenant, LOCAL.subject)).files == 0
 
 
 @requirement("agui:scopes")

@@ -116,6 +116,23 @@ async def test_only_a_json_boolean_is_a_yes(serve: Serve, payload: Json) -> None
     assert scene.ran == []
 
 
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [({"reason": 5}, "reason"), ({"editedArgs": []}, "editedArgs"), ({"editedArgs": "{}"}, "editedArgs")],
+)
+async def test_a_refused_answer_says_which_member_of_it_is_wrong(
+    serve: Serve, wrong: Json, name: str
+) -> None:
+    scene = Scene(once(DELETE))
+    page = Page((await serve(scene.agent)).http)
+    [asked] = (await page.send("go")).interrupts
+    run = await page.resume(yes(asked, **wrong))
+    assert (run.status, run.code) == (200, "invalid")
+    assert f"`{name}`" in run.last["message"]
+    assert "`approved`" not in run.last["message"]
+    assert scene.ran == []
+
+
 async def test_edited_arguments_that_do_not_fit_approve_nothing(serve: Serve) -> None:
     scene = Scene(once(DELETE))
     page = Page((await serve(scene.agent)).http)
@@ -132,53 +149,6 @@ async def test_a_message_without_answers_is_refused_while_an_approval_is_open(se
     await page.send("go")
     assert (await page.send("something else")).code == "interrupts"
     assert len(scene.model.prompts) == 1
-
-
-@requirement("agui:resume-and-message")
-async def test_a_message_beside_the_answers_is_answered_in_the_same_response(
-    serve: Serve, store: str
-) -> None:
-    """What a page sends whose user wrote while the approval was open: the client kept the message back."""
-    scene = Scene([[DELETE], "Deleted.", "Next."])
-    page = Page((await serve(scene.agent, store=store)).http)
-    [asked] = (await page.send("go")).interrupts
-    page.says("and then?")
-    run = await page.resume(yes(asked))
-    assert scene.ran == [("delete_file", "a.txt")]
-    assert run.types.count("TEXT_MESSAGE_START") == 2
-    assert run.text == "Deleted.Next."
-    assert run.outcome == {"type": "success"}
-
-
-@requirement("agui:resume-and-message")
-async def test_such_a_message_stays_in_the_history_of_a_client_that_is_corrected(serve: Serve) -> None:
-    scene = Scene([[DELETE], "Deleted.", "Next."])
-    page = Page((await serve(scene.agent)).http)
-    [asked] = (await page.send("go")).interrupts
-    page.says("and then?")
-    page.finds(asked["toolCallId"], '{"approved": true}')
-    await page.resume(yes(asked))
-    said = [(each["role"], each.get("content")) for each in page.messages if each["role"] != "tool"]
-    assert said == [
-        ("user", "go"),
-        ("assistant", None),
-        ("assistant", "Deleted."),
-        ("user", "and then?"),
-        ("assistant", "Next."),
-    ]
-
-
-@requirement("agui:resume-and-message")
-async def test_what_a_run_asks_before_such_a_message_is_cancelled(serve: Serve, store: str) -> None:
-    scene = Scene([[DELETE], [OPEN, DELETE_TOO], "Next."])
-    page = Page((await serve(scene.agent, store=store)).http)
-    [asked] = (await page.send("go")).interrupts
-    page.says("and then?")
-    run = await page.resume(yes(asked))
-    assert run.text == "Next."
-    assert [text for text in run.results.values() if "the user moved on" in text] != []
-    assert page.shown.keys() == run.results.keys()
-    assert scene.ran == [("delete_file", "a.txt")]
 
 
 @requirement("agui:resume-wins")
@@ -245,37 +215,6 @@ async def test_an_old_resume_after_the_thread_went_on_changes_nothing(serve: Ser
     assert run.outcome == {"type": "success"}
     assert len(scene.model.prompts) == 3
     assert scene.ran == [("delete_file", "a.txt")]
-
-
-@requirement("agui:resume-and-message")
-async def test_a_message_beside_an_old_resume_is_still_answered(serve: Serve, store: str) -> None:
-    """Another tab answered and went on while this one's user wrote."""
-    scene = Scene([[DELETE], "Deleted.", "Next.", "Last."])
-    page = Page((await serve(scene.agent, store=store)).http)
-    [asked] = (await page.send("go")).interrupts
-    other = Page(page.http)
-    await other.connect()
-    await other.resume(yes(asked))
-    await other.send("more")
-    page.says("and this", "m9")
-    assert (await page.resume(yes(asked))).text == "Next.Last."
-    assert [each["id"] for each in page.messages if each["role"] == "user"] == ["m1", "m2", "m9"]
-    assert scene.ran == [("delete_file", "a.txt")]
-
-
-@requirement("agui:resume-and-message")
-async def test_a_message_beside_a_resume_is_answered_though_the_events_of_its_run_were_removed(
-    serve: Serve,
-) -> None:
-    server = await serve(Scene([[DELETE], "Deleted.", "Next."]).agent)
-    page = Page(server.http)
-    [asked] = (await page.send("go")).interrupts
-    await page.resume(yes(asked))
-    log = server.service.context.log
-    await log.purge(before=log.now() + 1)
-    page.says("and this")
-    async with asyncio.timeout(20):
-        assert (await page.resume(yes(asked))).text == "Next."
 
 
 async def test_two_answers_to_one_interrupt_are_refused(serve: Serve) -> None:

@@ -144,6 +144,23 @@ async def test_an_error_of_a_page_is_a_failure_and_a_text_stays_a_text(serve: Se
     assert scene.seen[2].output == "Error: it broke"
 
 
+async def test_an_error_that_is_too_long_is_cut_and_taken(serve: Serve) -> None:
+    """A page sends whatever was thrown in it, and has no way to send less."""
+    scene = Scene(once(OPEN))
+    page = Page((await serve(scene.agent)).http)
+    [call_id] = (await page.send("go")).calls
+    page.finds(call_id, "", error="ö" * 5_000)
+    run = await page.run()
+    assert (run.status, run.outcome) == (200, {"type": "success"})
+    error = scene.seen[0].error or ""
+    assert error.startswith("öö")
+    assert error.endswith("[cut here: 10000 bytes in all]")
+    assert len(error.encode()) <= 4 * 1024
+    # sent again, it is the same result: nothing is corrected
+    again = await page.post("/ag-ui", page.input(messages=page.messages[:-1]))
+    assert "MESSAGES_SNAPSHOT" not in again.types
+
+
 @requirement("agui:regenerate")
 async def test_the_same_last_message_again_is_another_answer_once_the_first_was_read(serve: Serve) -> None:
     scene = Scene([_slowly_of("again"), "Second."])

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import pytest
 
-from farhand.agent.posts import Post, PostedMessage, PostedTurn, QuestionAnswer
+from farhand.agent.post import Post, PostedMessage, PostedTurn, PostView, QuestionAnswer
 from farhand.core.approval import Answer
+from farhand.core.call import Phase
 from farhand.core.event import RunFinished, RunParked
 from farhand.core.outcome import Failure, Success
-from farhand.core.position import START
+from farhand.core.position import START, Position
 from farhand.core.principal import LOCAL, Principal
 from farhand.core.result import Result
 from farhand.core.settings import Patience, Settings
-from farhand.core.thread import Text
-from farhand.errors import Malformed, NotAllowed, NotFound, Unanswered
+from farhand.core.thread import Text, text_of
+from farhand.errors import Busy, Malformed, NotAllowed, NotFound, Unanswered
 from farhand.models.scripted import Ask
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import open_url, take_photo
@@ -88,6 +92,62 @@ async def test_what_makes_no_sense_in_a_thread_is_said_and_changes_nothing(stage
     with pytest.raises(NotAllowed):
         await on.service.posts.take(chatting, _post(answers=(answer,)))
     assert (await on.stored(turn.run)).last_seq == version
+
+
+async def test_an_approval_that_opens_while_a_message_comes_in_is_not_passed_over(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = await stage([OPEN, PHOTO, "x"], open_url, take_photo, settings=TURNS)
+    turn = await _take(on, _post(messages=(HELLO,)))
+    await on.told(turn.run, RunParked)
+    call = await on.open_call()
+
+    async def happen() -> None:
+        after = Position((await on.stored(turn.run)).last_seq)
+        await on.answer(call, Success({"viewKey": "v"}))
+        await on.told(turn.run, RunParked, after=after)
+
+    _after_the_first_look(on, monkeypatch, happen)
+    with pytest.raises(Unanswered):
+        await _take(on, _post(messages=(MORE,)))
+    asking = await on.open_call()
+    assert asking.phase is Phase.ASKING
+
+
+async def test_an_answer_is_not_replaced_if_the_thread_went_on_meanwhile(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = await stage(["One.", "Two.", "Three."], settings=TURNS)
+    turn = await _take(on, _post(messages=(HELLO,)))
+    await on.told(turn.run, RunFinished)
+    await on.service.mark_delivered(turn.run)
+
+    async def happen() -> None:
+        more = await _take(on, _post("r2", messages=(MORE,)))
+        await on.told(more.run, RunFinished)
+
+    _after_the_first_look(on, monkeypatch, happen)
+    with pytest.raises(Busy):
+        await _take(on, _post("r3", messages=(HELLO,)))
+    said = [text_of(each) for each in await on.log.messages(LOCAL, THREAD)]
+    assert said == ["hello", "One.", "more", "Two."]
+
+
+def _after_the_first_look(
+    on: Stage, monkeypatch: pytest.MonkeyPatch, happen: Callable[[], Awaitable[None]]
+) -> None:
+    """Between what a post reads and what it decides, something else is stored."""
+    read = on.log.read
+
+    # Any: it reads whatever the one that it stands for reads
+    async def read_then(*arguments: Any) -> Any:
+        seen = await read(*arguments)
+        if isinstance(seen, PostView):
+            monkeypatch.setattr(on.log, "read", read)
+            await happen()
+        return seen
+
+    monkeypatch.setattr(on.log, "read", read_then)
 
 
 async def test_calls_that_the_client_was_not_shown_are_hidden_in_a_correction(stage: MakeStage) -> None:

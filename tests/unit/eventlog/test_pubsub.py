@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from farhand.eventlog.pubsub import Broker
+from farhand.eventlog.pubsub import Broker, RemoteReaders, unread_topic
 
 
 async def test_a_watcher_hears_its_topic_and_no_other() -> None:
@@ -22,6 +22,26 @@ async def test_every_watcher_of_a_topic_is_told() -> None:
         broker.publish("a", 1)
         assert list(one.items) == list(two.items) == [1]
     assert broker.count("a") == 0
+
+
+async def test_it_is_told_when_the_last_reader_has_left() -> None:
+    broker = Broker()
+    with broker.subscribe(unread_topic("run_1")) as left:
+        with broker.subscribe("run_1"):
+            with broker.subscribe("run_1"):
+                pass
+            assert left.items == []
+        assert left.items == [None]
+
+
+async def test_it_is_told_when_the_readers_of_another_process_have_left() -> None:
+    broker = Broker()
+    readers = RemoteReaders(broker)
+    with broker.subscribe(unread_topic("run_1")) as left:
+        readers.hear("rdr_1\0run_1")
+        assert (broker.count("run_1"), left.items) == (1, [])
+        readers.hear("rdr_1\0-run_1")
+        assert (broker.count("run_1"), left.items) == (0, [None])
 
 
 async def test_a_watcher_that_cannot_keep_up_is_told_that_it_lost_something() -> None:

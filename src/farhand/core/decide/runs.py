@@ -56,10 +56,10 @@ class Known(Struct, frozen=True, gc=False):
 
 
 class NotStarted(Struct, frozen=True, gc=False):
-    """`different_message`: another message has this id. `busy`: the run before is still working.
-    `no_message`: the message to be replaced is not in the thread."""
+    """`different_message`: another message has this id. `busy`: the run before is still working, or another
+    one has begun. `asked`: it waits for a person. `no_message`: the message to be replaced is not there."""
 
-    why: Literal["different_message", "busy", "no_message"]
+    why: Literal["different_message", "busy", "asked", "no_message"]
 
 
 Beginning: TypeAlias = Started | Known | NotStarted
@@ -95,6 +95,8 @@ class NewRun(Struct, frozen=True):
     """Tools that its client described, and executes itself."""
     alias: str = ""
     """The name that its client gives it."""
+    spares_questions: bool = False
+    """Whether it does not begin while a person is asked something."""
 
 
 def begin(
@@ -118,6 +120,8 @@ def begin(
         if known != message or thread.run is None:
             return Decision(NotStarted("different_message"))
         return Decision(Known(thread.run.run_id))
+    if new.spares_questions and thread.is_asking:
+        return Decision(NotStarted("asked"))
     left = _leave(thread, settles)
     if left is None:
         return Decision(NotStarted("busy"))
@@ -140,14 +144,19 @@ def begin_after(
     return Decision(
         (begun.answer, accepted.answer),
         (*accepted.events, *begun.events),
-        tools=begun.tools,
+        tools=(*accepted.tools, *begun.tools),
         not_after=accepted.not_after,
         not_before=accepted.not_before,
     )
 
 
-def begin_again(thread: ThreadState, new: NewRun, *, instead_of: str | None = None) -> Decision[Beginning]:
-    """Another answer to the user's message before `instead_of`, or to the last one."""
+def begin_again(
+    thread: ThreadState, new: NewRun, *, instead_of: str | None = None, after_run: str | None = None
+) -> Decision[Beginning]:
+    """Another answer to the user's message before `instead_of`, or to the last one; with `after_run` only if
+    no other run has begun since that one."""
+    if after_run is not None and (thread.run is None or thread.run.run_id != after_run):
+        return Decision(NotStarted("busy"))
     keep = _answer_place(thread.messages, instead_of)
     asked = None if keep is None else _last_user_message(thread.messages[:keep])
     if keep is None or asked is None:
@@ -185,8 +194,33 @@ def _leave(thread: ThreadState, settles: Collection[str] = ()) -> tuple[Event, .
         return ()
     if run.state is not RunState.WAITING:
         return None
+    return (*_moved_on(thread, run, settles), *_queued_message(thread))
+
+
+def _moved_on(thread: ThreadState, run: RunProgress, settles: Collection[str] = ()) -> tuple[Event, ...]:
     last = RunFinished(RunState.STOPPED, MOVED_ON, delivered=True)
     return _ended(thread, run, MOVED_ON, last, settles=settles)
+
+
+def _queued_message(thread: ThreadState) -> tuple[Event, ...]:
+    """A message that waited for the run to end: it stays in the thread, whoever ended that."""
+    return () if thread.queued is None else (MessageAdded(thread.queued.message),)
+
+
+def _queued_run(thread: ThreadState) -> tuple[Event, ...]:
+    """The same with the run that answers it, for a run that ends or waits by itself."""
+    queued = thread.queued
+    if queued is None:
+        return ()
+    start = RunStarted(
+        queued.run_id,
+        queued.message.message_id,
+        queued.hold_for,
+        queued.claims,
+        queued.brought,
+        queued.alias,
+    )
+    return (MessageAdded(queued.message), start)
 
 
 def _last_user_message(messages: Sequence[Message]) -> UserMessage | None:
@@ -246,6 +280,7 @@ def finish_step(
     events: list[Event] = [*result.written[max(0, run.seq - result.after) :], *calls, finished]
     if result.is_last:
         events.append(RunFinished(RunState.DONE, result.stop_reason, delivered=result.is_delivered))
+        events += _queued_run(thread)
     tools = tuple([each.tool for each in result.calls if isinstance(each, Opening)])
     return Decision(True, tuple(events), tools=tools)
 
@@ -299,7 +334,7 @@ def _rejected(opening: Opening, why: str) -> CallRejected:
 
 
 def park(thread: ThreadState, fence: int) -> Decision[Literal["parked", "can_go_on", "lost"]]:
-    """Lets go of a run that only waits."""
+    """Lets go of a run that only waits. With a message queued it ends instead, and the next one begins."""
     run = thread.active_run
     if run is None or run.fence != fence:
         return Decision("lost")
@@ -308,6 +343,9 @@ def park(thread: ThreadState, fence: int) -> Decision[Literal["parked", "can_go_
         return Decision("parked")
     if run.state is not RunState.WAITING:
         return Decision("can_go_on")
+    if thread.queued is not None:
+        # nobody is shown what it asks: the user has said something else
+        return Decision("lost", (*_moved_on(thread, run), *_queued_run(thread)))
     return Decision("parked", (RunParked(),))
 
 
@@ -320,6 +358,8 @@ def rest(thread: ThreadState, fence: int) -> Decision[bool]:
     if not any(call.parent is not None and call.blocks for call in thread.step_calls()):
         # its tools have ended: it parks
         return Decision(False)
+    if thread.queued is not None:
+        return Decision(False, (*_moved_on(thread, run), *_queued_run(thread)))
     return Decision(True, () if run.is_kept else (RunParked(is_kept=True),))
 
 
@@ -354,12 +394,13 @@ def claim(  # noqa: PLR0913
 
 
 def stop(thread: ThreadState, run_id: str, reason: str) -> Decision[bool]:
-    """Ends a run from outside, whoever advances it; False if it had ended."""
+    """Ends a run from outside, whoever advances it; False if it had ended. A message that is queued stays in
+    the thread, and is answered only with what is said next."""
     run = thread.active_run
     if run is None or run.run_id != run_id:
         return Decision(False)
     last = RunFinished(RunState.STOPPED, reason, delivered=True)
-    return Decision(True, _ended(thread, run, reason, last))
+    return Decision(True, (*_ended(thread, run, reason, last), *_queued_message(thread)))
 
 
 def fail_run(
@@ -370,7 +411,7 @@ def fail_run(
     run = thread.active_run
     if run is None or run.fence != fence:
         return Decision(False)
-    return Decision(True, (*written[max(0, run.seq - after) :], failure))
+    return Decision(True, (*written[max(0, run.seq - after) :], failure, *_queued_run(thread)))
 
 
 def break_off(thread: ThreadState, fence: int, failure: RunFailed) -> Decision[bool]:
@@ -379,7 +420,7 @@ def break_off(thread: ThreadState, fence: int, failure: RunFailed) -> Decision[b
     run = thread.active_run
     if run is None or run.fence != fence:
         return Decision(False)
-    return Decision(True, _ended(thread, run, "the run failed", failure))
+    return Decision(True, (*_ended(thread, run, "the run failed", failure), *_queued_run(thread)))
 
 
 def deliver(thread: ThreadState, run_id: str) -> Decision[bool]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from farhand.agent.attachments import Attached, MessageInput, from_base64
 from farhand.agent.files import Label
 from farhand.agent.offered_tools import ToolDescription
-from farhand.agent.posts import PostedMessage, QuestionAnswer
+from farhand.agent.post import PostedMessage, QuestionAnswer
 from farhand.core.approval import Answer
 from farhand.core.file import UNNAMED, clean_name, media_type_of
 from farhand.core.ids import is_chosen_id
@@ -229,14 +229,20 @@ def _answer(entry: ResumeEntry) -> QuestionAnswer:
     if entry.status == "cancelled":
         refused = Answer(approved=False, reason=CANCELLED)
         return QuestionAnswer(entry.interrupt_id, refused, Failure(CANCELLED))
-    return QuestionAnswer(entry.interrupt_id, _decision(entry.payload), Success(entry.payload))
+    decision = _decision(entry.payload)
+    if isinstance(decision, str):
+        return QuestionAnswer(entry.interrupt_id, None, Success(entry.payload), decision)
+    return QuestionAnswer(entry.interrupt_id, decision, Success(entry.payload))
 
 
-def _decision(payload: object) -> Answer | None:
-    """A yes or no; None for anything else, also for the text "true"."""
+def _decision(payload: object) -> Answer | str:
+    """A yes or no, or why it is neither: also the text "true" is not. Whether it has to be one is known only
+    where the question is: a tool may ask for anything."""
     if not isinstance(payload, dict) or not isinstance(payload.get("approved"), bool):
-        return None
+        return "does not say `approved`: true or false"
     reason, edited = payload.get("reason", ""), payload.get("editedArgs")
-    if not isinstance(reason, str | None) or not isinstance(edited, dict | None):
-        return None
+    if not isinstance(reason, str | None):
+        return "has a `reason` that is not a text"
+    if not isinstance(edited, dict | None):
+        return "has `editedArgs` that are not an object"
     return Answer(approved=payload["approved"], reason=reason or "", input=edited)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from farhand.agent.posts import open_questions
+from farhand.agent.post import open_questions
 from farhand.core.call import Call, Phase
 from farhand.core.call_state import moved, opened_call
 from farhand.core.event import (
@@ -114,7 +114,8 @@ class AguiEncoder:
         self.ended_unread = False
         """The answer ended before anybody read it."""
         self.is_followed = False
-        """Another run follows in the same response: the end of this one is not told."""
+        """Another run follows in the same response: the end of this one is kept back."""
+        self._last: RunFinishedEvent | RunErrorEvent | None = None
         self._run = run
         self._name = name
         self._past = past
@@ -205,10 +206,9 @@ class AguiEncoder:
             return self._flush()
         return self.pause({})
 
-    def refuse(self, error: FarhandError) -> bytes:
-        """Ends the response where what should follow cannot begin."""
-        self.is_followed = False
-        self._fail(str(error), error.code)
+    def end(self) -> bytes:
+        """The end that was kept back: nothing follows after all."""
+        self._events += [] if self._last is None else [self._last]
         return self._flush()
 
     # ------------------------------------------------------------------------------------------- the events
@@ -325,7 +325,7 @@ class AguiEncoder:
     def _resume(self, event: RunResumed) -> None:
         self._is_parked = self._is_kept = False
 
-    def _end(self, event: RunFinished) -> None:
+    def _finish_run(self, event: RunFinished) -> None:
         self.ended_unread = not event.delivered
         if event.state is RunState.DONE:
             self._finish(SuccessOutcome())
@@ -347,18 +347,19 @@ class AguiEncoder:
             self._open = None
 
     def _finish(self, outcome: RunOutcome | None) -> None:
+        usage = [TokenUsage(*self._usage)] if self._name.is_versioned and any(self._usage) else None
+        self._close(RunFinishedEvent(self._name.thread_id, self._name.run_id, outcome, usage))
+
+    def _fail(self, message: str, code: str) -> None:
+        self._close(RunErrorEvent(message, code))
+
+    def _close(self, last: RunFinishedEvent | RunErrorEvent) -> None:
         self.ended = True
         self._close_text()
         if self.is_followed:
-            return
-        usage = [TokenUsage(*self._usage)] if self._name.is_versioned and any(self._usage) else None
-        self._events.append(RunFinishedEvent(self._name.thread_id, self._name.run_id, outcome, usage))
-
-    def _fail(self, message: str, code: str) -> None:
-        self.ended = True
-        self._close_text()
-        if not self.is_followed:
-            self._events.append(RunErrorEvent(message, code))
+            self._last = last
+        else:
+            self._events.append(last)
 
     def _flush(self) -> bytes:
         events, self._events = self._events, []
@@ -375,7 +376,7 @@ class AguiEncoder:
         CallRejected: _open_call,
         RunParked: _park,
         RunResumed: _resume,
-        RunFinished: _end,
+        RunFinished: _finish_run,
         RunFailed: _break,
         **dict.fromkeys(CALL_MOVES, _skip),
         CallSettled: _settle_call,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from farhand.agent.posts import question_id
+from farhand.agent.post import question_id
 from farhand.core.call import Call, Phase
 from farhand.core.tool import Executor, Tool
 from farhand.faces.agui.shapes import Interrupt, InterruptDetails

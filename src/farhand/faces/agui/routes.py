@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from functools import partial
 
-from farhand.agent.posts import Post, PostedTurn
+from farhand.agent.post import Post, PostedTurn
 from farhand.agent.service import AgentService
 from farhand.errors import (
     Busy,
     Malformed,
     NotFound,
-    PeerFault,
-    ShuttingDown,
     StoreDown,
     Unanswered,
     Unreadable,
@@ -181,7 +177,7 @@ class _Endpoints:
             # the request is sound, and the thread is not as its client believes
             await self._refuse(request, encode_refused_run(name, error))
             return
-        await self._show(request, turn, name, post)
+        await self._show(request, turn, name)
 
     async def _connect(self, request: Request, posted: AguiRequest) -> None:
         tools = await self._service.posts.admit(request.principal, posted.tools)
@@ -199,15 +195,10 @@ class _Endpoints:
     async def _refuse(self, request: Request, body: bytes) -> None:
         await respond_body(request.exchange.send, 200, b"text/event-stream", body, HEADERS[1:])
 
-    async def _show(
-        self, request: Request, turn: PostedTurn, name: RunName, post: Post | None = None
-    ) -> None:
+    async def _show(self, request: Request, turn: PostedTurn, name: RunName) -> None:
         with ExitStack() as stack:
             root = str(request.scope.get("root_path", ""))
             source = _Following(self._service, stack, name, turn, root=root)
-            if post is not None and turn.following is not None:
-                begin = self._service.posts.begin_following
-                source.follow(partial(begin, request.principal, post, turn.following))
             source.begin()
             end = await request.stream(source, headers=HEADERS)
         run = source.turn.run
@@ -234,18 +225,11 @@ class _Following:
         self._stack = stack
         self._name = name
         self._first = b""
-        self._begin_next: Callable[[], Awaitable[PostedTurn]] | None = None
-        self._next: PostedTurn | None = None
         self._read(turn)
 
     @property
     def ended(self) -> bool:
-        return self.encoder.ended and self._begin_next is None and self._next is None
-
-    def follow(self, begin_next: Callable[[], Awaitable[PostedTurn]]) -> None:
-        """This run is the next, when the one that is read ends or waits."""
-        self._begin_next = begin_next
-        self.encoder.is_followed = True
+        return self.encoder.ended and not self.encoder.is_followed
 
     def begin(self) -> None:
         # a client is told at once that its run began
@@ -259,7 +243,6 @@ class _Following:
             return await self._frames(seconds)
         except (StoreDown, Unreadable):
             # the response still ends properly, and the rest can be had by connecting
-            self._begin_next = self._next = None
             return self.encoder.close(cut=True)
 
     def leave(self) -> None:
@@ -274,16 +257,15 @@ class _Following:
             shown_calls=turn.shown_calls,
             shown_results=turn.shown_results,
         )
+        self.encoder.is_followed = turn.following is not None
         self.encoder.skip(turn.seen)
         self._until = turn.past if turn.is_at_rest else None
-        self._is_read = False
         self._reader = self._stack.enter_context(self._service.read(turn.run, turn.after))
 
     async def _frames(self, seconds: float) -> bytes:
         while self._until is None or self._reader.at.seq < self._until:
             entries = await self._reader.next(seconds)
             if entries is None:
-                self._is_read = True
                 break
             frames = self.encoder.encode_events(entries)
             if self.encoder.is_paused or self.encoder.ended:
@@ -292,26 +274,18 @@ class _Following:
             if frames or not entries:
                 return frames
         if self._reader.cut:
-            self._begin_next = self._next = None
             return self.encoder.close(cut=True)
         return await self._turn_over()
 
     async def _turn_over(self) -> bytes:
         """The run that is read waits or has ended."""
-        if self._begin_next is not None:
-            begin_next, self._begin_next, self._until = self._begin_next, None, None
-            try:
-                self._next = await begin_next()
-            except (PeerFault, ShuttingDown) as error:
-                return self.encoder.refuse(error)
-        # the end of a run whose events were removed is never read
-        if self._next is not None and (self.encoder.ended or self._is_read):
-            turn, self._next = self._next, None
-            self._read(turn)
-            history = _history(turn, self._root)
-            # the record that was shown before may have replaced the message that begins this run
-            return b"" if history is None else self.encoder.correct(history)
-        return b"" if self.encoder.ended or self._next is not None else await self._pause()
+        if self.turn.following is not None:
+            next_turn = await self._service.posts.follow(self.turn.run.owner, self.turn.following)
+            self.encoder.is_followed = False
+            if next_turn is not None:
+                self._read(next_turn)
+                return self.encoder.correct(_history(next_turn, self._root) or [])
+        return self.encoder.end() if self.encoder.ended else await self._pause()
 
     async def _pause(self) -> bytes:
         asked = self.encoder.questions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from farhand.core.approval import Answer
 from farhand.core.call import Phase
 from farhand.core.decide import runs
 from farhand.core.decide.opening import Opening
@@ -50,6 +51,36 @@ def test_a_run_that_works_is_not_interrupted_by_a_message() -> None:
     assert story.say("more", "m2", run_id="run_2") == NotStarted("busy")
     again = story.log.do(lambda thread, _: runs.begin_again(thread, runs.NewRun("run_2")))
     assert again == NotStarted("busy")
+
+
+def test_a_run_that_spares_questions_does_not_begin_while_a_person_is_asked() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1", approval_id="apr_1"))
+    spares = runs.NewRun("run_2", spares_questions=True)
+    told = story.log.do(lambda thread, _: runs.begin(thread, said("more", "m2"), spares))
+    assert told == NotStarted("asked")
+    story.answer("apr_1", Answer(approved=True))
+    told = story.log.do(lambda thread, _: runs.begin(thread, said("more", "m2"), spares))
+    assert told == Started("run_2")
+
+
+def test_another_answer_is_refused_once_another_run_has_begun() -> None:
+    story = Story()
+    new = runs.NewRun("run_9")
+    assert story.log.do(lambda thread, _: runs.begin_again(thread, new, after_run="run_1")) == NotStarted(
+        "busy"
+    )
+    story.say()
+    story.step(text="One.", ends=True)
+    story.say("more", "m2", run_id="run_2")
+    story.step(text="Two.", ends=True)
+    assert story.log.do(lambda thread, _: runs.begin_again(thread, new, after_run="run_1")) == NotStarted(
+        "busy"
+    )
+    assert story.log.do(lambda thread, _: runs.begin_again(thread, new, after_run="run_2")) == Started(
+        "run_9"
+    )
 
 
 def test_a_run_that_waits_is_left_by_a_new_message_with_a_valid_history() -> None:

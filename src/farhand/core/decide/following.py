@@ -1,0 +1,122 @@
+"""What a request brings beside answers to open calls: tools, and a message that is to be answered next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from farhand.core.call import Call, Phase
+from farhand.core.call_state import moved
+from farhand.core.decide.calls import settled
+from farhand.core.decide.decision import Decision
+from farhand.core.decide.runs import (
+    MOVED_ON,
+    Beginning,
+    Known,
+    NewRun,
+    NotStarted,
+    begin_after,
+    bring_tools,
+)
+from farhand.core.event import CALL_MOVES, Event, MessageQueued
+from farhand.core.outcome import Cancelled
+from farhand.core.result import Receipt
+from farhand.core.run import RunState
+from farhand.core.state import ThreadState
+from farhand.core.thread import UserMessage
+from farhand.core.tool import Tool
+
+
+class Queued(Struct, frozen=True, gc=False):
+    """The message is stored. A run of this id answers it when the run before has had its turn."""
+
+    run_id: str
+
+
+Next: TypeAlias = Beginning | Queued
+
+
+def bring(
+    thread: ThreadState,
+    accepted: Decision[list[Receipt]],
+    run_id: str,
+    tools: tuple[Tool, ...],
+    *,
+    alias: str,
+) -> Decision[list[Receipt]]:
+    """What is accepted, and the tools that its request brought, in one append."""
+    brought = bring_tools(thread, run_id, tools, alias=alias)
+    return Decision(
+        accepted.answer,
+        (*brought.events, *accepted.events),
+        tools=brought.tools,
+        not_after=accepted.not_after,
+        not_before=accepted.not_before,
+    )
+
+
+def answer_next(
+    thread: ThreadState, accepted: Decision[list[Receipt]], message: UserMessage, new: NewRun
+) -> Decision[tuple[Next, list[Receipt]]]:
+    """Answers to the run before and a new message, in one append. The run has its turn with the answers, and
+    the message is queued behind it. Where nothing but a page or a person can move it on, the user has moved
+    on instead. Nothing counts if the message cannot be taken."""
+    known = _known(thread, message)
+    if isinstance(known, NotStarted):
+        return Decision((known, []))
+    if known is not None:
+        return _taken(accepted, known)
+    run = thread.active_run
+    if run is None:
+        return begin_after(thread, accepted, message, new)
+    undone = [
+        call for call in _moved(thread.step_calls(), accepted.events) if call.phase is not Phase.SETTLED
+    ]
+    asked = [call for call in undone if call.blocks and not call.runs_at_client]
+    left: tuple[Event, ...] = ()
+    if run.state is RunState.WAITING and asked:
+        if len(asked) == len(undone):
+            return begin_after(thread, accepted, message, new)
+        # nobody is shown the rest, and what was just approved has to run
+        left = tuple(settled(call, Cancelled(MOVED_ON)) for call in asked)
+    brought = tuple(tool.version for tool in new.brought)
+    queue = MessageQueued(message, new.run_id, new.hold_for, new.claims, brought, new.alias)
+    return _taken(accepted, Queued(new.run_id), *left, queue, tools=new.brought)
+
+
+def _known(thread: ThreadState, message: UserMessage) -> Next | None:
+    """What was said of the message before, or why it cannot be taken; None for a new one."""
+    queued, said = thread.queued, thread.user_message(message.message_id)
+    if said is not None and (said != message or thread.run is None):
+        return NotStarted("different_message")
+    if said is not None and thread.run is not None:
+        return Known(thread.run.run_id)
+    if queued is None:
+        return None
+    if queued.message.message_id != message.message_id:
+        return NotStarted("busy")
+    return Queued(queued.run_id) if queued.message == message else NotStarted("different_message")
+
+
+def _taken(
+    accepted: Decision[list[Receipt]], known: Next, *more: Event, tools: tuple[Tool, ...] = ()
+) -> Decision[tuple[Next, list[Receipt]]]:
+    return Decision(
+        (known, accepted.answer),
+        (*accepted.events, *more),
+        tools=(*accepted.tools, *tools),
+        not_after=accepted.not_after,
+        not_before=accepted.not_before,
+    )
+
+
+def _moved(calls: Collection[Call], events: Collection[Event]) -> list[Call]:
+    """The calls as these events leave them."""
+    # when they happen makes no difference here
+    after = {call.call_id: call for call in calls}
+    for event in events:
+        if isinstance(event, CALL_MOVES) and event.call_id in after:
+            after[event.call_id] = moved(after[event.call_id], event, 0.0)
+    return list(after.values())
