@@ -7,7 +7,7 @@ export { CardList, ConnectionLine } from "./cards/list.tsx";
 export { Rows } from "./cards/rows.tsx";
 export type { ToolFacts } from "./guess.ts";
 export { questionOf, sentenceOf, titleOf } from "./sentences.ts";
-export { type CardHost, CardHostProvider, type CardMemory, type CardProps, type HandHost, type HostOptions, type OwnCards, type ReadCalls, type Style, type ThreadHost, useCardHost, useDraft, useHand, useMemory, useNow, useReadCalls, useThread, useWords } from "./thread.tsx";
+export { type CardHost, CardHostProvider, type CardMemory, type CardProps, type HandHost, type HostOptions, type OwnCards, type ReadCalls, type Style, type ThreadHost, useAnyEdited, useCardHost, useDraft, useHand, useMemory, useNow, useReadCalls, useThread, useWords } from "./thread.tsx";
 export { upload, type UploadedFile } from "./upload.ts";
 export { type CardState, type CardView, type Ended, isAskedElsewhere, isWaiting, type Kind, type Known, viewOf } from "./view.ts";
 export { type Folded, fold, type Piece, piecesOf } from "./visible.ts";

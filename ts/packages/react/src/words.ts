@@ -72,6 +72,7 @@ export const WORDS = {
   undo: "undo",
   undone: "asks again",
   changedByYou: "changed by you",
+  changedInput: "Changed by you. It runs with what is in these fields, not with what the assistant wrote.",
   open: "Open",
   openAgain: "Open again",
   doneLocation: "Location",

@@ -23,6 +23,7 @@ beforeEach(() => {
 });
 afterEach(cleanup);
 afterEach(() => void vi.restoreAllMocks());
+afterEach(() => sessionStorage.clear());
 
 const ready = (card: string, kind: CardView["kind"]): CardView => ({ call: { id: `call_${card}`, tool: card, phase: "ready", input: { message: "Go on?" } }, kind, card, state: { name: "open", deadline: undefined }, executor: "frontend" });
 
@@ -54,7 +55,8 @@ it("a page says it in its own words", () => {
   expect(screen.getByRole("button", { name: "No" })).toBeTruthy();
 });
 
-const over = (more: Partial<CardView>): CardView => ({ call: { id: "c", tool: "delete_file", phase: "settled", input: { path: "a" }, outcome: { kind: "success", output: { deleted: "a" } } }, kind: "unknown", state: { name: "done", words: "" }, executor: "server", ...more });
+let calls = 0;
+const over = (more: Partial<CardView>): CardView => ({ call: { id: `c${(calls += 1)}`, tool: "delete_file", phase: "settled", input: { path: "a" }, outcome: { kind: "success", output: { deleted: "a" } } }, kind: "unknown", state: { name: "done", words: "" }, executor: "server", ...more });
 
 it("a call that was always allowed says so, and that is taken back there", async () => {
   requirement("cards:marks");
