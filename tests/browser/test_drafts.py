@@ -1,4 +1,4 @@
-"""What is typed into a card and not sent yet: a reload does not lose it, and nothing else is allowed instead."""
+"""What is typed into a card and not sent yet: a reload does not lose it."""
 
 from __future__ import annotations
 

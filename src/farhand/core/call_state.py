@@ -102,6 +102,7 @@ def moved(call: Call, event: CallMove, at: float) -> Call:
                 title=event.title,
                 metadata=event.metadata,
                 output_summary=event.summary,
+                settled_by=event.answered_by,
             )
         case OutcomeReported(by=by):
             assert call.request is not None, "only calls that programs made are reported"

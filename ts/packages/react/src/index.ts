@@ -6,7 +6,7 @@ export { Button, type ButtonProps, Frame, type FrameProps, Note } from "./cards/
 export { CardList, ConnectionLine } from "./cards/list.tsx";
 export { Rows } from "./cards/rows.tsx";
 export type { ToolFacts } from "./guess.ts";
-export { questionOf, sentenceOf, titleOf } from "./sentences.ts";
+export { questionOf, sentenceOf, shareIn, titleOf } from "./sentences.ts";
 export { type CardHost, CardHostProvider, type CardMemory, type CardProps, type HandHost, type HostOptions, type OwnCards, type ReadCalls, type Style, type ThreadHost, useAnyEdited, useCardHost, useDraft, useHand, useMemory, useNow, useReadCalls, useThread, useWords } from "./thread.tsx";
 export { upload, type UploadedFile } from "./upload.ts";
 export { type CardState, type CardView, type Ended, isAskedElsewhere, isWaiting, type Kind, type Known, viewOf } from "./view.ts";

@@ -72,6 +72,8 @@ export const WORDS = {
   undo: "undo",
   undone: "asks again",
   changedByYou: "changed by you",
+  changed: "changed",
+  answeredBy: (name: string): string => `answered by ${name}`,
   changedInput: "Changed by you. It runs with what is in these fields, not with what the assistant wrote.",
   open: "Open",
   openAgain: "Open again",

@@ -71,7 +71,15 @@ it("a call with a changed input says so; what was skipped or denied has no cross
   requirement("cards:marks");
   render(<CardHostProvider host={host()}><Rows views={[over({ isEdited: true }), over({ state: { name: "skipped" } }), over({ state: { name: "denied", reason: "Wrong" } }), over({ state: { name: "failed", words: "No paper." } })]} /></CardHostProvider>);
   expect([...document.querySelectorAll(".fh-row > svg")].map((mark) => mark.getAttribute("aria-label"))).toEqual(["Done", "Not done", "Not done", "Failed"]);
+  expect(document.body.textContent).not.toContain("answered by");
   expect(document.body.textContent).toMatch(/changed by you.*Skipped.*Denied: “Wrong”.*No paper\./s);
+});
+
+it("a call that somebody else answered says who it was", () => {
+  requirement("threads:answered-by");
+  render(<CardHostProvider host={host()}><Rows views={[over({ answeredBy: "Joan", isEdited: true })]} /><ToolCard view={over({ answeredBy: "Ada", state: { name: "denied", reason: "Wrong" } })} /></CardHostProvider>);
+  expect(document.body.textContent).toMatch(/answered by Joan.*changed.*Denied: “Wrong” · answered by Ada/s);
+  expect(document.body.textContent).not.toContain("changed by you");
 });
 
 it("a list of parameters that the page hides has not been read", () => {
