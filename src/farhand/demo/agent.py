@@ -90,7 +90,7 @@ def demo_agent(model: str | Model = "scripted") -> Agent:
         starters=STARTERS,
     )
     shown = replace(
-        demo.spec.appearance, is_demo=True, pages={lamp.FORM_PATH: lamp.FORM_PAGE}, on_served=lamp.set_address
+        demo.spec.appearance, is_demo=True, pages={lamp.FORM_PATH: lamp.show_form}, on_served=lamp.set_address
     )
     demo.spec = dataclasses.replace(demo.spec, appearance=shown)
     return demo

@@ -95,7 +95,13 @@ async def test_a_story_goes_on_where_a_question_had_timed_out() -> None:
     chat = Chat()
     await chat.says("The street lamp outside number 14 is dead.", answers)
     asked, words = await chat.says("Please ask me again.", {**answers, "photograph": Success(file)})
-    assert [tool for tool, _ in asked] == ["photograph", "select_option", "ask_text", "send_report"]
+    assert [tool for tool, _ in asked] == [
+        "photograph",
+        "open_url",
+        "select_option",
+        "ask_text",
+        "send_report",
+    ]
     assert words.startswith("Sent. The reference is NG-000001")
 
 

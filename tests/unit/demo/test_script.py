@@ -53,8 +53,8 @@ PROMPTS = {
         [
             "find_lamp_owner",
             "get_location",
-            "open_url",
             "photograph",
+            "open_url",
             "select_option",
             "ask_text",
             "send_report",
