@@ -177,9 +177,9 @@ async def test_a_rerun_that_may_repeat_a_finished_server_tool_asks_first(player:
     await player.page.get_by_role("button", name="Rerun from here").click()
     dialog = player.page.get_by_role("dialog", name="Rerun from bake")
     # a field for each value, and no JSON
-    name = dialog.get_by_role("textbox", name="name")
-    await expect(name).to_have_value(bread)
-    await name.fill(cake)
+    what = dialog.get_by_role("textbox", name="name")
+    await expect(what).to_have_value(bread)
+    await what.fill(cake)
     run = player.page.url
     await dialog.get_by_role("button", name="Start the rerun").click()
     warning = "bake finished on the server. The new run may call it again, with real effects."
@@ -190,7 +190,7 @@ async def test_a_rerun_that_may_repeat_a_finished_server_tool_asks_first(player:
     await expect(dialog).to_have_count(0)
     assert (player.page.url, baked(room, cake)) == (run, 0)
     await player.page.get_by_role("button", name="Rerun from here").click()
-    await name.fill(cake)
+    await what.fill(cake)
     await dialog.get_by_role("button", name="Start the rerun").click()
     await dialog.get_by_role("button", name="Run it again anyway").click()
     await expect(dialog).to_have_count(0)

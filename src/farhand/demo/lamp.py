@@ -20,7 +20,7 @@ toolbox = Toolbox()
 _server = ["http://127.0.0.1:8787"]
 
 
-class Image(Protocol):
+class Photo(Protocol):
     """What a page shows of a file."""
 
     @property
@@ -30,7 +30,7 @@ class Image(Protocol):
     def data_url(self) -> str: ...
 
 
-async def show_form(query: Mapping[str, str], read_image: Callable[[str], Awaitable[Image | None]]) -> bytes:
+async def show_form(query: Mapping[str, str], read_image: Callable[[str], Awaitable[Photo | None]]) -> bytes:
     """The form as far as it is filled in: its address says where the lamp is, and which photo shows it."""
     photo = await read_image(query.get("photo", ""))
     return FORM_PAGE.substitute(
@@ -46,7 +46,7 @@ def _place(query: Mapping[str, str]) -> str:
 _MISSING = '<span class="missing">Not there yet</span>'
 
 
-def _thumbnail(photo: Image) -> str:
+def _thumbnail(photo: Photo) -> str:
     return f'<img src="{escape(photo.data_url)}" alt=""> {escape(photo.name)}'
 
 

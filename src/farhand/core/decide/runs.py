@@ -96,6 +96,8 @@ class NewRun(Struct, frozen=True):
     """Tools that its client described, and executes itself."""
     alias: str = ""
     """The name that its client gives it."""
+    title: str = ""
+    """What its thread is called if it is new; empty for the first words of the message."""
 
 
 def begin(
@@ -123,7 +125,7 @@ def begin(
     if left is None:
         return Decision(NotStarted("busy"))
     cut = () if keep is None else (ThreadCut(keep),)
-    made = created(thread, title_of(message))
+    made = created(thread, new.title or title_of(message))
     start = _start(new, message)
     events = (*made, *left, *cut, MessageAdded(message), start)
     return Decision(Started(new.run_id), events, tools=new.brought)
