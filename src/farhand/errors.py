@@ -116,7 +116,13 @@ class WrongType(PeerFault):
 
 
 class SignInNeeded(PeerFault):
+    """`takes_token` if the server's own development token is what is missing: a page can ask for it."""
+
     code = "unauthenticated"
+
+    def __init__(self, message: str, *, hint: str = "", takes_token: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.takes_token = takes_token
 
 
 class NotAllowed(PeerFault):

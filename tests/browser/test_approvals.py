@@ -93,6 +93,33 @@ async def test_a_tool_of_the_browser_is_allowed_first_and_asked_then(guest: Visi
     await expect(guest.card("Take a photo").get_by_text("Uses your camera once")).to_be_visible()
 
 
+async def test_of_two_calls_the_allowed_one_runs_while_the_other_still_asks(
+    player: Visitor, room: Path
+) -> None:
+    calls = 'print_report {"name": "first-of-two"}\nsend_report {"to": "second@two", "copies": 1}'
+    await player.asks(calls)
+    first, second = player.card("Print report"), player.card("Send report?")
+    await expect(second).to_be_visible()
+    await player.sees("Waiting for 2 answers.")
+    await player.card("Print report?").get_by_role("button", name="Allow once").click()
+    await expect(first.get_by_text("Running on the server")).to_be_visible()
+    await expect(second.get_by_role("button", name="Allow once")).to_be_enabled()
+    await player.sees("Waiting for 1 answer.")
+    await player.sees_state("Waiting for you")
+    # the same for whoever comes back meanwhile
+    await player.page.reload()
+    await expect(first.get_by_text("Running on the server")).to_be_visible()
+    await expect(second.get_by_role("button", name="Allow once")).to_be_enabled()
+    (room / "gates" / "first-of-two").touch()
+    row = player.rows.filter(has_text="Print report")
+    await expect(row).to_have_attribute("data-state", "done")
+    await expect(first).to_have_count(0)
+    assert sent(room, "second@two") == []
+    await second.get_by_role("button", name="Allow once").click()
+    await player.sees('print_report brought {"printed": "first-of-two"}. send_report brought')
+    assert sent(room, "second@two") == [1]
+
+
 def sent(room: Path, to: str) -> list[int]:
     """How many copies went to this address, one number for each time."""
     notes = room / "notes.jsonl"

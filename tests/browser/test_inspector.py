@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shlex
@@ -149,16 +150,60 @@ async def test_a_call_is_rerun_with_an_edited_input(guest: Visitor) -> None:
     panel = await a_settled_call(guest)
     await panel.get_by_role("button", name="Rerun from here").click()
     dialog = guest.page.get_by_role("dialog", name="Rerun from ask_text")
-    await dialog.get_by_role("textbox", name="Input").fill("[]")
+    # a field for each value, and no JSON
+    limit = dialog.get_by_role("textbox", name="timeout")
+    await limit.fill("soon")
     await dialog.get_by_role("button", name="Start the rerun").click()
-    await expect(dialog.get_by_role("alert")).to_have_text("This is not a JSON object.")
-    await dialog.get_by_role("textbox", name="Input").fill('{"question": "And yours?"}')
+    await expect(dialog.get_by_text("Enter a number, such as 2.5.")).to_be_visible()
+    await limit.fill("")
+    await dialog.get_by_role("textbox", name="question").fill("And yours?")
     await dialog.get_by_role("button", name="Start the rerun").click()
     await expect(guest.main.get_by_text("Parked", exact=True)).to_be_visible()
     await guest.main.get_by_role("link", name="Open chat").click()
     await guest.main.get_by_role("textbox", name="And yours?").fill("Joan")
     await guest.presses("Send answer")
     await guest.sees("Nice to meet you, Joan.")
+
+
+@requirement("inspector:rerun-asks")
+async def test_a_rerun_that_may_repeat_a_finished_server_tool_asks_first(player: Visitor, room: Path) -> None:
+    bread, cake = "bread-to-rerun", "cake-instead"
+    for name in (bread, cake):
+        (room / "gates" / name).touch()
+    await player.asks(f'bake {{"name": "{bread}"}}')
+    await player.sees_state("Done")
+    await player.main.get_by_role("link", name="Inspect run").click()
+    await player.main.get_by_role("link", name="bake").first.click()
+    await player.page.get_by_role("button", name="Rerun from here").click()
+    dialog = player.page.get_by_role("dialog", name="Rerun from bake")
+    # a field for each value, and no JSON
+    what = dialog.get_by_role("textbox", name="name")
+    await expect(what).to_have_value(bread)
+    await what.fill(cake)
+    run = player.page.url
+    await dialog.get_by_role("button", name="Start the rerun").click()
+    warning = "bake finished on the server. The new run may call it again, with real effects."
+    await expect(dialog.get_by_role("alert")).to_have_text(warning)
+    assert await grave_findings(player.page) == []
+    # nothing has begun yet, and whoever cancels leaves it at that
+    await dialog.get_by_role("button", name="Cancel").click()
+    await expect(dialog).to_have_count(0)
+    assert (player.page.url, baked(room, cake)) == (run, 0)
+    await player.page.get_by_role("button", name="Rerun from here").click()
+    await what.fill(cake)
+    await dialog.get_by_role("button", name="Start the rerun").click()
+    await dialog.get_by_role("button", name="Run it again anyway").click()
+    await expect(dialog).to_have_count(0)
+    await expect(player.main.get_by_text("Done", exact=True)).to_be_visible()
+    await player.main.get_by_role("link", name="Open chat").click()
+    await player.sees(f'bake brought {{"baked": "{cake}"}}.')
+    assert (baked(room, bread), baked(room, cake)) == (1, 1)
+
+
+def baked(room: Path, name: str) -> int:
+    notes = room / "notes.jsonl"
+    lines = notes.read_text().splitlines() if notes.exists() else []
+    return sum(json.loads(each).get("baked") == name for each in lines)
 
 
 @requirement("inspector:marks")

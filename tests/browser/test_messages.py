@@ -198,7 +198,8 @@ async def test_a_tool_that_runs_says_how_far_it_is_with_a_bar(player: Visitor, r
     name = fresh("bread")
     await player.asks(f'bake {{"name": "{name}"}}')
     await player.sees(f"3 of 12 trays of {name}")
-    bar = player.main.get_by_role("progressbar")
+    # in the card of the call that it is about
+    bar = player.card("Bake").get_by_role("progressbar")
     assert await bar.evaluate("(each) => each.value") == 0.25
     assert await grave_findings(player.page) == []
     (room / "gates" / name).touch()

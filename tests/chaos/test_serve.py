@@ -32,7 +32,10 @@ def chat(text: str, thread: str = "t1", wait: str = "hold") -> dict[str, object]
 async def test_only_who_shows_the_token_is_let_in() -> None:
     async with farhand_process(AGENT) as server, server.client(signed_in=False) as stranger:
         refused = await stranger.post("/api/chat", json=chat("hello"))
-        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (
+            401,
+            'Bearer realm="farhand development token"',
+        )
         wrong = await stranger.post(
             "/api/chat", json=chat("hello"), headers={"authorization": "Bearer " + "x" * 32}
         )

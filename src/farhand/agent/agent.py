@@ -85,6 +85,7 @@ class Agent:
         starters: Iterable[StarterLike] = (),
         logo: Logo | None = None,
         words: Mapping[str, str] | None = None,
+        chat_title: Callable[[str], str] | None = None,
     ) -> None:
         """`tools` and `instructions` may each be a function, also an async one, of the `Context`: for tools
         and words per person.
@@ -92,6 +93,7 @@ class Agent:
         `title`, `welcome`, `starters` and `logo` are what the chat page shows before the first message: its
         name, a sentence, what to ask (a text, or a pair of title and text), and an image, by its address or
         as a file that the app sends. `words` replaces words of the page, such as `{"newChat": "Neuer Chat"}`.
+        `chat_title` names a new chat by the text of its first message; it must not wait.
 
         `store` and `limits` count where the agent is used without an app.
         """
@@ -103,12 +105,14 @@ class Agent:
             raise BadSetting(f"max_steps is a whole number from 1 on, not {max_steps!r}.")
         if not isinstance(store, str) and not hasattr(store, "append"):
             raise BadSetting(f"store is an address such as sqlite:///file.db, or a Store, not {store!r}.")
+        _check_title(chat_title)
         choose = _chooser(tools)
         self.spec = Spec(
             model=_model(model, base_url),
             toolbox=make_toolbox(() if choose is not None else _listed(tools), frontend_tools),
             instructions=instructions,
             choose_tools=choose,
+            chat_title=chat_title,
             formatter=formatter,
             wait=wait,
             appearance=appearance(title=title, welcome=welcome, starters=starters, logo=logo, words=words),
@@ -234,6 +238,11 @@ def _model(model: Model | str, base_url: str | None) -> Model:
 # `object`: types are promises of those who check them, and not everybody does
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _check_title(name: object) -> None:
+    if name is not None and (not callable(name) or inspect.iscoroutinefunction(name)):
+        raise BadSetting(f"chat_title is a function of the first message, not {name!r}.")
 
 
 def _check_words(prompt: object, thread: object) -> None:

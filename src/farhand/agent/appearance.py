@@ -7,9 +7,9 @@ there. Must not know how a page looks, or where the logo is served.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -53,6 +53,19 @@ StarterLike: TypeAlias = str | tuple[str, str] | tuple[str, str, str]
 Logo: TypeAlias = str | os.PathLike[str]
 
 
+class ShownImage(NamedTuple):
+    """An image that a page may show: its name, and all of it as an address."""
+
+    name: str
+    data_url: str
+
+
+ReadImage: TypeAlias = Callable[[str], Awaitable[ShownImage | None]]
+"""A stored image by its ref; None if the visitor has no such image."""
+ExtraPage: TypeAlias = Callable[[Mapping[str, str], ReadImage], Awaitable[bytes]]
+"""A page for the query of its address."""
+
+
 class Appearance(Struct, frozen=True, kw_only=True):
     title: str | None = None
     welcome: str | None = None
@@ -63,7 +76,7 @@ class Appearance(Struct, frozen=True, kw_only=True):
     """Words of the page by their names, in the place of its own."""
     is_demo: bool = False
     """Whether pages show what only a demonstration has."""
-    pages: Mapping[str, bytes] = {}
+    pages: Mapping[str, ExtraPage] = {}
     """Pages of HTML, without scripts, by their paths: for a demonstration without the internet."""
     on_served: Callable[[str], None] | None = None
     """Told the address, once the server has a port."""

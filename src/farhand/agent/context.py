@@ -42,6 +42,8 @@ class AgentContext:
     tick: Tick
     """Stores what the models of all runs write."""
     instructions: str | ChooseText = ""
+    chat_title: Callable[[str], str] | None = None
+    """Names a chat by its first message."""
     choose_tools: ChooseTools | None = None
     """Tools for the person whom a run works for, beside those of the toolbox."""
     remember: Callable[[Toolbox], None] = lambda toolbox: None

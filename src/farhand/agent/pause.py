@@ -15,7 +15,7 @@ from farhand.calls.desk import Desk, Reply, Submission
 from farhand.core.approval import Answer
 from farhand.core.call import Call, Phase
 from farhand.core.outcome import Failure, Outcome, Success
-from farhand.core.principal import Claims
+from farhand.core.principal import Claims, name_in
 from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, Result, Unknown
 from farhand.core.run import Run
 from farhand.core.tool import Executor
@@ -138,7 +138,7 @@ def _brought(call: Call, reaction: Reaction, by: Claims) -> list[Submission]:
     denied = reaction.answer is not None and not reaction.answer.approved
     on_server = call.executor is Executor.SERVER
     if reaction.outcome is not None and not (items and (denied or on_server)):
-        items.append(Result(call_id=reaction.call_id, outcome=reaction.outcome))
+        items.append(Result(call_id=reaction.call_id, outcome=reaction.outcome, by=name_in(by)))
     return items
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
@@ -74,6 +74,7 @@ class Spec:
     toolbox: Toolbox = field(default_factory=Toolbox)
     instructions: str | ChooseText = ""
     choose_tools: ChooseTools | None = None
+    chat_title: Callable[[str], str] | None = None
     formatter: str = "xml"
     """Default of the awaiting face."""
     wait: Wait | None = None
@@ -114,6 +115,7 @@ class AgentService:
             open_call_limit=OpenCallLimit(eventlog, self.settings.limits),
             files=self.files,
             instructions=spec.instructions,
+            chat_title=spec.chat_title,
             choose_tools=spec.choose_tools,
             remember=summaries.remember,
             brought=brought,

@@ -6,6 +6,9 @@ works. An edited message or a regeneration cuts the thread first; tools that ran
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -15,15 +18,18 @@ from farhand.core.decide import runs
 from farhand.core.decide.following import Next, Queued, answer_next, bring
 from farhand.core.decide.runs import Beginning, Known, NewRun, NotStarted
 from farhand.core.decide.runs import Started as Begun
+from farhand.core.decide.threads import tidy_title
 from farhand.core.principal import Claims, Owner
 from farhand.core.result import Receipt
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
-from farhand.core.thread import Note, Text, UserMessage
+from farhand.core.thread import Note, Text, UserMessage, text_of
 from farhand.core.tool import Tool
 from farhand.errors import Busy, Malformed, NoAgent, NotFound, TooMany, Unanswered
 from farhand.eventlog.batch import Command
 from farhand.models.base import NoModel
+
+log = logging.getLogger("farhand.runs")
 
 STOPPED_BY_USER = "stopped by the user"
 ABORTED = "aborted by the user"
@@ -151,6 +157,20 @@ def _size(message: UserMessage) -> int:
     return sum(len(part.text) for part in message.parts if isinstance(part, Text | Note))
 
 
+async def _chat_title(
+    context: AgentContext, place: ThreadPlace, message: UserMessage, name: Callable[[str], str]
+) -> str:
+    """What the agent's own function makes of the first message; empty for a chat that has its title."""
+    if await context.log.read(place.owner, place.thread_id, lambda thread: thread.exists):
+        return ""
+    try:
+        return tidy_title(name(text_of(message)))
+    # a user's function may raise anything, and a chat begins without it, too
+    except Exception:
+        log.exception("chat_title failed; the chat is called by its first words")
+        return ""
+
+
 def _check_model(context: AgentContext) -> None:
     if isinstance(context.model, NoModel):
         raise NoAgent(
@@ -178,6 +198,8 @@ async def _begin(
     hold_for: float,
 ) -> StartedRun:
     new = _new_run(context, place.asker, hold_for)
+    if context.chat_title is not None:
+        new = replace(new, title=await _chat_title(context, place, message, context.chat_title))
     if place.asker.results and instead_of is None:
         return await _begin_after(context, place, message, new)
     return await _decide(

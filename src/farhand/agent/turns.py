@@ -32,7 +32,7 @@ from farhand.core.decide.calls import Reply
 from farhand.core.event import CallOpened, RunParked, StepFinished
 from farhand.core.outcome import Failure, Success, canonical
 from farhand.core.position import START, Bookmark, Entry, Position
-from farhand.core.principal import Owner, Principal
+from farhand.core.principal import Owner, Principal, name_in
 from farhand.core.result import Accepted, Receipt, Refused, Result
 from farhand.core.run import Run
 from farhand.core.settings import Limits, Wait
@@ -479,7 +479,9 @@ def _for_calls(
 
 
 def _signed(item: Submission, principal: Principal) -> Submission:
-    return replace(item, by=principal.claims) if isinstance(item, Reply) else item
+    if isinstance(item, Reply):
+        return replace(item, by=principal.claims)
+    return replace(item, by=name_in(principal.claims))
 
 
 def _is_altered(answers: CallAnswers, call: Call) -> bool:

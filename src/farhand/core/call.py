@@ -22,7 +22,7 @@ from farhand.core.outcome import (
     digest,
     kind_of,
 )
-from farhand.core.principal import Owner
+from farhand.core.principal import Owner, name_in
 from farhand.core.result import Winner
 from farhand.core.template import fill
 from farhand.core.thread import CallRecord
@@ -145,6 +145,8 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
     metadata: dict[str, object] | None = None
     output_summary: str | None = None
     """The output in a few words, as its tool says them."""
+    settled_by: str = ""
+    """What the person is called who brought the result."""
 
     @property
     def heading(self) -> str | None:
@@ -165,7 +167,13 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
             summary=self.summary,
             is_edited=self.approval is not None and self.approval.asked_input is not None,
             is_always_allowed=answer is not None and answer.approved and answer.scope == "thread",
+            answered_by=self.settled_by or self._approved_by,
         )
+
+    @property
+    def _approved_by(self) -> str:
+        """Who said yes or no; of a tool that is allowed for the whole thread, who did so then."""
+        return "" if self.approval is None or self.approval.answer is None else name_in(self.approval.by)
 
     @property
     def blocks(self) -> bool:

@@ -113,6 +113,7 @@ def moved(call: Call, event: CallMove, at: float) -> Call:
                 metadata=event.metadata,
                 output_summary=event.summary,
                 request=_without_callers(call.request),
+                settled_by=event.answered_by,
             )
         case OutcomeReported(by=by):
             assert call.request is not None, "only calls that programs made have callers, and are reported"

@@ -363,6 +363,8 @@ class CallSettled(CallStep, frozen=True, gc=False, kw_only=True, tag="call-settl
     metadata: dict[str, object] | None = None
     summary: str | None = None
     """The output in a few words, for people."""
+    answered_by: str = ""
+    """What the person is called who brought the result, if the sign-in says so."""
 
 
 ThreadEvent: TypeAlias = (

@@ -31,6 +31,18 @@ def are_claims(value: object) -> bool:
     return len(text) <= CLAIMS_BYTES and b"\\u0000" not in text
 
 
+NAMES = ("name", "preferred_username", "email", "sub")
+"""Claims that name a person, as OpenID Connect calls them; the first one counts."""
+NAME_CHARS = 80
+
+
+def name_in(claims: Claims) -> str:
+    """What a person is called, for others to read; empty if the sign-in does not say."""
+    told = (claims.get(each) for each in NAMES)
+    name = next((each for each in told if isinstance(each, str) and each.strip()), "")
+    return "".join(each if each.isprintable() else " " for each in name)[:NAME_CHARS].strip()
+
+
 class Owner(Struct, frozen=True, gc=False, order=True):
     """The space a thread, run, call or client belongs to. Two owners never see each other's things."""
 

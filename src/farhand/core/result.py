@@ -14,6 +14,8 @@ class Result(Struct, frozen=True, gc=False, kw_only=True):
     outcome: Outcome
     title: str | None = None
     metadata: dict[str, object] | None = None
+    by: str = ""
+    """What the person is called who answers; empty for a program."""
 
 
 class Winner(Struct, frozen=True, gc=False):

@@ -119,6 +119,8 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     """Whether a person changed the input before approving it."""
     is_always_allowed: bool = False
     """Whether the tool was approved for the whole thread."""
+    answered_by: str = ""
+    """What the person is called who answered it or decided on it, if the sign-in says so."""
 
 
 class Resolved(Struct, frozen=True, gc=False):

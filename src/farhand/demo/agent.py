@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from farhand import Agent, Toolbox
 from farhand.demo import lamp
+from farhand.demo.again import AsksAgain
 from farhand.demo.browser import FRONTEND_TOOLS
 from farhand.demo.scratch import scratch
 from farhand.models import Model, ScriptedModel
@@ -89,14 +90,14 @@ def demo_agent(model: str | Model = "scripted") -> Agent:
         starters=STARTERS,
     )
     shown = replace(
-        demo.spec.appearance, is_demo=True, pages={lamp.FORM_PATH: lamp.FORM_PAGE}, on_served=lamp.set_address
+        demo.spec.appearance, is_demo=True, pages={lamp.FORM_PATH: lamp.show_form}, on_served=lamp.set_address
     )
     demo.spec = dataclasses.replace(demo.spec, appearance=shown)
     return demo
 
 
-def _scripted() -> ScriptedModel:
-    return ScriptedModel.from_yaml(SCRIPT, delay=_TYPING_SEC, keep_prompts=0)
+def _scripted() -> Model:
+    return AsksAgain(ScriptedModel.from_yaml(SCRIPT, delay=_TYPING_SEC, keep_prompts=0), delay=_TYPING_SEC)
 
 
 agent = demo_agent()

@@ -3,16 +3,51 @@ a page of the demo's own server. Nothing leaves the machine."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
+from html import escape
 from importlib.resources import files
+from string import Template
+from typing import Protocol
 
 from farhand import Toolbox, tool
 from farhand.demo.browser import PickedFile, describe_file
 
 FORM_PATH = "/demo/lamp-report"
-FORM_PAGE = files("farhand.demo").joinpath("lamp_report.html").read_bytes()
+FORM_PAGE = Template(files("farhand.demo").joinpath("lamp_report.html").read_text(encoding="utf-8"))
+PLACE_CHARS = 120
 
 toolbox = Toolbox()
 _server = ["http://127.0.0.1:8787"]
+
+
+class Photo(Protocol):
+    """What a page shows of a file."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def data_url(self) -> str: ...
+
+
+async def show_form(query: Mapping[str, str], read_image: Callable[[str], Awaitable[Photo | None]]) -> bytes:
+    """The form as far as it is filled in: its address says where the lamp is, and which photo shows it."""
+    photo = await read_image(query.get("photo", ""))
+    return FORM_PAGE.substitute(
+        place=escape(_place(query)), photo=_MISSING if photo is None else _thumbnail(photo)
+    ).encode()
+
+
+def _place(query: Mapping[str, str]) -> str:
+    found = query.get("place") or ", ".join(filter(None, (query.get("lat"), query.get("lon"))))
+    return f"14 Mill Lane, {found[:PLACE_CHARS]}" if found else "14 Mill Lane"
+
+
+_MISSING = '<span class="missing">Not there yet</span>'
+
+
+def _thumbnail(photo: Photo) -> str:
+    return f'<img src="{escape(photo.data_url)}" alt=""> {escape(photo.name)}'
 
 
 def set_address(address: str) -> None:

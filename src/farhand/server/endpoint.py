@@ -13,7 +13,7 @@ from functools import partial
 from starlette.types import Receive, Scope, Send
 
 from farhand.core.principal import Owner, Principal
-from farhand.errors import Broken, FarhandError, Misuse, ShuttingDown, TooMany, WrongMethod
+from farhand.errors import Broken, FarhandError, Misuse, ShuttingDown, SignInNeeded, TooMany, WrongMethod
 from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute, status_of
 from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticator
@@ -164,10 +164,15 @@ def _is_page(scope: Scope) -> bool:
     return any(name == b"origin" for name, _ in scope["headers"])
 
 
+_OWN_TOKEN = b'Bearer realm="farhand development token"'
+"""How a page tells a server that takes the token printed at start from one with a sign-in of its host."""
+
+
 def refusal_headers(error: FarhandError, status: int) -> tuple[Header, ...]:
     """How to authenticate, or when to retry."""
     if isinstance(error, TooMany):
         return ((b"retry-after", str(error.retry_after).encode()),)
     if status == 401:
-        return ((b"www-authenticate", b"Bearer"),)
+        takes_token = isinstance(error, SignInNeeded) and error.takes_token
+        return ((b"www-authenticate", _OWN_TOKEN if takes_token else b"Bearer"),)
     return ((b"retry-after", b"1"),) if status == 503 else ()

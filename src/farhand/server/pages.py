@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from farhand.agent.appearance import LogoFile
+from farhand.agent.appearance import LogoFile, ShownImage
 from farhand.agent.service import AgentService
 from farhand.errors import (
     Broken,
@@ -39,14 +41,16 @@ log = logging.getLogger("farhand.server")
 
 PING_WITHIN_SEC = 2.0
 INSPECTOR_PATH = "/_farhand"
+_EXTRA_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; frame-ancestors 'self'"
+)
 _EXTRA_HEADERS: tuple[Header, ...] = (
-    (
-        b"content-security-policy",
-        b"default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'self'",
-    ),
+    (b"content-security-policy", _EXTRA_POLICY.encode()),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
+_IMAGE_BYTES = 8 * 1024 * 1024
+_IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LOGO_HEADERS: tuple[Header, ...] = (
     (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; sandbox"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -162,8 +166,21 @@ class _Pages:
 
     async def extra(self, scope: Scope, send: Send) -> None:
         """A page that comes with the agent; the chat page may frame it."""
-        content = self._service.spec.appearance.pages[scope["path"].removeprefix(scope.get("root_path", ""))]
+        page = self._service.spec.appearance.pages[scope["path"].removeprefix(scope.get("root_path", ""))]
+        content = await page(query(scope), partial(self._image, scope))
         await respond_body(send, 200, b"text/html; charset=utf-8", content, _EXTRA_HEADERS)
+
+    async def _image(self, scope: Scope, ref: str) -> ShownImage | None:
+        """In the page itself: a framed page has no cookie with which it could ask for a file."""
+        try:
+            principal = await self._auth.admit(scope, "chat")
+        except PeerFault:
+            return None
+        found = await self._service.files.load(principal.owner, ref, at_most=_IMAGE_BYTES)
+        if found is None or found[0].media_type not in _IMAGE_TYPES:
+            return None
+        file, data = found
+        return ShownImage(file.name, f"data:{file.media_type};base64,{b64encode(data).decode()}")
 
     async def health(self, scope: Scope, send: Send) -> None:
         """The process is alive."""

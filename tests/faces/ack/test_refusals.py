@@ -77,7 +77,14 @@ async def test_no_credential_is_401_in_the_words_of_this_wire(serve: Serve, path
     response = await served.stranger.post(path, json={})
     assert response.status_code == 401
     assert (response.json()["ok"], response.json()["reason"]) == (False, "unauthenticated")
-    assert response.headers["www-authenticate"] == "Bearer"
+    assert response.headers["www-authenticate"] == 'Bearer realm="farhand development token"'
+
+
+@requirement("ack:refusals")
+async def test_a_server_with_a_hook_does_not_ask_for_its_own_token(serve: Serve) -> None:
+    served = await serve(Scene(["x"]).agent, authenticate=lambda request: None)
+    response = await served.stranger.post("/api/tools/ack", json={})
+    assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
 
 
 @requirement("ack:refusals")

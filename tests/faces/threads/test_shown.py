@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from farhand import Agent, ScriptedModel, tool
+from starlette.requests import HTTPConnection
+
+from farhand import Agent, Principal, ScriptedModel, tool
 from farhand.models.scripted import Ask, Moment, Step
 from tests.faces.conftest import Serve
 from tests.faces.threads.test_threads import shown
@@ -73,6 +75,46 @@ async def test_titles_and_summaries_are_stored_with_their_calls(serve: Serve, st
     assert all(isinstance(each["tookMs"], int) for each in parts)
     listed = {each["name"]: each for each in (await page.http.get("/api/tools")).json()["tools"]}
     assert listed["forecast"]["title"] == "Weather in …"
+
+
+def _by_header(request: HTTPConnection) -> Principal:
+    return Principal("acme", "team", claims={"name": request.headers.get("x-name", "")})
+
+
+@requirement("threads:answered-by")
+async def test_the_record_says_who_answered_to_everybody_else(serve: Serve, store: str) -> None:
+    """Two people of one team: one subject, and the sign-in says which of them it is."""
+    agent = Agent(ScriptedModel(_with_rooms), frontend_tools=[room])
+    served = await serve(agent, store=store, authenticate=_by_header)
+    page = Page(served.http)
+    page.http.headers["x-name"] = "Ada"
+    joan = {"x-name": "Joan"}
+    first, second, third = (await page.say("go")).calls
+    waiting = {each["callId"]: each for each in (await page.http.get("/api/inbox")).json()["calls"]}
+    for call, approved, name in ((first, True, joan), (second, False, joan), (third, True, {})):
+        body = {"approvalId": waiting[call]["approvalId"], "approved": approved}
+        await page.http.post("/api/tools/approve", json=body, headers=name)
+    for call, name in ((first, {}), (third, joan)):
+        ack = {"toolCallId": call, "status": "success", "output": 7}
+        await page.http.post("/api/tools/ack", json=ack, headers=name)
+    await page.resume()
+    for _ in range(2):
+        # whoever brought the result counts, and of a denied call whoever denied it
+        assert await _answered_by(page, {}) == [None, "Joan", "Joan"]
+        assert await _answered_by(page, joan) == ["Ada", None, None]
+        # an older turn says the same
+        await page.say("thanks")
+
+
+async def _answered_by(page: Page, headers: dict[str, str]) -> list[str | None]:
+    thread = (await page.http.get(f"/api/chat/{page.id}", headers=headers)).json()
+    return [each.get("answeredBy") for each in thread["messages"][1]["parts"] if "toolCallId" in each]
+
+
+def _with_rooms(moment: Moment) -> Step:
+    if moment.text == "thanks" or moment.steps:
+        return "Done."
+    return [Ask("room", {"name": name}) for name in ("A", "B", "C")]
 
 
 async def test_a_title_of_inputs_alone_is_none_before_they_are_known(serve: Serve, store: str) -> None:

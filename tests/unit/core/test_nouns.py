@@ -11,7 +11,7 @@ from farhand.clock import SystemClock
 from farhand.core.client import Client, held_by, tool_id, tool_name, with_tools, without_tools
 from farhand.core.ids import is_chosen_id, is_client_id, is_tool_name
 from farhand.core.outcome import Failure, Success
-from farhand.core.principal import SCOPES, Owner, Principal, is_of
+from farhand.core.principal import NAME_CHARS, SCOPES, Owner, Principal, is_of, name_in
 from farhand.core.run import Run, RunState
 from farhand.core.settings import check_wait
 from farhand.core.thread import (
@@ -47,6 +47,21 @@ def test_ids_carry_128_random_bits_and_do_not_repeat() -> None:
     made = {SystemClock().fresh("call") for _ in range(1_000)}
     assert len(made) == 1_000
     assert {len(each.removeprefix("call_")) for each in made} == {32}
+
+
+@pytest.mark.parametrize(
+    ("claims", "name"),
+    [
+        ({}, ""),
+        ({"role": "lead"}, ""),
+        ({"sub": "u-7", "email": "ada@example.com", "name": "Ada"}, "Ada"),
+        ({"sub": "u-7", "name": "  ", "preferred_username": 7}, "u-7"),
+        ({"name": "Ada\u202e\nLovelace"}, "Ada  Lovelace"),
+        ({"name": "x" * 500}, "x" * NAME_CHARS),
+    ],
+)
+def test_a_person_is_called_as_the_claims_say(claims: dict[str, object], name: str) -> None:
+    assert name_in(claims) == name
 
 
 @pytest.mark.parametrize("text", ["a", "Az09_.:-", "x" * 128])

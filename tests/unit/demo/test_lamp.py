@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from farhand import create_app
+from farhand.agent.appearance import ShownImage
 from farhand.core.outcome import Success
 from farhand.demo import lamp
 from farhand.demo.agent import demo_agent
@@ -37,10 +40,38 @@ async def test_the_form_is_a_page_of_the_demo_s_own_server() -> None:
         await app.stop()
 
 
-def test_the_form_loads_nothing() -> None:
-    page = lamp.FORM_PAGE.decode()
+async def test_the_form_loads_nothing_and_writes_no_markup_of_others() -> None:
+    async def read_image(ref: str) -> ShownImage:
+        return ShownImage("<b>.png", f"data:image/png;base64,{ref}")
+
+    page = (await lamp.show_form({"place": "<script>x</script>", "photo": "abc"}, read_image)).decode()
     assert "<script" not in page
     assert "http" not in page
+    assert "14 Mill Lane, &lt;script&gt;x" in page
+    assert '<img src="data:image/png;base64,abc" alt=""> &lt;b&gt;.png' in page
+
+
+@requirement("demo:offline")
+async def test_the_form_is_filled_in_with_what_was_found() -> None:
+    app = create_app(demo_agent(), store="memory:")
+    await app.start()
+    try:
+        signed_in = {"authorization": f"Bearer {app.auth.token}"}
+        label = {"x-farhand": "1", "x-file-name": "lamp.png", "content-type": "image/png"}
+        upload = visit(path="/api/files", method="POST", headers={**signed_in, **label})
+        ref = json.loads((await ask(app, upload, b"\x89PNG\r\n\x1a\n")).text)["ref"]
+        found = f"photo={ref}&lat=54.9783&lon=-1.6178&place="
+        page = await ask(app, visit(path=lamp.FORM_PATH, query=found, headers=signed_in))
+        assert "14 Mill Lane, 54.9783, -1.6178" in page.text
+        assert '<img src="data:image/png;base64,iVBORw0KGgo=" alt=""> lamp.png' in page.text
+        # of somebody who is not signed in, no photo is shown
+        stranger = await ask(app, visit(path=lamp.FORM_PATH, query=found))
+        assert ("Not there yet" in stranger.text, "lamp.png" in stranger.text) == (True, False)
+        empty = await ask(app, visit(path=lamp.FORM_PATH, headers=signed_in))
+        assert ("14 Mill Lane</div>" in empty.text, "Not there yet" in empty.text) == (True, True)
+    finally:
+        await app.drain()
+        await app.stop()
 
 
 async def test_a_report_has_the_same_reference_for_the_same_words() -> None:

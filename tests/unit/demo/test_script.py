@@ -53,8 +53,8 @@ PROMPTS = {
         [
             "find_lamp_owner",
             "get_location",
-            "open_url",
             "photograph",
+            "open_url",
             "select_option",
             "ask_text",
             "send_report",
@@ -88,7 +88,6 @@ PROMPTS = {
     "Help me choose lunch": (["select_option"], "Soup, then."),
     "Ask me yes or no": (["user_confirm"], "You said yes"),
     "Read the thermometer": (["read_thermometer"], "21.5 °C in the kitchen, then."),
-    "Please ask me again.": (["user_confirm"], "You said yes, so I went on. Tell me"),
     "Two things at once": (["ask_text", "pick_color"], "Thank you, Ada. #AABBCC suits you."),
 }
 

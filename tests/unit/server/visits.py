@@ -51,11 +51,11 @@ class Reply:
         self.messages = messages
 
 
-async def ask(app: ASGIApp, scope: Scope) -> Reply:
+async def ask(app: ASGIApp, scope: Scope, body: bytes = b"") -> Reply:
     sent: list[Message] = []
 
     async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Message) -> None:
         sent.append(message)

@@ -445,6 +445,7 @@ def settled(
         title=None if result is None else result.title,
         metadata=None if result is None else result.metadata,
         summary=summary,
+        answered_by="" if result is None else result.by,
     )
 
 

@@ -12,7 +12,7 @@ from farhand.core.settings import Patience
 from farhand.core.state import ThreadState
 from farhand.core.tool import Executor, Tool, digest_of_approval
 
-TYPED_CARDS = frozenset({"text", "form", "file", "photo"})
+TYPED_CARDS = frozenset({"text", "form", "file", "photo", "location", "color"})
 BACKSTOP_SEC = 1.0
 """A tool's own limit is kept where it runs; the stored deadline behind it is for one that never returns."""
 

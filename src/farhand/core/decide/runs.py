@@ -97,6 +97,8 @@ class NewRun(Struct, frozen=True):
     """The name that its client gives it."""
     spares_questions: bool = False
     """Whether it does not begin while a person is asked something."""
+    title: str = ""
+    """What its thread is called if it is new; empty for the first words of the message."""
 
 
 def begin(
@@ -126,7 +128,7 @@ def begin(
     if left is None:
         return Decision(NotStarted("busy"))
     cut = () if keep is None else (ThreadCut(keep),)
-    made = created(thread, title_of(message))
+    made = created(thread, new.title or title_of(message))
     start = _start(new, message)
     events = (*made, *left, *cut, MessageAdded(message), start)
     return Decision(Started(new.run_id), events, tools=new.brought)

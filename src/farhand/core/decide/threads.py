@@ -32,6 +32,11 @@ def title_of(message: UserMessage) -> str:
     return _shorten(said or ", ".join([part.name for part in message.parts if isinstance(part, File)]))
 
 
+def tidy_title(title: str) -> str:
+    """A title that somebody wrote, in one line and as long as a title may be."""
+    return _shorten(printable(title))
+
+
 def _plain(text: str) -> str:
     return printable(_MARKS.sub("", _ADDRESS.sub(r"\1", _LINK.sub(r"\1", text))))
 

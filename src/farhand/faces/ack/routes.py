@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from farhand.agent.service import AgentService
+from farhand.core.principal import name_in
 from farhand.faces.ack.decode import decode_ack, decode_approval, decode_take
 from farhand.faces.ack.encode import encode_error, encode_receipt, encode_take
 from farhand.faces.ack.shapes import Ack, AckReply, ApproveRequest, TakeRequest
@@ -52,7 +55,8 @@ class _Endpoints:
         """Submit the result of a call."""
         delivered = decode_ack(await request.json(), self._limits)
         settle = self._desk.settle_if_it_fits if delivered.only_if_fits else self._desk.settle
-        receipt = await settle(request.owner, delivered.result)
+        result = structs.replace(delivered.result, by=name_in(request.principal.claims))
+        receipt = await settle(request.owner, result)
         await request.reply(*encode_receipt(receipt))
 
     async def take(self, request: Request) -> None:

@@ -27,6 +27,7 @@ from farhand.core.event import (
 )
 from farhand.core.outcome import reason_of
 from farhand.core.position import Happening
+from farhand.core.principal import name_in
 from farhand.faces.event_fields import event_type, public_fields
 
 LINE_CHARS = 160
@@ -64,7 +65,9 @@ def _of_call(event: Happening, tool: str) -> str:
             return f"{name}: {error}"
         case ApprovalAnswered(tool=name, approved=approved, reason=reason):
             because = f": {reason}" if reason else ""
-            return f"{name}, {'allowed' if approved else 'denied'}{because}"
+            person = name_in(event.approval.by)
+            by = f" by {person}" if person else ""
+            return f"{name}, {'allowed' if approved else 'denied'}{by}{because}"
         case CallTaken(holder=holder):
             return f"{tool} by {holder}"
         case CallSettled(tool=name, outcome=outcome):

@@ -106,8 +106,10 @@ def encode_thread(
     *,
     root: str = "",
     to_resume: bool = False,
+    reader: str = "",
 ) -> bytes:
-    """`calls` are those of the last run and every open one; `root` is the path under which a host mounts us.
+    """`calls` are those of the last run and every open one; `root` is the path under which a host mounts us,
+    `reader` what the person is called who reads it.
 
     With `to_resume`, the current answer is left out because the stream sends it: some clients would show it
     twice.
@@ -121,6 +123,7 @@ def encode_thread(
         shown = [message for message in shown if message.id != active.run_id]
     for part in (part for message in shown for part in message.parts):
         part.url = part.url if part.url is UNSET else f"{root}{part.url}"
+        part.answered_by = UNSET if part.answered_by == reader else part.answered_by
     shape = ThreadShape(
         thread.thread_id, thread.title, thread_state(run), shown, open_calls, active is not None
     )
@@ -268,6 +271,7 @@ def _add_record(shown: Part, record: CallRecord | None) -> None:
     shown.took_ms = UNSET if record.took_sec is None else round(record.took_sec * 1000)
     shown.title, shown.summary = record.title or UNSET, record.summary or UNSET
     shown.edited, shown.always_allowed = record.is_edited or UNSET, record.is_always_allowed or UNSET
+    shown.answered_by = record.answered_by or UNSET
 
 
 def _ended(shown: Part, outcome: Outcome) -> Part:

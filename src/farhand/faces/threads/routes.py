@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from farhand.agent.service import AgentService
 from farhand.core.position import Entry
+from farhand.core.principal import name_in
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Thread
 from farhand.errors import NotFound
@@ -143,7 +144,9 @@ class _Endpoints:
             unfinished = None if to_resume else await self._service.unfinished_step(run, messages)
             seen = ThreadSnapshot(thread, run, await self._end_of(run), unfinished)
         calls = [*of_run, *alone]
-        await request.reply(200, encode_thread(seen, messages, calls, root=root, to_resume=to_resume))
+        reader = name_in(request.principal.claims)
+        shown = encode_thread(seen, messages, calls, root=root, to_resume=to_resume, reader=reader)
+        await request.reply(200, shown)
 
     async def rename(self, request: Request) -> None:
         """Change the title of a chat."""

@@ -55,6 +55,8 @@ class Part(Struct, rename="camel", omit_defaults=True):
     """True if a person changed the input before approving it."""
     always_allowed: bool | UnsetType = UNSET
     """True if its tool was approved for the whole chat."""
+    answered_by: str | UnsetType = UNSET
+    """Who answered it or decided on it, if that was somebody else than you and the sign-in has a name."""
 
 
 class UIMessage(Struct):

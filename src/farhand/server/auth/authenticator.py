@@ -149,7 +149,7 @@ class Authenticator:
             )
         if not self._dev_token.matches(token):
             self._limiter.add(_address(scope), _now())
-            raise SignInNeeded("The token is not valid for this server.", hint=_HOW)
+            raise SignInNeeded("The token is not valid for this server.", hint=_HOW, takes_token=True)
         port = self._port(scope)
         return self._dev_token.cookie(port), self._dev_token.sign_in_cookie(port)
 
@@ -175,8 +175,8 @@ class Authenticator:
             return _OPERATOR
         if b"authorization" in headers:
             self._limiter.add(_address(scope), _now())
-            raise SignInNeeded("The token is not valid for this server.", hint=_HOW)
-        raise SignInNeeded("No valid credential was sent.", hint=_HOW)
+            raise SignInNeeded("The token is not valid for this server.", hint=_HOW, takes_token=True)
+        raise SignInNeeded("No valid credential was sent.", hint=_HOW, takes_token=True)
 
     async def _authenticate_by_hook(self, scope: Scope, headers: HeaderMap) -> Principal:
         key = hash((headers.get(b"authorization"), headers.get(b"cookie")))

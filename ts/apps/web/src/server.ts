@@ -26,7 +26,7 @@ export class SignIn {
   fetch: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
     if (response.status === 401) {
-      this.#takesToken = TOKEN.test(await response.clone().text());
+      this.#takesToken = OWN_TOKEN.test(response.headers.get("www-authenticate") ?? "");
     }
     if (response.status === 401 || response.ok) {
       this.#set(response.status === 401);
@@ -59,8 +59,8 @@ export class SignIn {
   }
 }
 
-/** What the refusal of a server that has a token of its own says to do. */
-const TOKEN = /token/i;
+/** How a server that takes the token printed at its start asks for it; one with a sign-in of its host does not. */
+const OWN_TOKEN = /^Bearer realm="farhand development token"$/;
 
 export const SIGN_IN = new SignIn();
 export const HTTP = httpOf({ url: BASE, fetch: SIGN_IN.fetch });

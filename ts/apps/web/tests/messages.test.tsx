@@ -1,4 +1,5 @@
 // What is said, as it is shown: Markdown, times, titles, words, and what the page keeps.
+import { shareIn } from "@farhand/react";
 import { cleanup, render } from "@testing-library/react";
 import { afterEach, expect, it, vi } from "vitest";
 import { logoOf } from "../src/chat/about.ts";
@@ -6,7 +7,6 @@ import { titleWith } from "../src/chat/attention.ts";
 import { isQuestion, withOlder } from "../src/chat/lists.ts";
 import Rendered, { addressOf, sectionsOf } from "../src/chat/markdown.tsx";
 import { secondsOf } from "../src/chat/message.tsx";
-import { shareIn } from "../src/chat/progress.tsx";
 import { answerIn, tokenIn } from "../src/chat/signed-out.tsx";
 import { ENGLISH, fill, wordsOf } from "../src/chat/words.ts";
 import { SignIn } from "../src/server.ts";
@@ -95,7 +95,8 @@ it("a token is taken with or without the address around it, and an answer is tol
 });
 
 it("the page is signed out by a 401 and in again by the next answer", async () => {
-  const answers = [Response.json({ error: { hint: "the token in the address" } }, { status: 401 }), Response.json({}, { status: 503 }), Response.json({})];
+  const asked = (how: string): Response => Response.json({ error: { hint: "the token in the address" } }, { status: 401, headers: { "www-authenticate": how } });
+  const answers = [asked('Bearer realm="farhand development token"'), Response.json({}, { status: 503 }), Response.json({}), asked("Bearer")];
   vi.spyOn(globalThis, "fetch").mockImplementation(async () => answers.shift() ?? Response.error());
   const signIn = new SignIn();
   const heard = vi.fn();
@@ -106,4 +107,7 @@ it("the page is signed out by a 401 and in again by the next answer", async () =
     states.push(signIn.isOut);
   }
   expect([states, heard.mock.calls.length, signIn.takesToken]).toEqual([[true, true, false], 2, true]);
+  // a host with a sign-in of its own: whatever its words are, the page has no field for it
+  await signIn.fetch("/api/about");
+  expect([signIn.isOut, signIn.takesToken]).toEqual([true, false]);
 });

@@ -110,4 +110,5 @@ export type UIPart = {
   readonly summary?: string;
   readonly edited?: boolean;
   readonly alwaysAllowed?: boolean;
+  readonly answeredBy?: string;
 };

@@ -13,6 +13,7 @@ interface StoredPart {
   readonly summary?: string;
   readonly edited?: boolean;
   readonly alwaysAllowed?: boolean;
+  readonly answeredBy?: string;
   readonly approval?: { readonly reason?: string };
 }
 
@@ -41,9 +42,9 @@ async function storedEnds({ fetch, url, headers }: Http, threadId: string): Prom
   }
 }
 
-function endOf({ toolCallId, outcome, afterSec, tookMs, title, summary, edited, alwaysAllowed, approval }: StoredPart): [string, Ended][] {
+function endOf({ toolCallId, outcome, afterSec, tookMs, title, summary, edited, alwaysAllowed, answeredBy, approval }: StoredPart): [string, Ended][] {
   if (toolCallId === undefined || outcome === undefined) {
     return [];
   }
-  return [[toolCallId, { outcome, afterSec, tookMs, title, summary, reason: approval?.reason, isEdited: edited, isAlwaysAllowed: alwaysAllowed }]];
+  return [[toolCallId, { outcome, afterSec, tookMs, title, summary, reason: approval?.reason, isEdited: edited, isAlwaysAllowed: alwaysAllowed, answeredBy }]];
 }

@@ -39,6 +39,12 @@ interface ChoiceKind {
 export type Draft = string | boolean | readonly string[];
 export type FieldDrafts = Readonly<Record<string, Draft>>;
 
+/** For what a former life of the page kept. */
+export function areDrafts(value: unknown): boolean {
+  const isText = (each: unknown): boolean => typeof each === "string";
+  return typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every((each) => isText(each) || typeof each === "boolean" || (Array.isArray(each) && each.every(isText)));
+}
+
 /** The value to send, nothing for a field that was left empty, or what is wrong. */
 export type Checked = { readonly value: unknown } | { readonly error: string } | undefined;
 

@@ -76,6 +76,16 @@ export function durationOf(ms: number): string {
   return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
 }
 
+/** `40 %`, `3 of 12`, `3/12`; undefined if the words hold no share. */
+export function shareIn(text: string): number | undefined {
+  const percent = /(\d+(?:\.\d+)?)\s*%/.exec(text)?.[1];
+  if (percent !== undefined) {
+    return Math.min(1, Number(percent) / 100);
+  }
+  const [, part, whole] = /\b(\d+)\s*(?:of|\/)\s*(\d+)\b/.exec(text) ?? [];
+  return part === undefined || Number(whole) === 0 ? undefined : Math.min(1, Number(part) / Number(whole));
+}
+
 function wordsByKind(kind: Kind, input: Fields, output: unknown, words: Words): string | undefined {
   const { place, accuracy, name, size, url } = fieldsOf(output);
   switch (kind) {

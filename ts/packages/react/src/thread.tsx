@@ -1,7 +1,9 @@
 // What cards share: the host that brings their answers, and a thread as such a host.
 import { type Connection, type Decision, type Given, type Hand, type Hands, type HandState, type Http, LiveThread, type ThreadOptions, type ThreadState } from "@farhand/client";
 import { type ComponentType, createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { draftsOf } from "./drafts.ts";
 import { useEnds } from "./ends.ts";
+import { areDrafts } from "./fields.ts";
 import { toolListOf } from "./tools.ts";
 import { type CardView, isAskedElsewhere, type Memory, viewOf, withTool } from "./view.ts";
 import { type Words, WORDS } from "./words.ts";
@@ -92,8 +94,6 @@ function verbsOf(hands: Hands, memory: CardMemory): Omit<CardHost, "cards" | "co
 }
 
 const HostContext = createContext<CardHost | undefined>(undefined);
-/** One map for each server, so that every list of cards on a page has the same ones. */
-const DRAFTS = new WeakMap<Http, Map<string, unknown>>();
 
 /** Calls whose input has been in sight to its end. */
 export interface ReadCalls {
@@ -126,6 +126,7 @@ const StyleContext = createContext<{ readonly cards: OwnCards; readonly words: W
 export function CardHostProvider({ host, cards, words, children }: Style & { host: CardHost; children: ReactNode }): ReactNode {
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
   const read = useMemo(() => ({ has: (id: string) => ids.has(id), add: (id: string) => setIds((before) => (before.has(id) ? before : new Set([...before, id]))) }), [ids]);
+  useSettledDrafts(host);
   const around = useContext(StyleContext);
   const style = useMemo(() => ({ cards: { ...around.cards, ...cards }, words: { ...around.words, ...words } }), [around, cards, words]);
   return (
@@ -161,14 +162,40 @@ export function useReadCalls(): ReadCalls {
   return useContext(ReadContext);
 }
 
-/** What somebody has typed or chosen: there again when an answer comes back, though its card was another one meanwhile. */
-export function useDraft<T>({ call }: CardView, field: string, first: T): [T, (value: T) => void] {
-  const { http } = useCardHost();
-  const drafts = DRAFTS.get(http) ?? new Map<string, unknown>();
-  DRAFTS.set(http, drafts);
-  const key = `${call.id} ${field}`;
-  const [value, setValue] = useState<T>(() => (drafts.has(key) ? (drafts.get(key) as T) : first));
-  return [value, (next) => (drafts.set(key, next), setValue(next))];
+/**
+ * What somebody has typed or chosen, as JSON can hold it: there again after a reload, and when an answer comes back, though its
+ * card was another one meanwhile. `fits` judges what was kept; of the same type as `first`, unless told otherwise.
+ */
+export function useDraft<T>({ call }: CardView, field: string, first: T, fits: (value: unknown) => boolean = (value) => typeof value === typeof first): [T, (value: T) => void] {
+  const drafts = draftsOf(useCardHost().http);
+  const look = (): unknown => drafts.get(call.id, field, fits);
+  const value = useSyncExternalStore(drafts.subscribe, look, look);
+  return [value === undefined ? first : (value as T), (next) => drafts.set(call.id, field, next)];
+}
+
+/** Whether somebody began to change the inputs of one of these calls and has not sent it. */
+export function useAnyEdited(callIds: readonly string[]): boolean {
+  const drafts = draftsOf(useCardHost().http);
+  const look = (): boolean => callIds.some((id) => drafts.get(id, EDIT, areDrafts) !== undefined);
+  return useSyncExternalStore(drafts.subscribe, look, look);
+}
+
+/** The name of the draft that holds an approval's changed input. */
+export const EDIT = "input";
+
+/** Lets go of the kept drafts of calls that are over. One that came too late stays readable. */
+function useSettledDrafts({ http, cards, threadId }: CardHost): void {
+  const drafts = draftsOf(http);
+  const ids = cards.map(({ call }) => call.id).join(" ");
+  const over = cards.filter(({ call, state }) => call.phase === "settled" && state.name !== "timed-out").map(({ call }) => call.id).join(" ");
+  const before = useRef("");
+  useEffect(() => over.split(" ").forEach((id) => id !== "" && drafts.settle(id)), [drafts, over]);
+  useEffect(() => {
+    // an inbox does not say how a call ended: it is not in it any more
+    const gone = threadId === undefined ? before.current.split(" ").filter((id) => id !== "" && !ids.split(" ").includes(id)) : [];
+    gone.forEach((id) => drafts.settle(id));
+    before.current = ids;
+  }, [drafts, ids, threadId]);
 }
 
 export function useCardHost(): CardHost {

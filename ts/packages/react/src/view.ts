@@ -39,6 +39,10 @@ export interface CardView {
   /** The person changed its input before allowing it, or had allowed its tool for the whole chat. */
   readonly isEdited?: boolean | undefined;
   readonly isAlwaysAllowed?: boolean | undefined;
+  /** Who answered it or decided on it, if that was somebody else and the server knows the name. */
+  readonly answeredBy?: string | undefined;
+  /** How far it is while it runs, in its own words. */
+  readonly progress?: string | undefined;
   /** How long it took, once it is over and if the server told. */
   readonly tookMs?: number | undefined;
 }
@@ -61,6 +65,7 @@ export interface Ended {
   readonly summary?: string | undefined;
   readonly isEdited?: boolean | undefined;
   readonly isAlwaysAllowed?: boolean | undefined;
+  readonly answeredBy?: string | undefined;
 }
 
 /** What only this page knows: which calls it saw open, and what its person said to approvals. */
@@ -82,7 +87,7 @@ export function viewOf(known: Known, call: Call, memory: Memory, now: number = D
   const executor = fact?.executor ?? tool?.executor ?? "frontend";
   const view: CardView = {
     call, kind, executor, card, state: stateOf(known, call, kind, { memory, now }), tookMs: ended?.tookMs, title: ended?.title ?? fact?.callTitle, summary: ended?.summary,
-    isEdited: ended?.isEdited ?? memory.edited?.has(call.id), isAlwaysAllowed: ended?.isAlwaysAllowed,
+    isEdited: ended?.isEdited ?? memory.edited?.has(call.id), isAlwaysAllowed: ended?.isAlwaysAllowed, answeredBy: ended?.answeredBy,
   };
   return tool === undefined ? view : withTool(view, tool);
 }

@@ -18,6 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 afterEach(cleanup);
+afterEach(() => sessionStorage.clear());
 
 const nothing = (): void => undefined;
 let host: CardHost = {

@@ -8,6 +8,7 @@ import { limitWords } from "../src/sentences.ts";
 // as long as any other wait: the machine may be busy
 configure({ asyncUtilTimeout: 20_000 });
 afterEach(cleanup);
+afterEach(() => sessionStorage.clear());
 
 const nothing = (): void => undefined;
 const call: Call = { id: "call_1", tool: "pick_file", phase: "ready", input: {} };

@@ -7,6 +7,7 @@ import { type CardHost, CardHostProvider, type CardState, ToolCard, viewOf } fro
 import { doneWords } from "../src/sentences.ts";
 
 afterEach(cleanup);
+afterEach(() => sessionStorage.clear());
 
 const SCHEMA = {
   type: "object",
@@ -22,7 +23,7 @@ const SCHEMA = {
 };
 const OPEN: CardState = { name: "open", deadline: undefined };
 
-/** One page: its server is its own, so that drafts of other tests are not there. */
+/** One page, with a server of its own. */
 function pageOf(input: object): { at: (state?: CardState) => ReactNode; sent: Given[] } {
   const sent: Given[] = [];
   const nothing = (): void => undefined;
@@ -146,6 +147,6 @@ it("a form that is over says what was sent, or how it was left, and offers its p
   const known = { facts: new Map(), running: new Set<string>(), deliveries: new Map(), course: { state: "idle" } as const };
   const view = viewOf(known, call, { seenOpen: new Set(), reasons: new Map() });
   expect(view.kind).toBe("form");
-  render(<CardHostProvider host={{ http: httpOf({ url: "http://127.0.0.1:9" }) } as CardHost}><ToolCard view={view} /></CardHostProvider>);
+  render(<CardHostProvider host={{ http: httpOf({ url: "http://127.0.0.1:9" }), cards: [] as const } as Partial<CardHost> as CardHost}><ToolCard view={view} /></CardHostProvider>);
   expect(screen.queryByRole("button")).toBeNull();
 });

@@ -23,6 +23,7 @@ beforeEach(() => {
 });
 afterEach(cleanup);
 afterEach(() => void vi.restoreAllMocks());
+afterEach(() => sessionStorage.clear());
 
 const ready = (card: string, kind: CardView["kind"]): CardView => ({ call: { id: `call_${card}`, tool: card, phase: "ready", input: { message: "Go on?" } }, kind, card, state: { name: "open", deadline: undefined }, executor: "frontend" });
 
@@ -54,7 +55,8 @@ it("a page says it in its own words", () => {
   expect(screen.getByRole("button", { name: "No" })).toBeTruthy();
 });
 
-const over = (more: Partial<CardView>): CardView => ({ call: { id: "c", tool: "delete_file", phase: "settled", input: { path: "a" }, outcome: { kind: "success", output: { deleted: "a" } } }, kind: "unknown", state: { name: "done", words: "" }, executor: "server", ...more });
+let calls = 0;
+const over = (more: Partial<CardView>): CardView => ({ call: { id: `c${(calls += 1)}`, tool: "delete_file", phase: "settled", input: { path: "a" }, outcome: { kind: "success", output: { deleted: "a" } } }, kind: "unknown", state: { name: "done", words: "" }, executor: "server", ...more });
 
 it("a call that was always allowed says so, and that is taken back there", async () => {
   requirement("cards:marks");
@@ -69,7 +71,15 @@ it("a call with a changed input says so; what was skipped or denied has no cross
   requirement("cards:marks");
   render(<CardHostProvider host={host()}><Rows views={[over({ isEdited: true }), over({ state: { name: "skipped" } }), over({ state: { name: "denied", reason: "Wrong" } }), over({ state: { name: "failed", words: "No paper." } })]} /></CardHostProvider>);
   expect([...document.querySelectorAll(".fh-row > svg")].map((mark) => mark.getAttribute("aria-label"))).toEqual(["Done", "Not done", "Not done", "Failed"]);
+  expect(document.body.textContent).not.toContain("answered by");
   expect(document.body.textContent).toMatch(/changed by you.*Skipped.*Denied: “Wrong”.*No paper\./s);
+});
+
+it("a call that somebody else answered says who it was", () => {
+  requirement("threads:answered-by");
+  render(<CardHostProvider host={host()}><Rows views={[over({ answeredBy: "Joan", isEdited: true })]} /><ToolCard view={over({ answeredBy: "Ada", state: { name: "denied", reason: "Wrong" } })} /></CardHostProvider>);
+  expect(document.body.textContent).toMatch(/answered by Joan.*changed.*Denied: “Wrong” · answered by Ada/s);
+  expect(document.body.textContent).not.toContain("changed by you");
 });
 
 it("a list of parameters that the page hides has not been read", () => {

@@ -11,6 +11,7 @@ const NOW = Date.parse("2026-11-01T09:00:00.000Z");
 beforeEach(() => void vi.setSystemTime(NOW));
 afterEach(() => void vi.useRealTimers());
 afterEach(cleanup);
+afterEach(() => sessionStorage.clear());
 
 const nothing = (): void => undefined;
 const host: CardHost = {

@@ -35,10 +35,10 @@ export function factsOf(thread: Thread | undefined): Facts {
 export function endsOf(thread: Thread | undefined): ReadonlyMap<string, Ended> {
   const parts = thread?.messages.flatMap((message) => message.parts) ?? [];
   return new Map(
-    parts.flatMap(({ toolCallId, outcome, afterSec, tookMs, approval, title, summary, edited, alwaysAllowed }): [string, Ended][] =>
+    parts.flatMap(({ toolCallId, outcome, afterSec, tookMs, approval, title, summary, edited, alwaysAllowed, answeredBy }): [string, Ended][] =>
       toolCallId === undefined || outcome === undefined
         ? []
-        : [[toolCallId, { outcome, afterSec, tookMs, reason: approval?.reason, title, summary, isEdited: edited, isAlwaysAllowed: alwaysAllowed }]]),
+        : [[toolCallId, { outcome, afterSec, tookMs, reason: approval?.reason, title, summary, isEdited: edited, isAlwaysAllowed: alwaysAllowed, answeredBy }]]),
   );
 }
 

@@ -81,7 +81,8 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   // once the stream is over, an older record must not say that it goes on
   const current = isBehind ? undefined : record;
   const course: Course = { state: isParked(current, isOpen) ? "parked" : isOpen ? "running" : "idle" };
-  const views = new Map([...calls].map(([callId, call]) => [callId, viewOf({ facts, running, deliveries, course, tools, ends }, call, memory)]));
+  const progress = useSyncExternalStore(site.feed.onProgress, () => site.feed.progress);
+  const views = new Map([...calls].map(([callId, call]) => [callId, { ...viewOf({ facts, running, deliveries, course, tools, ends }, call, memory), progress: progress.get(callId) }]));
   const lateForms = useLateForms(views, messages.filter(({ role }) => role === "user").length);
 
   const { isStopping, wasStopped, setStopped, ...wish } = useStop(id, sync);

@@ -1,7 +1,7 @@
 // Every open question of every chat, oldest first, with the same cards. Several are allowed at once only when they ask for the
 // same tool and somebody picked each of them.
 import type { OpenCall } from "@farhand/client";
-import { AllowButton, type CardHost, CardHostProvider, type CardView, isAskedElsewhere, isWaiting, ToolCard, useCardFocus, useNow, useReadCalls, viewOf } from "@farhand/react";
+import { AllowButton, type CardHost, CardHostProvider, type CardView, isAskedElsewhere, isWaiting, ToolCard, useAnyEdited, useCardFocus, useNow, useReadCalls, viewOf } from "@farhand/react";
 import { Inbox as InboxIcon } from "lucide-react";
 import { type ReactNode, useMemo, useRef, useState } from "react";
 import { HTTP } from "../server.ts";
@@ -92,6 +92,8 @@ function Together({ questions, host, onDone }: { questions: readonly Question[];
   const [tool = ""] = tools;
   const read = useReadCalls();
   const isRead = questions.every(({ fact }) => read.has(fact.callId));
+  // together they run as they were asked: a changed one is allowed on its own card
+  const isEdited = useAnyEdited(questions.map(({ fact }) => fact.callId));
   const allow = (): void => {
     questions.forEach(({ fact }) => host.approve(fact.callId, fact.approvalId ?? "", { approved: true, scope: "once" }));
     onDone();
@@ -101,8 +103,8 @@ function Together({ questions, host, onDone }: { questions: readonly Question[];
       {tools.size === 1 ? (
         <>
           <span className="text-[13px]">{fill(words.callsOf, { count: questions.length })}<code className="font-mono text-xs">{tool}</code></span>
-          {!isRead && <span className="text-[13px] text-muted">{words.readFirst}</span>}
-          <span className="ml-auto"><AllowButton disabled={!isRead} onAllow={allow}>{fill(words.allowThese, { count: questions.length })}</AllowButton></span>
+          {(isEdited || !isRead) && <span className="text-[13px] text-muted">{isEdited ? words.editedApart : words.readFirst}</span>}
+          <span className="ml-auto"><AllowButton disabled={!isRead || isEdited} onAllow={allow}>{fill(words.allowThese, { count: questions.length })}</AllowButton></span>
         </>
       ) : (
         <span className="text-[13px] text-muted">{words.sameToolOnly}</span>

@@ -7,7 +7,6 @@ import { useAbout } from "./about.ts";
 import type { Conversation } from "./conversation.ts";
 import { Answer, Said } from "./message.tsx";
 import { PLAIN, runHref } from "./parts.tsx";
-import { ProgressLines } from "./progress.tsx";
 import { STATE_WORDS } from "./run-state.ts";
 import { useStickyEnd } from "./scroll.ts";
 import { fill, useCardWords, useWords, type Words } from "./words.ts";
@@ -41,7 +40,6 @@ export function Talk({ talk }: { talk: Conversation }): ReactNode {
         {talk.state === "Stopped" && <p className="text-[13px] text-muted" role="status">{stoppedWords(talk, words)}</p>}
         {talk.lateForms.map((view) => <ToolCard key={view.call.id} view={view} />)}
         <CardList host={talk.host} />
-        <ProgressLines views={talk.host.cards} />
         <div ref={end} />
         {isAway && (
           <button type="button" onClick={jump} className={`${PLAIN} sticky bottom-3 mt-auto self-center rounded-full! shadow-soft`}>

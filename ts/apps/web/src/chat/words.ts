@@ -108,6 +108,7 @@ export const ENGLISH = {
   picked: "Picked questions",
   callsOf: "{count} calls of ",
   readFirst: "Scroll each list of parameters to its end first.",
+  editedApart: "You changed one of them. Allow it on its own card, or undo the changes.",
   allowThese: "Allow these {count} once",
   sameToolOnly: "Only calls of the same tool can be allowed together.",
   justNow: "just now",

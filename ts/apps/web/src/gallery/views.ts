@@ -80,6 +80,7 @@ const guessed = (): readonly CardView[] => [
 const states = (): readonly CardView[] => [
   view("photo", { tool: "take_photo", state: { name: "writing" } }),
   view("open_page", { tool: "open_url", input: { title: "Opening northgate.example" }, state: { name: "running" } }),
+  view("unknown", { tool: "index_pages", state: { name: "running" }, executor: "server", more: { progress: "3 of 12 pages" } }),
   view("select", { input: { question: "Which calendar?", options: ["Work", "Home"] }, state: { name: "sending" } }),
   view("file", { input: { prompt: "Pick the invoice" }, state: { name: "undelivered", retryAt: Date.now() + 4_000 } }),
   view("text", { input: { question: "How many?" }, state: { name: "refused", reason: "The answer does not fit 'count': \"a few\" is not of type \"integer\".", canRetry: false } }),

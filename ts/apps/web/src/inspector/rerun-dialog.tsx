@@ -1,22 +1,27 @@
 // Rerun from here: asks for the input, and what may run again, before a new run begins on a copy of the chat.
 import type { InspectedRerun } from "@farhand/protocol";
+import { edited, editFields, type FieldDrafts, type Filled, firstDrafts, type Input, InputForm } from "@farhand/react";
 import { RotateCcw, TriangleAlert } from "lucide-react";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { PLAIN } from "../chat/parts.tsx";
+import { askTools } from "../server.ts";
 import { beginRerun } from "./ask.ts";
-import { bodyOf, repeatWords, type RerunPlace, shownOf } from "./rerun.ts";
+import { bodyOf, inputOf, messageOf, repeatWords, type RerunPlace } from "./rerun.ts";
 import { go } from "./route.ts";
 
 export function RerunDialog({ place, onClose }: { place: RerunPlace; onClose: () => void }): ReactNode {
   const dialog = useRef<HTMLDialogElement>(null);
-  const shown = shownOf(place);
-  const [typed, setTyped] = useState(shown);
+  const [text, setText] = useState(messageOf(place));
+  const { fields, drafts, setDrafts, filled } = useInput(place);
   const [wrong, setWrong] = useState("");
   const [repeats, setRepeats] = useState<readonly string[]>([]);
   const [isSending, setSending] = useState(false);
   useEffect(() => dialog.current?.showModal(), []);
   const start = async (): Promise<void> => {
-    const body = bodyOf(place, typed, repeats.length > 0);
+    if (filled?.errors.some((error) => error !== "") === true) {
+      return;
+    }
+    const body = bodyOf(place, { text, input: filled?.value as Input | undefined }, repeats.length > 0);
     if (typeof body === "string") {
       setWrong(body);
       return;
@@ -31,11 +36,17 @@ export function RerunDialog({ place, onClose }: { place: RerunPlace; onClose: ()
       <form method="dialog" className="flex flex-col gap-3" onSubmit={(event) => (event.preventDefault(), void start())}>
         <h2 className="m-0 text-base font-semibold">{headOf(place)}</h2>
         <p className="m-0 text-[13px] text-muted">Starts a new run on a copy of this chat, with everything that came before. The original stays as it is.</p>
-        {typed !== undefined && (
+        {text !== undefined && (
           <label className="flex flex-col gap-1 text-xs text-muted">
-            {place.call === undefined ? "Message" : "Input"}
-            <textarea value={typed} onChange={({ target }) => (setTyped(target.value), setWrong(""))} rows={place.call === undefined ? 3 : 7} spellCheck={place.call === undefined} className={`rounded-lg border border-line bg-ground p-2.5 text-text ${place.call === undefined ? "text-sm" : "font-mono text-xs"}`} />
+            Message
+            <textarea value={text} onChange={({ target }) => (setText(target.value), setWrong(""))} rows={3} className="rounded-lg border border-line bg-ground p-2.5 text-sm text-text" />
           </label>
+        )}
+        {filled !== undefined && fields.length > 0 && (
+          <fieldset className="fh-cards m-0 max-h-[50vh] overflow-y-auto border-0 p-0">
+            <legend className="mb-1 p-0 text-xs text-muted">Input</legend>
+            <InputForm fields={fields} drafts={drafts} errors={filled.errors} onChange={(next) => (setDrafts(next), setWrong(""))} isOff={isSending} />
+          </fieldset>
         )}
         {repeats.length > 0 && (
           <p role="alert" className="m-0 flex gap-2 rounded-lg bg-amber-tint px-3 py-2 text-[13px] text-amber"><TriangleAlert size={15} aria-hidden="true" className="mt-0.5 shrink-0" />{repeatWords(repeats)}</p>
@@ -48,6 +59,31 @@ export function RerunDialog({ place, onClose }: { place: RerunPlace; onClose: ()
       </form>
     </dialog>
   );
+}
+
+interface InputEdit {
+  readonly fields: ReturnType<typeof editFields>;
+  readonly drafts: FieldDrafts;
+  readonly setDrafts: (drafts: FieldDrafts) => void;
+  /** Nothing if there is no input to change. */
+  readonly filled: Filled | undefined;
+}
+
+/** A field for each value of the call's input, made from the schema of its tool. */
+function useInput(place: RerunPlace): InputEdit {
+  const input = inputOf(place);
+  const [schema, setSchema] = useState<unknown>();
+  const tool = place.call?.tool;
+  useEffect(() => {
+    if (tool !== undefined) {
+      void askTools().then((found) => setSchema(typeof found === "string" ? undefined : found.find(({ name }) => name === tool)?.inputSchema));
+    }
+  }, [tool]);
+  const fields = useMemo(() => (input === undefined ? [] : editFields(schema, input)), [schema, input]);
+  const [changed, setDrafts] = useState<FieldDrafts>({});
+  // what was typed stays when the schema comes
+  const drafts = { ...firstDrafts(fields), ...changed };
+  return { fields, drafts, setDrafts, filled: input === undefined ? undefined : edited(fields, drafts, input) };
 }
 
 function settle(begun: InspectedRerun | string, setWrong: (words: string) => void, setRepeats: (tools: readonly string[]) => void, onClose: () => void): void {

@@ -1,4 +1,5 @@
 // What a rerun sends, and how it is worded. Pure.
+import type { Input } from "@farhand/react";
 
 /** A step of a run, or a call of it with its input as it is shown. */
 export interface RerunPlace {
@@ -20,37 +21,36 @@ export interface RerunBody {
   readonly repeat?: boolean;
 }
 
-export function shownOf({ call, step, prompt }: RerunPlace): string | undefined {
-  if (call !== undefined) {
-    return JSON.stringify(call.input, null, 2);
-  }
-  return step === 1 && typeof prompt === "string" ? prompt : undefined;
+/** The message, where it can be changed. */
+export function messageOf({ call, step, prompt }: RerunPlace): string | undefined {
+  return call === undefined && step === 1 && typeof prompt === "string" ? prompt : undefined;
+}
+
+/** The input of a call by its fields; whatever else it is cannot be changed. */
+export function inputOf({ call }: RerunPlace): Input | undefined {
+  const input = call?.input;
+  return typeof input === "object" && input !== null && !Array.isArray(input) ? (input as Input) : undefined;
+}
+
+/** What somebody made of the message, or of the input. */
+export interface Changes {
+  readonly text?: string | undefined;
+  readonly input?: Input | undefined;
 }
 
 /** What is sent; what was not changed is left out, so that the server takes it as it is. A text says what is wrong. */
-export function bodyOf(place: RerunPlace, typed: string | undefined, repeat: boolean): RerunBody | string {
+export function bodyOf(place: RerunPlace, { text, input }: Changes, repeat: boolean): RerunBody | string {
   const { call, step } = place;
   const body: RerunBody = { step, ...(call === undefined ? {} : { callId: call.id }), ...(repeat ? { repeat } : {}) };
-  if (typed === undefined || typed === shownOf(place)) {
-    return body;
-  }
-  if (typed.includes(MASK)) {
+  const isNewText = text !== undefined && text !== messageOf(place);
+  const isNewInput = input !== undefined && JSON.stringify(input) !== JSON.stringify(call?.input);
+  if (isNewInput && JSON.stringify(input).includes(MASK)) {
     return "Part of it is masked. Write the value in its place, or leave everything as it is.";
   }
-  if (call === undefined) {
-    return typed.trim() === "" ? "Write a message." : { ...body, text: typed };
+  if (isNewText && text.trim() === "") {
+    return "Write a message.";
   }
-  const input = readObject(typed);
-  return input === undefined ? "This is not a JSON object." : { ...body, input };
-}
-
-function readObject(text: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  return { ...body, ...(isNewText ? { text } : {}), ...(isNewInput ? { input } : {}) };
 }
 
 export function repeatWords(tools: readonly string[]): string {

@@ -83,7 +83,9 @@ type Locating = "asking" | "finding" | "typing" | "blocked" | "unknown";
 export function LocationCard({ view }: Card): ReactNode {
   const { isOff, answer, decline } = useAnswer(view);
   const words = useWords();
-  const [how, setHow] = useState<Locating>("asking");
+  const [place] = useDraft(view, "text", "");
+  // somebody who had begun to type goes on there
+  const [how, setHow] = useState<Locating>(place === "" ? "asking" : "typing");
   const share = (): void => {
     if (navigator.geolocation === undefined) {
       setHow("unknown");

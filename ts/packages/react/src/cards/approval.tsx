@@ -2,10 +2,10 @@
 // can be allowed; how a press has to be meant stands in `deliberate.tsx`.
 import { Pencil } from "lucide-react";
 import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from "react";
-import { editFields, type FieldDrafts, firstDrafts } from "../fields.ts";
+import { areDrafts, editFields, type Field, type FieldDrafts, firstDrafts } from "../fields.ts";
 import { edited } from "../filled.ts";
 import { titleOf } from "../sentences.ts";
-import { useCardHost, useDraft, useReadCalls, useWords } from "../thread.tsx";
+import { EDIT, useCardHost, useDraft, useReadCalls, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import type { Words } from "../words.ts";
 import { useAnswer } from "./answer.ts";
@@ -33,11 +33,12 @@ interface Editing {
 /** Fields made from the tool's schema, with what the model wrote in them. */
 function useEditing(view: CardView, call: AskingCall, isOff: boolean): Editing {
   const words = useWords();
-  const [drafts, setDrafts] = useDraft<FieldDrafts | undefined>(view, "input", undefined);
+  const [drafts, setDrafts] = useDraft<FieldDrafts | undefined>(view, EDIT, undefined, areDrafts);
   const schema = view.tool?.inputSchema;
   const fields = useMemo(() => editFields(schema, call.input), [schema, call.input]);
   const now = drafts === undefined ? undefined : edited(fields, drafts, call.input, words);
-  const isWrong = now?.errors.some((error) => error !== "") === true;
+  // an edit that was kept is of other fields until the server has told of the tool: what was changed would be left out
+  const isWrong = now?.errors.some((error) => error !== "") === true || (drafts !== undefined && !isOf(fields, drafts));
   const input = now === undefined ? call.input : isWrong ? undefined : (now.value as Input);
   return {
     isOn: drafts !== undefined,
@@ -49,13 +50,17 @@ function useEditing(view: CardView, call: AskingCall, isOff: boolean): Editing {
   };
 }
 
+function isOf(fields: readonly Field[], drafts: FieldDrafts): boolean {
+  return Object.keys(drafts).length === fields.length && fields.every(({ name }) => Object.hasOwn(drafts, name));
+}
+
 function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode {
   const { approve } = useCardHost();
   const { isOff } = useAnswer(view);
   const words = useWords();
   const reading = useReadCalls();
   const editing = useEditing(view, call, isOff);
-  const [reason, setReason] = useDraft<string | undefined>(view, "reason", undefined);
+  const [reason, setReason] = useDraft<string | undefined>(view, "reason", undefined, (kept) => typeof kept === "string");
   const [isAlways, setAlways] = useState(false);
   const isRead = reading.has(call.id);
   const cannotAllow = isOff || !isRead || editing.input === undefined;
@@ -110,6 +115,7 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
   return (
     <Frame view={view} title={titleOf(asked, words)} context={placeOf(view, words)} aside={<code className="fh-mono">{call.tool}</code>} actions={reason !== undefined ? denying : isAlways ? always : deciding} onKeyDown={pressed}>
       <Returned view={view} />
+      {editing.isChanged && <Note tone="amber">{words.changedInput}</Note>}
       <InputBox box={box} isRead={isRead} onRead={() => reading.add(call.id)} input={call.input}>
         {editing.form ?? <InputTable input={call.input} />}
       </InputBox>

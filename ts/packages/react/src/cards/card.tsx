@@ -1,7 +1,7 @@
 // One call as a card, in whichever state it is.
 import { unreachable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
-import { questionOf, titleOf, toolTitle } from "../sentences.ts";
+import { questionOf, shareIn, titleOf, toolTitle } from "../sentences.ts";
 import { useCardHost, useKnown, useNow, useOwnCard, useWords } from "../thread.tsx";
 import { type CardView, longTime } from "../view.ts";
 import { ClipboardCard, LocationCard, OpenPageCard } from "./abilities.tsx";
@@ -55,7 +55,19 @@ function Running({ view }: { view: CardView }): ReactNode {
   const words = useWords();
   const context = view.executor === "server" ? words.runningOnServer : view.executor === "client" ? words.runningElsewhere : words.runningHere;
   const cancel = view.executor === "frontend" ? <Button look="quiet" onClick={skip}>{words.cancel}</Button> : undefined;
-  return <Frame view={view} title={questionOf(view)} context={context} actions={cancel} />;
+  const { progress } = view;
+  return <Frame view={view} title={questionOf(view)} context={context} actions={cancel}>{progress === undefined ? undefined : <Progress name={questionOf(view)} text={progress} />}</Frame>;
+}
+
+/** The words, and a bar where they hold a share. */
+function Progress({ name, text }: { name: string; text: string }): ReactNode {
+  const share = shareIn(text);
+  return (
+    <>
+      <p role="status">{text}</p>
+      {share !== undefined && <progress className="fh-progress" max={1} value={share} aria-label={name} />}
+    </>
+  );
 }
 
 function Question({ view }: { view: CardView }): ReactNode {
@@ -179,7 +191,7 @@ function TimedOut({ view, afterSec }: { view: CardView; afterSec: number | undef
 function Denied({ view, reason }: { view: CardView; reason: string }): ReactNode {
   const words = useWords();
   return (
-    <Frame view={view} title={words.deniedTitle(toolTitle(view))} context={words.deniedBecause(reason)}>
+    <Frame view={view} title={words.deniedTitle(toolTitle(view))} context={view.answeredBy === undefined ? words.deniedBecause(reason) : `${words.deniedBecause(reason)} · ${words.answeredBy(view.answeredBy)}`}>
       <details className="fh-fold">
         <summary>{words.showDetails}</summary>
         <Details view={view} />

@@ -2,7 +2,7 @@
 // fields. What does not fit is told beside its field, and nothing is sent before all of it fits.
 import { openable } from "@farhand/client";
 import { type FormEvent, type ReactNode, useId } from "react";
-import { answerFields, type Field, type FieldDrafts, fieldsOf, firstDrafts } from "../fields.ts";
+import { answerFields, areDrafts, type Field, type FieldDrafts, fieldsOf, firstDrafts } from "../fields.ts";
 import { filled, typedOf } from "../filled.ts";
 import { questionOf } from "../sentences.ts";
 import { useDraft, useWords } from "../thread.tsx";
@@ -68,7 +68,7 @@ interface FieldFormProps extends Card {
 function FieldForm({ view, fields, button, onSend, waysOut, children }: FieldFormProps): ReactNode {
   const { isOff } = useAnswer(view);
   const words = useWords();
-  const [drafts, setDrafts] = useDraft<FieldDrafts>(view, "fields", firstDrafts(fields));
+  const [drafts, setDrafts] = useDraft<FieldDrafts>(view, "fields", firstDrafts(fields), areDrafts);
   const id = useId();
   const { isTold, change, mayLeave } = useFilling(id, drafts, setDrafts);
   const content = filled(fields, drafts, words);
@@ -131,7 +131,7 @@ function PageForm({ view, text }: { view: CardView; text: string }): ReactNode {
 export function Typed({ view }: Card): ReactNode {
   const words = useWords();
   const fields = isAsked(view) ? fieldsOf(inputOf(view)["schema"]) : (answerFields(view.tool?.outputSchema) ?? []);
-  const [drafts] = useDraft<FieldDrafts>(view, "fields", firstDrafts(fields));
+  const [drafts] = useDraft<FieldDrafts>(view, "fields", firstDrafts(fields), areDrafts);
   const [text] = useDraft(view, "text", "");
   const typed = { ...typedOf(fields, drafts, words), ...(text.trim() === "" ? {} : { [words.answer]: text }) };
   return Object.keys(typed).length === 0 ? null : <><p>{words.typed}</p><InputTable input={typed} /></>;

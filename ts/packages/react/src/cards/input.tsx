@@ -130,7 +130,7 @@ export function Lines({ text }: { text: string }): ReactNode {
   );
 }
 
-interface FormProps {
+export interface InputFormProps {
   readonly fields: readonly Field[];
   readonly drafts: FieldDrafts;
   readonly errors: readonly string[];
@@ -139,7 +139,7 @@ interface FormProps {
 }
 
 /** The input of a call, for somebody who changes it: a field for each value, JSON where no field can be made. */
-export function InputForm({ fields, drafts, errors, onChange, isOff }: FormProps): ReactNode {
+export function InputForm({ fields, drafts, errors, onChange, isOff }: InputFormProps): ReactNode {
   const id = useId();
   return (
     <div className="fh-form">

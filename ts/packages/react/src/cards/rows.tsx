@@ -28,7 +28,8 @@ export function Row({ view: given }: { view: CardView }): ReactNode {
           <Swatch view={view} />
           <Thumbnail view={view} />
           <span className="fh-context">{wordsOf(view, words)}</span>
-          {view.isEdited === true && <span className="fh-took">{words.changedByYou}</span>}
+          {view.answeredBy !== undefined && <span className="fh-took">{words.answeredBy(view.answeredBy)}</span>}
+          {view.isEdited === true && <span className="fh-took">{view.answeredBy === undefined ? words.changedByYou : words.changed}</span>}
           {tookMs !== undefined && <span className="fh-took">{durationOf(tookMs)}</span>}
         </summary>
         <Details view={view} />

@@ -1,0 +1,98 @@
+"""Asking again: whoever let a question time out and says "ask me again" is asked the same question.
+
+The scripted model goes by the last message alone and would ask something else. What is asked again is what
+timed out, and nothing else; with the new answer the script goes on where it had to give up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from farhand import TimedOut
+from farhand.messages import Message, Resolved, ResultsMessage, UserMessage, text_of
+from farhand.models import Ask, Model, ModelEvent, Prompt, Say, ScriptedModel
+
+AGAIN = re.compile(r"ask (?:me )?again", re.IGNORECASE)
+
+
+class AsksAgain:
+    """The model with its questions asked again: `AsksAgain(ScriptedModel.from_yaml(path))`."""
+
+    def __init__(self, model: Model, *, delay: float = 0.0) -> None:
+        self.name = model.name
+        self._model = model
+        self._delay = delay
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
+        """Yields the calls that timed out if somebody has just asked for them; else the model's answer."""
+        *before, last = prompt.messages
+        late = _find_late(_retell(before)) if _is_again(last) else None
+        model, asked = self._model, prompt
+        if late is None:
+            asked = replace(prompt, messages=_retell(prompt.messages))
+        else:
+            calls = [Ask(call.tool, call.input) for call in late.calls]
+            model = ScriptedModel([[Say("Once more, then."), *calls]], delay=self._delay)
+        async with aclosing(model.stream(asked)) as events:
+            async for event in events:
+                yield event
+
+
+class _Late(NamedTuple):
+    """The last results of a history, of which these calls timed out."""
+
+    place: int
+    results: ResultsMessage
+    calls: tuple[Resolved, ...]
+
+
+def _retell(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The history as if every question that was asked again had been answered at first."""
+    history: list[Message] = []
+    for said, *since in _turns(messages):
+        late = _find_late(history) if _is_again(said) else None
+        answered = next((each for each in since if isinstance(each, ResultsMessage)), None)
+        if late is None or answered is None:
+            history += [said, *since]
+        else:
+            history[late.place :] = [_with_answers(late, answered), *since[since.index(answered) + 1 :]]
+    return tuple(history)
+
+
+def _turns(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """Each message of the person with what followed."""
+    turn: list[Message] = []
+    for message in messages:
+        if isinstance(message, UserMessage) and turn:
+            yield turn
+            turn = []
+        turn.append(message)
+    if turn:
+        yield turn
+
+
+def _is_again(message: Message) -> bool:
+    return isinstance(message, UserMessage) and AGAIN.search(text_of(message)) is not None
+
+
+def _find_late(history: Sequence[Message]) -> _Late | None:
+    for place in range(len(history) - 1, -1, -1):
+        message = history[place]
+        if isinstance(message, ResultsMessage):
+            late = tuple(each for each in message.results if isinstance(each.outcome, TimedOut))
+            return _Late(place, message, late) if late else None
+    return None
+
+
+def _with_answers(late: _Late, answered: ResultsMessage) -> ResultsMessage:
+    """The results with the new outcomes in the places of those that were late."""
+    outcomes = {call.call_id: new.outcome for call, new in zip(late.calls, answered.results, strict=True)}
+    results = [
+        replace(each, outcome=outcomes.get(each.call_id, each.outcome)) for each in late.results.results
+    ]
+    return replace(late.results, results=tuple(results))

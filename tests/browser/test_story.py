@@ -1,0 +1,51 @@
+"""The demo's story, played to its end as a visitor does: nothing of it leaves this machine."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.async_api import expect
+
+from tests.browser.visitor import Visitor
+from tests.requirement import requirement
+
+
+@requirement("demo:offline")
+async def test_a_street_lamp_is_reported_and_the_form_beside_the_chat_shows_what_was_found(
+    guest: Visitor,
+) -> None:
+    asked: list[str] = []
+    guest.page.on("request", lambda each: asked.append(each.url))
+    await guest.tries("Report a street lamp")
+    await guest.presses("Share once")
+    await guest.card("Photo of the lamp").get_by_role("button", name="Take photo").click()
+    await guest.card("Photo of the lamp").get_by_role("button", name="Use photo").click()
+    await guest.presses("Open")
+    form = guest.page.frame_locator("iframe")
+    await expect(form.get_by_text("14 Mill Lane, 54.9783, -1.6178")).to_be_visible()
+    await expect(form.get_by_text("photo.jpg")).to_be_visible()
+    photo = form.locator(".photo img")
+    assert await photo.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
+    await guest.main.get_by_text("Normal: within a week").click()
+    urgency = guest.card("How urgent is it?")
+    await urgency.get_by_role("button", name="Send answer").click()
+    more = guest.card("What else should the council know?")
+    await more.get_by_role("textbox").fill("The bulb flickered before.")
+    await more.get_by_role("button", name="Send answer").click()
+    report = guest.card("Send the report to lighting@northgate.example?")
+    await expect(report.get_by_role("row", name=re.compile("problem.*The bulb flickered"))).to_be_visible()
+    await report.get_by_role("button", name="Allow once").click()
+    await guest.sees(re.compile(r"Sent\. The reference is NG-\d{6}"))
+    titles = guest.rows.locator(".fh-title")
+    await expect(titles).to_have_text(
+        [
+            "Find the lamp owner",
+            "Location",
+            "Photo of the lamp",
+            re.compile("Open a page|Page opened"),
+            "How urgent is it?",
+            "What else should the council know?",
+            "Send the report to lighting@northgate.example",
+        ]
+    )
+    assert [each for each in asked if not each.startswith((guest.server.url, "blob:", "data:"))] == []

@@ -1,0 +1,74 @@
+// What somebody has typed or chosen and not sent yet, by the call it is for: there again when its card comes back, also after a
+// reload. Owns nothing that was sent: those answers are in the outbox.
+import type { Http } from "@farhand/client";
+
+/** One for each server, so that every list of cards on a page has the same ones. */
+const DRAFTS = new WeakMap<Http, Drafts>();
+
+export function draftsOf(http: Http): Drafts {
+  const drafts = DRAFTS.get(http) ?? new Drafts(`farhand:draft:${http.url} `);
+  DRAFTS.set(http, drafts);
+  return drafts;
+}
+
+type Fits = (value: unknown) => boolean;
+
+export class Drafts {
+  readonly #values = new Map<string, unknown>();
+  readonly #listeners = new Set<() => void>();
+
+  constructor(private readonly prefix: string) {}
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  /** Undefined if there is none, or if what a former life of the page kept is nothing that the card could show. */
+  get(callId: string, field: string, fits: Fits): unknown {
+    const key = keyOf(callId, field);
+    if (!this.#values.has(key)) {
+      const kept = this.#read(key);
+      this.#values.set(key, kept !== undefined && fits(kept) ? kept : undefined);
+    }
+    return this.#values.get(key);
+  }
+
+  set(callId: string, field: string, value: unknown): void {
+    const key = keyOf(callId, field);
+    this.#values.set(key, value);
+    this.#write(key, value);
+    this.#listeners.forEach((listener) => listener());
+  }
+
+  /** The call is over: a reload has nothing left to bring back. What is on screen stays for as long as the page does. */
+  settle(callId: string): void {
+    const start = `${this.prefix}${keyOf(callId, "")}`;
+    withStorage((storage) => keysOf(storage).filter((key) => key.startsWith(start)).forEach((key) => storage.removeItem(key)));
+  }
+
+  #read(key: string): unknown {
+    return withStorage((storage) => JSON.parse(storage.getItem(this.prefix + key) ?? "null") as unknown) ?? undefined;
+  }
+
+  #write(key: string, value: unknown): void {
+    withStorage((storage) => (value === undefined ? storage.removeItem(this.prefix + key) : storage.setItem(this.prefix + key, JSON.stringify(value))));
+  }
+}
+
+function keyOf(callId: string, field: string): string {
+  return `${callId} ${field}`;
+}
+
+function keysOf(storage: Storage): string[] {
+  return Array.from({ length: storage.length }, (_, index) => storage.key(index) ?? "");
+}
+
+/** Full, forbidden, or not JSON: the draft still lives as long as the page. */
+function withStorage<T>(use: (storage: Storage) => T): T | undefined {
+  try {
+    return use(globalThis.sessionStorage);
+  } catch {
+    return undefined;
+  }
+}
