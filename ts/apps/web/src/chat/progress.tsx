@@ -16,7 +16,7 @@ function Line({ name, text }: { name: string; text: string }): ReactNode {
   return (
     <div className="flex flex-col gap-1.5 px-1 text-[13px] text-muted" data-progress>
       <p role="status" className="wrap-anywhere"><span className="font-medium text-text">{name}</span> {text}</p>
-      {share !== undefined && <progress max={1} value={share} aria-label={name} className="h-1.5 w-full accent-(--fh-accent)" />}
+      {share !== undefined && <progress max={1} value={share} aria-label={name} className="fh-progress" />}
     </div>
   );
 }

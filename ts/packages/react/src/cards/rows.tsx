@@ -24,10 +24,14 @@ export function Row({ view: given }: { view: CardView }): ReactNode {
       <details>
         <summary>
           <span className="fh-icon fh-small" aria-hidden="true"><Icon size={14} /></span>
-          <span className="fh-title">{isDone(view) ? doneTitle(view, words) : doneTitle({ ...view, kind: "unknown" }, words)}</span>
-          <Swatch view={view} />
-          <Thumbnail view={view} />
-          <span className="fh-context">{wordsOf(view, words)}</span>
+          <span className="fh-what">
+            <span className="fh-title">{isDone(view) ? doneTitle(view, words) : doneTitle({ ...view, kind: "unknown" }, words)}</span>
+            <span className="fh-came">
+              <Swatch view={view} />
+              <Thumbnail view={view} />
+              <span className="fh-context">{wordsOf(view, words)}</span>
+            </span>
+          </span>
           {view.isEdited === true && <span className="fh-took">{words.changedByYou}</span>}
           {tookMs !== undefined && <span className="fh-took">{durationOf(tookMs)}</span>}
         </summary>
@@ -50,7 +54,12 @@ function Mark({ view }: { view: CardView }): ReactNode {
   if (isDone(view)) {
     return <Check size={16} className="fh-ok" role="img" aria-label={words.done} />;
   }
-  return view.state.name === "failed" ? <X size={16} className="fh-bad" role="img" aria-label={words.failed} /> : <Minus size={16} className="fh-left" role="img" aria-label={words.notDone} />;
+  return view.state.name === "failed" && !wasStopped(view) ? <X size={16} className="fh-bad" role="img" aria-label={words.failed} /> : <Minus size={16} className="fh-left" role="img" aria-label={words.notDone} />;
+}
+
+/** Cancelled by whoever pressed Stop: nothing broke. */
+function wasStopped({ call }: CardView): boolean {
+  return call.phase === "settled" && call.outcome.kind === "cancelled";
 }
 
 /** It ran without a question, since somebody had allowed its tool for the whole chat: that can be taken back. */
