@@ -1,6 +1,6 @@
 // What a card shows of a call: its kind, its state, its words. Pure, so that every state can be looked at.
 import type { Call, Delivery, OpenCall, ThreadState } from "@farhand/client";
-import { guessCard, type ToolFacts } from "./guess.ts";
+import type { ToolFacts } from "./guess.ts";
 import { doneWords } from "./sentences.ts";
 import { WORDS } from "./words.ts";
 
@@ -84,16 +84,7 @@ export function viewOf(known: Known, call: Call, memory: Memory, now: number = D
     call, kind, executor, card, state: stateOf(known, call, kind, { memory, now }), tookMs: ended?.tookMs, title: ended?.title ?? fact?.callTitle, summary: ended?.summary,
     isEdited: ended?.isEdited ?? memory.edited?.has(call.id), isAlwaysAllowed: ended?.isAlwaysAllowed,
   };
-  return tool === undefined ? view : withTool(view, tool);
-}
-
-/** The same with what is known of its tool: a card is guessed for one that names none. */
-export function withTool(view: CardView, tool: ToolFacts | undefined): CardView {
-  if (tool === undefined || view.tool !== undefined) {
-    return view;
-  }
-  const isUnnamed = view.kind === "unknown" && view.card === undefined && view.executor === "frontend";
-  return { ...view, tool, kind: isUnnamed ? guessCard(tool) : view.kind };
+  return tool === undefined ? view : { ...view, tool };
 }
 
 const OVER: ReadonlySet<CardState["name"]> = new Set(["done", "failed", "skipped", "declined", "elsewhere", "timed-out", "denied", "running", "writing"]);
@@ -117,7 +108,7 @@ function stateOf(known: Known, call: Call, kind: Kind, { memory, now }: { memory
   const fact = known.facts.get(call.id);
   if (call.phase === "asking" && delivery?.state === "refused") {
     // nothing that somebody would allow again stands behind a button without being shown
-    return openState(known, call, { fact, now, note: WORDS.decideAgain(delivery.reason) });
+    return openState(known, call, { fact, now, note: WORDS.decideAgain(reasonOf(delivery)) });
   }
   if (delivery !== undefined) {
     return onItsWay(delivery);
@@ -160,12 +151,17 @@ function openState({ course }: Known, call: Call, { fact, now, note }: Open): Ca
 /** Not signed in, too slow, too often: the same answer may be taken later. Others are refused for what they say. */
 const MENDS_ITSELF: ReadonlySet<number> = new Set([401, 408, 429]);
 
+/** Of a sign-in that is over a server speaks as programs need it. */
+function reasonOf({ status, reason }: Extract<Delivery, { state: "refused" }>): string {
+  return status === 401 ? WORDS.signedOut : reason;
+}
+
 function onItsWay(delivery: Delivery): CardState {
   switch (delivery.state) {
     case "undelivered":
       return { name: "undelivered", retryAt: delivery.retryAt };
     case "refused":
-      return { name: "refused", reason: delivery.reason, canRetry: MENDS_ITSELF.has(delivery.status) };
+      return { name: "refused", reason: reasonOf(delivery), canRetry: MENDS_ITSELF.has(delivery.status) };
     case "sending":
       return { name: "sending" };
     case "settled":
