@@ -10,16 +10,10 @@ from playwright.async_api import Page
 from tests.process import ROOT
 
 SOURCE = ROOT / "ts/node_modules/axe-core/axe.min.js"
-GRAVE = {"serious", "critical"}
-
-
-async def grave_findings(page: Page) -> list[str]:
-    """Every serious or critical finding in one line: the rule, what it wants, and where."""
-    return [_line(each) for each in await _violations(page) if each["impact"] in GRAVE]
 
 
 async def findings(page: Page) -> list[str]:
-    """The same with those that are minor or moderate."""
+    """Every finding, a minor one too, in one line: the rule, what it wants, and where."""
     return [_line(each) for each in await _violations(page)]
 
 

@@ -18,7 +18,8 @@ export type CardState =
   | { readonly name: "undelivered"; readonly retryAt: number }
   | { readonly name: "refused"; readonly reason: string; readonly canRetry: boolean }
   | { readonly name: "done"; readonly words: string }
-  | { readonly name: "failed"; readonly words: string }
+  /** Cancelled: somebody stopped it, and nothing broke. */
+  | { readonly name: "failed"; readonly words: string; readonly isCancelled?: boolean }
   /** A choice of the person, and no error: Skip, or No to what a browser would have done. */
   | { readonly name: "skipped" | "declined" }
   | { readonly name: "timed-out"; readonly afterSec: number | undefined }
@@ -189,7 +190,7 @@ function settledState(call: Extract<Call, { phase: "settled" }>, kind: Kind, { d
     case "failure":
       return failedState(outcome.error, ended);
     case "cancelled":
-      return { name: "failed", words: outcome.reason };
+      return { name: "failed", words: outcome.reason, isCancelled: true };
     case "success": {
       const isElsewhere = memory.seenOpen.has(call.id) && !mayBeMine(delivery);
       return isElsewhere ? { name: "elsewhere" } : { name: "done", words: doneWords(kind, call.input, outcome.output) };
@@ -202,7 +203,8 @@ function mayBeMine(delivery: Delivery | undefined): boolean {
   return delivery?.state === "settled" ? delivery.mine : delivery?.state === "sending" || delivery?.state === "undelivered";
 }
 
-// what the stream says of a deadline that passed, until the record says it by name
+// what the stream says of a call that was stopped or whose deadline passed, until the record says it by name
+const CANCELLED = /^Cancelled: /;
 const TIMED_OUT = /^Nobody answered (?:within ([\d.]+) s|in time)/;
 
 /** What this page and others send when somebody presses Skip or No. */
@@ -211,6 +213,9 @@ const CHOICES: ReadonlyMap<string, "skipped" | "declined"> = new Map([["skipped 
 function failedState(error: string, ended: Ended | undefined): CardState {
   if (ended?.outcome === "timed_out") {
     return { name: "timed-out", afterSec: ended.afterSec };
+  }
+  if (ended === undefined ? CANCELLED.test(error) : ended.outcome === "cancelled") {
+    return { name: "failed", words: error, isCancelled: true };
   }
   const choice = CHOICES.get(error);
   if (choice !== undefined) {

@@ -55,12 +55,7 @@ function Mark({ view }: { view: CardView }): ReactNode {
   if (isDone(view)) {
     return <Check size={16} className="fh-ok" role="img" aria-label={words.done} />;
   }
-  return view.state.name === "failed" && !wasStopped(view) ? <X size={16} className="fh-bad" role="img" aria-label={words.failed} /> : <Minus size={16} className="fh-left" role="img" aria-label={words.notDone} />;
-}
-
-/** Cancelled by whoever pressed Stop: nothing broke. */
-function wasStopped({ call }: CardView): boolean {
-  return call.phase === "settled" && call.outcome.kind === "cancelled";
+  return view.state.name === "failed" && view.state.isCancelled !== true ? <X size={16} className="fh-bad" role="img" aria-label={words.failed} /> : <Minus size={16} className="fh-left" role="img" aria-label={words.notDone} />;
 }
 
 /** It ran without a question, since somebody had allowed its tool for the whole chat: that can be taken back. */
