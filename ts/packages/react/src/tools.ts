@@ -4,7 +4,7 @@ import type { Http } from "@farhand/client";
 import { useEffect, useSyncExternalStore } from "react";
 import { guessCard, type ToolFacts } from "./guess.ts";
 import type { CardHost } from "./thread.tsx";
-import type { CardView } from "./view.ts";
+import { type CardView, kindOf } from "./view.ts";
 
 /** The views with what the server says of their tools; `isAsking` while it has yet to say something of one of them. */
 export function useKnown(views: readonly CardView[], { http }: CardHost): { readonly views: readonly CardView[]; readonly isAsking: boolean } {
@@ -18,11 +18,14 @@ export function useKnown(views: readonly CardView[], { http }: CardHost): { read
 /** The same with what is known of its tool: a card is guessed for one that names none. */
 export function withTool(view: CardView, found: ToolFacts | undefined): CardView {
   const tool = view.tool ?? found;
-  const isUnnamed = view.kind === "unknown" && view.card === undefined && view.executor === "frontend";
+  const isUnnamed = view.kind === "unknown" && view.card === undefined;
   if (tool === undefined || (tool === view.tool && !isUnnamed)) {
     return view;
   }
-  return { ...view, tool, kind: isUnnamed ? guessCard(tool) : view.kind };
+  // of a call that is over nothing else says where it ran
+  const executor = view.call.phase === "settled" ? tool.executor : view.executor;
+  const kind = !isUnnamed ? view.kind : tool.card !== null ? kindOf(tool.card) : executor === "frontend" ? guessCard(tool) : "unknown";
+  return { ...view, tool, executor, kind };
 }
 
 export interface ToolsState {

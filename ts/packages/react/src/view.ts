@@ -94,7 +94,7 @@ export function isWaiting({ state }: CardView): boolean {
   return !OVER.has(state.name);
 }
 
-function kindOf(card: string | null | undefined): Kind {
+export function kindOf(card: string | null | undefined): Kind {
   return KINDS.find((kind) => kind === card) ?? "unknown";
 }
 

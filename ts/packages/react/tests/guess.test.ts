@@ -46,6 +46,14 @@ it("a card that a tool names is not guessed, nor one of a program or of an appro
   expect([kind(guessed), kind({ ...guessed, card: "text" }), kind({ ...guessed, card: "rating" }), kind({ ...guessed, executor: "client" }), kind(guessed, true)]).toEqual(["confirm", "text", "unknown", "unknown", "approval"]);
 });
 
+it("a call that is over has the card of its tool, and is shown where that ran", () => {
+  const call = { id: "c", tool: "t", phase: "settled", input: {}, outcome: { kind: "success", output: { hex: "#00aa33" } } } as const;
+  const view = { call, kind: "unknown", executor: "frontend", state: { name: "done", words: "" } } as const;
+  const guessed = tool({ message: TEXT }, YES_NO);
+  const shown = [{ ...guessed, card: "color" }, { ...guessed, executor: "server" }, guessed].map((facts) => withTool(view, facts));
+  expect(shown.map(({ kind, executor }) => [kind, executor])).toEqual([["color", "frontend"], ["unknown", "server"], ["confirm", "frontend"]]);
+});
+
 it("Yes and No send what the tool returns, and its values are the options", () => {
   expect([confirmValues(undefined), confirmValues(tool({}, { type: "boolean" }))]).toEqual([{ yes: "yes", no: "no" }, { yes: true, no: false }]);
   expect([choicesIn(tool({}, { enum: [1, 2] })), choicesIn(tool({}, TEXT)), choicesIn(undefined)]).toEqual([[1, 2], undefined, undefined]);
