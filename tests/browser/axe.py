@@ -10,24 +10,19 @@ from playwright.async_api import Page
 from tests.process import ROOT
 
 SOURCE = ROOT / "ts/node_modules/axe-core/axe.min.js"
-GRAVE = {"serious", "critical"}
 
 
-async def grave_findings(page: Page) -> list[str]:
-    """Every serious or critical finding in one line: the rule, what it wants, and where."""
-    return [_line(each) for each in await _violations(page) if each["impact"] in GRAVE]
+async def findings(page: Page, within: str = "html") -> list[str]:
+    """Every finding, a minor one too, in one line: the rule, what it wants, and where."""
+    return [_line(each) for each in await _violations(page, within)]
 
 
-async def findings(page: Page) -> list[str]:
-    """The same with those that are minor or moderate."""
-    return [_line(each) for each in await _violations(page)]
-
-
-async def _violations(page: Page) -> list[dict[str, Any]]:
+async def _violations(page: Page, within: str) -> list[dict[str, Any]]:
     # past the page's own policy, which lets no script in from elsewhere
     session = await page.context.new_cdp_session(page)
     await session.send("Runtime.evaluate", {"expression": _axe()})
-    found = await page.evaluate("axe.run(document, { resultTypes: ['violations'], iframes: false })")
+    options = {"resultTypes": ["violations"], "iframes": False}
+    found = await page.evaluate("(given) => axe.run(...given)", [within, options])
     assert found["passes"], "axe has looked at nothing"
     violations: list[dict[str, Any]] = found["violations"]
     return violations

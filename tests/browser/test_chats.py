@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from playwright.async_api import Route, expect
 
-from tests.browser.axe import grave_findings
+from tests.browser.axe import findings
 from tests.browser.conftest import EVERYTHING
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess, farhand_process
@@ -91,7 +91,7 @@ async def test_a_chat_is_renamed_found_by_its_words_and_deleted(player: Visitor)
     await chats.get_by_role("button", name="Rename").click()
     field = chats.get_by_role("textbox", name="New title")
     await expect(field).to_be_focused()
-    assert await grave_findings(player.page) == []
+    assert await findings(player.page) == []
     await field.fill(title)
     await field.press("Enter")
     await expect(found).to_have_text(title)
@@ -168,7 +168,7 @@ async def test_the_theme_follows_the_system_until_somebody_chooses_and_the_choic
     await page.get_by_role("button", name="Theme: as the system").click()
     light = [await page.evaluate(each) for each in (GROUND, CARD)]
     assert all(one != other for one, other in zip(dark, light, strict=True))
-    assert await grave_findings(page) == []
+    assert await findings(page) == []
     await page.reload()
     await expect(player.card("Which one?").first).to_be_visible()
     assert [await page.evaluate(each) for each in (GROUND, CARD)] == light
@@ -200,7 +200,7 @@ async def test_signed_out_is_a_banner_with_a_field_and_nothing_is_sent_without_a
     answers = player.main.get_by_role("region", name="Answers not delivered")
     await expect(answers.get_by_text("Your answer: blue")).to_be_visible()
     await expect(answers.get_by_role("button", name="Send")).to_be_disabled()
-    assert await grave_findings(page) == []
+    assert await findings(page) == []
     token = banner.get_by_role("textbox", name="Token")
     await token.fill("wrong-wrong-wrong")
     await banner.get_by_role("button", name="Sign in").click()

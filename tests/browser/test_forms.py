@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from tests.browser.axe import grave_findings
+from tests.browser.axe import findings
 from tests.browser.test_looks import SCHEMES, fits, picture
 from tests.browser.visitor import Scheme, Visitor, Visitors
 from tests.process import FarhandProcess
@@ -125,7 +125,7 @@ async def test_a_form_is_answered_in_the_inbox_with_what_was_typed_in_the_chat(p
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-async def test_a_form_with_mistakes_has_no_grave_finding_and_fits(
+async def test_a_form_with_mistakes_has_no_finding_and_fits(
     stage: FarhandProcess, visitors: Visitors, scheme: Scheme, tmp_path: Path
 ) -> None:
     guest = await visitors.at(stage, scheme=scheme, size=(1100, 1150))
@@ -134,7 +134,7 @@ async def test_a_form_with_mistakes_has_no_grave_finding_and_fits(
     await card.get_by_label("Mail").fill("ada at example")
     await card.get_by_role("button", name="Send").click()
     await expect(card.get_by_text("Fill in this field.")).to_be_visible()
-    assert await grave_findings(guest.page) == []
+    assert await findings(guest.page) == []
     await picture(guest, f"form-{scheme}", tmp_path)
     await guest.page.set_viewport_size({"width": 390, "height": 844})
     assert await fits(guest)

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, expect
 
+from tests.browser.axe import findings
 from tests.browser.doc_pages import printed
 from tests.browser.test_other_origin import open_page, site
 from tests.process import ROOT, farhand_process
@@ -94,6 +95,10 @@ async def test_the_recipe_of_the_readme_works_in_a_new_app(
                 await page.get_by_role("textbox", name="Message").fill("Ask me my name")
                 await page.get_by_role("button", name="Send message").click()
                 card = page.get_by_role("group", name="What is your name?")
+                await expect(card).to_be_visible()
+                # the app around it is white, whatever the system is
+                await page.emulate_media(color_scheme="dark")
+                assert await findings(page, ".fh-thread") == []
                 await card.get_by_role("textbox").fill("Ada")
                 await card.get_by_role("button", name="Send answer").click()
                 await expect(page.get_by_text("Nice to meet you, Ada.")).to_be_visible()

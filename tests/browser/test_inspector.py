@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, expect
 
-from tests.browser.axe import grave_findings
+from tests.browser.axe import findings
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess, farhand_process
 from tests.requirement import requirement
@@ -137,7 +137,7 @@ async def test_a_run_is_rerun_with_another_message_and_leads_to_its_chat(guest: 
     await guest.main.get_by_role("button", name="Rerun from step 1").click()
     dialog = guest.page.get_by_role("dialog", name="Rerun from step 1")
     await dialog.get_by_role("textbox", name="Message").fill("What is the weather in Rome?")
-    assert await grave_findings(guest.page) == []
+    assert await findings(guest.page) == []
     await dialog.get_by_role("button", name="Start the rerun").click()
     await expect(guest.page.get_by_role("heading", name="What is the weather in Rome?")).to_be_visible()
     await expect(guest.main.get_by_text("Done", exact=True)).to_be_visible()
@@ -184,7 +184,7 @@ async def test_a_rerun_that_may_repeat_a_finished_server_tool_asks_first(player:
     await dialog.get_by_role("button", name="Start the rerun").click()
     warning = "bake finished on the server. The new run may call it again, with real effects."
     await expect(dialog.get_by_role("alert")).to_have_text(warning)
-    assert await grave_findings(player.page) == []
+    assert await findings(player.page) == []
     # nothing has begun yet, and whoever cancels leaves it at that
     await dialog.get_by_role("button", name="Cancel").click()
     await expect(dialog).to_have_count(0)

@@ -1,4 +1,4 @@
-"""Every page in light and dark: no serious or critical finding of axe, and pictures for the documentation.
+"""Every page in light and dark: no finding of axe, and pictures for the documentation.
 
 `make screenshots` keeps the pictures in docs/screenshots; otherwise they are only taken.
 """
@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Route, expect
 
 from tests.browser import lamp
-from tests.browser.axe import grave_findings
+from tests.browser.axe import findings
 from tests.browser.visitor import Scheme, Visitor, Visitors
 from tests.process import ROOT, FarhandProcess, farhand_process
 
@@ -44,7 +44,7 @@ async def test_a_newcomer_sees_what_there_is_to_ask(
 ) -> None:
     guest = await visitors.at(fresh, scheme=scheme, size=CHAT)
     await expect(guest.main.get_by_role("list", name="Try one").get_by_role("button")).to_have_count(6)
-    assert await grave_findings(guest.page) == []
+    assert await findings(guest.page) == []
     await picture(guest, f"chat-empty-{scheme}", tmp_path)
 
 
@@ -58,13 +58,13 @@ async def test_the_chat_with_open_cards_and_when_all_is_done(
     await guest.main.get_by_role("button", name="Open again: northgate.example").click()
     await expect(guest.page.frame_locator("iframe").get_by_text("Report a street lamp")).to_be_visible()
     await guest.main.get_by_text("Normal", exact=True).click()
-    assert await grave_findings(guest.page) == []
+    assert await findings(guest.page) == []
     await picture(guest, f"chat-cards-{scheme}", tmp_path)
     await guest.presses("Send answer")
     await guest.presses("Allow once")
     await guest.sees("It is on its way.")
     await guest.sees_state("Done")
-    assert await grave_findings(guest.page) == []
+    assert await findings(guest.page) == []
     await picture(guest, f"chat-done-{scheme}", tmp_path)
 
 
@@ -75,7 +75,7 @@ async def test_the_inbox_over_all_chats(
     guest = await visitors.at(street, "#/inbox", scheme=scheme, size=CHAT)
     await guest.sees("3 open questions in all your chats")
     await expect(guest.cards).to_have_count(3)
-    assert await grave_findings(guest.page) == []
+    assert await findings(guest.page) == []
     await picture(guest, f"inbox-{scheme}", tmp_path)
 
 
@@ -88,16 +88,16 @@ async def test_the_inspector_on_each_of_its_tabs(
     await guest.page.get_by_role("link", name="The street lamp").first.click()
     await guest.main.get_by_role("link", name="photo").first.click()
     await expect(guest.page.get_by_text("Answer stored (exactly once)")).to_be_visible()
-    assert await grave_findings(guest.page) == []
+    assert await findings(guest.page) == []
     await picture(guest, f"inspector-{scheme}", tmp_path)
     for tab in ("Inbox", "Clients", "Tools", "Events"):
         await guest.page.get_by_role("navigation", name="Inspector").get_by_role("link", name=tab).click()
         await expect(guest.page.get_by_role("heading", name=tab, level=1)).to_be_visible()
-        assert await grave_findings(guest.page) == [], tab
+        assert await findings(guest.page) == [], tab
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-async def test_blocked_denied_and_late_cards_have_no_grave_finding(
+async def test_blocked_and_denied_cards_have_no_finding(
     visitors: Visitors, demo: FarhandProcess, scheme: Scheme
 ) -> None:
     guest = await visitors.at(demo, scheme=scheme, size=CHAT)
@@ -105,12 +105,12 @@ async def test_blocked_denied_and_late_cards_have_no_grave_finding(
     await guest.tries("Where am I?")
     await guest.presses("Share once")
     await expect(guest.card("Location is blocked")).to_be_visible()
-    assert await grave_findings(guest.page) == []
+    assert await findings(guest.page) == []
     await guest.tries("Delete an old draft")
     await guest.presses("Deny")
     await guest.presses("Deny")
     await expect(guest.card("Delete old-draft.txt: not done")).to_be_visible()
-    assert await grave_findings(guest.page) == []
+    assert await findings(guest.page) == []
 
 
 async def test_the_colours_follow_the_system(visitors: Visitors, demo: FarhandProcess) -> None:
@@ -131,7 +131,7 @@ async def test_on_a_narrow_screen_lists_and_pages_are_drawers_and_nothing_sticks
     await guest.tries("Open a page")
     await expect(guest.card("Open example.com")).to_be_visible()
     assert await fits(guest)
-    assert await grave_findings(guest.page) == []
+    assert await findings(guest.page) == []
     await guest.presses("Open")
     panel = guest.page.get_by_role("complementary", name="Page beside the chat")
     await expect(panel).to_be_visible()
@@ -152,7 +152,7 @@ async def test_the_inspector_fits_on_a_narrow_screen(street: FarhandProcess, vis
     await guest.page.get_by_role("link", name="The street lamp").first.click()
     await expect(guest.page.get_by_role("heading", name="The street lamp")).to_be_visible()
     assert await fits(guest)
-    assert await grave_findings(guest.page) == []
+    assert await findings(guest.page) == []
 
 
 async def fits(guest: Visitor) -> bool:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from playwright.async_api import Route, expect
 
-from tests.browser.axe import grave_findings
+from tests.browser.axe import findings
 from tests.browser.conftest import EVERYTHING
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess
@@ -72,7 +72,7 @@ async def test_an_answer_is_read_as_markdown_and_its_html_stays_text(player: Vis
     link = answer.get_by_role("link", name="a link")
     await expect(link).to_have_text("a link example.org")
     assert [await link.get_attribute(each) for each in ("rel", "target")] == ["noopener noreferrer", "_blank"]
-    assert await grave_findings(player.page) == []
+    assert await findings(player.page) == []
 
     await answer.get_by_role("button", name="Copy code").click()
     await expect(answer.get_by_role("button", name="Copied")).to_be_visible()
@@ -118,7 +118,7 @@ async def test_the_last_answer_is_given_again_and_a_message_is_changed_in_its_pl
     await player.main.get_by_role("button", name="Edit").first.click()
     box = player.main.get_by_role("textbox", name="Edit message")
     await expect(box).to_be_focused()
-    assert await grave_findings(player.page) == []
+    assert await findings(player.page) == []
     await box.press("Escape")
     await player.sees("Two.")
     await said.hover()
@@ -144,7 +144,7 @@ async def test_who_scrolls_up_is_left_there_and_can_jump_to_the_latest(player: V
     await player.main.get_by_text("Line 79.", exact=True).hover()
     await player.page.mouse.wheel(0, -2_000)
     await expect(jump).to_be_visible()
-    assert await grave_findings(player.page) == []
+    assert await findings(player.page) == []
     await jump.click()
     await expect(jump).to_have_count(0)
     await expect(player.main.get_by_text("Line 79.", exact=True)).to_be_in_viewport()
@@ -162,7 +162,7 @@ async def test_files_come_by_button_by_drop_and_by_paste_and_go_with_the_message
         await expect(player.main.get_by_role("button", name=f"Remove {name}")).to_be_visible()
     await player.presses("Remove pasted.txt")
     await expect(player.main.locator("form progress")).to_have_count(0)
-    assert await grave_findings(player.page) == []
+    assert await findings(player.page) == []
     await player.says("write Thanks.")
     await player.sees("Thanks.")
     await player.sees_state("Done")
@@ -201,7 +201,7 @@ async def test_a_tool_that_runs_says_how_far_it_is_with_a_bar(player: Visitor, r
     # in the card of the call that it is about
     bar = player.card("Bake").get_by_role("progressbar")
     assert await bar.evaluate("(each) => each.value") == 0.25
-    assert await grave_findings(player.page) == []
+    assert await findings(player.page) == []
     (room / "gates" / name).touch()
     await player.sees_state("Done")
     await expect(bar).to_have_count(0)
@@ -241,5 +241,5 @@ async def test_messages_fit_on_a_narrow_screen_in_both_schemes(
     for scheme in ("light", "dark"):
         await player.page.emulate_media(color_scheme=scheme)
         assert await player.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert await grave_findings(player.page) == []
+        assert await findings(player.page) == []
         await player.page.screenshot(path=tmp_path / f"messages-{scheme}.png")

@@ -48,7 +48,12 @@ def _describe_place(place: dict[str, Any]) -> str:
     return f"Shared once, within {round(place.get('accuracy') or 0)} m"
 
 
-@tool(executor="frontend", timeout_sec=60, card="open_page", title="Open a page", summary="{url}")
+def _describe_page(page: dict[str, Any]) -> str:
+    """northgate.example/report."""
+    return str(page["url"]).partition("://")[2].removesuffix("/")
+
+
+@tool(executor="frontend", timeout_sec=60, card="open_page", title="Open a page", summary=_describe_page)
 def open_url(url: str, timeout_sec: float | None = None) -> OpenedPage:
     """Open a page beside the chat, where the user sees it.
 

@@ -26,6 +26,8 @@ class Facts(NamedTuple):
     needs_token: bool
     has_hook: bool
     tools: Sequence[Tool] | None
+    home: str = "/"
+    """Where the token is sent: the path that exchanges it for a cookie."""
     example: tuple[str, dict[str, object]] = ("Hello", {"ok": True})
     """A message that makes the model call a frontend tool, and an output for that call."""
     chat_id: str = "first-chat"
@@ -37,6 +39,7 @@ def landing(facts: Facts) -> bytes:
     return _PAGE.substitute(
         style=_STYLE,
         notice=escape(facts.notice, quote=False),
+        form=_form(facts),
         tools=_tools(facts.tools),
         credential=_credential(facts),
         sign_in=f"<pre><code>{escape(_SIGN_IN)}</code></pre>" if facts.needs_token else "",
@@ -50,7 +53,7 @@ _STYLE = (_FOLDER / "landing.css").read_text(encoding="utf-8")
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _POLICY = (
     f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 
 PAGE_HEADERS: tuple[Header, ...] = (
@@ -69,6 +72,17 @@ _WHERE = {
     Executor.CLIENT: "in a program",
 }
 _SIGN_IN = "export FARHAND_TOKEN='the value of ?token= in the address printed at start'"
+
+
+def _form(facts: Facts) -> str:
+    """Does what the printed address does, for a visitor who has the token only."""
+    if not facts.needs_token or facts.tools is not None:
+        return ""
+    return (
+        f'<form method="get" action="{escape(facts.home)}"><label>Token'
+        '<input name="token" type="password" autocomplete="off" spellcheck="false" required></label>'
+        '<button type="submit">Sign in</button></form>'
+    )
 
 
 def _credential(facts: Facts) -> str:

@@ -221,10 +221,11 @@ class _Pages:
         tools = self._service.spec.toolbox.tools() if is_known else None
         facts = Facts(
             address=_address(scope),
-            notice=str(problem) if problem else _notice(self._auth, is_known=is_known),
+            notice=problem.message if problem else _notice(self._auth, is_known=is_known),
             needs_token=not self._auth.has_hook and not self._auth.open,
             has_hook=self._auth.has_hook,
             tools=tools,
+            home=_home(scope),
             # the example calls one of them
             example=example_for(tools or ()),
             chat_id=f"chat-{self._service.clock.fresh('thr')[-8:]}",
@@ -286,9 +287,18 @@ def _address(scope: Scope) -> str:
     return f"{scope.get('scheme', 'http')}://{host}{scope.get('root_path', '')}"
 
 
+def _home(scope: Scope) -> str:
+    """Whoever came for the Inspector gets there after the sign-in; everyone else to the chat."""
+    root = scope.get("root_path", "")
+    return f"{root}{INSPECTOR_PATH}" if scope["path"] == f"{root}{INSPECTOR_PATH}" else f"{root}/"
+
+
 def _notice(auth: Authenticator, *, is_known: bool) -> str:
     if is_known:
         return "You are signed in." if not auth.open else "Every program on this machine has access."
     if auth.has_hook:
         return "You are not signed in."
-    return "You are not signed in. Open the address that the server printed at start; it ends in ?token=…"
+    return (
+        "You are not signed in. Open the address that the server printed at start, or enter the token: "
+        "the part of that address after ?token="
+    )

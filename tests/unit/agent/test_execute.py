@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from farhand.agent.step_tools import StepTools
+from farhand.agent.execute import StepTools
 
 from farhand.agent.active_runs import LOOK_SEC
 from farhand.agent.park import Hold

@@ -167,6 +167,17 @@ async def test_a_wrong_token_in_the_address_is_reported_on_the_page(app: App) ->
 
 
 @requirement("auth:cookie")
+async def test_a_stranger_can_enter_the_token_where_it_is_exchanged_for_a_cookie(app: App) -> None:
+    page = (await ask(app, visit(query="token=wrong"))).text
+    assert '<form method="get" action="/"><label>Token<input name="token" type="password"' in page
+    mounted = {**visit(path="/a/_farhand"), "root_path": "/a"}
+    assert 'action="/a/_farhand"' in (await ask(app, mounted)).text
+    assert "form-action 'self'" in (await ask(app, visit())).headers["content-security-policy"]
+    known = await ask(app, visit({"authorization": f"Bearer {app.auth.token}"}))
+    assert "<form" not in known.text
+
+
+@requirement("auth:cookie")
 async def test_the_token_signs_in_on_the_front_page_alone(app: App) -> None:
     for path in ("/healthz", "/readyz", "/nowhere", "/api/chat"):
         reply = await ask(app, visit(query=f"token={app.auth.token}", path=path))

@@ -21,7 +21,11 @@ export default defineConfig({
     assetsInlineLimit: 0,
     // views that come later have nothing of their own to be fetched beside them
     modulePreload: { polyfill: false, resolveDependencies: (_, files, { hostType }) => (hostType === "html" ? files : []) },
-    rolldownOptions: { input: { index: resolve(here, "index.html"), inspector: resolve(here, "inspector.html"), cards: resolve(here, "gallery/cards.html") } },
+    rolldownOptions: {
+      // two of AI SDK's own, called as it loads: what they make and nobody uses is left out, schemas of whole messages for one
+      treeshake: { manualPureFunctions: ["lazySchema", "createDownload"] },
+      input: { index: resolve(here, "index.html"), inspector: resolve(here, "inspector.html"), cards: resolve(here, "gallery/cards.html") },
+    },
   },
 });
 

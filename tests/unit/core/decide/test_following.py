@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from farhand.core.decide.questions import open_question
+from farhand.core.decide.direct import open_question
 from msgspec.structs import replace
 
 from farhand.core.approval import Answer

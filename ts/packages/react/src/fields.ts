@@ -1,7 +1,6 @@
-// The fields of a form, from a schema: what each starts with, whether what was typed fits, and the value of all of them. Pure.
+// The fields of a form, from a schema, and what each starts with. Pure.
 import { isNullable, resolved, type Rule, ruleOf, typeIn } from "./schema.ts";
 import { sentenceOf } from "./sentences.ts";
-import { type Words, WORDS } from "./words.ts";
 
 export interface Choice {
   /** What the control holds for it; `raw` is what is sent. */
@@ -10,7 +9,7 @@ export interface Choice {
   readonly raw: unknown;
 }
 
-interface Named {
+export interface Named {
   /** Where its value stands in the whole: empty if it is the whole. */
   readonly path: readonly string[];
   /** The path as one word, unique in its form. */
@@ -30,7 +29,7 @@ export type Field = Named &
     | ChoiceKind
   );
 
-interface ChoiceKind {
+export interface ChoiceKind {
   readonly kind: "one" | "many";
   readonly choices: readonly Choice[];
 }
@@ -44,9 +43,6 @@ export function areDrafts(value: unknown): boolean {
   const isText = (each: unknown): boolean => typeof each === "string";
   return typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every((each) => isText(each) || typeof each === "boolean" || (Array.isArray(each) && each.every(isText)));
 }
-
-/** The value to send, nothing for a field that was left empty, or what is wrong. */
-export type Checked = { readonly value: unknown } | { readonly error: string } | undefined;
 
 const TYPES = { email: "email", uri: "url", date: "date", "date-time": "datetime-local" } as const;
 /** Texts that may be longer than this get more than one line. */
@@ -217,128 +213,6 @@ function firstDraft(field: Field): Draft {
 function localTime(moment: string): string {
   const at = new Date(moment);
   return Number.isNaN(at.getTime()) ? "" : new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-}
-
-export function check(field: Field, draft: Draft, words: Words = WORDS): Checked {
-  switch (field.kind) {
-    case "boolean":
-      return { value: draft === true };
-    case "many":
-      return checkMany(field, Array.isArray(draft) ? draft : [], words);
-    default:
-      return String(draft).trim() === "" ? emptyValue(field, words) : checkFilled(field, String(draft), words);
-  }
-}
-
-function emptyValue(field: Field, words: Words): Checked {
-  if (!field.isRequired) {
-    return undefined;
-  }
-  return field.isNullable ? { value: null } : { error: field.kind === "one" ? words.choose : words.fillIn };
-}
-
-function checkFilled(field: Field, draft: string, words: Words): Checked {
-  switch (field.kind) {
-    case "number":
-    case "integer":
-      return checkNumber(field, draft.trim(), words);
-    case "text":
-      return checkText(field.type, field.rule, draft, words);
-    case "list":
-      return checkLines(field.rule, draft.split("\n").map((line) => line.trim()).filter((line) => line !== ""), words);
-    case "json":
-      return checkJson(draft, words);
-    case "one":
-      return { value: field.choices.find(({ value }) => value === draft)?.raw };
-    default:
-      return { value: draft };
-  }
-}
-
-function checkMany(field: Named & ChoiceKind, chosen: readonly string[], words: Words): Checked {
-  const { minItems, maxItems } = field.rule;
-  if (chosen.length === 0 && !field.isRequired) {
-    return undefined;
-  }
-  if (typeof minItems === "number" && chosen.length < minItems) {
-    return { error: words.fewChoices(minItems) };
-  }
-  const values = field.choices.filter(({ value }) => chosen.includes(value)).map(({ raw }) => raw);
-  return typeof maxItems === "number" && chosen.length > maxItems ? { error: words.manyChoices(maxItems) } : { value: values };
-}
-
-function checkLines({ minItems, maxItems }: Rule, lines: readonly string[], words: Words): Checked {
-  if (typeof minItems === "number" && lines.length < minItems) {
-    return { error: words.fewLines(minItems) };
-  }
-  return typeof maxItems === "number" && lines.length > maxItems ? { error: words.manyLines(maxItems) } : { value: lines };
-}
-
-function checkJson(draft: string, words: Words): Checked {
-  try {
-    return { value: JSON.parse(draft) as unknown };
-  } catch {
-    return { error: words.notJson };
-  }
-}
-
-const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
-
-function checkNumber({ kind, rule }: Field, draft: string, words: Words): Checked {
-  const value = Number(draft);
-  if (!NUMBER.test(draft) || !Number.isFinite(value)) {
-    return { error: kind === "integer" ? words.integer : words.number };
-  }
-  // a larger one would not be sent as it was typed
-  if (kind === "integer" && !Number.isSafeInteger(value)) {
-    return { error: Number.isInteger(value) ? words.tooLarge : words.integer };
-  }
-  const limits = [
-    ["minimum", (limit: number) => value >= limit], ["maximum", (limit: number) => value <= limit],
-    ["exclusiveMinimum", (limit: number) => value > limit], ["exclusiveMaximum", (limit: number) => value < limit],
-    ["multipleOf", (step: number) => kind !== "integer" || value % step === 0],
-  ] as const;
-  for (const [name, fits] of limits) {
-    const limit = rule[name];
-    if (typeof limit === "number" && !fits(limit)) {
-      return { error: words[name](limit) };
-    }
-  }
-  return { value };
-}
-
-const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@.]+$/;
-
-function checkText(type: string, { minLength, maxLength, pattern }: Rule, draft: string, words: Words): Checked {
-  const text = type === "text" || type === "long" ? draft : draft.trim();
-  if (type === "email" && !EMAIL.test(text)) {
-    return { error: words.email };
-  }
-  if (type === "url" && !URL.canParse(text)) {
-    return { error: words.uri };
-  }
-  if ((type === "date" || type === "datetime-local") && Number.isNaN(Date.parse(text))) {
-    return { error: words[type === "date" ? "date" : "dateTime"] };
-  }
-  const value = type === "datetime-local" ? new Date(text).toISOString() : text;
-  // JSON Schema counts characters, not the halves of them
-  const length = [...value].length;
-  if (typeof minLength === "number" && length < minLength) {
-    return { error: words.short(minLength) };
-  }
-  if (typeof maxLength === "number" && length > maxLength) {
-    return { error: words.long(maxLength, length) };
-  }
-  return typeof pattern === "string" && !matches(pattern, value) ? { error: words.pattern } : { value };
-}
-
-function matches(pattern: string, text: string): boolean {
-  try {
-    return new RegExp(pattern, "u").test(text);
-  } catch {
-    // not a pattern of this browser: the server checks it
-    return true;
-  }
 }
 
 function listIn(value: unknown): readonly unknown[] {

@@ -1,5 +1,6 @@
-// Forms that somebody has filled in: the value of all fields together, and their words for somebody who reads them again. Pure.
-import { check, type Draft, type Field, type FieldDrafts, firstDrafts } from "./fields.ts";
+// Forms that somebody has filled in: whether each field fits, the value of all of them together, and their words for somebody who
+// reads them again. Pure. Apart from `fields.ts`: a page needs it with its first form, not before.
+import { type ChoiceKind, type Draft, type Field, type FieldDrafts, firstDrafts, type Named } from "./fields.ts";
 import { ruleOf, type Rule } from "./schema.ts";
 import { type Words, WORDS } from "./words.ts";
 
@@ -53,4 +54,129 @@ function draftWords(field: Field, draft: Draft, words: Words): string {
   const values = typeof draft === "string" ? [draft] : draft;
   const titles = "choices" in field ? field.choices : [];
   return values.map((value) => titles.find((choice) => choice.value === value)?.title ?? value).join(", ");
+}
+
+/** The value to send, nothing for a field that was left empty, or what is wrong. */
+export type Checked = { readonly value: unknown } | { readonly error: string } | undefined;
+
+export function check(field: Field, draft: Draft, words: Words = WORDS): Checked {
+  switch (field.kind) {
+    case "boolean":
+      return { value: draft === true };
+    case "many":
+      return checkMany(field, Array.isArray(draft) ? draft : [], words);
+    default:
+      return String(draft).trim() === "" ? emptyValue(field, words) : checkFilled(field, String(draft), words);
+  }
+}
+
+function emptyValue(field: Field, words: Words): Checked {
+  if (!field.isRequired) {
+    return undefined;
+  }
+  return field.isNullable ? { value: null } : { error: field.kind === "one" ? words.choose : words.fillIn };
+}
+
+function checkFilled(field: Field, draft: string, words: Words): Checked {
+  switch (field.kind) {
+    case "number":
+    case "integer":
+      return checkNumber(field, draft.trim(), words);
+    case "text":
+      return checkText(field.type, field.rule, draft, words);
+    case "list":
+      return checkLines(field.rule, draft.split("\n").map((line) => line.trim()).filter((line) => line !== ""), words);
+    case "json":
+      return checkJson(draft, words);
+    case "one":
+      return { value: field.choices.find(({ value }) => value === draft)?.raw };
+    default:
+      return { value: draft };
+  }
+}
+
+function checkMany(field: Named & ChoiceKind, chosen: readonly string[], words: Words): Checked {
+  const { minItems, maxItems } = field.rule;
+  if (chosen.length === 0 && !field.isRequired) {
+    return undefined;
+  }
+  if (typeof minItems === "number" && chosen.length < minItems) {
+    return { error: words.fewChoices(minItems) };
+  }
+  const values = field.choices.filter(({ value }) => chosen.includes(value)).map(({ raw }) => raw);
+  return typeof maxItems === "number" && chosen.length > maxItems ? { error: words.manyChoices(maxItems) } : { value: values };
+}
+
+function checkLines({ minItems, maxItems }: Rule, lines: readonly string[], words: Words): Checked {
+  if (typeof minItems === "number" && lines.length < minItems) {
+    return { error: words.fewLines(minItems) };
+  }
+  return typeof maxItems === "number" && lines.length > maxItems ? { error: words.manyLines(maxItems) } : { value: lines };
+}
+
+function checkJson(draft: string, words: Words): Checked {
+  try {
+    return { value: JSON.parse(draft) as unknown };
+  } catch {
+    return { error: words.notJson };
+  }
+}
+
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+
+function checkNumber({ kind, rule }: Field, draft: string, words: Words): Checked {
+  const value = Number(draft);
+  if (!NUMBER.test(draft) || !Number.isFinite(value)) {
+    return { error: kind === "integer" ? words.integer : words.number };
+  }
+  // a larger one would not be sent as it was typed
+  if (kind === "integer" && !Number.isSafeInteger(value)) {
+    return { error: Number.isInteger(value) ? words.tooLarge : words.integer };
+  }
+  const limits = [
+    ["minimum", (limit: number) => value >= limit], ["maximum", (limit: number) => value <= limit],
+    ["exclusiveMinimum", (limit: number) => value > limit], ["exclusiveMaximum", (limit: number) => value < limit],
+    ["multipleOf", (step: number) => kind !== "integer" || value % step === 0],
+  ] as const;
+  for (const [name, fits] of limits) {
+    const limit = rule[name];
+    if (typeof limit === "number" && !fits(limit)) {
+      return { error: words[name](limit) };
+    }
+  }
+  return { value };
+}
+
+const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@.]+$/;
+
+function checkText(type: string, { minLength, maxLength, pattern }: Rule, draft: string, words: Words): Checked {
+  const text = type === "text" || type === "long" ? draft : draft.trim();
+  if (type === "email" && !EMAIL.test(text)) {
+    return { error: words.email };
+  }
+  if (type === "url" && !URL.canParse(text)) {
+    return { error: words.uri };
+  }
+  if ((type === "date" || type === "datetime-local") && Number.isNaN(Date.parse(text))) {
+    return { error: words[type === "date" ? "date" : "dateTime"] };
+  }
+  const value = type === "datetime-local" ? new Date(text).toISOString() : text;
+  // JSON Schema counts characters, not the halves of them
+  const length = [...value].length;
+  if (typeof minLength === "number" && length < minLength) {
+    return { error: words.short(minLength) };
+  }
+  if (typeof maxLength === "number" && length > maxLength) {
+    return { error: words.long(maxLength, length) };
+  }
+  return typeof pattern === "string" && !matches(pattern, value) ? { error: words.pattern } : { value };
+}
+
+function matches(pattern: string, text: string): boolean {
+  try {
+    return new RegExp(pattern, "u").test(text);
+  } catch {
+    // not a pattern of this browser: the server checks it
+    return true;
+  }
 }

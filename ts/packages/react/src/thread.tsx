@@ -4,8 +4,7 @@ import { type ComponentType, createContext, type ReactNode, useContext, useEffec
 import { draftsOf } from "./drafts.ts";
 import { useEnds } from "./ends.ts";
 import { areDrafts } from "./fields.ts";
-import { toolListOf } from "./tools.ts";
-import { type CardView, isAskedElsewhere, type Memory, viewOf, withTool } from "./view.ts";
+import { type CardView, isAskedElsewhere, type Memory, viewOf } from "./view.ts";
 import { type Words, WORDS } from "./words.ts";
 
 /** Who brings the answers of cards: a thread, an inbox over many, or a chat of another library. */
@@ -147,15 +146,6 @@ export function useOwnCard({ card, kind }: CardView): ComponentType<CardProps> |
   const { cards } = useContext(StyleContext);
   const name = [card, kind].find((each) => each !== undefined && Object.hasOwn(cards, each));
   return kind === "approval" || name === undefined ? undefined : cards[name];
-}
-
-/** The views with what the server says of their tools; `isAsking` while it has yet to say something of one of them. */
-export function useKnown(views: readonly CardView[], { http }: CardHost): { readonly views: readonly CardView[]; readonly isAsking: boolean } {
-  const list = toolListOf(http);
-  const { tools, isAsking } = useSyncExternalStore(list.subscribe, list.state, list.state);
-  const names = [...new Set(views.filter(({ tool }) => tool === undefined).map(({ call }) => call.tool))].sort().join(" ");
-  useEffect(() => names.split(" ").forEach((name) => list.need(name)), [names, list]);
-  return { views: views.map((view) => withTool(view, tools.get(view.call.tool))), isAsking: isAsking || !list.wasAsked(names.split(" ")) };
 }
 
 export function useReadCalls(): ReadCalls {

@@ -1,6 +1,32 @@
 // What the server says of its tools: titles, schemas, cards. Asked for once for each server, and again for a name that is new.
+// Whoever shows a card needs it; a page that has none yet does not load it.
 import type { Http } from "@farhand/client";
-import type { ToolFacts } from "./guess.ts";
+import { useEffect, useSyncExternalStore } from "react";
+import { guessCard, type ToolFacts } from "./guess.ts";
+import type { CardHost } from "./thread.tsx";
+import { type CardView, kindOf } from "./view.ts";
+
+/** The views with what the server says of their tools; `isAsking` while it has yet to say something of one of them. */
+export function useKnown(views: readonly CardView[], { http }: CardHost): { readonly views: readonly CardView[]; readonly isAsking: boolean } {
+  const list = toolListOf(http);
+  const { tools, isAsking } = useSyncExternalStore(list.subscribe, list.state, list.state);
+  const names = [...new Set(views.filter(({ tool }) => tool === undefined).map(({ call }) => call.tool))].sort().join(" ");
+  useEffect(() => names.split(" ").forEach((name) => list.need(name)), [names, list]);
+  return { views: views.map((view) => withTool(view, tools.get(view.call.tool))), isAsking: isAsking || !list.wasAsked(names.split(" ")) };
+}
+
+/** The same with what is known of its tool: a card is guessed for one that names none. */
+export function withTool(view: CardView, found: ToolFacts | undefined): CardView {
+  const tool = view.tool ?? found;
+  const isUnnamed = view.kind === "unknown" && view.card === undefined;
+  if (tool === undefined || (tool === view.tool && !isUnnamed)) {
+    return view;
+  }
+  // of a call that is over nothing else says where it ran
+  const executor = view.call.phase === "settled" ? tool.executor : view.executor;
+  const kind = !isUnnamed ? view.kind : tool.card !== null ? kindOf(tool.card) : executor === "frontend" ? guessCard(tool) : "unknown";
+  return { ...view, tool, executor, kind };
+}
 
 export interface ToolsState {
   readonly tools: ReadonlyMap<string, ToolFacts>;

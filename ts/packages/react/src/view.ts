@@ -1,6 +1,6 @@
 // What a card shows of a call: its kind, its state, its words. Pure, so that every state can be looked at.
 import type { Call, Delivery, OpenCall, ThreadState } from "@farhand/client";
-import { guessCard, type ToolFacts } from "./guess.ts";
+import type { ToolFacts } from "./guess.ts";
 import { doneWords } from "./sentences.ts";
 import { WORDS } from "./words.ts";
 
@@ -18,7 +18,8 @@ export type CardState =
   | { readonly name: "undelivered"; readonly retryAt: number }
   | { readonly name: "refused"; readonly reason: string; readonly canRetry: boolean }
   | { readonly name: "done"; readonly words: string }
-  | { readonly name: "failed"; readonly words: string }
+  /** Cancelled: somebody stopped it, and nothing broke. */
+  | { readonly name: "failed"; readonly words: string; readonly isCancelled?: boolean }
   /** A choice of the person, and no error: Skip, or No to what a browser would have done. */
   | { readonly name: "skipped" | "declined" }
   | { readonly name: "timed-out"; readonly afterSec: number | undefined }
@@ -89,16 +90,7 @@ export function viewOf(known: Known, call: Call, memory: Memory, now: number = D
     call, kind, executor, card, state: stateOf(known, call, kind, { memory, now }), tookMs: ended?.tookMs, title: ended?.title ?? fact?.callTitle, summary: ended?.summary,
     isEdited: ended?.isEdited ?? memory.edited?.has(call.id), isAlwaysAllowed: ended?.isAlwaysAllowed, answeredBy: ended?.answeredBy,
   };
-  return tool === undefined ? view : withTool(view, tool);
-}
-
-/** The same with what is known of its tool: a card is guessed for one that names none. */
-export function withTool(view: CardView, tool: ToolFacts | undefined): CardView {
-  if (tool === undefined || view.tool !== undefined) {
-    return view;
-  }
-  const isUnnamed = view.kind === "unknown" && view.card === undefined && view.executor === "frontend";
-  return { ...view, tool, kind: isUnnamed ? guessCard(tool) : view.kind };
+  return tool === undefined ? view : { ...view, tool };
 }
 
 const OVER: ReadonlySet<CardState["name"]> = new Set(["done", "failed", "skipped", "declined", "elsewhere", "timed-out", "denied", "running", "writing"]);
@@ -107,7 +99,7 @@ export function isWaiting({ state }: CardView): boolean {
   return !OVER.has(state.name);
 }
 
-function kindOf(card: string | null | undefined): Kind {
+export function kindOf(card: string | null | undefined): Kind {
   return KINDS.find((kind) => kind === card) ?? "unknown";
 }
 
@@ -122,7 +114,7 @@ function stateOf(known: Known, call: Call, kind: Kind, { memory, now }: { memory
   const fact = known.facts.get(call.id);
   if (call.phase === "asking" && delivery?.state === "refused") {
     // nothing that somebody would allow again stands behind a button without being shown
-    return openState(known, call, { fact, now, note: WORDS.decideAgain(delivery.reason) });
+    return openState(known, call, { fact, now, note: WORDS.decideAgain(reasonOf(delivery)) });
   }
   if (delivery !== undefined) {
     return onItsWay(delivery);
@@ -165,12 +157,17 @@ function openState({ course }: Known, call: Call, { fact, now, note }: Open): Ca
 /** Not signed in, too slow, too often: the same answer may be taken later. Others are refused for what they say. */
 const MENDS_ITSELF: ReadonlySet<number> = new Set([401, 408, 429]);
 
+/** Of a sign-in that is over a server speaks as programs need it. */
+function reasonOf({ status, reason }: Extract<Delivery, { state: "refused" }>): string {
+  return status === 401 ? WORDS.signedOut : reason;
+}
+
 function onItsWay(delivery: Delivery): CardState {
   switch (delivery.state) {
     case "undelivered":
       return { name: "undelivered", retryAt: delivery.retryAt };
     case "refused":
-      return { name: "refused", reason: delivery.reason, canRetry: MENDS_ITSELF.has(delivery.status) };
+      return { name: "refused", reason: reasonOf(delivery), canRetry: MENDS_ITSELF.has(delivery.status) };
     case "sending":
       return { name: "sending" };
     case "settled":
@@ -198,7 +195,7 @@ function settledState(call: Extract<Call, { phase: "settled" }>, kind: Kind, { d
     case "failure":
       return failedState(outcome.error, ended);
     case "cancelled":
-      return { name: "failed", words: outcome.reason };
+      return { name: "failed", words: outcome.reason, isCancelled: true };
     case "success": {
       const isElsewhere = memory.seenOpen.has(call.id) && !mayBeMine(delivery);
       return isElsewhere ? { name: "elsewhere" } : { name: "done", words: doneWords(kind, call.input, outcome.output) };
@@ -211,7 +208,8 @@ function mayBeMine(delivery: Delivery | undefined): boolean {
   return delivery?.state === "settled" ? delivery.mine : delivery?.state === "sending" || delivery?.state === "undelivered";
 }
 
-// what the stream says of a deadline that passed, until the record says it by name
+// what the stream says of a call that was stopped or whose deadline passed, until the record says it by name
+const CANCELLED = /^Cancelled: /;
 const TIMED_OUT = /^Nobody answered (?:within ([\d.]+) s|in time)/;
 
 /** What this page and others send when somebody presses Skip or No. */
@@ -220,6 +218,9 @@ const CHOICES: ReadonlyMap<string, "skipped" | "declined"> = new Map([["skipped 
 function failedState(error: string, ended: Ended | undefined): CardState {
   if (ended?.outcome === "timed_out") {
     return { name: "timed-out", afterSec: ended.afterSec };
+  }
+  if (ended === undefined ? CANCELLED.test(error) : ended.outcome === "cancelled") {
+    return { name: "failed", words: error, isCancelled: true };
   }
   const choice = CHOICES.get(error);
   if (choice !== undefined) {

@@ -201,10 +201,10 @@ it("an edit that hides something is spelled below its field", () => {
 
 it("an approval that was refused is asked for again, with the reason and what it would allow", () => {
   requirement("approval:same-sign-in");
-  const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["apr_1", { state: "refused", status: 401, reason: "You are not signed in." } as const]]) };
+  const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["apr_1", { state: "refused", status: 401, reason: "No valid credential was sent. Send Authorization: Bearer." } as const]]) };
   const { state } = viewOf(known, asking({ path: "old.txt" }), { seenOpen: new Set(), reasons: new Map() });
   render(card({ path: "old.txt" }, state));
-  expect(screen.getByRole("alert").textContent).toContain("You are not signed in. Nothing was allowed or denied: decide again.");
+  expect(screen.getByRole("alert").textContent).toContain("You are signed out. Nothing was allowed or denied: decide again.");
   expect(document.querySelector("td")?.textContent).toBe("old.txt");
   settle();
   fireEvent.click(button("Allow once"));

@@ -5,6 +5,7 @@ import { answerFields, editFields, type FieldDrafts, firstDrafts } from "../src/
 import { edited, filled } from "../src/filled.ts";
 import { choicesIn, confirmValues, guessCard, type ToolFacts } from "../src/guess.ts";
 import { viewOf } from "../src/index.ts";
+import { withTool } from "../src/tools.ts";
 
 const object = (properties: object, required: readonly string[] = Object.keys(properties)): object => ({ type: "object", properties, required });
 const tool = (inputs: object, outputSchema: unknown, description = "Ask.", more: Partial<ToolFacts> = {}): ToolFacts => ({ card: null, executor: "frontend", description, inputSchema: object(inputs), outputSchema, ...more });
@@ -39,10 +40,18 @@ it("a card that a tool names is not guessed, nor one of a program or of an appro
   const memory = { seenOpen: new Set<string>(), reasons: new Map<string, string>() };
   const kind = (facts: ToolFacts, asks = false): string => {
     const call = asks ? ({ id: "c", tool: "t", phase: "asking", input: {}, approvalId: "a" } as const) : ({ id: "c", tool: "t", phase: "ready", input: {} } as const);
-    return viewOf({ ...known, tools: new Map([["t", facts]]) }, call, memory).kind;
+    return withTool(viewOf({ ...known, tools: new Map([["t", facts]]) }, call, memory), undefined).kind;
   };
   const guessed = tool({ message: TEXT }, YES_NO);
   expect([kind(guessed), kind({ ...guessed, card: "text" }), kind({ ...guessed, card: "rating" }), kind({ ...guessed, executor: "client" }), kind(guessed, true)]).toEqual(["confirm", "text", "unknown", "unknown", "approval"]);
+});
+
+it("a call that is over has the card of its tool, and is shown where that ran", () => {
+  const call = { id: "c", tool: "t", phase: "settled", input: {}, outcome: { kind: "success", output: { hex: "#00aa33" } } } as const;
+  const view = { call, kind: "unknown", executor: "frontend", state: { name: "done", words: "" } } as const;
+  const guessed = tool({ message: TEXT }, YES_NO);
+  const shown = [{ ...guessed, card: "color" }, { ...guessed, executor: "server" }, guessed].map((facts) => withTool(view, facts));
+  expect(shown.map(({ kind, executor }) => [kind, executor])).toEqual([["color", "frontend"], ["unknown", "server"], ["confirm", "frontend"]]);
 });
 
 it("Yes and No send what the tool returns, and its values are the options", () => {

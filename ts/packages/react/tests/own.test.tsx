@@ -67,10 +67,10 @@ it("a call that was always allowed says so, and that is taken back there", async
   expect(asked).toContain("DELETE http://127.0.0.1:9/api/chat/t%201/allowed/delete_file");
 });
 
-it("a call with a changed input says so; what was skipped or denied has no cross", () => {
+it("a call with a changed input says so; what was skipped, denied or stopped has no cross", () => {
   requirement("cards:marks");
-  render(<CardHostProvider host={host()}><Rows views={[over({ isEdited: true }), over({ state: { name: "skipped" } }), over({ state: { name: "denied", reason: "Wrong" } }), over({ state: { name: "failed", words: "No paper." } })]} /></CardHostProvider>);
-  expect([...document.querySelectorAll(".fh-row > svg")].map((mark) => mark.getAttribute("aria-label"))).toEqual(["Done", "Not done", "Not done", "Failed"]);
+  render(<CardHostProvider host={host()}><Rows views={[over({ isEdited: true }), over({ state: { name: "skipped" } }), over({ state: { name: "denied", reason: "Wrong" } }), over({ state: { name: "failed", words: "stopped by the user", isCancelled: true } }), over({ state: { name: "failed", words: "No paper." } })]} /></CardHostProvider>);
+  expect([...document.querySelectorAll(".fh-row > svg")].map((mark) => mark.getAttribute("aria-label"))).toEqual(["Done", "Not done", "Not done", "Not done", "Failed"]);
   expect(document.body.textContent).not.toContain("answered by");
   expect(document.body.textContent).toMatch(/changed by you.*Skipped.*Denied: “Wrong”.*No paper\./s);
 });

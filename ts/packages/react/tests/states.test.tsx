@@ -68,6 +68,13 @@ it("what was refused for what it says can be changed, not tried again", () => {
   expect(refused(429)).toEqual(["Change answer", "Try again"]);
 });
 
+it("an answer that came after the sign-in was over says so, without the words for programs", () => {
+  const delivery = { state: "refused", status: 401, reason: "No valid credential was sent. Send Authorization: Bearer." } as const;
+  const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", delivery]]) };
+  shown(viewOf(known, call, { seenOpen: new Set(), reasons: new Map() }).state);
+  expect(screen.getByRole("alert").textContent?.trim()).toBe("You are signed out.");
+});
+
 it("an edit that was refused is there again with what was typed", () => {
   const asking: Call = { id: "call_1", tool: "delete_file", phase: "asking", input: { path: "old.txt" }, approvalId: "appr_1" };
   const page = (state: CardState): ReactNode => <CardHostProvider host={host}><ToolCard view={{ call: asking, kind: "approval", state, executor: "server" }} /></CardHostProvider>;

@@ -120,7 +120,7 @@ function Chip({ file, onRemove }: { file: Attachment; onRemove: () => void }): R
     <span className={`flex items-center gap-2 rounded-lg border py-1 pr-1 pl-2.5 text-[13px] ${tone}`}>
       <FileText size={14} className="shrink-0" aria-hidden="true" />
       <span className="max-w-44 truncate">{file.name}</span>
-      {file.state === "uploading" && <progress max={1} value={file.share} aria-label={fill(words.uploading, { name: file.name })} className="h-1.5 w-14 accent-(--fh-accent)" />}
+      {file.state === "uploading" && <progress max={1} value={file.share} aria-label={fill(words.uploading, { name: file.name })} className="fh-progress w-14!" />}
       {file.state === "failed" && <span role="alert" className="text-xs">{file.reason}</span>}
       <button type="button" aria-label={fill(words.removeFile, { name: file.name })} className="grid size-6 place-items-center rounded-md hover:bg-sunken" onClick={onRemove}><X size={13} aria-hidden="true" /></button>
     </span>

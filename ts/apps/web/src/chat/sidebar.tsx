@@ -1,5 +1,5 @@
 // The chats and where else one can go.
-import { Bell, BellOff, BellRing, Inbox, Monitor, Moon, Plug, Plus, Search, Sun, Workflow } from "lucide-react";
+import { Bell, BellOff, BellRing, ChartNoAxesGantt, Inbox, Monitor, Moon, Plug, Plus, Search, Sun } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
 import { askThreads } from "../server.ts";
@@ -41,7 +41,7 @@ export function Sidebar({ route, lists, starters, onStarter }: SidebarProps): Re
         <Item href={hrefOf({ view: "inbox" })} icon={<Inbox size={16} />} isHere={route.view === "inbox"} badge={lists.inbox.length}>{words.inbox}</Item>
         {about?.inspector !== false && (
           <>
-            <Item href={`${BASE}/_farhand`} icon={<Workflow size={16} />}>{words.inspector}</Item>
+            <Item href={`${BASE}/_farhand`} icon={<ChartNoAxesGantt size={16} />}>{words.inspector}</Item>
             <Item href={`${BASE}/_farhand#/clients`} icon={<Plug size={16} />}>{words.clients}</Item>
           </>
         )}

@@ -1,5 +1,5 @@
 // The head of a chat: its title, how its run stands, the model, and the way to the Inspector.
-import { Menu, Unplug, Workflow, Zap } from "lucide-react";
+import { ChartNoAxesGantt, Menu, Unplug, Zap } from "lucide-react";
 import type { ReactNode } from "react";
 import { useAbout } from "./about.ts";
 import type { Conversation } from "./conversation.ts";
@@ -33,8 +33,10 @@ export function TopBar({ title, talk, onMenu }: TopBarProps): ReactNode {
   return (
     <header className="@container flex h-[50px] shrink-0 items-center gap-3 border-b border-line px-4 lg:px-[22px]">
       <IconButton label={words.chats} className="-ml-2 min-[760px]:hidden" onClick={onMenu}><Menu size={18} aria-hidden="true" /></IconButton>
-      <h1 className="min-w-0 truncate font-semibold">{title}</h1>
-      {talk !== undefined && talk.state !== "New" && <Pill tone={TONES[talk.state]} dot>{words[STATE_WORDS[talk.state]]}</Pill>}
+      <div className="flex min-w-0 items-center gap-3 @max-[500px]:flex-col @max-[500px]:items-start @max-[500px]:gap-0">
+        <h1 className="max-w-full min-w-0 truncate font-semibold" title={title}>{title}</h1>
+        {talk !== undefined && talk.state !== "New" && <Pill tone={TONES[talk.state]} dot>{words[STATE_WORDS[talk.state]]}</Pill>}
+      </div>
       <span className="ml-auto flex shrink-0 items-center gap-2.5">
         {pullThePlug !== undefined && (
           <button type="button" aria-label={words.pullThePlug} className={`${PLAIN} max-[560px]:px-2`} onClick={pullThePlug} title={words.pullThePlugHint}>
@@ -43,7 +45,7 @@ export function TopBar({ title, talk, onMenu }: TopBarProps): ReactNode {
         )}
         {model !== undefined && <span className="hidden items-center gap-1.5 rounded-full bg-grey-tint px-3 py-1 text-xs text-muted @min-[500px]:inline-flex"><Zap size={13} aria-hidden="true" /> {model}</span>}
         {runId !== undefined && (
-          <a href={runHref(runId)} aria-label={words.inspectRun} className={`${PLAIN} max-[560px]:px-2`}><Workflow size={14} aria-hidden="true" /> <span className="@max-[752px]:hidden">{words.inspectRun}</span></a>
+          <a href={runHref(runId)} aria-label={words.inspectRun} className={`${PLAIN} max-[560px]:px-2`}><ChartNoAxesGantt size={14} aria-hidden="true" /> <span className="@max-[752px]:hidden">{words.inspectRun}</span></a>
         )}
       </span>
     </header>

@@ -28,7 +28,7 @@ export function Welcome({ onStarter }: { onStarter: (starter: Starter) => void }
               <li key={starter.title} className="min-w-0">
                 <button type="button" onClick={() => onStarter(starter)} className="flex h-full w-full items-center gap-3 rounded-card border border-line bg-surface px-4 py-3.5 text-left hover:border-accent/50 hover:shadow-soft">
                   <span className="grid size-8 shrink-0 place-items-center rounded-[9px] bg-tint text-tint-text" aria-hidden="true"><Icon size={16} /></span>
-                  <span className="min-w-0"><span className="block font-medium wrap-anywhere">{starter.title}</span>{starter.about != null && starter.about !== "" && <span className="block truncate text-[13px] text-muted">{starter.about}</span>}</span>
+                  <span className="min-w-0"><span className="block font-medium wrap-anywhere">{starter.title}</span>{starter.about != null && starter.about !== "" && <span className="block text-[13px] text-muted wrap-anywhere">{starter.about}</span>}</span>
                 </button>
               </li>
             );

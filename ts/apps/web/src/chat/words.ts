@@ -91,7 +91,7 @@ export const ENGLISH = {
   removeFile: "Remove {name}",
   uploading: "Uploading {name}",
   toTheCard: "to the card",
-  toTheCardThere: "to the card, there",
+  toTheCardThere: "to the card, then",
   keySend: "send",
   keyAllow: "allow",
   keyDeny: "deny",

@@ -53,6 +53,7 @@ const kinds = (): readonly CardView[] => [
   view("confirm", { input: { message: "Delete 12 old drafts?" }, state: left(54) }),
   view("text", { input: { question: "What should the folder be called?" }, state: left(118) }),
   view("select", { input: { question: "Which calendar?", options: ["Work", "Home"] }, state: left(48) }),
+  view("select", { input: { question: "How urgent is it?", options: ["Low: any time this month", "Normal: within a week", "High: someone could fall"] }, state: left(48) }),
   view("select", { input: { question: "Which town?", options: ["Ayr", "Bath", "Cork", "Derby", "Ely", "Fife"] }, state: left(48) }),
   view("file", { input: { prompt: "Pick the invoice" }, state: left(291) }),
   view("photo", { input: { subject: "the lamp" }, state: left(160) }),
@@ -87,7 +88,7 @@ const states = (): readonly CardView[] => [
   view("confirm", { input: { message: "Delete 12 old drafts?" }, state: left(7) }),
   view("confirm", { input: { message: "Delete 12 old drafts?" }, state: { name: "parked", deadline: Date.now() + 3 * 86_400_000 } }),
   view("unknown", { tool: "client_studio_scan", executor: "client", state: { name: "no-client", client: "studio-mac", since: Date.now() - 125_000 } }),
-  view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "open", deadline: undefined, note: "You are not signed in. Nothing was allowed or denied: decide again." } }),
+  view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "open", deadline: undefined, note: "You are signed out. Nothing was allowed or denied: decide again." } }),
   over("confirm", "user_confirm", { message: "Delete 12 old drafts?" }, { state: { name: "timed-out", afterSec: 60 } }),
   over("approval", "send_report", { to: "lighting@northgate.example" }, { state: { name: "denied", reason: "Wrong address" } }),
 ];

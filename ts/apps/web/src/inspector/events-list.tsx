@@ -25,11 +25,11 @@ function EventLine({ event, isOpen, onToggle }: { event: InspectedEvent; isOpen:
   const Icon = iconOfEvent(event);
   return (
     <li>
-      <button type="button" aria-expanded={isOpen} onClick={onToggle} className="grid w-full grid-cols-[62px_22px_minmax(110px,158px)_minmax(0,1fr)] items-center gap-x-2 px-4 py-1 text-left font-mono text-xs hover:bg-sunken">
+      <button type="button" aria-expanded={isOpen} onClick={onToggle} className="grid w-full grid-cols-[62px_22px_minmax(110px,158px)_minmax(0,1fr)] items-center gap-x-2 max-[620px]:grid-cols-[62px_22px_minmax(0,1fr)] px-4 py-1 text-left font-mono text-xs hover:bg-sunken">
         <span className="text-muted tabular-nums">{momentOf(event)}</span>
         <Icon size={13} aria-hidden="true" className={toneOfEvent(event)} />
         <span className="truncate">{event.type}</span>
-        <span className="truncate text-muted">{event.told}</span>
+        <span className="truncate text-muted empty:hidden max-[620px]:col-start-3">{event.told}</span>
       </button>
       {isOpen && (
         <div className="flex flex-col gap-2 px-4 pt-1 pb-3">

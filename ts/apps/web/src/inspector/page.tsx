@@ -1,6 +1,6 @@
 // The Inspector: tabs on top; under Runs the list, the run and the call beside each other, as far as there is room.
 import type { InspectedRun, InspectedRuns, InspectedServer, InspectedWaiting } from "@farhand/protocol";
-import { CodeXml, Inbox, List, type LucideIcon, Plug, Workflow } from "lucide-react";
+import { ChartNoAxesGantt, CodeXml, Inbox, List, type LucideIcon, Plug } from "lucide-react";
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
 import { Pill } from "../chat/parts.tsx";
@@ -13,10 +13,10 @@ import { ClientsView, EventsView, ToolsView } from "./lists-view.tsx";
 import { useReplay } from "./replay.ts";
 import { go, hrefOf, type Route, type Tab, TABS, useRoute } from "./route.ts";
 import { RunList } from "./run-list.tsx";
-import { RunView } from "./run-view.tsx";
+import { AllRuns, RunView } from "./run-view.tsx";
 
 const LOOKS: Readonly<Record<Tab, { readonly words: string; readonly icon: LucideIcon }>> = {
-  runs: { words: "Runs", icon: Workflow },
+  runs: { words: "Runs", icon: ChartNoAxesGantt },
   inbox: { words: "Inbox", icon: Inbox },
   clients: { words: "Clients", icon: Plug },
   tools: { words: "Tools", icon: CodeXml },
@@ -111,11 +111,12 @@ function RunAndCall({ runId, callId }: { runId: string | undefined; callId: stri
   useEffect(() => setRunning(shown?.run.state === "running"), [shown]);
   const back: Route = runId === undefined ? { tab: "runs" } : { tab: "runs", runId };
   useEscape(callId === undefined ? undefined : back);
-  const nothing = <Nothing icon={Workflow}>{callId === undefined ? "Pick a run to see what took its time." : "Started outside a chat: this call was made by a program."}</Nothing>;
+  const nothing = <Nothing icon={ChartNoAxesGantt}>{callId === undefined ? "Pick a run to see what took its time." : "Started outside a chat: this call was made by a program."}</Nothing>;
   return (
     <>
-      <main className={`min-h-0 min-w-0 flex-1 overflow-y-auto ${runId === undefined && callId === undefined ? "max-[760px]:hidden" : ""}`}>
-        {shown !== undefined ? <RunView shown={shown} callId={callId} replay={replay} /> : runId === undefined ? nothing : <Missing answer={answer} icon={Workflow} />}
+      <main className={`min-h-0 min-w-0 flex-1 overflow-y-auto ${runId === undefined && callId === undefined ? "max-[760px]:sr-only" : ""}`}>
+        {shown === undefined && <h1 className="sr-only">Runs</h1>}
+        {shown !== undefined ? <RunView shown={shown} callId={callId} replay={replay} /> : runId === undefined ? nothing : <div className="p-4"><AllRuns /><Missing answer={answer} icon={ChartNoAxesGantt} /></div>}
       </main>
       {callId !== undefined && (
         <div className="min-h-0 w-[378px] shrink-0 overflow-y-auto border-l border-line bg-surface max-[1100px]:fixed max-[1100px]:top-[50px] max-[1100px]:right-0 max-[1100px]:bottom-0 max-[1100px]:z-20 max-[1100px]:w-[min(100%,420px)] max-[1100px]:shadow-soft">

@@ -1,6 +1,6 @@
 // The runs on the left: found by words or state, the newest first, older ones on request.
 import type { InspectedRunRow, InspectedRuns } from "@farhand/protocol";
-import { Search, Workflow } from "lucide-react";
+import { ChartNoAxesGantt, Search } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { type Answer, askOnce, useAsked } from "./ask.ts";
 import { Missing, Nothing } from "./bits.tsx";
@@ -73,13 +73,13 @@ function SearchBox({ words, onWords }: { words: string; onWords: (words: string)
 function Rows({ answer, search, chosen, hasWords }: { answer: Answer<InspectedRuns>; search: string; chosen: string | undefined; hasWords: boolean }): ReactNode {
   const [older, setOlder] = useState<readonly InspectedRuns[]>([]);
   if (answer.state !== "here") {
-    return <Missing answer={answer} icon={Workflow} />;
+    return <Missing answer={answer} icon={ChartNoAxesGantt} />;
   }
   const pages = [answer.value, ...older];
   const following = pages.at(-1)?.next;
   const runs = [...new Map(pages.flatMap(({ runs: each }) => each).toReversed().map((run) => [run.runId, run])).values()].toReversed();
   if (runs.length === 0 && following === undefined) {
-    return <Nothing icon={hasWords ? Search : Workflow}>{hasWords ? "No run like this." : "No runs yet. Say something in the chat, and it appears here."}</Nothing>;
+    return <Nothing icon={hasWords ? Search : ChartNoAxesGantt}>{hasWords ? "No run like this." : "No runs yet. Say something in the chat, and it appears here."}</Nothing>;
   }
   const more = async (): Promise<void> => {
     const page = await askOnce<InspectedRuns>(`${search}&after=${following}`);

@@ -1,6 +1,6 @@
 // One run: its head with the figures, its waterfall, its events.
 import type { InspectedEvents, InspectedFigures, InspectedRun, InspectedTest } from "@farhand/protocol";
-import { ArrowLeft, CodeXml, MessageSquare, Play, RotateCcw, Square, Workflow } from "lucide-react";
+import { ArrowLeft, ChartNoAxesGantt, CodeXml, MessageSquare, Play, RotateCcw, Square } from "lucide-react";
 import { type ReactNode, useEffect, useReducer, useRef, useState } from "react";
 import { BASE } from "../base.ts";
 import { Pill, PLAIN } from "../chat/parts.tsx";
@@ -35,6 +35,11 @@ export function RunView({ shown, callId, replay }: { shown: InspectedRun; callId
   );
 }
 
+/** Back to the list, where it is not beside the run. */
+export function AllRuns(): ReactNode {
+  return <a href={hrefOf({ tab: "runs" })} className="inline-flex items-center gap-1.5 text-[13px] text-muted min-[760px]:hidden"><ArrowLeft size={14} aria-hidden="true" /> All runs</a>;
+}
+
 /** The run's own time, going on between two looks at it. */
 function useNow(shown: InspectedRun, isLive: boolean): number {
   const [, tick] = useReducer((before: number) => before + 1, 0);
@@ -55,11 +60,14 @@ function Head({ shown, now, replay, onRerun }: { shown: InspectedRun; now: numbe
   const test = async (): Promise<string | undefined> => (await askOnce<InspectedTest>(`/runs/${run.runId}/test`))?.text;
   return (
     <header className="flex flex-col gap-3">
-      <a href={hrefOf({ tab: "runs" })} className="inline-flex items-center gap-1.5 text-[13px] text-muted min-[760px]:hidden"><ArrowLeft size={14} aria-hidden="true" /> All runs</a>
-      <div className="flex flex-wrap items-center gap-x-3 gap-y-2 min-[760px]:flex-nowrap">
-        <h1 className="m-0 min-w-0 truncate text-[17px] font-semibold" title={run.title}>{run.title || "A run without words"}</h1>
-        <Pill tone={tone} dot>{words}</Pill>
-        <span className="ml-auto flex flex-wrap gap-2 min-[760px]:shrink-0 min-[760px]:flex-nowrap">
+      <AllRuns />
+      {/* the buttons go below a title that would have less room than this */}
+      <div className="flex flex-wrap items-start gap-x-3 gap-y-2">
+        <div className="flex min-w-0 flex-[1_1_320px] flex-wrap items-center gap-x-3 gap-y-1">
+          <h1 className="m-0 line-clamp-2 min-w-0 text-[17px] leading-8 font-semibold wrap-anywhere" title={run.title}>{run.title || "A run without words"}</h1>
+          <Pill tone={tone} dot>{words}</Pill>
+        </div>
+        <span className="flex flex-wrap gap-2">
           <a href={`${BASE}/#/chat/${run.threadId}`} className={`${PLAIN} no-underline`}><MessageSquare size={14} aria-hidden="true" /> Open chat</a>
           <Action icon={RotateCcw} onClick={onRerun} disabled={shown.prompt == null} title="Starts a new run on a copy of this chat">Rerun</Action>
           {replay.at === undefined
@@ -111,7 +119,7 @@ export function grownOf(shown: InspectedRun, now: number): InspectedFigures {
 function Events({ runId, isLive, until }: { runId: string; isLive: boolean; until: number | undefined }): ReactNode {
   const { answer } = useAsked<InspectedEvents>(`/runs/${runId}/events?limit=${EVENTS}`, isLive ? WHILE_LIVE_MS : undefined);
   if (answer.state !== "here") {
-    return <Card label="Events of this run"><Missing answer={answer} icon={Workflow} /></Card>;
+    return <Card label="Events of this run"><Missing answer={answer} icon={ChartNoAxesGantt} /></Card>;
   }
   const events = until === undefined ? answer.value.events : answer.value.events.filter(({ at = 0 }) => at <= until);
   return (

@@ -39,7 +39,7 @@ export function Waterfall({ shown, rows, now, isLive, chosen, onRerun }: Waterfa
       <div className={`${GRID} border-y border-line text-xs text-muted`}>
         <span className="px-4 py-1.5">Step or call</span>
         <span className="relative" aria-hidden="true">
-          {ticks.map((tick) => <span key={tick} className="absolute top-1.5 -translate-x-1/2 whitespace-nowrap tabular-nums max-[560px]:odd:hidden" style={{ left: `${percent(tick, span)}%` }}>{tickWords(tick)}</span>)}
+          {ticks.map((tick) => <span key={tick} className="absolute top-1.5 -translate-x-1/2 whitespace-nowrap tabular-nums max-[560px]:not-last:hidden" style={{ left: `${percent(tick, span)}%` }}>{tickWords(tick)}</span>)}
         </span>
         <span />
       </div>

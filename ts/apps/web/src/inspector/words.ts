@@ -112,7 +112,8 @@ export function noteOf(run: InspectedRunRow): string {
   if (run.trouble !== undefined && run.state === "done") {
     return troubleOf(run.trouble);
   }
-  const done = `${count(run.steps, "step")}, ${count(run.calls, "call")}`;
+  // steps of a run that goes on are counted when it pauses or ends
+  const done = run.steps === 0 ? count(run.calls, "call") : `${count(run.steps, "step")}, ${count(run.calls, "call")}`;
   return run.state === "running" ? done : `${done}, ${durationOf(run.seconds)}`;
 }
 

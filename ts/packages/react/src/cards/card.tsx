@@ -2,7 +2,8 @@
 import { unreachable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
 import { questionOf, shareIn, titleOf, toolTitle } from "../sentences.ts";
-import { useCardHost, useKnown, useNow, useOwnCard, useWords } from "../thread.tsx";
+import { useCardHost, useNow, useOwnCard, useWords } from "../thread.tsx";
+import { useKnown } from "../tools.ts";
 import { type CardView, longTime } from "../view.ts";
 import { ClipboardCard, LocationCard, OpenPageCard } from "./abilities.tsx";
 import { useAnswer } from "./answer.ts";

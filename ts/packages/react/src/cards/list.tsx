@@ -2,7 +2,8 @@
 import { Hand } from "lucide-react";
 import { type ReactNode, useRef } from "react";
 import { announcementOf } from "../sentences.ts";
-import { type CardHost, CardHostProvider, type Style, useKnown, useWords } from "../thread.tsx";
+import { type CardHost, CardHostProvider, type Style, useWords } from "../thread.tsx";
+import { useKnown } from "../tools.ts";
 import { isWaiting } from "../view.ts";
 import { ToolCard } from "./card.tsx";
 import { useCardFocus } from "./focus.ts";

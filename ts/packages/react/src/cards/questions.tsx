@@ -91,7 +91,7 @@ export function SelectCard({ view }: Card): ReactNode {
             {options.map((option, index) => (
               <label key={index} className="fh-radio">
                 <input type="radio" name={name} value={index} checked={chosen === String(index)} onChange={() => setChosen(String(index))} />
-                <span>{String(option)}</span>
+                <OptionWords text={String(option)} hasDetails={options.every((each) => DETAILED.test(String(each)))} />
               </label>
             ))}
           </fieldset>
@@ -104,6 +104,15 @@ export function SelectCard({ view }: Card): ReactNode {
       </form>
     </Frame>
   );
+}
+
+/** `Low: any time this month`: a name, and what it means. */
+const DETAILED = /^([^:]{1,24})(: )(.+)$/s;
+
+/** Options that all have a name and a meaning show them below each other; what is sent is the whole. */
+function OptionWords({ text, hasDetails }: { text: string; hasDetails: boolean }): ReactNode {
+  const [, name, colon, meaning] = (hasDetails && DETAILED.exec(text)) || [];
+  return name === undefined ? <span>{text}</span> : <span>{name}<span className="fh-hidden">{colon}</span><span className="fh-context fh-meaning">{meaning}</span></span>;
 }
 
 /** Those that the call offers, or the values that its tool may return. */

@@ -3,7 +3,8 @@ import { openable } from "@farhand/client";
 import { Check, Minus, Plug, Server, X } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { doneTitle, doneWords, durationOf } from "../sentences.ts";
-import { useCardHost, useKnown, useWords } from "../thread.tsx";
+import { useCardHost, useWords } from "../thread.tsx";
+import { useKnown } from "../tools.ts";
 import type { CardView } from "../view.ts";
 import type { Words } from "../words.ts";
 import { inTab } from "./abilities.tsx";
@@ -24,10 +25,14 @@ export function Row({ view: given }: { view: CardView }): ReactNode {
       <details>
         <summary>
           <span className="fh-icon fh-small" aria-hidden="true"><Icon size={14} /></span>
-          <span className="fh-title">{isDone(view) ? doneTitle(view, words) : doneTitle({ ...view, kind: "unknown" }, words)}</span>
-          <Swatch view={view} />
-          <Thumbnail view={view} />
-          <span className="fh-context">{wordsOf(view, words)}</span>
+          <span className="fh-what">
+            <span className="fh-title">{isDone(view) ? doneTitle(view, words) : doneTitle({ ...view, kind: "unknown" }, words)}</span>
+            <span className="fh-came">
+              <Swatch view={view} />
+              <Thumbnail view={view} />
+              <span className="fh-context">{wordsOf(view, words)}</span>
+            </span>
+          </span>
           {view.answeredBy !== undefined && <span className="fh-took">{words.answeredBy(view.answeredBy)}</span>}
           {view.isEdited === true && <span className="fh-took">{view.answeredBy === undefined ? words.changedByYou : words.changed}</span>}
           {tookMs !== undefined && <span className="fh-took">{durationOf(tookMs)}</span>}
@@ -51,7 +56,7 @@ function Mark({ view }: { view: CardView }): ReactNode {
   if (isDone(view)) {
     return <Check size={16} className="fh-ok" role="img" aria-label={words.done} />;
   }
-  return view.state.name === "failed" ? <X size={16} className="fh-bad" role="img" aria-label={words.failed} /> : <Minus size={16} className="fh-left" role="img" aria-label={words.notDone} />;
+  return view.state.name === "failed" && view.state.isCancelled !== true ? <X size={16} className="fh-bad" role="img" aria-label={words.failed} /> : <Minus size={16} className="fh-left" role="img" aria-label={words.notDone} />;
 }
 
 /** It ran without a question, since somebody had allowed its tool for the whole chat: that can be taken back. */

@@ -33,7 +33,10 @@ export function UnknownCard({ view }: { view: CardView }): ReactNode {
     <Frame view={view} title={toolTitle(view)} context={view.tool?.description?.split("\n", 1)[0] || view.call.tool} aside={<code className="fh-mono">{view.call.tool}</code>} actions={actions}>
       {Object.keys(input).length > 0 && <InputTable input={input} />}
       {schema != null && <pre className="fh-json" tabIndex={0}>{JSON.stringify(schema, undefined, 1)}</pre>}
-      <textarea className="fh-input fh-mono" aria-label={isFree ? words.answer : words.answerJson} aria-invalid={isWrong} rows={2} value={text} disabled={isOff} onChange={(event) => setText(event.target.value)} />
+      <label className="fh-field">
+        <span>{isFree ? words.answer : words.answerJson}</span>
+        <textarea className="fh-input fh-mono" aria-invalid={isWrong} rows={2} value={text} disabled={isOff} onChange={(event) => setText(event.target.value)} />
+      </label>
       {isFree && text.trim() !== "" && <p className="fh-context">{read === undefined ? words.sentAsText : words.sentAsJson}</p>}
       {isWrong && read === undefined && <Note tone="red">{words.notJson}</Note>}
     </Frame>
