@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from farhand.agent.execute import StepTools
 
 from farhand.agent.active_runs import LOOK_SEC
+from farhand.agent.execute import StepTools
 from farhand.agent.park import Hold
 from farhand.core.call import Phase
 from farhand.core.decide import runs

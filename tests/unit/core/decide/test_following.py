@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from farhand.core.decide.direct import open_question
 from msgspec.structs import replace
 
 from farhand.core.approval import Answer
@@ -10,6 +9,7 @@ from farhand.core.call import Question
 from farhand.core.decide import calls, runs
 from farhand.core.decide.calls import Checked, Reply
 from farhand.core.decide.decision import Decision
+from farhand.core.decide.direct import open_question
 from farhand.core.decide.following import Next, Queued, answer_next, bring
 from farhand.core.decide.runs import Known, NotStarted, Started
 from farhand.core.event import RunFailed, RunStarted
