@@ -6,7 +6,6 @@ timed out, and nothing else; with the new answer the script goes on where it had
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from farhand import TimedOut
 from farhand.messages import Message, Resolved, ResultsMessage, UserMessage, text_of
 from farhand.models import Ask, Model, ModelEvent, Prompt, Say, ScriptedModel
 
-AGAIN = re.compile(r"ask (?:me )?again", re.IGNORECASE)
+AGAIN = ("ask me again", "ask again")
 
 
 class AsksAgain:
@@ -77,7 +76,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def _is_again(message: Message) -> bool:
-    return isinstance(message, UserMessage) and AGAIN.search(text_of(message)) is not None
+    return isinstance(message, UserMessage) and any(each in text_of(message).lower() for each in AGAIN)
 
 
 def _find_late(history: Sequence[Message]) -> _Late | None:
