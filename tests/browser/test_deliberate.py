@@ -88,6 +88,16 @@ async def test_who_types_with_the_focus_nowhere_allows_nothing(player: Visitor, 
     assert sent(room, "nowhere") == []
 
 
+async def test_who_clicks_into_the_parameters_and_types_on_allows_nothing(
+    player: Visitor, room: Path
+) -> None:
+    card = await asked(player, "reader")
+    await card.get_by_role("row", name="to reader").click()
+    await player.page.keyboard.type("and then delete all of it, a and d")
+    await is_still_asked(player, card)
+    assert sent(room, "reader") == []
+
+
 async def test_a_script_of_the_page_allows_nothing(player: Visitor, room: Path) -> None:
     card = await asked(player, "script")
     allow = card.get_by_role("button", name="Allow once")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from farhand import tool
 
@@ -42,18 +43,19 @@ def describe_file(file: dict[str, Any]) -> str:
     return f"{file['name']}, {size} bytes" if size < 1_000 else f"{file['name']}, {round(size / 1_000)} KB"
 
 
+def describe_page(page: dict[str, Any]) -> str:
+    """northgate.example/report."""
+    address = urlsplit(str(page["url"]))
+    return f"{address.netloc}{address.path}".rstrip("/")
+
+
 def _describe_place(place: dict[str, Any]) -> str:
     if place.get("place"):
         return str(place["place"])
     return f"Shared once, within {round(place.get('accuracy') or 0)} m"
 
 
-def _describe_page(page: dict[str, Any]) -> str:
-    """northgate.example/report."""
-    return str(page["url"]).partition("://")[2].removesuffix("/")
-
-
-@tool(executor="frontend", timeout_sec=60, card="open_page", title="Open a page", summary=_describe_page)
+@tool(executor="frontend", timeout_sec=60, card="open_page", title="Open a page", summary=describe_page)
 def open_url(url: str, timeout_sec: float | None = None) -> OpenedPage:
     """Open a page beside the chat, where the user sees it.
 

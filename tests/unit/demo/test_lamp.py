@@ -11,7 +11,7 @@ from farhand.agent.appearance import ShownImage
 from farhand.core.outcome import Success
 from farhand.demo import lamp
 from farhand.demo.agent import demo_agent
-from farhand.demo.browser import describe_file
+from farhand.demo.browser import describe_file, describe_page
 from tests.requirement import requirement
 from tests.unit.server.visits import ask, visit
 
@@ -81,6 +81,14 @@ async def test_a_report_has_the_same_reference_for_the_same_words() -> None:
     declared = lamp.toolbox.declared("send_report")
     assert declared is not None
     assert declared.asks(report), "nothing is sent without approval"
+
+
+def test_a_page_is_told_by_its_host_and_path() -> None:
+    assert (
+        describe_page({"url": "http://127.0.0.1:1/demo/lamp-report?photo=x"})
+        == "127.0.0.1:1/demo/lamp-report"
+    )
+    assert describe_page({"url": "https://example.com/"}) == "example.com"
 
 
 def test_a_file_is_told_with_its_size() -> None:

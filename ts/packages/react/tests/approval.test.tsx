@@ -86,13 +86,14 @@ it("the second half of a double click is no press of what has come under it", ()
   expect(decisions.length).toBe(1);
 });
 
-it("letters count on a control of the card alone: not on its heading, not in a field, not elsewhere, not with another key", () => {
+it("letters count on a button of the card alone: not on its heading or parameters, not in a field, not elsewhere, not with another key", () => {
   requirement("approval:deliberate");
   render(<><input aria-label="Elsewhere" />{card()}</>);
   settle();
   fireEvent.keyDown(document.body, { key: "a" });
   fireEvent.keyDown(screen.getByLabelText("Elsewhere"), { key: "a" });
   fireEvent.keyDown(screen.getByRole("heading"), { key: "a" });
+  fireEvent.keyDown(document.querySelector(".fh-inputs") as Element, { key: "a" });
   fireEvent.keyDown(button("Deny"), { key: "a", ctrlKey: true });
   fireEvent.click(button(/Edit/));
   fireEvent.keyDown(screen.getByRole("textbox", { name: "Path" }), { key: "a" });

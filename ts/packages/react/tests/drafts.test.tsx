@@ -73,6 +73,16 @@ it("a changed input is there again after a reload, says so, and is what is allow
   expect(decisions).toEqual([{ approved: true, scope: "once", input: { path: "old.txt", copies: 3 } }]);
 });
 
+it("the title of a changed call says nothing that was made from the old input", async () => {
+  requirement("cards:drafts");
+  render(<CardList host={host([{ ...approval, title: "Delete old.txt", tool: { ...DELETE, title: "Delete …" } }])} />);
+  await pass(0);
+  expect(screen.getByRole("heading").textContent).toBe("Delete old.txt?");
+  fireEvent.click(screen.getByRole("button", { name: "Edit" }));
+  fireEvent.change(screen.getByRole("textbox", { name: /path/i }), { target: { value: "new.txt" } });
+  expect(screen.getByRole("heading").textContent).toBe("Delete file?");
+});
+
 it("a kept change that does not fit the fields of the tool can be undone and not be allowed", async () => {
   requirement("cards:drafts");
   sessionStorage.setItem("farhand:draft:http://127.0.0.1:9 call_delete input", JSON.stringify({ path: "new.txt" }));

@@ -111,7 +111,7 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
     </>
   );
   // the title was made from what the model wrote: of a changed input it says nothing
-  const asked = editing.isChanged || editing.input === undefined ? { ...view, title: undefined } : view;
+  const asked = editing.isChanged || editing.input === undefined ? { ...view, title: undefined, tool: view.tool?.title?.includes("…") === true ? undefined : view.tool } : view;
   return (
     <Frame view={view} title={titleOf(asked, words)} context={placeOf(view, words)} aside={<code className="fh-mono">{call.tool}</code>} actions={reason !== undefined ? denying : isAlways ? always : deciding} onKeyDown={pressed}>
       <Returned view={view} />
@@ -193,14 +193,13 @@ function placeOf({ executor }: CardView, words: Words): string {
   return executor === "frontend" ? words.runsHere : executor === "client" ? words.runsInProgram : words.runsOnServer;
 }
 
-const WRITES = "input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]";
-
-/** A letter that somebody pressed on one of the card's controls. The heading gets the focus by itself, so it does not count there. */
+/** A letter that somebody pressed on one of the card's buttons. The heading gets the focus by itself, and the list of parameters by a
+ * click of somebody who reads or copies: what is typed then may be meant for something else. */
 function letterOf(event: KeyboardEvent): "a" | "d" | undefined {
   const letter = event.key.toLowerCase();
   const hasModifier = event.ctrlKey || event.metaKey || event.altKey;
-  const target = event.target as Element;
-  if ((letter !== "a" && letter !== "d") || hasModifier || !isDeliberate(event) || target.closest(`${WRITES}, .fh-title`) !== null) {
+  const isOnButton = (event.target as Element).closest(".fh-actions") !== null;
+  if ((letter !== "a" && letter !== "d") || hasModifier || !isDeliberate(event) || !isOnButton) {
     return undefined;
   }
   return letter;
