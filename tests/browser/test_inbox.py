@@ -49,6 +49,12 @@ async def test_several_are_allowed_together_only_when_each_was_picked_and_the_to
     await expect(guest.main.get_by_role("group", name="Picked questions")).to_have_count(0)
     await picks.nth(0).check()
     await picks.nth(1).check()
+    # a changed one would run as it was asked: it is allowed on its own card, or not changed
+    changed = guest.card("Delete notes.md?")
+    await changed.get_by_role("button", name="Edit").click()
+    await expect(guest.main.get_by_text("You changed one of them.")).to_be_visible()
+    await expect(guest.main.get_by_role("button", name="Allow these 2 once")).to_be_disabled()
+    await changed.get_by_role("button", name="Undo changes").click()
     await guest.presses("Allow these 2 once")
     await guest.sees("1 open question in all your chats")
     await guest.page.get_by_role("link", name="Delete the file notes.md").click()

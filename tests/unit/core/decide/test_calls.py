@@ -325,7 +325,16 @@ def test_deadlines_are_fixed_when_a_call_becomes_ready() -> None:
 
 @pytest.mark.parametrize(
     ("card", "seconds"),
-    [("text", 300.0), ("form", 300.0), ("file", 300.0), ("photo", 300.0), ("confirm", 60.0), (None, 60.0)],
+    [
+        ("text", 300.0),
+        ("form", 300.0),
+        ("file", 300.0),
+        ("photo", 300.0),
+        ("location", 300.0),
+        ("color", 300.0),
+        ("confirm", 60.0),
+        (None, 60.0),
+    ],
 )
 def test_a_held_card_that_takes_longer_than_a_press_has_five_minutes(card: str, seconds: float) -> None:
     story = Story()

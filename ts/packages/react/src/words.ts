@@ -75,6 +75,7 @@ export const WORDS = {
   changedByYou: "changed by you",
   changed: "changed",
   answeredBy: (name: string): string => `answered by ${name}`,
+  unfitInput: "What you changed does not fit this tool any more. Undo the changes, then decide.",
   changedInput: "Changed by you. It runs with what is in these fields, not with what the assistant wrote.",
   open: "Open",
   openAgain: "Open again",

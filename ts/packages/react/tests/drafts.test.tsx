@@ -85,16 +85,28 @@ it("the title of a changed call says nothing that was made from the old input", 
 
 it("a kept change that does not fit the fields of the tool can be undone and not be allowed", async () => {
   requirement("cards:drafts");
-  sessionStorage.setItem("farhand:draft:http://127.0.0.1:9 call_delete input", JSON.stringify({ path: "new.txt" }));
+  sessionStorage.setItem("farhand:draft:http://127.0.0.1:9 call_delete input", JSON.stringify({ path: "new.txt", mode: "fast" }));
   render(<CardList host={host([approval])} />);
   tellTools();
   await pass(300);
   await pass(5_000);
   expect(allow().disabled).toBe(true);
+  expect(document.body.textContent).toContain("does not fit this tool any more");
   fireEvent.click(screen.getByRole("button", { name: "Undo changes" }));
   await pass(5_000);
   fireEvent.click(allow());
   expect(decisions).toEqual([{ approved: true, scope: "once" }]);
+});
+
+it("a change that was begun before the tool was known is allowed with the rest as it was", async () => {
+  requirement("cards:drafts");
+  sessionStorage.setItem("farhand:draft:http://127.0.0.1:9 call_delete input", JSON.stringify({ path: "new.txt" }));
+  render(<CardList host={host([approval])} />);
+  tellTools();
+  await pass(300);
+  await pass(700);
+  fireEvent.click(allow());
+  expect(decisions).toEqual([{ approved: true, scope: "once", input: { copies: 1, path: "new.txt" } }]);
 });
 
 it.each(["{", "[1]", '{"path": 1}', "null"])("what cannot be a draft is left alone: %s", async (stored) => {

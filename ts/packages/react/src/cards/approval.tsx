@@ -2,7 +2,7 @@
 // can be allowed; how a press has to be meant stands in `deliberate.tsx`.
 import { Pencil } from "lucide-react";
 import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from "react";
-import { areDrafts, editFields, type Field, type FieldDrafts, firstDrafts } from "../fields.ts";
+import { areDrafts, editFields, type FieldDrafts, firstDrafts } from "../fields.ts";
 import { edited } from "../filled.ts";
 import { titleOf } from "../sentences.ts";
 import { EDIT, useCardHost, useDraft, useReadCalls, useWords } from "../thread.tsx";
@@ -28,17 +28,22 @@ interface Editing {
   /** The input as it is now; nothing if some of it is wrong. */
   readonly input: Input | undefined;
   readonly isChanged: boolean;
+  /** It is about fields that the tool does not have. */
+  readonly isUnfit: boolean;
 }
 
 /** Fields made from the tool's schema, with what the model wrote in them. */
 function useEditing(view: CardView, call: AskingCall, isOff: boolean): Editing {
   const words = useWords();
-  const [drafts, setDrafts] = useDraft<FieldDrafts | undefined>(view, EDIT, undefined, areDrafts);
+  const [kept, setDrafts] = useDraft<FieldDrafts | undefined>(view, EDIT, undefined, areDrafts);
   const schema = view.tool?.inputSchema;
   const fields = useMemo(() => editFields(schema, call.input), [schema, call.input]);
+  // made before the server had told of the tool, it may have fewer fields: those are as they were
+  const drafts = kept === undefined ? undefined : { ...firstDrafts(fields), ...kept };
+  const isUnfit = drafts !== undefined && Object.keys(drafts).length > fields.length;
   const now = drafts === undefined ? undefined : edited(fields, drafts, call.input, words);
-  // an edit that was kept is of other fields until the server has told of the tool: what was changed would be left out
-  const isWrong = now?.errors.some((error) => error !== "") === true || (drafts !== undefined && !isOf(fields, drafts));
+  // of a field that is not there, or not yet, the change would be left out
+  const isWrong = now?.errors.some((error) => error !== "") === true || isUnfit;
   const input = now === undefined ? call.input : isWrong ? undefined : (now.value as Input);
   return {
     isOn: drafts !== undefined,
@@ -46,12 +51,9 @@ function useEditing(view: CardView, call: AskingCall, isOff: boolean): Editing {
     start: () => setDrafts(firstDrafts(fields)),
     undo: () => setDrafts(undefined),
     input,
+    isUnfit: isUnfit && view.tool !== undefined,
     isChanged: now !== undefined && JSON.stringify(input) !== JSON.stringify(call.input),
   };
-}
-
-function isOf(fields: readonly Field[], drafts: FieldDrafts): boolean {
-  return Object.keys(drafts).length === fields.length && fields.every(({ name }) => Object.hasOwn(drafts, name));
 }
 
 function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode {
@@ -71,7 +73,7 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
       ...(approved && editing.isChanged && editing.input !== undefined ? { input: editing.input } : {}),
       ...(!approved && reason ? { reason } : {}),
     });
-  const box = useCardInSight(`${editing.isOn} ${isAlways} ${reason !== undefined}`);
+  const box = useCardInSight(`${editing.isOn} ${editing.isChanged} ${isAlways} ${reason !== undefined}`);
   const isPlain = reason === undefined && !isAlways;
   const pressed = (event: KeyboardEvent): void => {
     const letter = isPlain ? letterOf(event) : undefined;
@@ -115,7 +117,7 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
   return (
     <Frame view={view} title={titleOf(asked, words)} context={placeOf(view, words)} aside={<code className="fh-mono">{call.tool}</code>} actions={reason !== undefined ? denying : isAlways ? always : deciding} onKeyDown={pressed}>
       <Returned view={view} />
-      {editing.isChanged && <Note tone="amber">{words.changedInput}</Note>}
+      {editing.isChanged && <Note tone="amber">{editing.isUnfit ? words.unfitInput : words.changedInput}</Note>}
       <InputBox box={box} isRead={isRead} onRead={() => reading.add(call.id)} input={call.input}>
         {editing.form ?? <InputTable input={call.input} />}
       </InputBox>
