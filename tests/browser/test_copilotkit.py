@@ -429,6 +429,25 @@ async def test_a_question_of_the_page_is_answered_on_farhands_chat_page(
 
 
 @requirement("copilotkit:elsewhere")
+async def test_an_approval_is_given_in_farhands_inbox(
+    browser: Browser, built_page: Path, tmp_path: Path, visitors: Visitors
+) -> None:
+    async with site_of(built_page, tmp_path) as own, copilot_page(browser, own.url) as guest:
+        await guest.says(BOTH)
+        await expect(guest.approval).to_be_visible()
+        inbox = await visitors.at(own.server, "#/inbox")
+        await inbox.card("Send invitation?").get_by_role("button", name="Allow once").click()
+        # what the page itself executes waits there, too
+        await expect(inbox.card("Send invitation?")).to_have_count(0)
+        await inbox.card("Add todo").get_by_role("textbox", name="Answer as JSON").fill('"Book a room"')
+        await inbox.presses("Send answer")
+        await inbox.sees("All caught up.")
+        await guest.reloads()
+        await guest.reads(f"{LISTED} {SENT}")
+        assert own.invitations(guest.thread) == 1
+
+
+@requirement("copilotkit:elsewhere")
 async def test_the_chat_page_and_the_inspector_show_a_run_of_copilotkit(
     guest: CopilotPage, site: Site, visitors: Visitors
 ) -> None:
