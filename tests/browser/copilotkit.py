@@ -30,14 +30,14 @@ BUILT_WITHIN_SEC = 120
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
-def copied_page(folder: Path, runtime: str) -> Path:
-    """The page with another way to its runtime."""
-    shutil.copytree(PAGE, folder, ignore=shutil.ignore_patterns("node_modules"))
-    (folder / "node_modules").symlink_to(PAGE / "node_modules")
-    code = (folder / "main.tsx").read_text()
-    assert 'runtimeUrl="/copilotkit"' in code
-    (folder / "main.tsx").write_text(code.replace('runtimeUrl="/copilotkit"', runtime))
-    return folder
+def copy_page(built: Path, folder: Path, runtime: str) -> None:
+    """The built page with another way to its runtime: these properties of `CopilotKit` instead of its own."""
+    shutil.copytree(built, folder, dirs_exist_ok=True)
+    own = 'runtimeUrl: "/copilotkit"'
+    [script] = [each for each in folder.rglob("*.js") if own in each.read_text()]
+    code = script.read_text()
+    assert code.count(own) == 1
+    script.write_text(code.replace(own, runtime))
 
 
 @contextmanager
@@ -60,13 +60,13 @@ class _Quiet(SimpleHTTPRequestHandler):
         """A test's output is for its failures."""
 
 
-async def build_page(folder: Path, page: Path = PAGE) -> None:
+async def build_page(folder: Path) -> None:
     """As `npm run dev` would have it: with React's warnings and its double mounting."""
     assert VITE.exists(), "the packages of the example are missing; `make example-packages` installs them"
     vite = await asyncio.create_subprocess_exec(
         str(VITE), "build", "--mode", "development", "--minify", "false", "--logLevel", "warn",
         "--outDir", str(folder), "--emptyOutDir",
-        cwd=page, env={**os.environ, "NODE_ENV": "development"},
+        cwd=PAGE, env={**os.environ, "NODE_ENV": "development"},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     out, _ = await asyncio.wait_for(vite.communicate(), BUILT_WITHIN_SEC)

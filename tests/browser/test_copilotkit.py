@@ -18,8 +18,8 @@ from playwright.async_api import Browser, expect
 from tests.browser.copilotkit import (
     CopilotPage,
     build_page,
-    copied_page,
     copilot_page,
+    copy_page,
     served_folder,
     serving,
 )
@@ -429,6 +429,26 @@ async def test_a_question_of_the_page_is_answered_on_farhands_chat_page(
 
 
 @requirement("copilotkit:elsewhere")
+async def test_an_approval_is_given_in_farhands_inbox(
+    browser: Browser, built_page: Path, tmp_path: Path, visitors: Visitors
+) -> None:
+    async with site_of(built_page, tmp_path) as own, copilot_page(browser, own.url) as guest:
+        await guest.says(BOTH)
+        await expect(guest.approval).to_be_visible()
+        inbox = await visitors.at(own.server, "#/inbox")
+        await inbox.card("Send invitation?").get_by_role("button", name="Allow once").click()
+        # what the page itself executes waits there, too
+        await expect(inbox.card("Send invitation?")).to_have_count(0)
+        await inbox.card("Add todo").get_by_role("textbox", name="Answer as JSON").fill('"Book a room"')
+        await inbox.presses("Send answer")
+        await inbox.sees("All caught up.")
+        await inbox.page.close()
+        await guest.reloads()
+        await guest.reads(f"{LISTED} {SENT}")
+        assert own.invitations(guest.thread) == 1
+
+
+@requirement("copilotkit:elsewhere")
 async def test_the_chat_page_and_the_inspector_show_a_run_of_copilotkit(
     guest: CopilotPage, site: Site, visitors: Visitors
 ) -> None:
@@ -454,9 +474,9 @@ async def test_the_chat_page_and_the_inspector_show_a_run_of_copilotkit(
 
 @requirement("copilotkit:single-endpoint")
 async def test_a_page_of_another_origin_uses_the_single_endpoint_with_a_header_of_its_own(
-    browser: Browser, built: None, tmp_path: Path
+    browser: Browser, built_page: Path, tmp_path: Path
 ) -> None:
-    room, site, folder = tmp_path / "room", tmp_path / "site", tmp_path / "built"
+    room, folder = tmp_path / "room", tmp_path / "built"
     (room / "gates").mkdir(parents=True)
     environment = {"TEST_ROOM": str(room), **MANY_RUNS}
     with served_folder(folder) as origin:
@@ -464,8 +484,8 @@ async def test_a_page_of_another_origin_uses_the_single_endpoint_with_a_header_o
         agent = "tests.browser.copilotkit_agent:agent"
         async with farhand_process(agent, *arguments, env=environment) as server:
             headers = json.dumps({"Authorization": f"Bearer {server.token}", "X-Tenant": "acme"})
-            runtime = f'runtimeUrl="{server.url}/copilotkit" useSingleEndpoint headers={{{headers}}}'
-            await build_page(folder, copied_page(site, runtime))
+            address = f'runtimeUrl: "{server.url}/copilotkit"'
+            copy_page(built_page, folder, f"{address}, useSingleEndpoint: true, headers: {headers}")
             async with copilot_page(browser, origin) as guest:
                 posted: list[tuple[str, str | None]] = []
                 guest.page.on("request", lambda sent: posted.append((sent.url, sent.headers.get("x-tenant"))))

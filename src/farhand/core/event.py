@@ -133,6 +133,9 @@ class RunStarted(RunClaim, frozen=True, gc=False, tag="run-started"):
     """Versions of the tools that its client brought."""
     alias: str = ""
     """The name that its client gave it."""
+    fence: int = 1
+    """Of its first claim. It goes on from the run before: what the worker of that one still has on its way
+    must not pass for this one's."""
 
 
 class StepStarted(ModelOutput, frozen=True, gc=False, tag="step-started"):

@@ -133,8 +133,7 @@ def _start_run(thread: ThreadState, event: RunStarted, at: float) -> None:
         user_message_id=event.user_message_id,
         started_at=at,
         since=thread.version,
-        # what the worker of the run before still has on its way must not pass for this one's
-        fence=1 if thread.run is None else thread.run.fence + 1,
+        fence=event.fence,
         hold_for=event.hold_for,
         claims=event.claims,
         brought=event.brought,

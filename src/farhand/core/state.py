@@ -26,7 +26,7 @@ class Block(Struct):
 class RunProgress(Struct, kw_only=True):
     """The thread's last run: how far it is, and what its model is writing.
 
-    `fence` counts the claims on it, `seq` its events.
+    `fence` counts the claims on it and on the runs before it, `seq` its events.
     """
 
     run_id: str

@@ -8,10 +8,11 @@ from collections.abc import AsyncGenerator, Callable
 
 import httpx2
 
+from farhand import Agent, ScriptedModel, ask, tool
 from farhand.models.scripted import Ask, Moment, Step
 from tests.faces.agui.page import Json, Page, yes
 from tests.faces.conftest import Serve
-from tests.faces.ui_stream.agents import Scene
+from tests.faces.ui_stream.agents import Scene, ask_text
 from tests.requirement import requirement
 
 OPEN = Ask("open_url", {"url": "a.example"})
@@ -206,6 +207,29 @@ async def test_what_was_approved_runs_though_its_page_has_moved_on_from_the_rest
     assert scene.ran == [("delete_file", "a.txt")]
     assert run.text == "Deleted.Next."
     assert [text for text in run.results.values() if "the user moved on" in text] != []
+
+
+@tool(needs_approval=True)
+async def clean_up() -> str:
+    """Delete old files once the user has confirmed, twice."""
+    return f"told {await ask('ask_text', {'question': 'Really?'})}"
+
+
+async def test_what_an_approved_tool_asks_before_it_is_cancelled_with_the_tool(
+    serve: Serve, store: str
+) -> None:
+    agent = Agent(
+        ScriptedModel([[Ask("clean_up", {})], "Next."]), tools=[clean_up], frontend_tools=[ask_text]
+    )
+    page = Page((await serve(agent, store=store)).http)
+    [asked] = (await page.send("go")).interrupts
+    page.says("and then?")
+    run = await page.resume(yes(asked))
+    assert run.text == "Next."
+    assert run.outcome == {"type": "success"}
+    [result] = run.results.values()
+    assert "the user moved on" in result
+    assert (await page.http.get("/api/inbox")).json()["calls"] == []
 
 
 async def _drop_the_response(page: Page) -> Json:

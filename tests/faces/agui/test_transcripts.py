@@ -15,12 +15,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from farhand import Agent, ask, tool
 from farhand.faces.agui.decode import decode_run
 from farhand.faces.agui.shapes import AguiEvent
 from farhand.models.scripted import Ask, Fail, Say, Think
 from tests.faces.agui.page import Json, Page, Run, yes
 from tests.faces.conftest import Serve
-from tests.faces.ui_stream.agents import Scene, once
+from tests.faces.ui_stream.agents import Scene, ask_text, once
 
 FOLDER = Path(__file__).parents[3] / "schema" / "transcripts" / "agui"
 RECORDS = "FARHAND_RECORD" in os.environ
@@ -114,6 +115,32 @@ async def _lost(page: Recorder) -> None:
     await page.run()
 
 
+async def _message_beside(page: Recorder) -> None:
+    [asked] = (await page.send("go")).interrupts
+    page.says("and then?")
+    await page.resume(yes(asked))
+    await page.connect()
+
+
+async def _question(page: Recorder) -> None:
+    [asked] = (await page.send("go")).interrupts
+    await page.resume({"interruptId": asked["id"], "status": "resolved", "payload": "yes"})
+
+
+@tool
+async def clean_up() -> str:
+    """Delete old files once the user has confirmed."""
+    return f"told {await ask('ask_text', {'question': 'Delete 14 files?'})}"
+
+
+class Asking(Scene):
+    """An agent whose tool asks in the middle of its work."""
+
+    def __init__(self) -> None:
+        super().__init__(once(Ask("clean_up", {})))
+        self.agent = Agent(self.model, tools=[clean_up], frontend_tools=[ask_text])
+
+
 @dataclass(frozen=True)
 class Recorded:
     scene: Callable[[], Scene]
@@ -132,6 +159,8 @@ SCENES = {
     "interrupt-0-0-59": Recorded(lambda: Scene(once(DELETE)), _approval, None),
     "approvals-first": Recorded(lambda: Scene(once("All.", DELETE, PHOTO, OPEN)), _approvals_first),
     "use-interrupt": Recorded(lambda: Scene(once(DELETE)), _use_interrupt),
+    "resume-and-message": Recorded(lambda: Scene([[DELETE], "Deleted.", "Next."]), _message_beside),
+    "question": Recorded(Asking, _question),
     "lost-result": Recorded(lambda: Scene(once(OPEN)), _lost),
     "refusals": Recorded(lambda: Scene(once(DELETE)), _refusals),
     "error": Recorded(lambda: Scene([[Say("I was about "), Fail("down")]]), _server),

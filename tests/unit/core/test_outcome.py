@@ -19,6 +19,7 @@ from farhand.core.outcome import (
     Success,
     TimedOut,
     canonical,
+    cut,
     digest,
     kind_of,
     public_error,
@@ -145,6 +146,16 @@ def test_a_cut_never_leaves_half_a_character(shift: int) -> None:
     kept = seen_by_model(Success(text)).text.partition("\n[cut here")[0]
     assert text.startswith(kept)
     assert MODEL_SEES_AT_MOST - 3 < len(kept.encode()) <= MODEL_SEES_AT_MOST
+
+
+@given(st.integers(0, 3))
+def test_a_text_is_cut_to_a_limit_that_counts_its_mark(shift: int) -> None:
+    assert cut("short", 100) == "short"
+    text = "x" * shift + "€" * 100
+    short = cut(text, 100)
+    assert len(short.encode()) <= 100
+    assert short.endswith(f"[cut here: {300 + shift} bytes in all]")
+    assert text.startswith(short.partition("\n[cut here")[0])
 
 
 def test_a_large_object_and_a_long_error_are_cut_as_well() -> None:

@@ -129,7 +129,7 @@ def begin(
         return Decision(NotStarted("busy"))
     cut = () if keep is None else (ThreadCut(keep),)
     made = created(thread, new.title or title_of(message))
-    start = _start(new, message)
+    start = _start(thread, new, message)
     events = (*made, *left, *cut, MessageAdded(message), start)
     return Decision(Started(new.run_id), events, tools=new.brought)
 
@@ -166,7 +166,7 @@ def begin_again(
     left = _leave(thread)
     if left is None:
         return Decision(NotStarted("busy"))
-    events = (*left, ThreadCut(keep), _start(new, asked))
+    events = (*left, ThreadCut(keep), _start(thread, new, asked))
     return Decision(Started(new.run_id), events, tools=new.brought)
 
 
@@ -184,9 +184,21 @@ def bring_tools(
     return Decision(True, (brought,), tools=tools)
 
 
-def _start(new: NewRun, message: UserMessage) -> RunStarted:
+def _start(thread: ThreadState, new: NewRun, message: UserMessage) -> RunStarted:
     brought = tuple(tool.version for tool in new.brought)
-    return RunStarted(new.run_id, message.message_id, new.hold_for, new.claims, brought, new.alias)
+    return RunStarted(
+        new.run_id,
+        message.message_id,
+        new.hold_for,
+        new.claims,
+        brought,
+        new.alias,
+        fence=_next_fence(thread),
+    )
+
+
+def _next_fence(thread: ThreadState) -> int:
+    return 1 if thread.run is None else thread.run.fence + 1
 
 
 def _leave(thread: ThreadState, settles: Collection[str] = ()) -> tuple[Event, ...] | None:
@@ -221,6 +233,7 @@ def _queued_run(thread: ThreadState) -> tuple[Event, ...]:
         queued.claims,
         queued.brought,
         queued.alias,
+        fence=_next_fence(thread),
     )
     return (MessageAdded(queued.message), start)
 

@@ -157,6 +157,13 @@ def test_with_the_last_result_of_the_page_the_run_has_its_turn() -> None:
     assert (told, receipts) == (Queued("run_2"), [Accepted(), Accepted()])
 
 
+def test_a_yes_for_the_whole_thread_is_one_too() -> None:
+    story = _asking()
+    always = Reply("apr_1", Answer(approved=True, scope="thread"))
+    assert _follow(story, always) == (Queued("run_2"), [Accepted()])
+    assert len(story.thread.allowed) == 1
+
+
 def test_what_a_registered_client_executes_is_waited_for() -> None:
     story = Story()
     story.say()
