@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 
-from farhand.bridges.bridge import Hands
+from farhand.bridges.far_tools import Hands
 
 
 class Ask(NamedTuple):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from typing import TypeAlias
 
 import anyio
@@ -22,7 +22,14 @@ from farhand.calls.wait import wait_until_settled
 from farhand.core.call import Call, Phase, ProgramRequest
 from farhand.core.decide.calls import cancel
 from farhand.core.decide.decision import Decision
-from farhand.core.decide.direct import NoRoom, RequestUsed, cancel_unwanted, open_direct
+from farhand.core.decide.direct import (
+    NoRoom,
+    RequestUsed,
+    add_caller,
+    cancel_unwanted,
+    cancel_with_callers,
+    open_direct,
+)
 from farhand.core.decide.opening import Opening
 from farhand.core.outcome import Cancelled, canonical
 from farhand.core.principal import Claims, Owner
@@ -36,6 +43,7 @@ from farhand.tools.timeouts import effective_timeout
 log = logging.getLogger("farhand.calls")
 
 CALLER_GONE = "whoever asked for it has gone"
+RUN_CANCELLED = "the run that asked for it was cancelled"
 CALLER_TIMED_OUT = "the caller's time was over"
 CANCEL_WITHIN_SEC = 5.0
 
@@ -57,8 +65,8 @@ class DirectCall(Struct, frozen=True, kw_only=True):
     keep: bool = False
     """The call stays when the caller's time is over."""
     ends_with_caller: bool = False
-    """One that is being opened when its caller is cancelled is cancelled as well, also if it has a request
-    id."""
+    """It has a request id, and is cancelled all the same when the last of its callers is: unless one of them
+    waits at another worker, or would leave it open."""
     attach: bool = False
     """Waits for the call of this request id if it is open, instead of refusing."""
     claims: Claims = {}
@@ -105,7 +113,8 @@ async def call_directly(context: AgentContext, worker: Worker, direct: DirectCal
 
     A request id that was used before opens nothing: its call is answered if it is settled, else `NameTaken`,
     or it is waited for by whoever may `attach`.
-    A call without a request id is for its caller alone: if that is cancelled, so is the call.
+    A call without a request id is for its caller alone: if that is cancelled, so is the call. One that
+    `ends_with_caller` is cancelled with the last caller, if all of them wait here.
     """
     caller = _Caller()
     since = asyncio.get_running_loop().time()
@@ -113,21 +122,25 @@ async def call_directly(context: AgentContext, worker: Worker, direct: DirectCal
         call = await _opened(context, worker, direct, caller)
     except asyncio.CancelledError:
         caller.is_gone = True
-        await _leave(context, direct, caller.call_ids, cancel)
+        await _leave(context, direct, caller.call_ids, _ending(worker, direct))
         raise
     if call.phase is Phase.SETTLED:
         return _answer(call)
+    until = None if direct.within is None else since + direct.within
     try:
-        async with asyncio.timeout_at(None if direct.within is None else since + direct.within):
-            return await wait_until_settled(context.log, call.owner, call.call_id) or call
+        with _counted(worker, direct, call):
+            async with asyncio.timeout_at(until):
+                return await wait_until_settled(context.log, call.owner, call.call_id) or call
     except TimeoutError:
         return await _overdue(context, direct, call)
     except asyncio.CancelledError:
-        await _leave(context, direct, caller.call_ids, cancel)
+        left = [call.call_id] if direct.ends_with_caller else caller.call_ids
+        await _leave(context, direct, left, _ending(worker, direct))
         raise
     except ShuttingDown:
         # one that was approved meanwhile is started by the next process
-        await _leave(context, direct, caller.call_ids, cancel_unwanted)
+        if direct.request_id is None:
+            await _leave(context, direct, caller.call_ids, cancel_unwanted)
         raise
 
 
@@ -141,11 +154,65 @@ async def stop_calls(context: AgentContext, owner: Owner, thread_id: str, reason
     return bool(calls)
 
 
+async def attached(context: AgentContext, worker: Worker, call: Call) -> Call | None:
+    """A call that was made before, once it has its outcome; None if it is gone. Nothing is opened."""
+    now = await _attached(context, worker, call, ends_with_caller=False)
+    return None if now is None else await wait_until_settled(context.log, now.owner, now.call_id)
+
+
+async def _attached(
+    context: AgentContext, worker: Worker, call: Call, *, ends_with_caller: bool
+) -> Call | None:
+    at = None if call.request is None else call.request.worker
+    if call.phase is Phase.SETTLED or at is None or (ends_with_caller and at == worker.name):
+        return call
+    is_lost = await worker.direct.is_gone(at)
+    return await context.log.decide(
+        call.owner,
+        call.thread_id,
+        lambda thread, now: add_caller(
+            thread, call, worker.name, ends_with_caller=ends_with_caller, is_lost=is_lost
+        ),
+    )
+
+
+@contextmanager
+def _counted(worker: Worker, direct: DirectCall, call: Call) -> Iterator[None]:
+    """Among those at this worker who wait for a call that ends with them."""
+    if not direct.ends_with_caller:
+        yield
+        return
+    callers = worker.direct.callers
+    callers[call.call_id] += 1
+    try:
+        yield
+    finally:
+        callers[call.call_id] -= 1
+        if not callers[call.call_id]:
+            del callers[call.call_id]
+
+
+def _ending(worker: Worker, direct: DirectCall) -> Rule:
+    """What becomes of a call whose caller was cancelled."""
+    if not direct.ends_with_caller:
+        return cancel
+
+    def with_callers(thread: ThreadState, call_ids: list[str], reason: str) -> Decision[int]:
+        [call_id] = call_ids
+        if worker.direct.callers[call_id]:
+            return Decision(0)
+        return cancel_with_callers(thread, call_id, worker.name, reason)
+
+    return with_callers
+
+
 async def _opened(context: AgentContext, worker: Worker, direct: DirectCall, caller: _Caller) -> Call:
     """The call, open or as it was settled before. The caller has the id of each one that is about to be
     opened."""
     while True:
         known = await _known(context, direct)
+        if known is not None:
+            known = await _attached(context, worker, known, ends_with_caller=direct.ends_with_caller)
         if known is not None:
             return known
         offered = await _offered(context, direct)
@@ -194,7 +261,7 @@ async def _open(
         case NoRoom(why=why):
             raise TooMany(why, hint="Try again when some are answered.")
         case Call() if caller.is_gone and direct.ends_with_caller:
-            await _cancel(context, direct, [answer.call_id], cancel, reason=CALLER_GONE)
+            await _cancel(context, direct, [answer.call_id], _ending(worker, direct), reason=RUN_CANCELLED)
             return answer
         case Call():
             worker.direct.begin(answer)
@@ -246,7 +313,8 @@ def _opening(context: AgentContext, worker: str, direct: DirectCall, offered: Of
 
 def _request(direct: DirectCall, worker: str) -> ProgramRequest:
     request = direct.request or ProgramRequest()
-    return request if request.request_id is not None else replace(request, worker=worker)
+    is_for_callers = request.request_id is None or direct.ends_with_caller
+    return replace(request, worker=worker) if is_for_callers else request
 
 
 async def _overdue(context: AgentContext, direct: DirectCall, call: Call) -> Call | Overdue:
@@ -263,12 +331,14 @@ def _answer(call: Call) -> Call | Overdue:
 
 
 async def _leave(context: AgentContext, direct: DirectCall, call_ids: list[str], rule: Rule) -> None:
-    """Nobody waits for the call any more: it ends, unless it can be asked for again."""
-    if direct.request_id is not None or not call_ids:
+    """Nobody waits for the calls any more: they end, unless they can be asked for again."""
+    if direct.request_id is not None and not direct.ends_with_caller:
         return
+    reason = RUN_CANCELLED if direct.ends_with_caller else CALLER_GONE
     # also where whoever cancels does so again at each await
     with anyio.move_on_after(CANCEL_WITHIN_SEC, shield=True):
-        await _cancel(context, direct, call_ids, rule, reason=CALLER_GONE)
+        for call_id in call_ids:
+            await _cancel(context, direct, [call_id], rule, reason=reason)
 
 
 async def _cancel(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 
 from farhand.agent.context import AgentContext
 from farhand.agent.execute import find_tool, may_repeat, run_tool
@@ -38,6 +39,8 @@ class DirectExecutor:
         self._doubted: dict[str, None] = {}
         """Opened here, perhaps, and begun by nobody: the store did not say whether it kept them."""
         self._group: asyncio.TaskGroup | None = None
+        self.callers: Counter[str] = Counter()
+        """How many wait here for a call that ends with its callers, by its id."""
         self.reporter = Reporter(context, membership.name)
         """Tells the program of its settled calls."""
 
@@ -60,6 +63,9 @@ class DirectExecutor:
         self._doubted[call_id] = None
         if len(self._doubted) > DOUBTS_KEPT:
             del self._doubted[next(iter(self._doubted))]
+
+    async def is_gone(self, worker: str) -> bool:
+        return bool(await self._membership.gone([worker]))
 
     async def start_approved(self) -> None:
         """For ever: starts what was approved at this worker."""
@@ -231,5 +237,6 @@ class DirectExecutor:
 
 
 def attached_worker(call: Call) -> str | None:
-    """The worker that the caller of this call waits at, where nobody else can ask for its answer."""
+    """The worker that the callers of this call wait at, where it ends with them; of one that is settled, the
+    worker that reports it."""
     return None if call.request is None else call.request.worker

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from farhand.agent.context import AgentContext
 from farhand.core.call import KEY, Call
@@ -47,6 +48,8 @@ class SettledCall(Struct, frozen=True):
     tool: str
     owner: Owner
     thread_id: str
+    is_last: bool = True
+    """No other call of its thread is open whose key begins with what the function listens to."""
 
 
 OnSettled: TypeAlias = Callable[[SettledCall], Awaitable[object]]
@@ -73,7 +76,7 @@ class Reporter:
     async def report(self, call: Call, *, is_lost: bool) -> None:
         """Tells the program, unless another worker does; again and again until the function returns.
         `is_lost`: the worker that began to is gone."""
-        key = None if call.request is None else call.request.key
+        key = _key_of(call)
         if key is None or call.call_id in self._under_way or not self.is_wanted(key):
             return
         self._under_way.add(call.call_id)
@@ -91,11 +94,15 @@ class Reporter:
     async def _tell(self, call: Call, key: str) -> None:
         assert call.outcome is not None, "only settled calls are reported"
         settled = SettledCall(key, call.outcome, call.call_id, call.tool, call.owner, call.thread_id)
+        waiting = [
+            _key_of(each) or "" for each in await self._context.log.open_calls(call.owner, call.thread_id)
+        ]
         async with asyncio.TaskGroup() as group:
             # none waits for another: one may fail again and again
             for prefix, function in self._listeners:
                 if key.startswith(prefix):
-                    group.create_task(_until_it_returns(function, settled))
+                    is_last = not any(each and each.startswith(prefix) for each in waiting)
+                    group.create_task(_until_it_returns(function, replace(settled, is_last=is_last)))
         await self._note(call)
 
     async def _note(self, call: Call) -> None:
@@ -109,6 +116,10 @@ class Reporter:
                 await asyncio.sleep(RETRY_SEC)
             else:
                 return
+
+
+def _key_of(call: Call) -> str | None:
+    return None if call.request is None else call.request.key
 
 
 async def _until_it_returns(function: OnSettled, settled: SettledCall) -> None:

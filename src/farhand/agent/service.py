@@ -10,7 +10,7 @@ from math import isnan
 
 from farhand.agent.appearance import Appearance
 from farhand.agent.context import AgentContext
-from farhand.agent.direct_calls import DirectCall, Overdue, call_directly, stop_calls
+from farhand.agent.direct_calls import DirectCall, Overdue, attached, call_directly, stop_calls
 from farhand.agent.files import Files
 from farhand.agent.keyed_calls import OnSettled, Waiting, request_id_of
 from farhand.agent.observations import Observations
@@ -34,7 +34,17 @@ from farhand.core.decide import threads as thread_rules
 from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Cancelled, Failure, Outcome, canonical
 from farhand.core.position import START, Entry, News, Position
-from farhand.core.principal import CLAIMS_BYTES, LOCAL, Claims, Owner, Principal, are_claims
+from farhand.core.principal import (
+    CLAIMS_BYTES,
+    LOCAL,
+    Claims,
+    Owner,
+    Principal,
+    Who,
+    are_claims,
+    claims_of,
+    space_of,
+)
 from farhand.core.run import Run
 from farhand.core.settings import Limits, Settings, Wait
 from farhand.core.state import Allowed, ThreadState
@@ -344,21 +354,23 @@ class AgentService:
         *,
         thread: str,
         key: str | None = None,
-        owner: Owner = LOCAL,
+        owner: Who = LOCAL,
         timeout_sec: float | None = None,
         within: float | None = None,
         claims: Claims | None = None,
         ends_with_caller: bool = False,
     ) -> Outcome | Waiting:
-        """One call on the desk, from anyone's own loop: see `App.call`. With `ends_with_caller` a caller that
-        is cancelled leaves no call behind that was being opened for it; one that is open it has to `cancel`.
-        """
+        """One call on the desk, from anyone's own loop: see `App.call`. With `ends_with_caller` a call with a
+        key is cancelled with its last caller, unless one of them waits at another worker, or would leave it
+        open."""
         self._check_loop()
         seconds = parse_call_timeout(timeout_sec)
         _check_within(within)
-        _check_call(owner, thread, input, claims or {}, self.settings.limits)
+        space = _space(owner)
+        claims = claims_of(owner) if claims is None else claims
+        _check_call(thread, input, claims, self.settings.limits)
         requested = DirectCall(
-            owner=owner,
+            owner=space,
             thread_id=thread,
             tool=tool,
             input=dict(input),
@@ -368,7 +380,7 @@ class AgentService:
             attach=True,
             ends_with_caller=ends_with_caller,
             request=self._request(key),
-            claims=claims or {},
+            claims=claims,
         )
         try:
             called = await call_directly(self.context, self.worker, requested)
@@ -384,11 +396,17 @@ class AgentService:
         request_id = request_id_of(key)
         return ProgramRequest(request_id, is_reported=not self.worker.direct.reporter.is_wanted(key))
 
-    async def keyed_call(self, key: str, *, owner: Owner = LOCAL) -> Call | None:
+    async def keyed_call(self, key: str, *, owner: Who = LOCAL) -> Call | None:
         """The call with this key as it is stored now."""
-        return await self.context.log.get_requested(owner, request_id_of(key))
+        return await self.context.log.get_requested(_space(owner), request_id_of(key))
 
-    async def cancel(self, key: str, *, owner: Owner = LOCAL, reason: str = CANCELLED) -> bool:
+    async def attach(self, key: str, *, owner: Who = LOCAL) -> Call | None:
+        """The call with this key, once it has its outcome; None if there is none, or not any more. Nothing is
+        opened, and a caller that is cancelled leaves the call as it is."""
+        call = await self.keyed_call(key, owner=owner)
+        return None if call is None else await attached(self.context, self.worker, call)
+
+    async def cancel(self, key: str, *, owner: Who = LOCAL, reason: str = CANCELLED) -> bool:
         """Settles the call with this key as cancelled; False if there is none that is open."""
         call = await self.keyed_call(key, owner=owner)
         if call is None:
@@ -431,9 +449,14 @@ class AgentService:
 
 
 # `object`: types are promises of those who check them, and not everybody does
-def _check_call(owner: object, thread: object, input: object, claims: object, limits: Limits) -> None:
-    if not isinstance(owner, Owner):
-        raise Misuse(f"owner is an Owner(tenant, subject), not {owner!r}.")
+def _space(owner: object) -> Owner:
+    if not isinstance(owner, Owner | Principal):
+        raise Misuse(f"owner is an Owner(tenant, subject) or a Principal, not {owner!r}.")
+    return space_of(owner)
+
+
+# as above
+def _check_call(thread: object, input: object, claims: object, limits: Limits) -> None:
     if not isinstance(thread, str) or not is_chosen_id(thread):
         raise Misuse(f"A thread is named with 1 to 128 letters, digits or _ . : -, not {thread!r}.")
     if not are_claims(claims):

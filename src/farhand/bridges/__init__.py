@@ -8,6 +8,10 @@ from farhand import Toolbox, create_app
 
 hands = create_app(Toolbox(), store="memory:")
 ```
+
+`thread_name` says in which thread the calls of a framework's conversation are.
 """
 
-__all__: list[str] = []
+from farhand.bridges.bridge import thread_name
+
+__all__ = ["thread_name"]

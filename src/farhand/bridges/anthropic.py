@@ -17,18 +17,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
-from farhand.bridges.bridge import (
-    Hands,
-    ModelCall,
-    ToolReply,
-    Where,
-    Who,
-    call_all,
-    field_of,
-    list_far_tools,
-    refuse_call,
-)
-from farhand.core.principal import LOCAL
+from farhand.bridges.bridge import ToolReply, Where, refuse_call
+from farhand.bridges.by_hand import ModelCall, call_all, field_of, list_field
+from farhand.bridges.far_tools import Hands, list_far_tools
+from farhand.core.principal import LOCAL, Who
 
 if TYPE_CHECKING:
     from anthropic.types import Message, MessageParam, ToolParam, ToolResultBlockParam
@@ -64,7 +56,8 @@ async def anthropic_results(
 
     >>> messages.append(await anthropic_results(hands, message, thread="t1"))
     """
-    blocks = [block for block in field_of(message, "content") if field_of(block, "type") == "tool_use"]
+    content = list_field(message, "content", "Message")
+    blocks = [block for block in content if field_of(block, "type") == "tool_use"]
     is_whole = field_of(message, "stop_reason") == "tool_use"
     calls = [
         ModelCall(

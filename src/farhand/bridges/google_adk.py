@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, Unpack
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.bridges.bridge import CallOptions, FarTool, HandCaller, Hands, ToolReply, declare_function
+from farhand.bridges.bridge import CallOptions, HandCaller, ToolReply
+from farhand.bridges.far_tools import FarTool, Hands, declare_function, describing
 from farhand.errors import Misuse, not_installed
 from farhand.tools.options import ToolOptions
 
@@ -78,7 +79,8 @@ def approved(
     >>> LlmAgent(name="clerk", tools=[approved(hands, FunctionTool(delete_file))])
     """
     request = LlmRequest()
-    request.append_tools([tool])
+    with describing(tool, is_tool=isinstance(tool, FunctionTool), hint="Use FunctionTool(function)."):
+        request.append_tools([tool])
     [known] = request.config.tools or []
     assert isinstance(known, Tool), "it holds the declarations of functions"
     [declared] = known.function_declarations or []
@@ -110,11 +112,11 @@ class _HandTool(BaseTool):
     # Any: the inputs of other people's tools
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, object] | None:
         session, call_id = tool_context.session, tool_context.function_call_id
-        events = [
-            each.id for each in session.events for call in each.get_function_calls() if call.id == call_id
-        ]
+        calls = [(each.id, call.id) for each in session.events for call in each.get_function_calls()]
         # the last one: a provider may use an id again; none where a session is not written yet
-        asked = events[-1] if events else tool_context.invocation_id
+        asked = next(
+            (event for event, each in reversed(calls) if each == call_id), tool_context.invocation_id
+        )
         reply = await self._caller.call(self._tool.tool, args, session, asked, call_id)
         return None if isinstance(reply, Waiting) else _response(reply)
 

@@ -19,7 +19,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, Unpack
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.bridges.bridge import CallOptions, FarTool, HandCaller, Hands, Where, check_plain, declare_own
+from farhand.bridges.bridge import CallOptions, HandCaller, Where
+from farhand.bridges.far_tools import FarTool, Hands, check_plain, declare_own, describing
 from farhand.errors import Misuse, not_installed
 from farhand.tools.options import ToolOptions
 
@@ -75,7 +76,8 @@ def approved(
 
     >>> create_agent(model, [approved(hands, delete_file)])
     """
-    schema = convert_to_openai_tool(tool)["function"]["parameters"]
+    with describing(tool, is_tool=isinstance(tool, BaseTool), hint="Use @tool of langchain_core.tools."):
+        schema = convert_to_openai_tool(tool)["function"]["parameters"]
     if isinstance(tool, StructuredTool) and (function := tool.coroutine or tool.func) is not None:
         check_plain(tool.name, function, schema)
 
@@ -103,13 +105,8 @@ def _make_tool(hands: Hands, tool: FarTool, where: Where[Runtime]) -> BaseTool:
             raise ToolException(reply.text)
         return reply.text
 
-    return _GraphTool(
-        name=tool.name,
-        description=tool.description,
-        args_schema=tool.schema,
-        coroutine=run,
-        handle_tool_error=True,
-    )
+    name, words, schema = tool.name, tool.description, tool.schema
+    return _GraphTool(name=name, description=words, args_schema=schema, coroutine=run, handle_tool_error=True)
 
 
 class _GraphTool(StructuredTool):

@@ -17,18 +17,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
-from farhand.bridges.bridge import (
-    Hands,
-    ModelCall,
-    Where,
-    Who,
-    call_all,
-    field_of,
-    list_far_tools,
-    read_arguments,
-    refuse_call,
-)
-from farhand.core.principal import LOCAL
+from farhand.bridges.bridge import Where, read_arguments, refuse_call
+from farhand.bridges.by_hand import ModelCall, call_all, field_of, list_field
+from farhand.bridges.far_tools import Hands, list_far_tools
+from farhand.core.principal import LOCAL, Who
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletion, ChatCompletionToolMessageParam
@@ -83,7 +75,8 @@ async def responses_outputs(
 
     >>> input += await responses_outputs(hands, response, thread="t1")
     """
-    items = [item for item in field_of(response, "output") if field_of(item, "type") == "function_call"]
+    output = list_field(response, "output", "Response")
+    items = [item for item in output if field_of(item, "type") == "function_call"]
     is_whole = field_of(response, "status") in {None, "completed"}
     calls = [_call(field_of(item, "call_id"), item, is_whole=is_whole) for item in items]
     return [
@@ -103,7 +96,8 @@ async def chat_results(
 
     >>> messages += await chat_results(hands, completion, thread="t1")
     """
-    choice = field_of(completion, "choices")[0]
+    # an answer that was filtered has none
+    choice = next(iter(list_field(completion, "choices", "ChatCompletion")), None)
     asked = field_of(field_of(choice, "message"), "tool_calls") or ()
     is_whole = field_of(choice, "finish_reason") not in {"length", "content_filter"}
     items = [(field_of(item, "id"), field_of(item, "function")) for item in asked]

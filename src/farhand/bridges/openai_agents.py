@@ -20,15 +20,8 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, Unpack
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.bridges.bridge import (
-    FarTool,
-    HandCaller,
-    Hands,
-    ToolReply,
-    Where,
-    declare_function,
-    read_arguments,
-)
+from farhand.bridges.bridge import HandCaller, ToolReply, Where, read_arguments
+from farhand.bridges.far_tools import FarTool, Hands, declare_function, describing
 from farhand.errors import BadTool, not_installed
 from farhand.tools.options import ToolOptions
 
@@ -69,7 +62,8 @@ def approved(
     >>> Agent("clerk", tools=[approved(hands, delete_file, thread="t1")])
     """
     try:
-        function = tool.__wrapped__
+        with describing(tool, is_tool=isinstance(tool, FunctionTool), hint="Use @function_tool."):
+            function = tool.__wrapped__
     except AttributeError:
         raise BadTool(f"`{tool.name}` has no function of its own.", hint="Use @function_tool.") from None
     about = {"name": tool.name, "description": tool.description}

@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, Unpack
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.bridges.bridge import FarTool, HandCaller, Hands, Where, Who, attach, declare_own, side_by_side
-from farhand.core.principal import LOCAL
+from farhand.bridges.bridge import HandCaller, Where, attach, side_by_side
+from farhand.bridges.far_tools import FarTool, Hands, declare_own, describing
+from farhand.core.principal import LOCAL, Who
 from farhand.errors import BadTool, not_installed
 from farhand.tools.options import ToolOptions
 
@@ -53,8 +54,7 @@ class FarhandToolset(AbstractToolset[D]):
     def __init__(
         self, hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[Where[RunContext[D]]]
     ) -> None:
-        self._caller = HandCaller(hands, where)
-        self._only = only
+        self._caller, self._only = HandCaller(hands, where), only
 
     async def get_tools(self, ctx: RunContext[D]) -> dict[str, ToolsetTool[D]]:
         tools = [_tool(self._caller, each) for each in self._caller.list_tools(ctx, self._only)]
@@ -92,7 +92,8 @@ def approved(
 
     >>> Agent(model, tools=[approved(hands, delete_file, thread="t1")])
     """
-    own: Tool[D] = tool if isinstance(tool, Tool) else Tool(tool)
+    with describing(tool, is_tool=isinstance(tool, Tool) or callable(tool), hint="Pass a function."):
+        own: Tool[D] = tool if isinstance(tool, Tool) else Tool(tool)
     if own.takes_ctx:
         raise BadTool(f"`{own.name}` takes a RunContext, which is gone when a person approves it tomorrow.")
 

@@ -83,8 +83,9 @@ class ProgramRequest(Struct, frozen=True, gc=False, omit_defaults=True):
     request_id: str | None = None
     message_id: str | None = None
     worker: str | None = None
-    """Without a request id: the worker that its caller is attached to, the only one who gets the answer. Once
-    the call is settled: the worker that reports it."""
+    """Without a request id: the worker that its caller is attached to, the only one who gets the answer. With
+    one: the worker that all its callers wait at, if it ends with them. Once the call is settled: the worker
+    that reports it."""
     is_reported: bool = True
     """False until the program was told of the outcome, where it asked for that."""
 

@@ -6,7 +6,17 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from farhand.core.call import MOVE_OF, TAKE_LASTS_SEC, Call, Move, Phase, Take, advance, rejected_call
+from farhand.core.call import (
+    MOVE_OF,
+    TAKE_LASTS_SEC,
+    Call,
+    Move,
+    Phase,
+    ProgramRequest,
+    Take,
+    advance,
+    rejected_call,
+)
 from farhand.core.event import (
     ApprovalAnswered,
     CallMove,
@@ -102,11 +112,20 @@ def moved(call: Call, event: CallMove, at: float) -> Call:
                 title=event.title,
                 metadata=event.metadata,
                 output_summary=event.summary,
+                request=_without_callers(call.request),
             )
         case OutcomeReported(by=by):
-            assert call.request is not None, "only calls that programs made are reported"
-            after = replace(call, request=replace(call.request, worker=by, is_reported=by is None))
+            assert call.request is not None, "only calls that programs made have callers, and are reported"
+            is_reported = by is None if call.phase is Phase.SETTLED else call.request.is_reported
+            after = replace(call, request=replace(call.request, worker=by, is_reported=is_reported))
         case _:
             assert_never(event)
     assert after is not None, f"the log moves call {call.call_id} from {call.phase} by {type(event).__name__}"
     return after
+
+
+def _without_callers(request: ProgramRequest | None) -> ProgramRequest | None:
+    """Whoever waits for the call has its outcome now: any worker may report it."""
+    if request is None or request.request_id is None or request.worker is None:
+        return request
+    return replace(request, worker=None)

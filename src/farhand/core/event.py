@@ -324,7 +324,9 @@ class TakeRenewed(CallStep, frozen=True, gc=False, tag="take-renewed"):
 
 
 class OutcomeReported(CallStep, frozen=True, gc=False, tag="outcome-reported"):
-    """The program that made the call is told of its outcome: `by` this worker; by none, it has been told."""
+    """The program that made the call is told of its outcome: `by` this worker; by none, it has been told.
+    While the call is open: the worker that all its callers wait at from now on; none: it does not end with
+    them any more."""
 
     call_id: str
     by: str | None = None

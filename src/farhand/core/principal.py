@@ -61,5 +61,17 @@ class Principal(Struct, frozen=True, gc=False):
         return Owner(self.tenant, self.subject)
 
 
+Who: TypeAlias = Owner | Principal
+"""Whose call it is; a principal's claims reach the tool as well."""
+
 LOCAL = Owner("local", "me")
 """The owner of everything when an Agent is used without an app."""
+
+
+def space_of(who: Who) -> Owner:
+    """The owner in whose space this person or program works."""
+    return who.owner if isinstance(who, Principal) else who
+
+
+def claims_of(who: Who) -> Claims:
+    return who.claims if isinstance(who, Principal) else {}

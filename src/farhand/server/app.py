@@ -26,7 +26,7 @@ from farhand.clients.reaper import ClientReaper
 from farhand.clients.registry import ClientRegistry, ClientTools
 from farhand.clients.sessions import ClientSessions
 from farhand.core.outcome import Outcome
-from farhand.core.principal import LOCAL, Claims, Owner
+from farhand.core.principal import LOCAL, Claims, Who, space_of
 from farhand.core.settings import Settings
 from farhand.core.tool import Tool
 from farhand.errors import BadSetting, FarhandError
@@ -267,7 +267,7 @@ class App:
         *,
         thread: str,
         key: str | None = ...,
-        owner: Owner = ...,
+        owner: Who = ...,
         timeout_sec: float | None = ...,
         claims: Claims | None = ...,
     ) -> Outcome: ...
@@ -279,7 +279,7 @@ class App:
         *,
         thread: str,
         key: str | None = ...,
-        owner: Owner = ...,
+        owner: Who = ...,
         timeout_sec: float | None = ...,
         within: float | None,
         claims: Claims | None = ...,
@@ -292,7 +292,7 @@ class App:
         *,
         thread: str,
         key: str | None = None,
-        owner: Owner = LOCAL,
+        owner: Who = LOCAL,
         timeout_sec: float | None = None,
         within: float | None = None,
         claims: Claims | None = None,
@@ -306,7 +306,7 @@ class App:
 
         A caller that is cancelled takes a call without a key along; one with a key stays. After `within`
         seconds a `Waiting` is returned, and the call stays open. `timeout_sec` is how long the tool may take,
-        from 1 to 86 400.
+        from 1 to 86 400. `owner` is an `Owner`, or a `Principal`, whose claims the tool finds in `current()`.
 
         >>> outcome = await app.call("ask_text", {"question": "Which size?"}, thread="t1", key="order-7")
         """
@@ -321,20 +321,21 @@ class App:
             claims=claims,
         )
 
-    def tools(self, owner: Owner = LOCAL) -> Sequence[Tool]:
+    def tools(self, owner: Who = LOCAL) -> Sequence[Tool]:
         """What `call` can name now: the declared tools and, once the app has started, those of this owner's
         registered programs."""
         sources = () if self._service is None else self._service.context.sources
-        return OfferedTools(owner, self.spec.toolbox, sources).tools()
+        return OfferedTools(space_of(owner), self.spec.toolbox, sources).tools()
 
-    async def cancel(self, *, key: str, owner: Owner = LOCAL) -> bool:
+    async def cancel(self, *, key: str, owner: Who = LOCAL) -> bool:
         """Settles the call with this key as cancelled; False if there is none that is open."""
         return await self.service.cancel(key, owner=owner)
 
     def on_settled(self, key_prefix: str, function: OnSettled) -> None:
         """`function` is called once for each settled call whose key begins so, and again after a crash in the
-        middle: so that a program can go on with its own run. Register it before the calls are made, in every
-        process that makes them.
+        middle: so that a program can go on with its own run. Of several calls that end one after the other,
+        the last one is told with `is_last`. Register it before the calls are made, in every process that
+        makes them.
 
         >>> app.on_settled("order-", resume_order)
         """

@@ -199,6 +199,28 @@ async def test_the_program_is_told_once_of_each_settled_call_that_it_asked_about
     assert len(told) == 2
 
 
+@requirement("hands:told-of-settled-calls")
+async def test_of_several_calls_of_a_thread_the_program_is_told_which_one_ends_last(stage: MakeStage) -> None:
+    on = await stage([], ask_text)
+    told: list[tuple[str, bool]] = []
+
+    async def note(settled: SettledCall) -> None:
+        told.append((settled.key, settled.is_last))
+
+    on.service.on_settled("job-", note)
+    for key in ("job-1", "other-1", "job-2"):
+        await on.service.call("ask_text", QUESTION, thread=THREAD, key=key, within=0.0)
+    await on.service.call("ask_text", QUESTION, thread=THREAD, within=0.0)
+    for key in ("job-2", "job-1"):
+        assert await on.service.cancel(key)
+
+        async def is_told(key: str = key) -> bool:
+            return key in [each for each, _ in told]
+
+        await comes_true(is_told)
+    assert told == [("job-2", False), ("job-1", True)]
+
+
 async def test_a_program_that_died_while_it_was_told_is_told_again(machine: Machine) -> None:
     before = await machine.boot(asking(), add)
     begun = asyncio.Event()

@@ -9,7 +9,8 @@ import anthropic
 import openai
 
 from farhand.bridges.anthropic import anthropic_results, anthropic_tools
-from farhand.bridges.bridge import Hands, Where
+from farhand.bridges.bridge import Where
+from farhand.bridges.far_tools import Hands
 from farhand.bridges.openai import chat_results, chat_tools, responses_outputs, responses_tools
 from farhand.models.scripted import Step
 from farhand.models.scripted.model import Script

@@ -6,27 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from farhand import Answer, Owner, Principal, Toolbox, Waiting, create_app, current
+from farhand import Answer, Owner, Principal, SettledCall, Toolbox, Waiting, create_app, current
 from farhand.agent.keyed_calls import KEY_SHAPE
-from farhand.bridges.bridge import (
-    HandCaller,
-    ModelCall,
-    ToolReply,
-    attach,
-    build_key,
-    call_all,
-    call_hand,
-    declare_function,
-    declare_own,
-    list_far_tools,
-    read_arguments,
-)
+from farhand.bridges import thread_name
+from farhand.bridges.bridge import HandCaller, ToolReply, attach, build_key, call_hand, read_arguments
+from farhand.bridges.far_tools import declare_own
+from farhand.core.call import Call
+from farhand.core.ids import is_chosen_id
 from farhand.core.settings import Limits, Settings
-from farhand.errors import BadTool, DuplicateTool, Misuse
-from tests.frameworks.stage import Stage
+from farhand.errors import Misuse
+from tests.frameworks.stage import Stage, comes_true
 from tests.requirement import requirement
 
 URL = {"url": "https://example.org"}
@@ -36,13 +29,6 @@ URL = {"url": "https://example.org"}
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     async with Stage("memory:", tmp_path) as stage:
         yield stage
-
-
-def test_tools_are_listed_before_the_app_starts_with_schema_and_description(tmp_path: Path) -> None:
-    tools = list_far_tools(Stage("memory:", tmp_path).hands)
-    assert [tool.name for tool in tools] == ["pay", "open_url", "ask_quickly"]
-    assert tools[0].description == "Pay an invoice."
-    assert tools[0].schema["required"] == ["amount"]
 
 
 @requirement("bridges:edited")
@@ -108,14 +94,6 @@ async def test_an_input_that_cannot_be_stored_is_told_to_the_model(
     assert reply.is_error
     assert reply.text.startswith(told)
     assert await stage.hands.service.keyed_call("t:1") is None
-
-
-async def test_a_message_without_an_id_is_refused_since_its_calls_could_be_those_of_another(
-    stage: Stage,
-) -> None:
-    with pytest.raises(Misuse, match="This message has no id"):
-        await call_all(stage.hands, [ModelCall("call_0", "open_url", URL)], "", (), {"thread": "t"})
-    assert await call_all(stage.hands, [], "", (), {"thread": "t"}) == []
 
 
 async def test_a_repeated_id_with_another_input_is_another_call(stage: Stage) -> None:
@@ -213,6 +191,45 @@ async def test_whoever_attaches_may_leave_and_a_missing_call_is_told(stage: Stag
     assert gone.text == "This call was cancelled and has no result: the call is gone."
 
 
+async def test_a_call_whose_thread_is_deleted_while_somebody_attaches_is_gone_and_not_made_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = stage.hands.service
+    await call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:1", within=0.0)
+    find = service.context.log.get_requested
+
+    async def found_and_deleted(owner: Owner, request_id: str) -> Call | None:
+        call = await find(owner, request_id)
+        await service.delete(owner, "t")
+        return call
+
+    monkeypatch.setattr(service.context.log, "get_requested", found_and_deleted)
+    gone = await attach(stage.hands, "t:1")
+    assert gone.text == "This call was cancelled and has no result: the call is gone."
+    monkeypatch.undo()
+    assert await service.keyed_call("t:1") is None
+    await stage.no_open_call()
+
+
+@requirement("bridges:cancel")
+async def test_of_two_runs_that_hold_the_same_call_one_may_be_cancelled(stage: Stage) -> None:
+    one, other = (
+        asyncio.create_task(call_hand(stage.hands, "pay", {"amount": 3}, thread="t", key="t:1"))
+        for _ in range(2)
+    )
+    [call] = await stage.open_calls()
+    await comes_true(lambda: _is_awaited_by(stage, call, 2))
+    one.cancel()
+    await asyncio.wait([one])
+    await stage.approve(call)
+    assert await other == ToolReply("paid 3", content="paid 3")
+    assert stage.paid == ["paid 3"]
+
+
+async def _is_awaited_by(stage: Stage, call: Call, callers: int) -> bool:
+    return stage.hands.service.context.log.broker.count(call.call_id) == callers
+
+
 async def test_the_claims_of_a_principal_reach_the_tool() -> None:
     toolbox = Toolbox()
 
@@ -225,28 +242,6 @@ async def test_the_claims_of_a_principal_reach_the_tool() -> None:
         ann = Principal("acme", "ann", claims={"plan": "pro"})
         reply = await call_hand(hands, "plan", {}, thread="t", key="t:1", owner=ann)
     assert reply == ToolReply("ann: pro", content="ann: pro")
-
-
-async def test_a_framework_s_own_tool_runs_once_behind_approval_and_is_not_listed_twice(stage: Stage) -> None:
-    ran: list[str] = []
-
-    async def delete_file(path: str) -> str:
-        ran.append(path)
-        return f"deleted {path}"
-
-    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-    own = declare_own(stage.hands, delete_file, name="delete_file", description="Delete.", schema=schema)
-    assert own.name not in [tool.name for tool in list_far_tools(stage.hands)]
-    async with asyncio.TaskGroup() as group:
-        called = [
-            group.create_task(call_hand(stage.hands, own.tool, {"path": "a"}, thread="t", key="t:1"))
-            for _ in range(2)
-        ]
-        await stage.approve_next()
-    assert [each.result() for each in called] == [ToolReply("deleted a", content="deleted a")] * 2
-    assert ran == ["a"]
-    with pytest.raises(DuplicateTool, match=r"`delete_file` already. Call approved\(\) once"):
-        declare_own(stage.hands, delete_file, name="delete_file", description="Delete.", schema=schema)
 
 
 @pytest.mark.parametrize(
@@ -270,8 +265,8 @@ def test_every_key_is_valid_and_different_parts_make_different_keys() -> None:
     assert long.startswith("t" * 128 + ":")
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", '{"a": 1, "a": 2}', "nothing"])
-def test_arguments_that_are_no_object_are_told_to_the_model(text: str) -> None:
+@pytest.mark.parametrize("text", ["[1]", "{", '{"a": 1, "a": 2}', "nothing", 3, ["a"], b"{}"])
+def test_arguments_that_are_no_object_are_told_to_the_model(text: object) -> None:
     reply = read_arguments(text)
     assert isinstance(reply, ToolReply)
     assert reply.is_error
@@ -279,7 +274,8 @@ def test_arguments_that_are_no_object_are_told_to_the_model(text: str) -> None:
 
 def test_arguments_are_read_and_none_are_an_empty_object() -> None:
     assert read_arguments('{"a": [1]}') == {"a": [1]}
-    assert read_arguments("") == {}
+    assert read_arguments("") == read_arguments(None) == {}
+    assert read_arguments({"a": 1}) == {"a": 1}
 
 
 async def test_a_caller_may_wait_longer_than_it_holds_and_leaves_the_call_open(stage: Stage) -> None:
@@ -313,27 +309,51 @@ def test_a_tool_is_found_by_the_name_that_a_framework_knows(tmp_path: Path) -> N
     assert found == ["pay", "delete_file", None]
 
 
-def test_a_function_of_a_framework_s_tool_takes_nothing_but_its_input(tmp_path: Path) -> None:
-    hands = Stage("memory:", tmp_path).hands
+@requirement("bridges:thread-names")
+def test_every_id_of_a_conversation_names_a_thread_and_different_ones_name_different_threads() -> None:
+    ids = ["a@b/c", "a_b_c", "a b c", "ü", "x" * 129, "x" * 130, "t/1", "t/2", "\ud800", "/"]
+    names = [thread_name(each) for each in ids]
+    assert all(is_chosen_id(name) for name in names)
+    assert len(set(names)) == len(names)
+    assert names[0].startswith("a_b_c.")
+    assert [thread_name(each) for each in ("t1", "user:7", "x" * 128)] == ["t1", "user:7", "x" * 128]
+    assert thread_name(7) == "7"
+    assert thread_name(UUID(int=7)) == str(UUID(int=7))
+    # what was mapped is mapped no further
+    assert [thread_name(name) for name in names] == names
 
-    def delete_file(path: Path, context: object) -> str:
-        return str(path)
 
-    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
-    with pytest.raises(BadTool, match="`delete_file` takes `context`, which is gone when a person approves"):
-        declare_function(hands, delete_file, name="delete_file", description="Deletes.", schema=schema)
-    with pytest.raises(BadTool, match="takes `path`"):
-        declare_function(hands, delete_file, name="delete_file", description="Deletes.", schema={})
+@requirement("bridges:thread-names")
+async def test_calls_stand_in_the_thread_that_the_id_of_a_conversation_names(stage: Stage) -> None:
+    told: list[str] = []
 
+    async def note(settled: SettledCall) -> None:
+        told.append(settled.thread_id)
 
-async def test_a_function_of_a_framework_s_tool_gets_the_types_that_it_declares(stage: Stage) -> None:
-    def stem_of(path: Path) -> str:
-        return path.stem
-
-    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-    declare_function(stage.hands, stem_of, name="stem_of", description="The stem.", schema=schema)
+    odd = "ann@example.org/chats/7"
+    stage.hands.on_settled(f"{thread_name(odd)}:", note)
+    caller = HandCaller[str](stage.hands, {"thread": lambda context: context})
     async with asyncio.TaskGroup() as group:
-        call = call_hand(stage.hands, "stem_of", {"path": "a/b.txt"}, thread="t", key="t:1")
-        called = group.create_task(call)
-        await stage.approve_next()
-    assert called.result() == ToolReply("b", content="b")
+        called = group.create_task(caller.call("pay", {"amount": 3}, odd, "step", "call_0"))
+        [call] = await stage.open_calls()
+        assert call.thread_id == thread_name(odd)
+        await stage.approve(call)
+    assert called.result() == ToolReply("paid 3", content="paid 3")
+
+    async def is_told() -> bool:
+        return told == [thread_name(odd)]
+
+    await comes_true(is_told)
+
+
+@pytest.mark.parametrize("thread", [None, "", True, 1.5, ["t"]])
+async def test_what_names_no_thread_is_refused_in_words(stage: Stage, thread: Any) -> None:
+    caller = HandCaller[None](stage.hands, {"thread": thread})
+    with pytest.raises(Misuse, match="The thread of a call is named by a text"):
+        await caller.call("pay", {"amount": 3}, None, "step", "call_0")
+
+
+@pytest.mark.parametrize("seconds", ["30", True, float("nan")])
+def test_a_time_to_hold_that_is_no_number_is_refused_in_words(tmp_path: Path, seconds: Any) -> None:
+    with pytest.raises(Misuse, match="`hold_for` is a number of seconds"):
+        HandCaller[None](Stage("memory:", tmp_path).hands, {"thread": "t", "hold_for": seconds})

@@ -13,9 +13,11 @@ import pytest
 
 from farhand import Answer, Owner
 from farhand.bridges.anthropic import anthropic_results, anthropic_tools
+from farhand.bridges.by_hand import ModelCall, call_all
 from farhand.bridges.openai import chat_results, chat_tools, responses_outputs, responses_tools
 from farhand.core.outcome import Success
 from farhand.core.thread import ResultsMessage
+from farhand.errors import Misuse
 from farhand.models.scripted import Ask, Moment, Step
 from tests.frameworks.stage import PATIENCE_SEC, YES, Stage
 from tests.requirement import requirement
@@ -205,3 +207,62 @@ async def _of_chat(stage: Stage, number: int, *, is_whole: bool = True, own: Seq
         stage.hands, {"id": "c_0", "choices": [choice]}, own=own, thread=f"t{number}"
     )
     return next((each["content"] for each in results), None)
+
+
+ODD = {
+    AnthropicLoop: (anthropic_results, "content", "Message"),
+    ResponsesLoop: (responses_outputs, "output", "Response"),
+    ChatLoop: (chat_results, "choices", "ChatCompletion"),
+}
+"""By loop: what asks for the results, the list in a message that has the calls, and what a message is."""
+
+
+@pytest.mark.parametrize("message", [None, "hello", 3, {}, {"id": "m"}, []])
+async def test_what_is_no_message_is_refused_in_words(kind: type[Loop], stage: Stage, message: Any) -> None:
+    ask: Any
+    ask, name, what = ODD[kind]
+    with pytest.raises(Misuse, match=f"This is no {what}: it has no list `{name}`"):
+        await ask(stage.hands, message, thread="t")
+
+
+async def test_a_message_without_calls_or_with_odd_parts_asks_for_nothing(
+    kind: type[Loop], stage: Stage
+) -> None:
+    ask: Any
+    ask, name, _ = ODD[kind]
+    odd: list[list[object]] = [[], [None], ["text"], [{}]]
+    for parts in odd:
+        told = await ask(stage.hands, {"id": "m", name: parts}, thread="t")
+        assert (told["content"] if isinstance(told, dict) else told) == []
+
+
+async def test_odd_options_are_refused_in_words(kind: type[Loop], stage: Stage) -> None:
+    ask: Any
+    answers = {AnthropicLoop: _of_anthropic, ResponsesLoop: _of_responses, ChatLoop: _of_chat}
+    ask, own = answers[kind], None
+    with pytest.raises(Misuse, match="`own` is a list of the names of your tools, not 'pay'"):
+        await ask(stage, 1, own="pay")
+    with pytest.raises(Misuse, match="`own` is a list of the names of your tools, not None"):
+        await ask(stage, 1, own=own)
+    assert stage.paid == []
+
+
+@pytest.mark.parametrize("call", [ModelCall("", "pay", {}), ModelCall("call_0", "", {})])
+async def test_a_call_without_an_id_or_a_name_is_refused_in_words(
+    kind: type[Loop], stage: Stage, call: ModelCall
+) -> None:
+    with pytest.raises(Misuse, match="A call of this message has no id or no name"):
+        await call_all(stage.hands, [call], f"m-{kind.__name__}", (), {"thread": "t"})
+
+
+async def test_a_message_without_an_id_is_refused_since_its_calls_could_be_those_of_another(
+    kind: type[Loop],
+    stage: Stage,
+) -> None:
+    message_id: Any
+    for message_id in ("", None, 7):
+        with pytest.raises(Misuse, match="This message has no id"):
+            await call_all(
+                stage.hands, [ModelCall("call_0", "pay", {"amount": 1})], message_id, (), {"thread": "t"}
+            )
+    assert await call_all(stage.hands, [], "", (), {"thread": "t"}) == []

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from farhand.core.call import Call
+from farhand.core.call import Call, Phase
 from farhand.core.call_state import opened_call
 from farhand.core.decide.calls import cancel
 from farhand.core.decide.decision import Decision
@@ -63,6 +63,32 @@ def is_unwanted(call: Call) -> bool:
     if call.request is not None and call.request.request_id is not None:
         return False
     return call.approval is None or call.approval.answer is None
+
+
+def add_caller(
+    thread: ThreadState, seen: Call, worker: str, *, ends_with_caller: bool, is_lost: bool
+) -> Decision[Call | None]:
+    """The call with one more caller, who waits at this worker; None if it is gone.
+
+    A call that ends with its callers stops doing so once one of them waits at another worker, or would leave
+    it open: nobody there knows when the others leave. `is_lost`: the worker that they waited at when the call
+    was `seen` is gone, and they with it.
+    """
+    call = thread.calls.get(seen.call_id)
+    if call is None or call.phase is Phase.SETTLED or call.request is None or call.request.worker is None:
+        return Decision(call)
+    at = call.request.worker
+    was_lost = is_lost and seen.request is not None and seen.request.worker == at
+    after = worker if ends_with_caller and (at == worker or was_lost) else None
+    return Decision(call, () if after == at else (OutcomeReported(call.call_id, after),))
+
+
+def cancel_with_callers(thread: ThreadState, call_id: str, worker: str, reason: str) -> Decision[int]:
+    """The last caller at this worker was cancelled: so is the call, unless somebody elsewhere may want it."""
+    call = thread.calls.get(call_id)
+    if call is None or call.request is None or call.request.worker != worker:
+        return Decision(0)
+    return cancel(thread, [call_id], reason)
 
 
 def claim_report(

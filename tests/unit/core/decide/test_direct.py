@@ -10,7 +10,16 @@ from farhand.core.call import Call, Phase, ProgramRequest
 from farhand.core.decide import calls
 from farhand.core.decide.calls import CHANGED, UNKNOWN_END
 from farhand.core.decide.decision import Decision
-from farhand.core.decide.direct import NoRoom, RequestUsed, cancel_unwanted, is_unwanted, open_direct
+from farhand.core.decide.direct import (
+    NoRoom,
+    RequestUsed,
+    add_caller,
+    cancel_unwanted,
+    cancel_with_callers,
+    claim_report,
+    is_unwanted,
+    open_direct,
+)
 from farhand.core.decide.opening import Opening
 from farhand.core.event import ThreadCreated
 from farhand.core.outcome import Cancelled, Success, TimedOut
@@ -201,3 +210,75 @@ def _abandon(story: Story, seen: Call) -> bool:
 
 def _finish(story: Story, now: float) -> Decision[object]:
     return calls.finish(story.thread, "call_1", Success("done"), now=now)
+
+
+def _held_at(worker: str | None, *, call_id: str = "call_1") -> tuple[Story, Call]:
+    """A keyed call that ends with its callers at this worker, or does not."""
+    story = Story()
+    request = ProgramRequest("key=job", worker=worker, is_reported=False)
+    opened = _open(story, replace(asks_for(call_id, direct=True), request=request))
+    assert isinstance(opened, Call)
+    return story, opened
+
+
+def _attach(story: Story, seen: Call, worker: str, *, ends: bool = True, lost: bool = False) -> str | None:
+    """The worker that all callers wait at afterwards."""
+    story.log.do(
+        lambda thread, now: add_caller(thread, seen, worker, ends_with_caller=ends, is_lost=lost),
+    )
+    request = story.call("call_1").request
+    assert request is not None
+    return request.worker
+
+
+@pytest.mark.parametrize(
+    ("at", "worker", "ends", "lost", "after"),
+    [
+        ("w1", "w1", True, False, "w1"),
+        ("w1", "w1", False, False, None),
+        ("w1", "w2", True, False, None),
+        ("w1", "w2", True, True, "w2"),
+        ("w1", "w2", False, True, None),
+        (None, "w1", True, False, None),
+    ],
+    ids=["here", "would leave it open", "elsewhere", "the others are gone", "gone, and left open", "stays"],
+)
+def test_a_call_ends_with_its_callers_as_long_as_all_of_them_wait_at_one_worker(
+    at: str | None, worker: str, ends: bool, lost: bool, after: str | None
+) -> None:
+    story, call = _held_at(at)
+    assert _attach(story, call, worker, ends=ends, lost=lost) == after
+
+
+def test_a_worker_that_was_found_gone_is_not_the_one_that_has_the_callers_now() -> None:
+    story, seen = _held_at("w1")
+    assert _attach(story, seen, "w2", lost=True) == "w2"
+    assert _attach(story, seen, "w3", lost=True) is None
+
+
+def test_only_the_worker_that_has_all_callers_cancels_the_call_with_them() -> None:
+    story, _ = _held_at("w1")
+
+    def leave(worker: str) -> int:
+        return story.log.do(lambda thread, now: cancel_with_callers(thread, "call_1", worker, "left"))
+
+    assert [leave(worker) for worker in ("w2", "w1", "w1")] == [0, 1, 0]
+    assert story.call("call_1").outcome == Cancelled("left")
+    assert cancel_with_callers(story.thread, "call_9", "w1", "left") == Decision(0)
+
+
+def test_a_call_that_is_gone_or_settled_has_no_more_callers() -> None:
+    story, call = _held_at("w1")
+    gone = replace(call, call_id="call_9")
+    assert add_caller(story.thread, gone, "w2", ends_with_caller=True, is_lost=False) == Decision(None)
+    story.log.do(lambda thread, now: calls.cancel(thread, ["call_1"], "over"))
+    settled = add_caller(story.thread, call, "w2", ends_with_caller=True, is_lost=False)
+    assert settled == Decision(story.call("call_1"))
+
+
+def test_whoever_is_free_reports_the_outcome_of_a_call_that_ended_with_its_callers() -> None:
+    story, _ = _held_at("w1")
+    story.log.do(lambda thread, now: calls.cancel(thread, ["call_1"], "over"))
+    ended = story.call("call_1")
+    assert ended.is_unreported
+    assert story.log.do(lambda thread, now: claim_report(thread, ended, "w2")) == ended
