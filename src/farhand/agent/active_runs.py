@@ -13,6 +13,9 @@ from collections.abc import Callable, Coroutine
 from farhand.agent.loop import ActiveRun
 from farhand.agent.quotas import Key
 
+LOOK_SEC = 0.05
+"""Before a shutdown, how often it is looked whether what still runs only asks."""
+
 
 class ActiveRuns:
     def __init__(
@@ -79,11 +82,19 @@ class ActiveRuns:
             task.cancel()
 
     async def drain(self, seconds: float) -> None:
-        """Parks what is held and lets what works come to its end, for so long."""
+        """Parks what is held and lets what works come to its end, for so long. A run whose tools only ask is
+        not waited for once its responses have ended: a person may take days."""
         for active in list(self._active.values()):
             active.hold.give_up()
-        if self._tasks:
-            await asyncio.wait(list(self._tasks.values()), timeout=seconds)
+        until = asyncio.get_running_loop().time() + seconds
+        while self._is_working() and (left := until - asyncio.get_running_loop().time()) > 0:
+            tasks = list(self._tasks.values())
+            await asyncio.wait(tasks, timeout=min(left, LOOK_SEC), return_when=asyncio.FIRST_COMPLETED)
+
+    def _is_working(self) -> bool:
+        if self._at_work:
+            return True
+        return not all(self._active[run_id].hold.is_over for run_id in self._tasks)
 
     def end(self) -> None:
         """Drops what is held and cancels the rest, each of which is dropped when its task ends."""

@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from functools import partial
 
+from farhand.agent.active_runs import LOOK_SEC
 from farhand.agent.context import AgentContext
 from farhand.agent.execute import find_tool, may_repeat, run_tool
 from farhand.agent.keyed_calls import Reporter
@@ -20,6 +22,7 @@ from farhand.calls.desk import executing_worker
 from farhand.core.call import Call, Phase
 from farhand.core.decide.direct import is_unwanted
 from farhand.core.outcome import Outcome
+from farhand.core.state import ThreadState
 from farhand.core.tool import Executor
 from farhand.errors import StoreDown
 from farhand.eventlog.pubsub import DIRECT_CALLS, Subscription, thread_topic
@@ -36,6 +39,8 @@ class DirectExecutor:
         self._context = context
         self._membership = membership
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, Call] = {}
+        """Those whose tools run here."""
         self._doubted: dict[str, None] = {}
         """Opened here, perhaps, and begun by nobody: the store did not say whether it kept them."""
         self._group: asyncio.TaskGroup | None = None
@@ -55,8 +60,12 @@ class DirectExecutor:
             return
         assert self._group is not None, "a worker runs tools while it serves"
         task = self._group.create_task(self._run(call))
-        self._tasks[call.call_id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(call.call_id, None))
+        self._tasks[call.call_id], self._running[call.call_id] = task, call
+        task.add_done_callback(lambda _: self._forget(call.call_id))
+
+    def _forget(self, call_id: str) -> None:
+        self._tasks.pop(call_id, None)
+        self._running.pop(call_id, None)
 
     def doubt(self, call_id: str) -> None:
         """The store did not say whether it opened this call. If it did, the sweep finds it."""
@@ -94,9 +103,23 @@ class DirectExecutor:
                 log.exception("call %s cannot be looked after", call.call_id)
 
     async def drain(self, seconds: float) -> None:
-        """Lets what runs come to its end, for so long."""
-        if self._tasks:
-            await asyncio.wait(list(self._tasks.values()), timeout=seconds)
+        """Lets what runs come to its end, for so long; but for tools that only ask, which may take days."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while (working := await self._working()) and (left := until - loop.time()) > 0:
+            await asyncio.wait(working, timeout=min(left, LOOK_SEC), return_when=asyncio.FIRST_COMPLETED)
+
+    async def _working(self) -> list[asyncio.Task[None]]:
+        return [task for name, task in list(self._tasks.items()) if not await self._only_asks(name)]
+
+    async def _only_asks(self, call_id: str) -> bool:
+        call = self._running.get(call_id)
+        if call is None:
+            return False
+        try:
+            return await self._context.log.read(call.owner, call.thread_id, partial(_has_question, call_id))
+        except StoreDown:
+            return False
 
     def end(self) -> None:
         for task in self._tasks.values():
@@ -234,6 +257,11 @@ class DirectExecutor:
                 await asyncio.sleep(AGAIN_SEC)
             else:
                 return
+
+
+def _has_question(call_id: str, thread: ThreadState) -> bool:
+    """Whether the tool of this call waits for an answer."""
+    return any(each.parent is not None and each.parent.call_id == call_id for each in thread.open_calls())
 
 
 def attached_worker(call: Call) -> str | None:

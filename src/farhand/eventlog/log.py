@@ -373,7 +373,7 @@ class EventLog(Threads):
 
     def _publish_rest(self, changes: Changes) -> None:
         run = changes.thread.run
-        if run is None or not run.is_active:
+        if run is None:
             return
         calls = changes.calls.values()
         if run.state is RunState.WAITING or any(_may_start(call) or call.parent for call in calls):

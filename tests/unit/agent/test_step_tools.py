@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from farhand.agent.active_runs import LOOK_SEC
 from farhand.agent.park import Hold
+from farhand.core.call import Phase
 from farhand.core.decide import runs
 from farhand.core.decide.runs import MOVED_ON
 from farhand.core.event import RunFinished, RunParked
@@ -22,7 +24,7 @@ from farhand.tools.decorate import tool
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import ask_text, open_url
-from tests.unit.agent.stage import THREAD, YES, Stage, comes_true, kinds, text_in
+from tests.unit.agent.stage import PATIENCE_SEC, THREAD, YES, Stage, comes_true, kinds, text_in
 from tests.unit.agent.test_two_workers import Hire, hire
 
 __all__ = ["hire"]
@@ -30,6 +32,8 @@ __all__ = ["hire"]
 
 ENDED: list[str] = []
 OPEN = Ask("open_url", {"url": "https://example.org"})
+NEVER_SEC = 3600.0
+"""As a time for the broker to check again: only what is published counts."""
 
 
 @tool(timeout_sec=2)
@@ -136,6 +140,7 @@ async def test_a_tool_beside_one_that_asks_keeps_the_response_open_until_it_ends
         return "dug"
 
     on = await stage([[Ask("ask_once"), Ask("dig")], "Done."], ask_once, dig, ask_text)
+    on.log.broker.recheck = NEVER_SEC
     run = await on.say("go")
     await comes_true(lambda: _asks(on, "first?"))
     assert (await on.stored(run)).state is RunState.RUNNING
@@ -160,6 +165,68 @@ async def test_a_tool_that_is_approved_while_another_one_asks_starts_at_once(sta
     assert (await on.stored(run)).state is RunState.WAITING
     await _answer(on, "yes")
     assert text_in(await on.told(run, RunFinished)) == "Done."
+
+
+async def test_a_tool_that_is_approved_while_another_one_works_starts_at_once(stage: MakeStage) -> None:
+    may_end = asyncio.Event()
+
+    @tool
+    async def dig() -> str:
+        """Dig."""
+        await may_end.wait()
+        return "dug"
+
+    # the page's call keeps the run from being free
+    on = await stage([[Ask("dig"), Ask("pay"), OPEN], "Done."], dig, pay, open_url)
+    on.log.broker.recheck = NEVER_SEC
+    run = await on.say("go")
+    await comes_true(lambda: _is_at_work(on, "dig"))
+    assert await on.decide(await on.open_call("pay"), YES) == Accepted()
+
+    async def is_paid() -> bool:
+        return Success("paid") in await on.outcomes(run)
+
+    await comes_true(is_paid)
+    may_end.set()
+    await _show_page(on)
+    assert text_in(await on.told(run, RunFinished)) == "Done."
+
+
+async def _show_page(on: Stage) -> None:
+    await on.answer(await on.open_call("open_url"), Success({"viewKey": "v"}))
+
+
+async def _is_at_work(on: Stage, name: str) -> bool:
+    calls = await on.log.open_calls(LOCAL, THREAD)
+    return any(call.tool == name and call.phase is Phase.TAKEN for call in calls)
+
+
+async def test_a_run_counts_among_those_at_work_as_soon_as_its_tool_has_the_answer(stage: MakeStage) -> None:
+    may_end = asyncio.Event()
+
+    @tool
+    async def ask_then_dig() -> str:
+        """Ask, then dig."""
+        told = await ask("ask_text", {"question": "first?"}, timeout_sec=600)
+        await may_end.wait()
+        return f"dug {told}"
+
+    # as above
+    on = await stage([[Ask("ask_then_dig"), OPEN], "Done."], ask_then_dig, ask_text, open_url)
+    on.log.broker.recheck = NEVER_SEC
+    run = await on.say("go")
+    await on.told(run, RunParked)
+    at_work = on.service.context.quotas.at_work
+    assert not at_work
+    await _answer(on, "here")
+
+    async def is_counted() -> bool:
+        return bool(at_work)
+
+    await comes_true(is_counted)
+    may_end.set()
+    await _show_page(on)
+    await on.told(run, RunFinished)
 
 
 async def test_what_is_left_for_a_page_when_the_tool_has_its_answer_parks_the_run(stage: MakeStage) -> None:
@@ -250,3 +317,91 @@ async def test_a_new_message_at_another_worker_cancels_the_tool_where_it_runs(hi
     await one.idle()
     assert ENDED == ["cancelled"]
     assert await other.outcomes(run) == [Cancelled(MOVED_ON)] * 2
+
+
+@requirement("hands:question-at-a-stop")
+@pytest.mark.parametrize("hold_for", [0.0, 60.0], ids=["parks", "is held"])
+async def test_a_run_whose_tool_only_asks_does_not_hold_up_a_stop(stage: MakeStage, hold_for: float) -> None:
+    on = await stage([Ask("ask_once"), "Done."], ask_once, ask_text)
+    run = await on.say("go", hold_for=hold_for)
+    await comes_true(lambda: _asks(on, "first?"))
+    async with asyncio.timeout(PATIENCE_SEC):
+        await on.service.drain(NEVER_SEC)
+    assert (await on.stored(run)).rests, "its responses have ended"
+
+
+@requirement("hands:question-at-a-stop")
+async def test_a_tool_that_was_answered_while_its_run_rested_is_waited_for_at_a_stop(
+    stage: MakeStage,
+) -> None:
+    may_end = asyncio.Event()
+    at_work = asyncio.Event()
+
+    @tool
+    async def ask_then_work() -> str:
+        """Ask, then work."""
+        told = await ask("ask_text", {"question": "first?"}, timeout_sec=600)
+        at_work.set()
+        await may_end.wait()
+        return f"worked on {told}"
+
+    on = await stage([Ask("ask_then_work"), "Done."], ask_then_work, ask_text)
+    run = await on.say("go")
+    await comes_true(lambda: _rests(on, run))
+    await _answer(on, "it")
+    async with asyncio.timeout(PATIENCE_SEC), asyncio.TaskGroup() as group:
+        await at_work.wait()
+        draining = group.create_task(on.service.drain(NEVER_SEC))
+        await _looks(draining)
+        may_end.set()
+    assert (await on.outcomes(run))[0] == Success("worked on it")
+    assert (await on.stored(run)).state is RunState.DONE
+
+
+@requirement("hands:question-at-a-stop")
+async def test_a_run_that_works_beside_one_that_asks_is_waited_for_at_a_stop(stage: MakeStage) -> None:
+    may_end = asyncio.Event()
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        await may_end.wait()
+        return "worked"
+
+    on = await stage(_asks_or_works, ask_once, ask_text, work)
+    asking = await on.say("ask")
+    await comes_true(lambda: _asks(on, "first?"))
+    message = UserMessage("m2", (Text("work"),))
+    working = (await on.service.start(LOCAL, "t2", message, hold_for=0.0)).run
+    async with asyncio.timeout(PATIENCE_SEC), asyncio.TaskGroup() as group:
+        draining = group.create_task(on.service.drain(NEVER_SEC))
+        await comes_true(lambda: _rests(on, asking))
+        await _looks(draining)
+        may_end.set()
+    ended = await on.log.last_run(LOCAL, "t2")
+    assert ended is not None
+    assert (ended.run_id, ended.state) == (working.run_id, RunState.DONE)
+
+
+def _asks_or_works(moment: Moment) -> Step:
+    if moment.results:
+        return "Done."
+    return Ask("work") if moment.text == "work" else Ask("ask_once")
+
+
+async def _looks(draining: asyncio.Task[None]) -> None:
+    """Lets it look several times whether something still works; it goes on waiting."""
+    await asyncio.wait([draining], timeout=3 * LOOK_SEC)
+    assert not draining.done()
+
+
+@requirement("hands:question-at-a-stop")
+async def test_a_direct_call_whose_tool_only_asks_does_not_hold_up_a_stop(stage: MakeStage) -> None:
+    on = await stage([], ask_once, ask_text)
+    await on.service.call("ask_once", {}, thread=THREAD, key="k", within=0.0)
+    await comes_true(lambda: _asks(on, "first?"))
+    async with asyncio.timeout(PATIENCE_SEC):
+        await on.service.drain(NEVER_SEC)
+    call = await on.service.keyed_call("k")
+    assert call is not None
+    assert call.outcome is None
