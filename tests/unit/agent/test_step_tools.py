@@ -8,6 +8,7 @@ import pytest
 
 from farhand.agent.active_runs import LOOK_SEC
 from farhand.agent.park import Hold
+from farhand.agent.step_tools import StepTools
 from farhand.core.call import Phase
 from farhand.core.decide import runs
 from farhand.core.decide.runs import MOVED_ON
@@ -18,6 +19,7 @@ from farhand.core.result import Accepted
 from farhand.core.run import Run, RunState
 from farhand.core.settings import Limits, Patience, Settings
 from farhand.core.thread import Text, UserMessage
+from farhand.eventlog.pubsub import Subscription
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.tools.context import ask
 from farhand.tools.decorate import tool
@@ -277,7 +279,44 @@ async def test_a_claim_that_is_lost_while_a_tool_asks_ends_the_tool_here(stage: 
     on = await stage([Ask("ask_once"), "never"], ask_once, ask_text)
     run = await on.say("go")
     await on.told(run, RunParked)
-    # as if another worker had taken it over, and nobody had told this one
+    await _lose(on, run)
+    async with asyncio.timeout(20):
+        while not ENDED:  # noqa: ASYNC110  # the tool is all that tells
+            await asyncio.sleep(0.01)
+    await on.service.stop(LOCAL, THREAD, "enough")
+
+
+@requirement("workers:takeover")
+async def test_what_a_tool_brings_after_its_run_was_taken_over_does_not_count(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end = asyncio.Event()
+    has_news = StepTools._has_news
+
+    async def overhears_all(self: StepTools, news: Subscription) -> bool:
+        await has_news(self, news)
+        return False
+
+    monkeypatch.setattr(StepTools, "_has_news", overhears_all)
+
+    @tool(idempotent=True)
+    async def dig() -> str:
+        """Dig."""
+        await may_end.wait()
+        return "dug"
+
+    on = await stage([Ask("dig"), "never"], dig)
+    run = await on.say("go")
+    await comes_true(lambda: _is_at_work(on, "dig"))
+    await _lose(on, run)
+    may_end.set()
+    await on.idle()
+    assert await on.outcomes(run) == [None], "the worker that has it now runs the tool again"
+    await on.service.stop(LOCAL, THREAD, "enough")
+
+
+async def _lose(on: Stage, run: Run) -> None:
+    """As if another worker had taken it over, and nobody had told this one."""
     on.log.on_run = lambda run, is_own: None
     await on.log.decide(
         LOCAL,
@@ -286,10 +325,6 @@ async def test_a_claim_that_is_lost_while_a_tool_asks_ends_the_tool_here(stage: 
             thread, run.run_id, 1, lambda call: True, now=now, patience=Patience()
         ),
     )
-    async with asyncio.timeout(20):
-        while not ENDED:  # noqa: ASYNC110  # the tool is all that tells
-            await asyncio.sleep(0.01)
-    await on.service.stop(LOCAL, THREAD, "enough")
 
 
 @requirement("hands:question-gives-way")

@@ -92,8 +92,8 @@ class Story:
             lambda thread, now: calls.start(thread, call_id, tool, now=now, patience=PATIENCE, fence=fence)
         )
 
-    def finish(self, call_id: str, outcome: Outcome) -> Receipt:
-        return self.log.do(lambda thread, now: calls.finish(thread, call_id, outcome, now=now))
+    def finish(self, call_id: str, outcome: Outcome, *, fence: int | None = None) -> Receipt:
+        return self.log.do(lambda thread, now: calls.finish(thread, call_id, outcome, now=now, fence=fence))
 
     def claim(self, *, may_repeat: bool = False, fence: int | None = None) -> int | None:
         seen = self.run.fence if fence is None else fence

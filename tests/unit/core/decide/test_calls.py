@@ -127,6 +127,16 @@ def test_a_worker_that_lost_the_run_starts_nothing(story: Story) -> None:
     assert story.call("call_2").phase is Phase.READY
 
 
+def test_a_worker_that_lost_the_run_finishes_nothing_that_the_next_one_runs_again(story: Story) -> None:
+    story.answer("apr_2", YES)
+    assert story.start("call_2", fence=1) is not None
+    assert story.claim(may_repeat=True) == 2
+    assert story.finish("call_2", Success("old"), fence=1) == Refused("taken")
+    assert story.call("call_2").phase is Phase.TAKEN
+    assert story.finish("call_2", Success("new"), fence=2) == Accepted()
+    assert story.call("call_2").outcome == Success("new")
+
+
 @pytest.mark.parametrize("tool", [None, replace(SERVER_TOOL, description="Another one.")])
 def test_a_tool_that_changed_since_its_approval_is_not_run(story: Story, tool: object) -> None:
     story.answer("apr_2", YES)
