@@ -40,12 +40,16 @@ async def executing(there: Room, tool: str, subject: str, **more: Json) -> Async
             await task
 
 
+async def inbox(there: Room) -> list[Json]:
+    calls: list[Json] = (await there.http.get("/api/inbox")).json()["calls"]
+    return calls
+
+
 async def waiting(there: Room, tool: str) -> Json:
     """The call of this tool in the inbox, once it is there."""
     async with asyncio.timeout(WITHIN_SEC):
         while True:
-            calls = (await there.http.get("/api/inbox")).json()["calls"]
-            if found := [call for call in calls if call["tool"] == tool]:
+            if found := [call for call in await inbox(there) if call["tool"] == tool]:
                 return found[0]
             await asyncio.sleep(0.02)
 

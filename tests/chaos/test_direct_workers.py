@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.direct_calls import AGENT, UNKNOWN, answer, approve, executing, waiting, yes_that_kills
+from tests.chaos.direct_calls import (
+    AGENT,
+    UNKNOWN,
+    WITHIN_SEC,
+    answer,
+    approve,
+    executing,
+    inbox,
+    waiting,
+    yes_that_kills,
+)
 from tests.chaos.workers import workers
 from tests.postgres import Cluster, running_cluster
 from tests.requirement import requirement
@@ -95,19 +105,23 @@ async def test_an_idempotent_tool_is_run_again_by_the_other_worker(cluster: Clus
 async def test_without_request_id_a_call_is_cancelled_when_its_openers_worker_is_gone(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    async with workers(tmp_path, [cluster.address("unkeyed")] * 2, agent=AGENT) as [one, other]:
+    async with (
+        workers(tmp_path, [cluster.address("unkeyed")] * 3, agent=AGENT) as [one, living, other],
+        executing(living, "look_up", "oslo"),
+    ):
         async with executing(one, "delete_file", "a"):
-            call = await waiting(other, "delete_file")
-            # a call of a living worker is left alone, however often the others look
-            await asyncio.sleep(3)
-            assert (await waiting(other, "delete_file"))["callId"] == call["callId"]
+            call, left_alone = await waiting(other, "delete_file"), await waiting(other, "look_up")
             await one.server.kill()
-        async with asyncio.timeout(30):
-            while (await other.http.get("/api/inbox")).json()["calls"]:  # noqa: ASYNC110
+        async with asyncio.timeout(WITHIN_SEC):
+            while [each["callId"] for each in await inbox(other)] != [left_alone["callId"]]:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         status, told = await approve(other, call)
         assert (status, told["reason"]) == (410, "cancelled")
-        assert one.executions == []
+        # the one who found the other call looked at this one as well, and its caller is there
+        assert await approve(other, left_alone) == (200, {"ok": True})
+        await other.until_executed("look_up")
+        assert other.executions == [("look_up", "oslo")]
+        other.open_gate("oslo")
 
 
 @requirement("direct:yes-elsewhere")
