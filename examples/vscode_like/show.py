@@ -93,12 +93,16 @@ async def _show(http: httpx2.AsyncClient, workspace: Path, seconds: int) -> None
 
 
 async def _say(http: httpx2.AsyncClient, text: str) -> str:
-    """One message; the text of the whole answer, however long it takes."""
+    """One message; the text of the whole answer, however long it takes. A response is held for 90 seconds at
+    most. The run goes on without it, and its thread has everything."""
     message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": text}]}
-    body = {"id": "chat", "messages": [message], "wait": "hold"}
-    answer = await http.post("/api/chat", json=body)
-    chunks = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
-    return "".join(chunk.get("delta", "") for chunk in chunks if chunk["type"] == "text-delta")
+    await http.post("/api/chat", json={"id": "chat", "messages": [message], "wait": "hold"})
+    while True:
+        thread = (await http.get("/api/chat/chat")).json()
+        if thread["state"] in {"done", "failed"}:
+            break
+        await asyncio.sleep(0.1)
+    return "".join(part["text"] for part in thread["messages"][-1]["parts"] if part["type"] == "text")
 
 
 async def _asked(http: httpx2.AsyncClient) -> dict[str, str]:

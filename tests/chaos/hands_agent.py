@@ -79,6 +79,8 @@ async def _ask_twice(name: str) -> str:
 
 
 def _script(moment: Moment) -> Step:
+    if moment.text == "chart":
+        return " ".join(f"offered:{name}" for name in moment.tools) if moment.results else Ask("show_chart")
     if moment.results:
         return " | ".join(each.seen for each in moment.results)
     if moment.text == "whose":

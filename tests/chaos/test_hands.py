@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 from tests.chaos.room import Json, Room
+from tests.faces.agui import page as agui
 from tests.faces.ui_stream.page import Page
 from tests.postgres import Cluster, running_cluster
 from tests.process import MANY_RUNS, FarhandProcess, farhand_process
@@ -169,6 +170,20 @@ async def test_a_new_message_after_the_kill_cancels_the_tool_and_its_question(pl
         assert turn == "You said: never mind"
         assert (await _ack(http, question, "yes"))["reason"] == "cancelled"
         assert (await http.get("/api/inbox")).json()["calls"] == []
+
+
+@requirement("hands:brought-tools")
+async def test_a_run_still_has_the_tools_that_it_brought_though_the_server_was_killed(place: Place) -> None:
+    chart = {"name": "show_chart", "description": "Show it.", "parameters": {"type": "object"}}
+    async with place.client("ann") as http:
+        [asked] = (await agui.Page(http, "chat", tools=[chart]).send("chart")).calls
+    await place.kill()
+    async with place.client("ann") as http:
+        assert (await _open(http, tool="show_chart"))["callId"] == asked
+        assert await _ack(http, asked, "shown") == {"ok": True}
+        # the model says what it is offered in the next step
+        assert "offered:show_chart" in await _ended(http, "chat")
+        assert (await _ack(http, asked, "shown")) == {"ok": True, "ignored": True}
 
 
 async def _said(page: Page) -> str | None:
