@@ -17,7 +17,7 @@ from tests.browser.axe import findings
 from tests.browser.visitor import Scheme, Visitor, Visitors
 from tests.process import ROOT, FarhandProcess, farhand_process
 
-CHAT = (1480, 1000)
+CHAT = (1480, 1040)
 INSPECTOR = (1520, 900)
 NARROW = (390, 844)
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
