@@ -35,7 +35,7 @@ PACE_SEC = 1.5 if os.environ.get("SCREENSHOTS") else 0.0
 FORM = "https://northgate.example/report"
 
 
-@tool
+@tool(title="Find the lamp owner")
 def find_lamp_owner(street: str) -> str:
     """Find who looks after the lamps of a street.
 
@@ -55,7 +55,7 @@ def photo() -> PickedFile:
     raise NotImplementedError
 
 
-@tool(needs_approval=True)
+@tool(needs_approval=True, title="Send this report")
 def send_report(to: str, place: str, photo: str) -> str:
     """Send the report.
 
@@ -87,7 +87,8 @@ def report(moment: Moment) -> Step:
         return [sure, *calls, Ask("open_url", {"url": FORM})]
     if moment.steps == 1:
         place = {"to": "lighting@northgate.example", "place": "14 Mill Lane, 54.9783, -1.6178"}
-        urgency = {"question": "How urgent is it?", "options": ["Low", "Normal", "High"]}
+        options = ["Low: any time this month", "Normal: within a week", "High: someone could fall"]
+        urgency = {"question": "How urgent is it?", "options": options}
         rest = [Ask("select_option", urgency), Ask("send_report", {**place, "photo": "lamp.png"})]
         return ["Two things are left before I can send it.", *rest]
     return "It is on its way. Most lamps are back on within five working days."

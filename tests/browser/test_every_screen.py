@@ -130,21 +130,23 @@ async def test_when_something_is_wrong(guest: Visitor, player: Visitor) -> None:
     await is_fine(player.page, "signed out")
 
 
-async def test_the_lamp_story_with_its_page(demo: FarhandProcess, visitors: Visitors) -> None:
+async def test_the_lamp_story_and_a_page_beside_it(demo: FarhandProcess, visitors: Visitors) -> None:
     guest = await visitors.at(demo, allowed=EVERYTHING)
     await guest.tries("Report a street lamp")
     await expect(guest.main.get_by_role("button", name="Share once")).to_be_visible()
     await is_fine(guest.page, "location")
     await guest.presses("Share once")
-    await guest.presses("Open")
-    await expect(guest.page.get_by_role("complementary", name="Page beside the chat")).to_be_visible()
-    await is_fine(guest.page, "a page beside the chat")
-    await guest.page.get_by_role("button", name="Close the page").click()
+    await expect(guest.main.get_by_role("button", name="Take photo")).to_be_visible()
+    await is_fine(guest.page, "photo")
     await guest.presses("Stop")
     await guest.sees_state("Stopped")
     await is_fine(guest.page, "stopped")
     # somebody stopped it: nothing broke
     await expect(guest.main.get_by_role("img", name="Failed")).to_have_count(0)
+    await guest.asks("Open the lamp form")
+    await guest.presses("Open")
+    await expect(guest.page.get_by_role("complementary", name="Page beside the chat")).to_be_visible()
+    await is_fine(guest.page, "a page beside the chat")
 
 
 async def test_the_inbox(unused: FarhandProcess, visitors: Visitors) -> None:

@@ -184,6 +184,25 @@ async def test_a_message_said_while_the_record_of_the_last_answer_is_on_its_way_
     await player.sees('send_report brought {"sent": "new"}.')
 
 
+async def test_a_page_that_is_cut_off_before_all_of_it_is_here_asks_for_the_rest_again(
+    guest: Visitor,
+) -> None:
+    guest.expects_to_be_cut_off()
+    cut = [f"**/assets/{name}-*.js" for name in ("chat-view", "talk")]
+    for path in cut:
+        await guest.page.route(path, _refuse)
+    await guest.page.reload()
+    await expect(guest.page.get_by_text("This browser is connected")).to_have_count(1)
+    for path in cut:
+        await guest.page.unroute(path, _refuse)
+    await guest.asks("Ask me my name")
+    await expect(guest.card("What is your name?")).to_be_visible()
+
+
+async def _refuse(route: Route) -> None:
+    await route.abort("connectionrefused")
+
+
 async def test_a_message_that_never_reached_the_server_is_given_back_when_it_is_stopped(
     guest: Visitor,
 ) -> None:

@@ -31,7 +31,8 @@ export default defineConfig({
 
 /**
  * AI SDK brings zod, and zod the way from its schemas to JSON Schema, which is for whoever asks a model. A page only checks
- * what it reads: six kilobytes of its download are left out, and four more of AI SDK's own way from zod 3. Should something ask for a JSON Schema all the same, it is told why not.
+ * what it reads: six kilobytes of its download are left out, and four more of AI SDK's own way from zod 3. Should something ask for a JSON Schema all the same, it is told why not. Schemas of AI SDK
+ * that a page has no use for go, too.
  */
 function withoutJsonSchema(): Plugin {
   const NAMES = /^export (?:const|function) (\w+)/gm;
@@ -46,6 +47,10 @@ function withoutJsonSchema(): Plugin {
       if (/@ai-sdk\/provider-utils\/dist\/index\.js$/.test(id)) {
         const shorter = code.replace("() => zod3ToJsonSchema(", "() => absentJsonSchema(");
         return { code: `${shorter}\nfunction absentJsonSchema() { throw new Error("This page was built without JSON Schema."); }`, map: null };
+      }
+      if (/\/ai\/dist\/index\.js$/.test(id)) {
+        // made as the module loads: marked, so that those which nobody uses are left out
+        return { code: code.replace(/^const (\w+Schema) = (z\.[^;]*?^\S*\));$/gm, "const $1 = /* @__PURE__ */ (() => $2)();"), map: null };
       }
       if (!/zod\/v4\/core\/(?:to-json-schema|json-schema-processors)\.js$/.test(id)) {
         return undefined;

@@ -72,3 +72,9 @@ function withStorage<T>(use: (storage: Storage) => T): T | undefined {
     return undefined;
   }
 }
+
+/** Whether what a former life of the page kept are the fields of a form. Here, so that forms are loaded with the first card. */
+export function areDrafts(value: unknown): boolean {
+  const isText = (each: unknown): boolean => typeof each === "string";
+  return typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every((each) => isText(each) || typeof each === "boolean" || (Array.isArray(each) && each.every(isText)));
+}

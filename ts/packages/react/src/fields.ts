@@ -38,12 +38,6 @@ export interface ChoiceKind {
 export type Draft = string | boolean | readonly string[];
 export type FieldDrafts = Readonly<Record<string, Draft>>;
 
-/** For what a former life of the page kept. */
-export function areDrafts(value: unknown): boolean {
-  const isText = (each: unknown): boolean => typeof each === "string";
-  return typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every((each) => isText(each) || typeof each === "boolean" || (Array.isArray(each) && each.every(isText)));
-}
-
 const TYPES = { email: "email", uri: "url", date: "date", "date-time": "datetime-local" } as const;
 /** Texts that may be longer than this get more than one line. */
 const LINE_AT_MOST = 200;

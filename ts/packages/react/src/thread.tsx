@@ -1,10 +1,10 @@
 // What cards share: the host that brings their answers, and a thread as such a host.
 import { type Connection, type Decision, type Given, type Hand, type Hands, type HandState, type Http, LiveThread, type ThreadOptions, type ThreadState } from "@farhand/client";
 import { type ComponentType, createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { draftsOf } from "./drafts.ts";
+import { areDrafts, draftsOf } from "./drafts.ts";
 import { useEnds } from "./ends.ts";
-import { areDrafts } from "./fields.ts";
-import { type CardView, isAskedElsewhere, type Memory, viewOf } from "./view.ts";
+import { type CardMemory, useMemory, useNow } from "./memory.ts";
+import { type CardView, isAskedElsewhere, viewOf } from "./view.ts";
 import { type Words, WORDS } from "./words.ts";
 
 /** Who brings the answers of cards: a thread, an inbox over many, or a chat of another library. */
@@ -194,34 +194,4 @@ export function useCardHost(): CardHost {
     throw new Error("A card stands inside <CardHostProvider>.");
   }
   return host;
-}
-
-/** The time, every second, while somebody looks. */
-export function useNow(isNeeded: boolean): number {
-  const [now, setNow] = useState(Date.now);
-  useEffect(() => {
-    if (!isNeeded) {
-      return undefined;
-    }
-    const timer = setInterval(() => setNow(Date.now()), 1_000);
-    return () => clearInterval(timer);
-  }, [isNeeded]);
-  return now;
-}
-
-export interface CardMemory extends Memory {
-  readonly seenOpen: Set<string>;
-  readonly reasons: Map<string, string>;
-  readonly edited: Set<string>;
-}
-
-/** What a page remembers of its calls for as long as it lives. */
-export function useMemory({ calls, facts }: Pick<ThreadState, "calls" | "facts">): CardMemory {
-  const memory = useRef<CardMemory>({ seenOpen: new Set(), reasons: new Map(), edited: new Set() }).current;
-  for (const call of calls.values()) {
-    if (call.phase === "ready" && facts.get(call.id)?.executor === "frontend") {
-      memory.seenOpen.add(call.id);
-    }
-  }
-  return memory;
 }

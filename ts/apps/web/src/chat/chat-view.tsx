@@ -3,6 +3,7 @@ import type { FileUIPart } from "ai";
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Composer, FootLine } from "./composer.tsx";
 import { useConversation } from "./conversation.ts";
+import { untilLoaded } from "./parts.tsx";
 import { go, hrefOf } from "./route.ts";
 import type { Starter } from "./starters.ts";
 import type { Tools } from "./tools.ts";
@@ -11,7 +12,7 @@ import { Welcome } from "./welcome.tsx";
 import { useWords } from "./words.ts";
 
 // not needed for a first sight of the page
-const Talk = lazy(async () => ({ default: (await import("./talk.tsx")).Talk }));
+const Talk = lazy(async () => ({ default: (await untilLoaded(() => import("./talk.tsx"))).Talk }));
 
 export interface ChatViewProps {
   readonly id: string;

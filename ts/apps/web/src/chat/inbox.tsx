@@ -4,7 +4,6 @@ import type { OpenCall } from "@farhand/client";
 import { AllowButton, type CardHost, CardHostProvider, type CardView, isAskedElsewhere, isWaiting, ToolCard, useAnyEdited, useCardFocus, useNow, useReadCalls, viewOf } from "@farhand/react";
 import { Inbox as InboxIcon } from "lucide-react";
 import { type ReactNode, useMemo, useRef, useState } from "react";
-import "@farhand/react/cards.css";
 import { HTTP } from "../server.ts";
 import { hrefOf } from "./route.ts";
 import { useHands, useSite } from "./site.ts";

@@ -6,6 +6,7 @@ import { AboutProvider, useAskedAbout } from "./about.ts";
 import { useAttention } from "./attention.ts";
 import { type Lists, useLists } from "./lists.ts";
 import type { OpenedPage } from "./panel.tsx";
+import { untilLoaded } from "./parts.tsx";
 import { go, type Route, useRoute } from "./route.ts";
 import { Sidebar } from "./sidebar.tsx";
 import { useHands, useSite } from "./site.ts";
@@ -15,7 +16,7 @@ import { TopBar } from "./top-bar.tsx";
 import { CardWordsProvider, cardWordsOf, fill, useWords, wordsOf, WordsProvider } from "./words.ts";
 
 // asked for at once, and not waited for: chats and their list are there first
-const loading = import("./chat-view.tsx");
+const loading = untilLoaded(() => import("./chat-view.tsx"));
 const ChatView = lazy(async () => ({ default: (await loading).ChatView }));
 const Inbox = lazy(async () => ({ default: (await import("./inbox.tsx")).Inbox }));
 const Panel = lazy(async () => ({ default: (await import("./panel.tsx")).Panel }));
@@ -51,7 +52,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
     setDraft({ id: crypto.randomUUID() });
   }
   // there before the first answer is
-  useEffect(() => void import("./talk.tsx"), []);
+  useEffect(() => void untilLoaded(() => import("./talk.tsx")), []);
   useEffect(() => setMenuOpen(false), [route.view === "chat" ? route.id : route.view]);
   const begin = (prompt?: string): void => {
     const next = { id: crypto.randomUUID(), ...(prompt === undefined ? {} : { prompt }) };

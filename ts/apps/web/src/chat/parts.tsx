@@ -53,6 +53,19 @@ export function CopyButton({ text, label, className = "" }: { text: string; labe
   );
 }
 
+const ASK_AGAIN_MS = 2_000;
+
+/** A part of the page that comes later, asked for until it is here: somebody may be cut off in the first second. */
+export async function untilLoaded<T>(load: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await load();
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+    }
+  }
+}
+
 /** A run in the Inspector. */
 export function runHref(runId: string): string {
   return `${BASE}/_farhand#/runs/${runId}`;

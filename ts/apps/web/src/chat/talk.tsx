@@ -3,7 +3,6 @@ import { CardHostProvider, CardList, Note, ToolCard } from "@farhand/react";
 import { ArrowDown } from "lucide-react";
 import { type ReactNode, useCallback, useRef } from "react";
 import type { UIMessage } from "ai";
-import "@farhand/react/cards.css";
 import { useAbout } from "./about.ts";
 import type { Conversation } from "./conversation.ts";
 import { Answer, Said } from "./message.tsx";

@@ -64,7 +64,7 @@ function Head({ shown, now, replay, onRerun }: { shown: InspectedRun; now: numbe
       {/* the buttons go below a title that would have less room than this */}
       <div className="flex flex-wrap items-start gap-x-3 gap-y-2">
         <div className="flex min-w-0 flex-[1_1_320px] flex-wrap items-center gap-x-3 gap-y-1">
-          <h1 className="m-0 line-clamp-2 min-w-0 text-[17px] leading-8 font-semibold wrap-anywhere" title={run.title}>{run.title || "A run without words"}</h1>
+          <h1 className="m-0 line-clamp-2 min-w-0 py-1 text-[17px] leading-6 font-semibold wrap-anywhere" title={run.title}>{run.title || "A run without words"}</h1>
           <Pill tone={tone} dot>{words}</Pill>
         </div>
         <span className="flex flex-wrap gap-2">

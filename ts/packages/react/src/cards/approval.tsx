@@ -2,7 +2,8 @@
 // can be allowed; how a press has to be meant stands in `deliberate.tsx`.
 import { Pencil } from "lucide-react";
 import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from "react";
-import { areDrafts, editFields, type FieldDrafts, firstDrafts } from "../fields.ts";
+import { areDrafts } from "../drafts.ts";
+import { editFields, type FieldDrafts, firstDrafts } from "../fields.ts";
 import { edited } from "../filled.ts";
 import { titleOf } from "../sentences.ts";
 import { EDIT, useCardHost, useDraft, useReadCalls, useWords } from "../thread.tsx";

@@ -1,8 +1,9 @@
 // One call as a card, in whichever state it is.
 import { unreachable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
+import { useNow } from "../memory.ts";
 import { questionOf, shareIn, titleOf, toolTitle } from "../sentences.ts";
-import { useCardHost, useNow, useOwnCard, useWords } from "../thread.tsx";
+import { useCardHost, useOwnCard, useWords } from "../thread.tsx";
 import { useKnown } from "../tools.ts";
 import { type CardView, longTime } from "../view.ts";
 import { ClipboardCard, LocationCard, OpenPageCard } from "./abilities.tsx";

@@ -1,7 +1,8 @@
 // Cards that bring a file: picked, or a photo that is taken here. What goes back is a reference.
 import { type DragEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { useNow } from "../memory.ts";
 import { limitWords, questionOf } from "../sentences.ts";
-import { useCardHost, useNow, useWords } from "../thread.tsx";
+import { useCardHost, useWords } from "../thread.tsx";
 import { largestFile, upload } from "../upload.ts";
 import type { CardView } from "../view.ts";
 import { textIn } from "./abilities.tsx";

@@ -2,7 +2,8 @@
 // fields. What does not fit is told beside its field, and nothing is sent before all of it fits.
 import { openable } from "@farhand/client";
 import { type FormEvent, type ReactNode, useId } from "react";
-import { answerFields, areDrafts, type Field, type FieldDrafts, fieldsOf, firstDrafts } from "../fields.ts";
+import { areDrafts } from "../drafts.ts";
+import { answerFields, type Field, type FieldDrafts, fieldsOf, firstDrafts } from "../fields.ts";
 import { filled, typedOf } from "../filled.ts";
 import { questionOf } from "../sentences.ts";
 import { useDraft, useWords } from "../thread.tsx";

@@ -3,7 +3,8 @@ import {
   Camera, ClipboardList, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, TriangleAlert, Type, X,
 } from "lucide-react";
 import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
-import { useNow, useWords } from "../thread.tsx";
+import { useNow } from "../memory.ts";
+import { useWords } from "../thread.tsx";
 import { type CardState, type CardView, type Kind, timeLeft } from "../view.ts";
 import { piecesOf } from "../visible.ts";
 import type { Words } from "../words.ts";
