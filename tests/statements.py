@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from farhand.store.base import CallFilter
-from farhand.store.postgres import batch, clients, notify, queries
+from farhand.store.postgres import batch, notify, queries
 from farhand.store.postgres.connection import Connection
 
 NAMES = {
@@ -33,7 +33,7 @@ BY_THE_CLOCK = frozenset(
         queries.CLAIMABLE,
         queries.RESERVE_CLAIMABLE,
         queries.RENEW,
-        clients.ABSENT,
+        queries.ABSENT_CLIENTS,
         *SWEEPS,
     }
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "src" / "farhand"
@@ -21,12 +22,11 @@ READERS = {
 }  # fmt: skip
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    """Every module but the fakes we publish for tests."""
-    for path in sorted(ROOT.rglob("*.py")):
-        name = path.relative_to(ROOT).as_posix()
-        if not name.startswith("testing/"):
-            yield name, ast.parse(path.read_text())
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
+    """Every module but the fakes we publish for tests, parsed once."""
+    paths = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
+    return [(name, ast.parse(path.read_text())) for name, path in paths.items() if name[:8] != "testing/"]
 
 
 def readers_in(tree: ast.Module) -> set[str]:

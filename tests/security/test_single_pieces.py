@@ -28,7 +28,6 @@ MAY_READ = {
     "store/records.py": "the store's own rows",
     "eventlog/codec.py": "the rows of the store's own log",
     "store/postgres/connection.py": "an address of whoever runs the server",
-    "store/postgres/clients.py": "the store's own rows",
     "store/postgres/notify.py": "hints of the store, which are only hints",
     "cli/remote/http.py": "the command line, and what the user's own server answers",
     "client/client.py": "what the server answers that a program chose",

@@ -143,8 +143,8 @@ async def _store(
     """The message, its calls and their events in one append: none of them exists without the others."""
     context, run = active.context, active.run
     is_last = not (stop.reason == "pause" or (calls and stop.reason == "calls"))
-    waits = any(isinstance(each, Opening) and each.has_to_wait for each in calls)
-    room = await context.open_call_limit.left(run.owner.tenant) if waits else 0
+    waiting = sum(isinstance(each, Opening) and each.has_to_wait for each in calls)
+    room = await context.open_call_limit.left(run.owner.tenant) if waiting else 0
     written, after = active.writer.unstored()
     result = StepResult(
         step=active.step + 1,
@@ -166,9 +166,7 @@ async def _store(
         _last_seq,
     )
     active.writer.note(last_seq)
-    context.open_call_limit.use(
-        run.owner.tenant, sum(isinstance(each, Opening) and each.has_to_wait for each in calls)
-    )
+    context.open_call_limit.use(run.owner.tenant, waiting)
     return not is_last
 
 

@@ -23,11 +23,10 @@ from typing import NoReturn
 from farhand.agent.agent import Agent
 from farhand.cli.console import address_of, print_facts, print_warning
 from farhand.cli.gc_tuning import tune_gc
-from farhand.cli.log_filter import limit_uvicorn_warnings
 from farhand.cli.protocols import HEAD_BYTES, http_protocol, socket_protocol
 from farhand.errors import BadSetting, not_installed
 from farhand.server.app import DRAIN_SEC, App, create_app
-from farhand.server.logs import configure_logging, with_access_log
+from farhand.server.logs import configure_logging, limit_uvicorn_warnings, with_access_log
 from farhand.server.settings import ServerSettings, load_settings
 from farhand.wire.address import is_loopback
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -20,7 +19,7 @@ from farhand.core.call import Call, Phase
 from farhand.core.principal import Owner
 from farhand.core.result import Accepted
 from farhand.eventlog.log import EventLog
-from farhand.eventlog.pubsub import client_topic, feed_topic
+from farhand.eventlog.pubsub import SubscribedReader, client_topic, feed_topic
 from farhand.store.base import FEED_GREW
 
 CALLS_PER_PULL = 64
@@ -65,32 +64,22 @@ class ClientStream(Struct, frozen=True):
         return holder == self.client_id or holder.startswith(f"{self.client_id}.")
 
 
-class Inbox:
+class Inbox(SubscribedReader):
     """A context manager; `next()` returns what there is, oldest first."""
 
     def __init__(
         self, eventlog: EventLog, desk: Desk, stream: ClientStream, registry: ClientRegistry
     ) -> None:
         """`registry` has the tools of the client."""
+        super().__init__(eventlog.broker.subscribe(*_topics(eventlog, stream), limit=1000))
         self._log = eventlog
         self._desk = desk
         self._stream = stream
         self._registry = registry
         self._client = registry.client(stream.owner, stream.client_id)
-        self._subscription = eventlog.broker.subscribe(*_topics(eventlog, stream), limit=1000)
         self._sent: set[str] = set()
         self._behind = True
         self._superseded = False
-        self._over = False
-
-    def __enter__(self) -> Self:
-        self._subscription.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._subscription.__exit__(kind, error, trace)
 
     def supersede(self) -> None:
         self._superseded = True
@@ -100,18 +89,13 @@ class Inbox:
         """Called when the registry has changed."""
         self._subscription.wake()
 
-    def leave(self) -> None:
-        """Ends the current `next()`; every later one ends at once."""
-        self._over = True
-        self._subscription.wake()
-
     async def next(self, seconds: float) -> list[InboxItem] | None:
         """New items for the client; an empty list when none came in time; None at the end."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
-        while not self._over:
+        while not self._is_left:
             if self._superseded:
-                self._over = True
+                self._is_left = True
                 return [StreamReplaced()]
             items = self._withdrawn() or await (self._catch_up() if self._behind else self._read_news())
             if items:

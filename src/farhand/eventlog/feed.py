@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from farhand.core.event import RunStarted
 from farhand.core.position import News
 from farhand.core.principal import Owner
 from farhand.errors import Unreadable
 from farhand.eventlog.codec import Body, decode_body, decode_notice
-from farhand.eventlog.pubsub import feed_topic
+from farhand.eventlog.pubsub import SubscribedReader, feed_topic
 from farhand.store.base import FeedRow, Row
 
 if TYPE_CHECKING:
@@ -46,36 +45,21 @@ def _of_body(row: FeedRow, body: Body) -> list[News]:
     return found
 
 
-class FeedReader:
+class FeedReader(SubscribedReader):
     """Reads a feed after a number, then live. Use it as a context manager; `next()` gives what there is, in
     order. A notification only says that there is more; the store has it."""
 
     def __init__(self, eventlog: EventLog, owner: Owner, after: int) -> None:
+        super().__init__(eventlog.broker.subscribe(feed_topic(owner)))
         self.at = after
-        self._left = False
         self._log = eventlog
         self._owner = owner
-        self._subscription = eventlog.broker.subscribe(feed_topic(owner))
-
-    def __enter__(self) -> Self:
-        self._subscription.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._subscription.__exit__(kind, error, trace)
-
-    def leave(self) -> None:
-        """Ends a `next()` that is under way; every later one ends at once."""
-        self._left = True
-        self._subscription.wake()
 
     async def next(self, seconds: float) -> list[News] | None:
         """What comes after `at`; an empty list when nothing came in time; None when the reader has left or
         this process is about to stop."""
         broker = self._log.broker
-        while not self._left:
+        while not self._is_left:
             # before the look: what is told from here on is not overlooked
             self._subscription.items.clear()
             page = await self._log.feed(self._owner, after=self.at, limit=PAGE)

@@ -171,6 +171,30 @@ class Subscription:
         self._slot = self._broker.timers.set(self, self._until)
 
 
+class SubscribedReader:
+    """What reads something of the log, then waits for more of it. Use it as a context manager."""
+
+    __slots__ = ("_is_left", "_subscription")
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        self._is_left = False
+
+    def __enter__(self) -> Self:
+        self._subscription.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._subscription.__exit__(kind, error, trace)
+
+    def leave(self) -> None:
+        """Ends a `next()` that is under way; every later one ends at once."""
+        self._is_left = True
+        self._subscription.wake()
+
+
 class Broker:
     """`recheck`: after how many seconds of silence a subscriber looks at the log again. Inside one process
     nothing is lost, so that is long; a broker that is fed from outside invalidates its subscribers when it

@@ -7,9 +7,6 @@ holds up the run or another reader.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from msgspec.structs import replace
 
 from farhand.core.event import DELTAS, RunFailed, RunFinished
@@ -17,50 +14,33 @@ from farhand.core.position import START, Entry, Position
 from farhand.core.run import Run
 from farhand.eventlog.codec import without_discarded
 from farhand.eventlog.log import EventLog
-from farhand.eventlog.pubsub import thread_topic
+from farhand.eventlog.pubsub import SubscribedReader, thread_topic
 
 
-class LogReader:
+class LogReader(SubscribedReader):
     """Use it as a context manager; `next()` gives what there is, in order."""
 
     __slots__ = (
         "_is_behind",
         "_is_exact",
-        "_is_left",
         "_is_whole",
         "_log",
         "_run",
-        "_subscription",
         "at",
         "cut",
     )
 
     def __init__(self, eventlog: EventLog, run: Run, after: Position = START) -> None:
+        super().__init__(eventlog.broker.subscribe(run.run_id, thread_topic(run.owner, run.thread_id)))
         self.at = after
         self.cut = False
         """Whether it ended because this process is about to stop: the rest is to be had from another."""
         self._log = eventlog
         self._run = run
-        self._subscription = eventlog.broker.subscribe(run.run_id, thread_topic(run.owner, run.thread_id))
         self._is_behind = True
         self._is_exact = False
         """Whether the position is known to be behind a whole event: the first one may be in mid-word."""
-        self._is_left = False
         self._is_whole = after == START
-
-    def __enter__(self) -> Self:
-        self._subscription.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._subscription.__exit__(kind, error, trace)
-
-    def leave(self) -> None:
-        """Ends a `next()` that is under way; every later one ends at once."""
-        self._is_left = True
-        self._subscription.wake()
 
     async def next(self, seconds: float) -> list[Entry] | None:
         """What comes after `at`; an empty list when nothing came in time; None when nothing will come: the

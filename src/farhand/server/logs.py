@@ -1,6 +1,7 @@
 """Logging of a server process: to standard error, as text or as one JSON object per line; and its access log.
 
-Owns the formats. docs/reference/logging.md lists the loggers.
+Owns the formats, and keeps peers from filling the log: uvicorn's warnings about bad requests pass once a
+minute. docs/reference/logging.md lists the loggers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from farhand.clock import monotonic
 
 access = logging.getLogger("farhand.access")
+
+REPEAT_AFTER_SEC = 60.0
 
 _TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {
@@ -118,3 +121,28 @@ def _log(scope: Scope, seen: _ResponseStats, seconds: float) -> None:
 def _printable(path: str) -> str:
     """A decoded path may contain line breaks, which must not start a new log line."""
     return "".join(letter if letter.isprintable() else "?" for letter in path)[:1024]
+
+
+class OncePerMinute(logging.Filter):
+    """Drops a warning if the same one passed within the last minute. Errors always pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passed_at: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno != logging.WARNING:
+            return True
+        text = record.getMessage()
+        if record.created - self._passed_at.get(text, -math.inf) < REPEAT_AFTER_SEC:
+            return False
+        self._passed_at[text] = record.created
+        return True
+
+
+_FILTER = OncePerMinute()
+
+
+def limit_uvicorn_warnings() -> None:
+    """Its few warnings are always the same: too many connections, not HTTP, an unsupported upgrade."""
+    logging.getLogger("uvicorn.error").addFilter(_FILTER)

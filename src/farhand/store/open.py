@@ -79,7 +79,7 @@ async def inspect_store(address: str) -> StoreHealth:
     check_address(address)
     if is_shared(address):
         with _driver_needed():
-            from farhand.store.postgres.health import inspect_database
+            from farhand.store.postgres.schema import inspect_database
         return await inspect_database(address, SystemClock())
     if _is_file(address):
         from farhand.store.sqlite.file import inspect_file

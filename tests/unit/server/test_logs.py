@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from farhand.server.logs import JsonFormatter, configure_logging, with_access_log
+from farhand.server.logs import (
+    REPEAT_AFTER_SEC,
+    JsonFormatter,
+    OncePerMinute,
+    configure_logging,
+    with_access_log,
+)
 from tests.requirement import requirement
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -137,3 +143,24 @@ def test_every_logger_is_in_the_reference() -> None:
     names = {name for text in sources for name in re.findall(r'getLogger\("(farhand\.[a-z.]+)"\)', text)}
     assert len(names) > 5
     assert [name for name in sorted(names) if f"| `{name}` |" not in reference] == []
+
+
+def line(text: str, at: float, level: int = logging.WARNING) -> logging.LogRecord:
+    record = logging.LogRecord("uvicorn.error", level, __file__, 1, text, (), None)
+    record.created = at
+    return record
+
+
+def test_the_same_warning_is_written_once_a_minute() -> None:
+    once = OncePerMinute()
+    assert once.filter(line("Invalid HTTP request received.", 0))
+    assert not once.filter(line("Invalid HTTP request received.", 1))
+    assert once.filter(line("Exceeded concurrency limit.", 2))
+    assert not once.filter(line("Invalid HTTP request received.", REPEAT_AFTER_SEC - 1))
+    assert once.filter(line("Invalid HTTP request received.", REPEAT_AFTER_SEC))
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.ERROR])
+def test_every_other_line_is_written_each_time(level: int) -> None:
+    once = OncePerMinute()
+    assert all(once.filter(line("Exception in ASGI application", 0, level)) for _ in range(3))

@@ -1,4 +1,5 @@
-"""What is read: statements, and rows that become values. Statements that name an owner have it first."""
+"""Statements on threads, calls, runs, feeds, files and clients, and rows that become values. Those that name
+an owner have it first."""
 
 from __future__ import annotations
 
@@ -142,6 +143,113 @@ PUT_SNAPSHOT = """
     )
     UPDATE threads SET snapshot_bytes = octet_length($5), is_covered = threads.version = $4
     FROM put WHERE threads.thread_no = put.thread_no
+"""
+
+FIND_FILE = "SELECT body, size FROM files WHERE tenant = $1 AND subject = $2 AND ref = $3 AND arrived"
+
+FIND_PIECE = """
+    SELECT piece FROM pieces JOIN files USING (file_no)
+    WHERE tenant = $1 AND subject = $2 AND ref = $3 AND arrived AND piece_no = $4
+"""
+
+KEPT_FILES = """
+    SELECT count(*), coalesce(sum(size), 0)::bigint FROM files
+    WHERE tenant = $1 AND ($2::text IS NULL OR subject = $2)
+"""
+
+_ADD_PIECES = """
+    added AS (
+        INSERT INTO pieces (file_no, piece_no, piece)
+        SELECT file_no, $4 + place - 1, piece
+        FROM file, unnest($5::bytea[]) WITH ORDINALITY AS each (piece, place)
+    )
+    SELECT file_no FROM file
+"""
+
+BEGIN_FILE = f"""
+    WITH file AS (
+        INSERT INTO files (tenant, subject, ref, size, pieces, arrived, written_at, body)
+        SELECT $1, $2, $3, $6, cardinality($5::bytea[]), $7, {NOW.format("$8")}, $9
+        WHERE $4::bigint = 0
+        ON CONFLICT DO NOTHING RETURNING file_no
+    ), {_ADD_PIECES}
+"""
+
+CONTINUE_FILE = f"""
+    WITH file AS (
+        UPDATE files SET size = size + $6, pieces = pieces + cardinality($5::bytea[]), arrived = $7,
+            written_at = {NOW.format("$8")}
+        WHERE tenant = $1 AND subject = $2 AND ref = $3 AND NOT arrived AND pieces = $4::bigint
+        RETURNING file_no
+    ), {_ADD_PIECES}
+"""
+
+LOCK_FILE = "SELECT file_no FROM files WHERE tenant = $1 AND subject = $2 AND ref = $3 FOR UPDATE"
+
+LOCK_CLIENTS = """
+    SELECT pg_advisory_xact_lock(
+        hashtextextended(format('clients of %s %s %s', current_schema(), $1::text, $2::text), 0))
+"""
+
+CLIENTS = """
+    SELECT client_id, version, body FROM clients WHERE $1::text IS NULL OR (tenant = $1 AND subject = $2)
+    ORDER BY tenant, subject, client_id
+"""
+
+PUT_CLIENT = """
+    INSERT INTO clients (tenant, subject, client_id, version, body) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (tenant, subject, client_id)
+        DO UPDATE SET version = excluded.version, body = excluded.body
+"""
+
+LOCK_STREAM = f"""
+    SELECT 1 FROM streams
+    WHERE tenant = $1 AND subject = $2 AND client_id = $3 AND here_until > {NOW.format("$4")} FOR UPDATE
+"""
+
+DROP_CLIENT = "DELETE FROM clients WHERE tenant = $1 AND subject = $2 AND client_id = $3"
+
+STREAM_ARRIVES = f"""
+    INSERT INTO streams (tenant, subject, client_id, stream_no, here_until)
+    VALUES ($1, $2, $3, 1, {NOW.format("$4")} + $5::float8)
+    ON CONFLICT (tenant, subject, client_id)
+        DO UPDATE SET stream_no = streams.stream_no + 1, here_until = excluded.here_until
+    RETURNING stream_no
+"""
+
+STREAMS_STAY = f"""
+    UPDATE streams SET here_until = {NOW.format("$5")} + $6::float8
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
+        AS seat (tenant, subject, client_id, stream_no)
+    WHERE streams.tenant = seat.tenant AND streams.subject = seat.subject
+        AND streams.client_id = seat.client_id AND streams.stream_no = seat.stream_no
+    RETURNING streams.tenant, streams.subject, streams.client_id, streams.stream_no
+"""
+
+STREAM_LEAVES = f"""
+    UPDATE streams SET here_until = {NOW.format("$5")}
+    WHERE tenant = $1 AND subject = $2 AND client_id = $3 AND stream_no = $4
+"""
+
+EXPECT_STREAM = f"""
+    INSERT INTO streams (tenant, subject, client_id, stream_no, here_until)
+    VALUES ($1, $2, $3, 0, {NOW.format("$4")})
+    ON CONFLICT (tenant, subject, client_id)
+        DO UPDATE SET here_until = greatest(streams.here_until, excluded.here_until)
+"""
+
+STREAM_IS_HERE = f"""
+    SELECT 1 FROM streams
+    WHERE tenant = $1 AND subject = $2 AND client_id = $3 AND here_until > {NOW.format("$4")}
+"""
+
+# one that nobody ever expected has been away for longer than any grace period
+ABSENT_CLIENTS = f"""
+    SELECT tenant, subject, client_id, coalesce(moment - here_until, 1e9)::float8
+    FROM clients
+        LEFT JOIN streams USING (tenant, subject, client_id)
+        CROSS JOIN (SELECT {NOW.format("$1")} AS moment) AS now
+    WHERE here_until IS NULL OR here_until <= moment
 """
 
 

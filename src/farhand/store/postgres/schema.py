@@ -1,8 +1,10 @@
-"""The tables of a PostgreSQL store, and the numbered steps that bring a schema up to date.
+"""How the tables of a PostgreSQL store (`tables.sql`) are made and brought up to date, and what is wrong with
+a database, for `farhand doctor`.
 
 The first process makes them, the others wait for a lock. From version 1 on, every version of farhand opens
 what an older one wrote. A step is added behind the others and never changed again; `meta` has the number of
-the last one that was run. Whatever is wrong with a database is one clear sentence at start.
+the last one that was run. Whatever is wrong with a database is one clear sentence at start; a look from
+outside changes nothing and finds the same.
 
 A record is JSON in `body`, kept byte for byte; the columns beside it are what a statement compares or sorts
 by. Rows are numbered, because our ids are random: rows written together lie together. There are no foreign
@@ -14,8 +16,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+from importlib.resources import files
 
+from msgspec import Struct
+
+from farhand.clock import Clock
 from farhand.errors import BadSetting
+from farhand.store.health import ServerLoad, StoreHealth
 from farhand.store.postgres.connection import (
     BY_INDEX,
     Connection,
@@ -24,184 +31,11 @@ from farhand.store.postgres.connection import (
     StatementFailed,
     connect,
     is_writable,
+    place_of,
 )
+from farhand.store.records import unreadable_in
 
-TABLES = """
--- One row per thread; its lock is what an append holds. Most appends change no column that an index has, so
--- that PostgreSQL can update the row in place: hence `written_hour`, since `written_at` always changes.
--- `bytes` is the size of its rows in the log; a snapshot counts once `is_purged`, since it stands for them.
-CREATE TABLE threads (
-    thread_no      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    tenant         text COLLATE "C" NOT NULL,
-    subject        text COLLATE "C" NOT NULL,
-    thread_id      text COLLATE "C" NOT NULL,
-    version        bigint NOT NULL DEFAULT 0,
-    updated_at     double precision NOT NULL DEFAULT 0,
-    run_id         text COLLATE "C",
-    can_go_on      boolean NOT NULL DEFAULT false,
-    is_running     boolean NOT NULL DEFAULT false,
-    kept_from      bigint,
-    worker         text COLLATE "C",
-    lease_until    double precision NOT NULL DEFAULT 0,
-    written_at     double precision NOT NULL DEFAULT 0,
-    written_hour   bigint NOT NULL DEFAULT 0,
-    is_covered     boolean NOT NULL DEFAULT true,
-    is_purged      boolean NOT NULL DEFAULT false,
-    bytes          bigint NOT NULL DEFAULT 0,
-    snapshot_bytes bigint NOT NULL DEFAULT 0,
-    body           bytea,
-    UNIQUE (tenant, subject, thread_id)
-) WITH (fillfactor = 70);
-
-CREATE INDEX threads_by_use ON threads (tenant, subject, updated_at, thread_id);
-CREATE INDEX threads_to_advance ON threads (thread_no) WHERE can_go_on;
-CREATE INDEX threads_running ON threads (tenant, subject) WHERE is_running;
-CREATE INDEX threads_of_worker ON threads (worker) WHERE worker IS NOT NULL;
-CREATE INDEX threads_uncovered ON threads (written_hour) WHERE NOT is_covered;
-
-CREATE TABLE log (
-    thread_no bigint NOT NULL,
-    version   bigint NOT NULL,
-    at        double precision NOT NULL,
-    body      bytea NOT NULL,
-    PRIMARY KEY (thread_no, version)
-);
-
-CREATE INDEX log_by_age ON log (at);
-
-CREATE TABLE snapshots (
-    thread_no bigint PRIMARY KEY,
-    version   bigint NOT NULL,
-    body      bytea NOT NULL
-) WITH (fillfactor = 70);
-
-CREATE TABLE calls (
-    call_no     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    call_id     text COLLATE "C" NOT NULL,
-    thread_no   bigint NOT NULL,
-    tenant      text COLLATE "C" NOT NULL,
-    subject     text COLLATE "C" NOT NULL,
-    run_id      text COLLATE "C",
-    approval_id text COLLATE "C",
-    request_id  text COLLATE "C",
-    client_id   text COLLATE "C",
-    deadline    double precision,
-    opened_at   double precision NOT NULL,
-    settled_at  double precision,
-    body        bytea NOT NULL,
-    UNIQUE (tenant, subject, call_id)
-) WITH (fillfactor = 80);
-
-CREATE INDEX calls_of_thread ON calls (thread_no);
-CREATE INDEX calls_by_approval ON calls (tenant, subject, approval_id) WHERE approval_id IS NOT NULL;
-CREATE UNIQUE INDEX calls_by_request ON calls (tenant, subject, request_id) WHERE request_id IS NOT NULL;
-CREATE INDEX calls_open ON calls (tenant, subject, opened_at, call_id) WHERE settled_at IS NULL;
-CREATE INDEX calls_of_client ON calls (client_id) WHERE settled_at IS NULL AND client_id IS NOT NULL;
-CREATE INDEX calls_direct ON calls (opened_at, call_id) WHERE settled_at IS NULL AND run_id IS NULL;
-CREATE INDEX calls_due ON calls (deadline) WHERE settled_at IS NULL AND deadline IS NOT NULL;
-CREATE INDEX calls_settled ON calls (settled_at) WHERE settled_at IS NOT NULL;
-
-CREATE TABLE runs (
-    tenant     text COLLATE "C" NOT NULL,
-    subject    text COLLATE "C" NOT NULL,
-    run_id     text COLLATE "C" NOT NULL,
-    thread_no  bigint NOT NULL,
-    started_at double precision NOT NULL,
-    ended_at   double precision,
-    body       bytea NOT NULL,
-    PRIMARY KEY (tenant, subject, run_id)
-) WITH (fillfactor = 80);
-
-CREATE INDEX runs_of_thread ON runs (thread_no);
-CREATE INDEX runs_of_owner ON runs (tenant, subject, started_at, run_id);
-CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
-
-CREATE TABLE tools (
-    version text COLLATE "C" PRIMARY KEY,
-    body    bytea NOT NULL
-);
-
--- The last number that was given out, and the last one that a purge removed. A transaction that adds to a
--- feed holds its row until it ends, so that numbers appear in their order.
-CREATE TABLE feeds (
-    tenant  text COLLATE "C" NOT NULL,
-    subject text COLLATE "C" NOT NULL,
-    last    bigint NOT NULL,
-    purged  bigint NOT NULL DEFAULT 0,
-    PRIMARY KEY (tenant, subject)
-) WITH (fillfactor = 50);
-
--- The entries `no - count + 1` to `no`, stored together. What an append tells stands in its thread's log and
--- is only pointed at; the rest has a body of its own.
-CREATE TABLE feed (
-    tenant    text COLLATE "C" NOT NULL,
-    subject   text COLLATE "C" NOT NULL,
-    no        bigint NOT NULL,
-    count     bigint NOT NULL,
-    at        double precision NOT NULL,
-    thread_id text COLLATE "C",
-    thread_no bigint,
-    version   bigint,
-    body      bytea,
-    PRIMARY KEY (tenant, subject, no)
-);
-
-CREATE INDEX feed_by_age ON feed (at);
-
--- `size` and `pieces` count what is here; `arrived` is true from the last piece on. `bound` is true once a
--- thread refers to the file: from then on it goes with its last thread and not by its age.
-CREATE TABLE files (
-    file_no    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    ref        text COLLATE "C" NOT NULL UNIQUE,
-    tenant     text COLLATE "C" NOT NULL,
-    subject    text COLLATE "C" NOT NULL,
-    size       bigint NOT NULL,
-    pieces     bigint NOT NULL,
-    arrived    boolean NOT NULL,
-    bound      boolean NOT NULL DEFAULT false,
-    written_at double precision NOT NULL,
-    body       bytea NOT NULL
-);
-
-CREATE INDEX files_of_owner ON files (tenant, subject, size);
-CREATE INDEX files_unbound ON files (written_at) WHERE NOT bound;
-
-CREATE TABLE pieces (
-    file_no  bigint NOT NULL,
-    piece_no bigint NOT NULL,
-    piece    bytea NOT NULL,
-    PRIMARY KEY (file_no, piece_no)
-);
-
-CREATE TABLE file_threads (
-    thread_no bigint NOT NULL,
-    file_no   bigint NOT NULL,
-    PRIMARY KEY (thread_no, file_no)
-);
-
-CREATE INDEX file_threads_of_file ON file_threads (file_no);
-
-CREATE TABLE clients (
-    tenant    text COLLATE "C" NOT NULL,
-    subject   text COLLATE "C" NOT NULL,
-    client_id text COLLATE "C" NOT NULL,
-    version   bigint NOT NULL,
-    body      bytea NOT NULL,
-    PRIMARY KEY (tenant, subject, client_id)
-);
-
--- Which stream of a client is its newest, on whichever process, and until when that one is known to be there.
-CREATE TABLE streams (
-    tenant     text COLLATE "C" NOT NULL,
-    subject    text COLLATE "C" NOT NULL,
-    client_id  text COLLATE "C" NOT NULL,
-    stream_no  bigint NOT NULL,
-    here_until double precision NOT NULL,
-    PRIMARY KEY (tenant, subject, client_id)
-) WITH (fillfactor = 70);
-"""
-
-
+TABLES = files("farhand.store.postgres").joinpath("tables.sql").read_text("utf-8")
 STEPS: tuple[str, ...] = (TABLES,)
 """The step at place n makes version n + 1."""
 OLDEST = 130_000
@@ -409,3 +243,160 @@ async def _fault(listener: Connection, speaker: Connection, place: Place) -> str
     except TimeoutError:
         return "our own NOTIFY did not arrive"
     return None
+
+
+RECORDS = """
+    SELECT 'thread', thread_id, body FROM threads WHERE body IS NOT NULL
+    UNION ALL SELECT 'call', call_id, body FROM calls
+    UNION ALL SELECT 'run', run_id, body FROM runs
+    UNION ALL SELECT 'client', client_id, body FROM clients
+"""
+
+
+async def inspect_database(address: str, clock: Clock) -> StoreHealth:
+    """Which version, which tables, what time it is there, how busy. Changes nothing."""
+    place = place_of(address)
+    try:
+        connection = await connect(place)
+        try:
+            return await _inspect(connection, place, clock)
+        finally:
+            await connection.close()
+    except (ConnectionLost, StatementFailed, ValueError) as error:
+        return _unhealthy(place, error)
+
+
+async def _inspect(connection: Connection, place: Place, clock: Clock) -> StoreHealth:
+    asked = clock.now()
+    found = await connection.fetch(
+        "SELECT current_setting('server_version'), current_setting('server_version_num')::int,"
+        " extract(epoch FROM clock_timestamp())::float8"
+    )
+    name, number, there = found[0]
+    # the answer was under way for as long as the question
+    behind = (asked + clock.now()) / 2 - there
+    what = f"PostgreSQL {name}, {place.name}"
+    if number < OLDEST:
+        return StoreHealth(what, latest=latest_version(), problem="farhand needs PostgreSQL 13 or newer")
+    pooled = await pooler_fault(place)
+    if pooled is not None:
+        return StoreHealth(what, latest=latest_version(), problem=pooled, hint=HINT)
+    found_problem = await find_problem(connection, place)
+    if found_problem is not None:
+        return StoreHealth(what, latest=latest_version(), problem=found_problem.what, hint=found_problem.hint)
+    version = await stored_version(connection, place)
+    unreadable = unreadable_in(await connection.fetch(RECORDS)) if version == latest_version() else ()
+    busy = await _busy(connection)
+    return StoreHealth(what, version, latest_version(), behind, busy=busy, unreadable=unreadable)
+
+
+async def _busy(connection: Connection) -> ServerLoad:
+    """Of all programs on that server, whoever they are: they share its connections and its one queue."""
+    found = await connection.fetch(
+        "SELECT current_setting('max_connections')::int"
+        " - current_setting('superuser_reserved_connections')::int,"
+        # our own, which is gone in a moment, does not count
+        " (SELECT sum(numbackends)::int FROM pg_stat_database) - 1, pg_notification_queue_usage()"
+    )
+    at_most, connections, queue = found[0]
+    return ServerLoad(at_most, connections, queue)
+
+
+def _unhealthy(place: Place, error: Exception) -> StoreHealth:
+    said = str(error).removesuffix(".")
+    hint = hint_for(said, place.schema)
+    return StoreHealth(f"PostgreSQL, {place.name}", latest=latest_version(), problem=said, hint=hint)
+
+
+class Problem(Struct, frozen=True):
+    what: str
+    hint: str
+
+
+async def find_problem(connection: Connection, place: Place) -> Problem | None:
+    """The first thing that would keep a server from this store; None if nothing would."""
+    for check in (_check_writable, _check_schema, _check_tables):
+        problem = await check(connection, place)
+        if problem is not None:
+            return problem
+    return None
+
+
+async def _check_writable(connection: Connection, place: Place) -> Problem | None:
+    [row] = await connection.fetch(
+        "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'"
+    )
+    if row[0]:
+        return Problem("it is a standby, which takes no writes", "Name the primary.")
+    if row[1]:
+        return Problem(
+            "this user may only read: default_transaction_read_only is on",
+            "Switch it off for this user, or name another one.",
+        )
+    return None
+
+
+async def _check_schema(connection: Connection, place: Place) -> Problem | None:
+    """No schema, or none that this user may look into and make tables in."""
+    [row] = await connection.fetch(SCHEMA, place.schema)
+    may_make_schemas, is_there, may_use, may_make_tables = row
+    if not is_there:
+        return None if may_make_schemas else _denied("database", place, place.name.split(" ")[0])
+    [found] = await connection.fetch(HAS_META, place.schema)
+    foreign = None if found[0] else await foreign_tables(connection, place)
+    if foreign is not None:
+        return Problem(*foreign)
+    # tables that are there and up to date need no right to make others
+    if not may_use or not (may_make_tables or found[0]):
+        return _denied("schema", place, place.schema)
+    return None
+
+
+async def _check_tables(connection: Connection, place: Place) -> Problem | None:
+    """Tables of ours that this user may not work with, or may not bring up to date."""
+    rows = await connection.fetch(CLOSED, place.schema)
+    closed: dict[str, str] = {row[0]: row[1] for row in rows}
+    for kind in ("table", "sequence"):
+        if kind in closed:
+            return _denied(kind, place, closed[kind])
+    version = await stored_version(connection, place)
+    if version is None or version >= latest_version():
+        return None
+    [row] = await connection.fetch(FOREIGN, place.schema)
+    if row[0] is not None:
+        what = f"its tables must be brought up to date: must be owner of table {row[0]}"
+        return Problem(what, missing_right(what, place.schema))
+    [row] = await connection.fetch("SELECT has_schema_privilege($1, 'CREATE')", place.schema)
+    return None if row[0] else _denied("schema", place, place.schema)
+
+
+def _denied(kind: str, place: Place, name: str) -> Problem:
+    """In the database's own words, so that both ways of finding out say the same."""
+    what = f"permission denied for {kind} {name}"
+    return Problem(what, missing_right(what, place.schema))
+
+
+SCHEMA = """
+    SELECT has_database_privilege(current_database(), 'CREATE'), ours.oid IS NOT NULL,
+        has_schema_privilege(ours.oid, 'USAGE'), has_schema_privilege(ours.oid, 'CREATE')
+    FROM (SELECT) AS once LEFT JOIN pg_namespace AS ours ON nspname = $1
+"""
+
+CLOSED = """
+    SELECT CASE relkind WHEN 'S' THEN 'sequence' ELSE 'table' END, min(relname)
+    FROM pg_class JOIN pg_namespace AS ours ON ours.oid = relnamespace
+    WHERE nspname = $1 AND CASE relkind
+        WHEN 'S' THEN NOT has_sequence_privilege(pg_class.oid, 'USAGE')
+        WHEN 'r' THEN NOT (
+            has_table_privilege(pg_class.oid, 'SELECT')
+            -- which version it is, a server that finds the newest only reads
+            AND (relname = 'meta' OR (
+                has_table_privilege(pg_class.oid, 'INSERT') AND has_table_privilege(pg_class.oid, 'UPDATE')
+                AND has_table_privilege(pg_class.oid, 'DELETE'))))
+        ELSE false END
+    GROUP BY 1
+"""
+
+FOREIGN = """
+    SELECT min(tablename) FROM pg_tables WHERE schemaname = $1 AND NOT pg_has_role(tableowner, 'USAGE')
+"""

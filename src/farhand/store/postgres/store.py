@@ -1,4 +1,5 @@
-"""The store itself: appends go to the queue's task, everything else to a few shared connections.
+"""The store itself, its files and its clients: appends go to the queue's task, everything else to a few
+shared connections.
 
 A read sees every append that was answered. What belongs to another owner is never found.
 """
@@ -8,15 +9,18 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Collection, Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
 from farhand.clock import Clock
+from farhand.core.client import Client
 from farhand.core.file import Kept, StoredFile
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.tool import Tool
 from farhand.store.base import (
+    CLIENTS_CHANGED,
     Append,
     AppendResult,
     CallFilter,
@@ -32,13 +36,12 @@ from farhand.store.base import (
     PurgeCount,
     ThreadFound,
     ThreadKey,
+    owner_key,
 )
 from farhand.store.postgres import queries
 from farhand.store.postgres.append import AppendQueue
-from farhand.store.postgres.batch import compare_versions
-from farhand.store.postgres.clients import PostgresClients, PostgresStreams
+from farhand.store.postgres.batch import columns, compare_versions
 from farhand.store.postgres.connection import (
-    NOW,
     Columns,
     Connection,
     DatabaseClock,
@@ -50,8 +53,17 @@ from farhand.store.postgres.notify import FeedWriter, Notifier
 from farhand.store.postgres.pool import Pool
 from farhand.store.postgres.purge import count_old, delete_thread, purge, rebuild_thread, remove_files
 from farhand.store.postgres.schema import prepare
-from farhand.store.presence import Streams
-from farhand.store.records import decode_alone, decode_file, decode_run, decode_tool, encode
+from farhand.store.presence import Absence, Seat, Streams
+from farhand.store.records import (
+    decode_alone,
+    decode_client,
+    decode_file,
+    decode_listed,
+    decode_run,
+    decode_tool,
+    encode,
+    next_registration,
+)
 
 CACHED_TOOLS = 256
 
@@ -235,20 +247,22 @@ def _key(owner: Owner) -> tuple[str, str]:
 
 
 class PostgresFiles:
+    """Files in pieces. One can be found once its last piece has arrived."""
+
     def __init__(self, pool: Pool, clock: DatabaseClock) -> None:
         self._pool = pool
         self._clock = clock
 
     async def get(self, owner: Owner, ref: str) -> StoredFile | None:
-        rows = await self._pool.fetch(GET, owner.tenant, owner.subject, ref)
+        rows = await self._pool.fetch(queries.FIND_FILE, owner.tenant, owner.subject, ref)
         return replace(decode_alone(decode_file, rows[0][0]), size=rows[0][1]) if rows else None
 
     async def piece(self, owner: Owner, ref: str, no: int) -> bytes | None:
-        rows = await self._pool.fetch(PIECE, owner.tenant, owner.subject, ref, no)
+        rows = await self._pool.fetch(queries.FIND_PIECE, owner.tenant, owner.subject, ref, no)
         return bytes(rows[0][0]) if rows else None
 
     async def kept(self, tenant: str, subject: str | None = None) -> Kept:
-        rows = await self._pool.fetch(KEPT, tenant, subject)
+        rows = await self._pool.fetch(queries.KEPT_FILES, tenant, subject)
         return Kept(*rows[0]) if rows else Kept()
 
     async def put(self, file: StoredFile, no: int, pieces: Sequence[bytes], *, is_last: bool) -> bool:
@@ -257,14 +271,13 @@ class PostgresFiles:
         values.append(self._clock.override)
         if no == 0:
             values.append(encode(file))
-        rows = await self._pool.transact(
-            lambda connection: connection.fetch(BEGIN_FILE if no == 0 else CONTINUE_FILE, *values)
-        )
+        statement = queries.BEGIN_FILE if no == 0 else queries.CONTINUE_FILE
+        rows = await self._pool.transact(lambda connection: connection.fetch(statement, *values))
         return bool(rows)
 
     async def drop(self, owner: Owner, ref: str) -> None:
         async def drop(connection: Connection) -> None:
-            rows = await connection.fetch(LOCK, owner.tenant, owner.subject, ref)
+            rows = await connection.fetch(queries.LOCK_FILE, owner.tenant, owner.subject, ref)
             await remove_files(connection, rows)
 
         try:
@@ -273,43 +286,111 @@ class PostgresFiles:
             return
 
 
-GET = "SELECT body, size FROM files WHERE tenant = $1 AND subject = $2 AND ref = $3 AND arrived"
+class PostgresClients:
+    """Registrations. One changes under a lock of its owner, together with what the owner's feed is told of
+    it."""
 
-PIECE = """
-    SELECT piece FROM pieces JOIN files USING (file_no)
-    WHERE tenant = $1 AND subject = $2 AND ref = $3 AND arrived AND piece_no = $4
-"""
+    def __init__(self, pool: Pool, clock: DatabaseClock, feed: FeedWriter) -> None:
+        self._pool = pool
+        self._clock = clock
+        self._feed = feed
 
-KEPT = """
-    SELECT count(*), coalesce(sum(size), 0)::bigint FROM files
-    WHERE tenant = $1 AND ($2::text IS NULL OR subject = $2)
-"""
+    async def all(self, owner: Owner | None = None) -> list[Client]:
+        key = (None, None) if owner is None else (owner.tenant, owner.subject)
+        rows = await self._pool.fetch(queries.CLIENTS, *key)
+        found = [decode_listed(decode_client, body, kind="client", name=name) for name, _, body in rows]
+        return [client for client in found if client is not None]
 
-_ADD_PIECES = """
-    added AS (
-        INSERT INTO pieces (file_no, piece_no, piece)
-        SELECT file_no, $4 + place - 1, piece
-        FROM file, unnest($5::bytea[]) WITH ORDINALITY AS each (piece, place)
-    )
-    SELECT file_no FROM file
-"""
+    async def put(self, client: Client, notice: bytes = b"") -> Literal["put", "moved", "name_taken"]:
+        async def put(connection: Connection) -> Literal["put", "moved", "name_taken"]:
+            stored = await self._lock(connection, client.owner)
+            before = stored.pop(client.client_id, None)
+            record = next_registration(client, before, [other for _, other in stored.values()])
+            if isinstance(record, str):
+                return record
+            await connection.fetch(queries.PUT_CLIENT, *_client_key(client), client.version, record)
+            await self._tell(connection, client.owner, notice)
+            return "put"
 
-BEGIN_FILE = f"""
-    WITH file AS (
-        INSERT INTO files (tenant, subject, ref, size, pieces, arrived, written_at, body)
-        SELECT $1, $2, $3, $6, cardinality($5::bytea[]), $7, {NOW.format("$8")}, $9
-        WHERE $4::bigint = 0
-        ON CONFLICT DO NOTHING RETURNING file_no
-    ), {_ADD_PIECES}
-"""
+        return await self._pool.transact(put)
 
-CONTINUE_FILE = f"""
-    WITH file AS (
-        UPDATE files SET size = size + $6, pieces = pieces + cardinality($5::bytea[]), arrived = $7,
-            written_at = {NOW.format("$8")}
-        WHERE tenant = $1 AND subject = $2 AND ref = $3 AND NOT arrived AND pieces = $4::bigint
-        RETURNING file_no
-    ), {_ADD_PIECES}
-"""
+    async def drop(
+        self, client: Client, notice: bytes = b"", *, if_away: bool = False
+    ) -> Literal["dropped", "moved", "here"]:
+        async def drop(connection: Connection) -> Literal["dropped", "moved", "here"]:
+            stored = await self._lock(connection, client.owner)
+            if client.client_id not in stored or stored[client.client_id][0] != client.version:
+                return "moved"
+            if if_away and await connection.fetch(
+                queries.LOCK_STREAM, *_client_key(client), self._clock.override
+            ):
+                return "here"
+            await connection.fetch(queries.DROP_CLIENT, *_client_key(client))
+            await self._tell(connection, client.owner, notice)
+            return "dropped"
 
-LOCK = "SELECT file_no FROM files WHERE tenant = $1 AND subject = $2 AND ref = $3 FOR UPDATE"
+        return await self._pool.transact(drop)
+
+    async def _lock(self, connection: Connection, owner: Owner) -> dict[str, tuple[int, bytes]]:
+        """The owner's clients. Nobody else can take a name between the look and the write."""
+        await connection.fetch(queries.LOCK_CLIENTS, owner.tenant, owner.subject)
+        rows = await connection.fetch(queries.CLIENTS, owner.tenant, owner.subject)
+        return {name: (version, body) for name, version, body in rows}
+
+    async def _tell(self, connection: Connection, owner: Owner, body: bytes) -> None:
+        if body:
+            await self._feed.write(connection, owner, body)
+        await self._feed.notify(connection, (CLIENTS_CHANGED, owner_key(owner)))
+
+
+class PostgresStreams:
+    """Which of the registered clients have a stream, in whichever process.
+
+    The table has the newest stream of each client, and until when it is known to be there: a process says so
+    again before that time is over; one that dies says nothing.
+    """
+
+    def __init__(self, pool: Pool, clock: DatabaseClock) -> None:
+        self._pool = pool
+        self._clock = clock
+
+    async def arrive(self, owner: Owner, client_id: str, *, lease_sec: float) -> Seat:
+        key = (owner.tenant, owner.subject, client_id)
+        [row] = await self._pool.fetch(queries.STREAM_ARRIVES, *key, self._clock.override, lease_sec)
+        return Seat(owner, client_id, row[0])
+
+    async def stay(self, seats: Sequence[Seat], *, lease_sec: float) -> list[Seat]:
+        if not seats:
+            return []
+        keys = [(seat.owner.tenant, seat.owner.subject, seat.client_id, seat.number) for seat in seats]
+        rows = await self._pool.fetch(
+            queries.STREAMS_STAY, *columns(keys, 4), self._clock.override, lease_sec
+        )
+        kept = {tuple(row) for row in rows}
+        return [seat for seat, key in zip(seats, keys, strict=True) if key not in kept]
+
+    async def leave(self, seat: Seat) -> None:
+        key = (seat.owner.tenant, seat.owner.subject, seat.client_id, seat.number)
+        await self._pool.fetch(queries.STREAM_LEAVES, *key, self._clock.override)
+
+    async def expect(self, owner: Owner, client_id: str) -> None:
+        await self._pool.fetch(
+            queries.EXPECT_STREAM, owner.tenant, owner.subject, client_id, self._clock.override
+        )
+
+    async def is_here(self, owner: Owner, client_id: str) -> bool:
+        key = (owner.tenant, owner.subject, client_id)
+        return bool(await self._pool.fetch(queries.STREAM_IS_HERE, *key, self._clock.override))
+
+    async def absent(self) -> list[Absence]:
+        return [
+            _absence_of(row) for row in await self._pool.fetch(queries.ABSENT_CLIENTS, self._clock.override)
+        ]
+
+
+def _client_key(client: Client) -> tuple[str, str, str]:
+    return client.owner.tenant, client.owner.subject, client.client_id
+
+
+def _absence_of(row: Columns) -> Absence:
+    return Absence(Owner(row[0], row[1]), row[2], row[3])

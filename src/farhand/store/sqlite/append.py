@@ -69,7 +69,7 @@ def _append(writing: WriteConnection, rows: Rows, append: Append) -> AppendResul
         header = _insert_thread(writing, rows, append)
     else:
         _update_thread(writing, rows, header, append)
-    _add_rows(writing, rows, header.no, append)
+    _add_rows(writing, rows, header, append)
     return Appended()
 
 
@@ -92,7 +92,8 @@ def _is_taken(db: sqlite3.Connection, rows: Rows, append: Append) -> bool:
 def _insert_thread(writing: WriteConnection, rows: Rows, append: Append) -> ThreadHeader:
     row, owner, size = append.thread, append.owner, len(append.body)
     assert row is not None, "the first append says how the thread is listed"
-    no = writing.next_thread_no()
+    no, state = writing.next_thread_no(), run_state_columns(row)
+    _, goes_on, running, *_ = state
     values = (
         no,
         owner.tenant,
@@ -104,14 +105,13 @@ def _insert_thread(writing: WriteConnection, rows: Rows, append: Append) -> Thre
         append.at,
         0 if append.snapshot is None else 1,
         size,
-        *run_state_columns(row),
-        *_lease_columns(append.lease if can_go_on(row) else None),
+        *state,
+        *_lease_columns(append.lease if goes_on else None),
         encode(row),
     )
     rows.add(INSERT_THREAD, *values)
-    running = is_running(row)
     writing.count(owner, threads=1, running=running, open_calls=row.open_calls, size=size)
-    header = ThreadHeader(no, 1, row.updated_at, (can_go_on(row), running, True), row.open_calls)
+    header = ThreadHeader(no, 1, row.updated_at, (goes_on, running, True), row.open_calls)
     return writing.keep_thread(owner, append.thread_id, header)
 
 
@@ -128,25 +128,25 @@ def _update_thread(writing: WriteConnection, rows: Rows, header: ThreadHeader, a
         header.has_rows = True
         writing.count(append.owner, size=size)
         return
-    goes_on, running = can_go_on(row), is_running(row)
+    state = run_state_columns(row)
+    kept_from, goes_on, running, open_calls, run_id = state
     # if all that indexes have of it is as it was, they are not touched
     is_in_place = header.has_rows and (header.updated_at, header.can_go_on) == (row.updated_at, goes_on)
     if lease is None and is_in_place:
-        state = (row.kept_from, running, row.open_calls, row.run_id)
-        rows.add(UPDATE_ROW, *always, *state, encode(row), header.no)
+        rows.add(UPDATE_ROW, *always, kept_from, running, open_calls, run_id, encode(row), header.no)
     else:
         worker, until = _lease_columns(lease if goes_on else None)
         is_leased_anew = lease is not None or not goes_on
         leases = (is_leased_anew, worker, is_leased_anew, until)
-        listed = (append.at, row.updated_at, *run_state_columns(row))
-        rows.add(UPDATE_THREAD, *always, *listed, *leases, encode(row), header.no)
+        listed = (append.at, row.updated_at)
+        rows.add(UPDATE_THREAD, *always, *listed, *state, *leases, encode(row), header.no)
     writing.count(
         append.owner,
         running=running - header.is_running,
-        open_calls=row.open_calls - header.open_calls,
+        open_calls=open_calls - header.open_calls,
         size=size,
     )
-    header.updated_at, header.open_calls = row.updated_at, row.open_calls
+    header.updated_at, header.open_calls = row.updated_at, open_calls
     header.can_go_on, header.is_running, header.has_rows = goes_on, running, True
 
 
@@ -158,13 +158,13 @@ def _lease_columns(lease: Lease | None) -> tuple[str | None, float | None]:
     return (None, None) if lease is None or not lease.worker else (lease.worker, lease.until)
 
 
-def _add_rows(writing: WriteConnection, rows: Rows, no: int, append: Append) -> None:
-    owner, version = append.owner, append.version + 1
+def _add_rows(writing: WriteConnection, rows: Rows, header: ThreadHeader, append: Append) -> None:
+    owner, no, version = append.owner, header.no, header.version
     rows.add(INSERT_LOG, no, version, append.at, append.body)
     if append.snapshot is not None:
         rows.add(PUT_SNAPSHOT, no, version, append.snapshot)
     if append.thread is not None or append.calls or append.runs:
-        _add_lookups(writing, rows, no, append)
+        _add_lookups(writing, rows, header, append)
     for tool in append.tools:
         if writing.is_new_tool(tool.version):
             rows.add(PUT_TOOL, tool.version, encode(tool))
@@ -178,10 +178,11 @@ def _add_rows(writing: WriteConnection, rows: Rows, no: int, append: Append) -> 
 # ------------------------------------------------------------------------------ rows that are held back
 
 
-def _add_lookups(writing: WriteConnection, rows: Rows, no: int, append: Append) -> None:
+def _add_lookups(writing: WriteConnection, rows: Rows, header: ThreadHeader, append: Append) -> None:
     """Writes the records of calls and runs, or holds them back: those of a run that is at work."""
-    row, before = append.thread, writing.held.get(no)
-    run_id = row.run_id if row is not None and can_go_on(row) and not row.is_parked else None
+    no, row = header.no, append.thread
+    before = writing.held.get(no)
+    run_id = row.run_id if row is not None and header.can_go_on and not row.is_parked else None
     if before is None and run_id is None:
         _write_lookups(rows, no, append.owner, calls=append.calls, runs=append.runs)
         return
