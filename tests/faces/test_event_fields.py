@@ -12,6 +12,7 @@ from farhand.core.event import (
     AnswerDelivered,
     ApprovalAnswered,
     CallBegun,
+    CallersMoved,
     CallOpened,
     CallProgressed,
     CallRejected,
@@ -195,6 +196,7 @@ def test_what_only_the_log_needs_is_shown_by_no_wire() -> None:
     kinds = {kind for alias in get_args(Happening) for kind in (get_args(alias) or (alias,))}
     elsewhere = {AnswerDelivered, ClientRegistered, ClientUnregistered}
     assert kinds - {type(case.event) for case in CASES} - elsewhere == {
+        CallersMoved,
         OutcomeReported,
         TakeRenewed,
         *THREAD_EVENTS,

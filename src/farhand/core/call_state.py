@@ -19,6 +19,7 @@ from farhand.core.call import (
 )
 from farhand.core.event import (
     ApprovalAnswered,
+    CallersMoved,
     CallMove,
     CallOpened,
     CallRejected,
@@ -115,14 +116,19 @@ def moved(call: Call, event: CallMove, at: float) -> Call:
                 request=_without_callers(call.request),
                 settled_by=event.answered_by,
             )
-        case OutcomeReported(by=by):
+        case OutcomeReported() | CallersMoved():
             assert call.request is not None, "only calls that programs made have callers, and are reported"
-            is_reported = by is None if call.phase is Phase.SETTLED else call.request.is_reported
-            after = replace(call, request=replace(call.request, worker=by, is_reported=is_reported))
+            after = replace(call, request=_moved_request(call.request, event))
         case _:
             assert_never(event)
     assert after is not None, f"the log moves call {call.call_id} from {call.phase} by {type(event).__name__}"
     return after
+
+
+def _moved_request(request: ProgramRequest, event: OutcomeReported | CallersMoved) -> ProgramRequest:
+    if isinstance(event, CallersMoved):
+        return replace(request, worker=event.worker)
+    return replace(request, worker=event.by, is_reported=event.by is None)
 
 
 def _without_callers(request: ProgramRequest | None) -> ProgramRequest | None:

@@ -339,12 +339,18 @@ class TakeRenewed(CallStep, frozen=True, gc=False, tag="take-renewed"):
 
 
 class OutcomeReported(CallStep, frozen=True, gc=False, tag="outcome-reported"):
-    """The program that made the call is told of its outcome: `by` this worker; by none, it has been told.
-    While the call is open: the worker that all its callers wait at from now on; none: it does not end with
-    them any more."""
+    """The program that made the call is told of its outcome: `by` this worker; by none, it has been told."""
 
     call_id: str
     by: str | None = None
+
+
+class CallersMoved(CallStep, frozen=True, gc=False, tag="callers-moved"):
+    """All who wait for the call do so at this worker from now on; at none: the call does not end with them
+    any more."""
+
+    call_id: str
+    worker: str | None = None
 
 
 class CallReleased(CallStep, frozen=True, gc=False, tag="call-released"):
@@ -418,11 +424,20 @@ CallEvent: TypeAlias = (
     | CallReleased
     | CallSettled
     | OutcomeReported
+    | CallersMoved
 )
 CallMove: TypeAlias = (
-    ApprovalAnswered | CallTaken | TakeRenewed | CallReleased | CallSettled | OutcomeReported
+    ApprovalAnswered | CallTaken | TakeRenewed | CallReleased | CallSettled | OutcomeReported | CallersMoved
 )
-CALL_MOVES = (ApprovalAnswered, CallTaken, TakeRenewed, CallReleased, CallSettled, OutcomeReported)
+CALL_MOVES = (
+    ApprovalAnswered,
+    CallTaken,
+    TakeRenewed,
+    CallReleased,
+    CallSettled,
+    OutcomeReported,
+    CallersMoved,
+)
 """Events that move a call which exists."""
 
 Event: TypeAlias = ThreadEvent | RunEvent | CallEvent

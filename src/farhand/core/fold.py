@@ -18,6 +18,7 @@ from farhand.core.event import (
     AnswerDelivered,
     ApprovalAnswered,
     CallBegun,
+    CallersMoved,
     CallMove,
     CallOpened,
     CallRejected,
@@ -370,5 +371,6 @@ _FOLD: dict[type[Event], Callable[[ThreadState, Any, float], None]] = {
     TakeRenewed: _move_call,
     CallReleased: _move_call,
     OutcomeReported: _move_call,
+    CallersMoved: _move_call,
     CallSettled: _move_call,
 }

@@ -17,7 +17,7 @@ from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import BACKSTOP_SEC, Opening, opened
 from farhand.core.decide.runs import no_room
 from farhand.core.decide.threads import created
-from farhand.core.event import OutcomeReported, TakeRenewed
+from farhand.core.event import CallersMoved, OutcomeReported, TakeRenewed
 from farhand.core.outcome import canonical
 from farhand.core.settings import Settings
 from farhand.core.state import ThreadState
@@ -85,7 +85,7 @@ def add_caller(
     at = call.request.worker
     was_lost = is_lost and seen.request is not None and seen.request.worker == at
     after = worker if ends_with_caller and (at == worker or was_lost) else None
-    return Decision(call, () if after == at else (OutcomeReported(call.call_id, after),))
+    return Decision(call, () if after == at else (CallersMoved(call.call_id, after),))
 
 
 def cancel_with_callers(thread: ThreadState, call_id: str, worker: str, reason: str) -> Decision[int]:
