@@ -74,12 +74,12 @@ async def test_programs_and_strangers_get_the_plain_page(app: App) -> None:
     program = await browse(app, accept="*/*")
     for page in (stranger, program, await ask(app, visit(BROWSER, path="/_farhand"))):
         assert page.status == 200
-        assert "An agent is at work here" in page.text
+        assert "An agent runs on this server" in page.text
     assert "You are not signed in" in stranger.text
 
 
 async def test_without_a_build_there_is_the_plain_page_and_no_inspector(bare: App) -> None:
-    assert "An agent is at work here" in (await browse(bare)).text
+    assert "An agent runs on this server" in (await browse(bare)).text
     assert (await browse(bare, "/_farhand")).status == 404
     assert (await browse(bare, "/assets/index-abc123.js")).status == 404
 

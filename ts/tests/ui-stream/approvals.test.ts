@@ -122,7 +122,7 @@ it.concurrent.for(clients)(
 );
 
 it.concurrent.for(clients)(
-  "$name posts the approvals of a step one by one, and nothing goes on before the last",
+  "$name posts the approvals of a step one by one: each tool runs at once, the model goes on after the last",
   async (client) => {
     const page = here.open(client, { autoSend: "never" });
     const path = fresh("file");
@@ -134,6 +134,7 @@ it.concurrent.for(clients)(
     page.post();
     await page.rests();
     expect(page.seen().some((line) => line.includes("gave"))).toBe(false);
+    expect(here.server.executions("delete_file", path)).toBe(1);
     page.decide("delete_file", true);
     await page.sees(`${path}/1"} may run`);
     page.post();
