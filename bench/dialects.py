@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-PACE_SEC = 0.003
+PACE_SEC = 0.06
 """Between two words of a `paced` answer: longer than words are gathered for, so that each leaves alone."""
 
 _CALL = re.compile(rb'"type":"tool-input-available","toolCallId":"([^"]+)"')

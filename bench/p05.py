@@ -14,7 +14,7 @@ from bench.rounds import Measure, in_turns
 from bench.served import Server, app
 from bench.table import Effort, Line, us
 
-PACED, BACKLOG = 2_000, 30_000
+PACED, BACKLOG = 300, 30_000
 ALONE = 0.95
 """So many of the words must have left alone for the figure to be one of single words."""
 
@@ -23,7 +23,7 @@ Got = dict[str, dict[str, float]]
 
 def measure(effort: Effort) -> list[Line]:
     # a request has its own costs: with too few words they would be the figure
-    paced, backlog = max(500, effort.many(PACED)), effort.many(BACKLOG)
+    paced, backlog = max(100, effort.many(PACED)), effort.many(BACKLOG)
     with app("whole", "memory:") as ours, app("bare") as theirs:
         got = in_turns(
             {
