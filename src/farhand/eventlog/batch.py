@@ -18,6 +18,7 @@ from farhand.core.event import (
     CallSettled,
     Event,
     MessageAdded,
+    MessageQueued,
     MessagesCopied,
     ModelOutput,
     RunClaim,
@@ -298,7 +299,7 @@ class Changes:
         if isinstance(event, CallChange):
             return self._note_call(event)
         if isinstance(event, ThreadChange):
-            if isinstance(event, MessageAdded):
+            if isinstance(event, MessageAdded | MessageQueued):
                 self.files += [part.ref for part in event.message.parts if isinstance(part, File)]
             elif isinstance(event, MessagesCopied):
                 self.files += _files_of(event.messages)

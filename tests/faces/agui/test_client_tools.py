@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from farhand.core.settings import Patience, Settings
 from farhand.models.scripted import Ask
-from tests.faces.agui.page import Page, yes
-from tests.faces.client_tools.program import Program, ready
+from tests.faces.agui.page import Page, no, yes
+from tests.faces.client_tools.program import Program, a_tool, ready
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene, once
 from tests.requirement import requirement
@@ -59,6 +60,41 @@ async def test_an_approval_and_a_call_of_a_registered_client_in_one_step(serve: 
     run = await page.resume(yes(run.interrupts[0]))
     assert scene.ran == [("delete_file", "a.txt")]
     assert run.text == "client_notes_read: success a note. delete_file: success {'deleted': 'a.txt'}."
+
+
+@requirement("agui:client-tools")
+async def test_a_call_of_a_registered_client_that_was_approved_is_waited_for(
+    serve: Serve, store: str
+) -> None:
+    server = await serve(Scene([[READ], "Read.", "Next."]).agent, store=store)
+    page = Page(server.http)
+    async with ready(Program(server.http), a_tool("read", needsApproval=True)) as here:
+        [asked] = (await page.send("go")).interrupts
+        page.says("and then?")
+        async with page.live(resume=[yes(asked)]) as live:
+            await live.until("RUN_STARTED")
+            await here.answer(status="success", output="a note")
+            run = await live.rest()
+    run.check()
+    assert run.results == {asked["toolCallId"]: "a note"}
+    assert run.text == "Read.Next."
+
+
+@requirement("agui:client-tools")
+async def test_after_a_denial_the_call_of_a_registered_client_is_still_waited_for(serve: Serve) -> None:
+    """The pause came before its answer, since nothing is held for so long."""
+    settings = Settings(patience=Patience(hold_for=0.01))
+    server = await serve(Scene([[READ, DELETE], "Read."]).agent, settings=settings)
+    page = Page(server.http)
+    async with ready(Program(server.http), "read") as here:
+        [asked] = (await page.send("go")).interrupts
+        async with page.live(resume=[no(asked)]) as live:
+            await live.until("TOOL_CALL_RESULT")
+            await here.answer(status="success", output="a note")
+            run = await live.rest()
+    run.check()
+    assert "a note" in run.results.values()
+    assert run.text == "Read."
 
 
 async def test_a_result_of_the_page_for_a_call_of_a_registered_client_settles_it_once(serve: Serve) -> None:

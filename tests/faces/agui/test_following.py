@@ -4,6 +4,7 @@ to the response or the server."""
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncGenerator, Callable
 
 import httpx2
@@ -181,6 +182,41 @@ async def test_a_stop_keeps_the_message_and_it_can_be_answered_later(serve: Serv
     # a page that asks for the answer that it has not got
     page.messages.sort(key=lambda each: each["id"] == "m2")
     assert (await page.run()).text == "Next."
+
+
+async def test_a_client_that_sent_it_again_stops_its_answer_by_the_newer_name(serve: Serve) -> None:
+    slow, answer = Slow(), Slow()
+    scene = Scene([[DELETE], slow, answer])
+    page = Page((await serve(scene.agent)).http)
+    asked = await _drop_the_response(page)
+    async with page.live(resume=[yes(asked)]) as live:
+        await live.until("TEXT_MESSAGE_CONTENT")
+        slow.gate.set()
+        await _until(lambda: len(scene.model.prompts) == 3)
+        assert (await page.stop(page.run_id))["stopped"] is True
+        run = await live.rest()
+    run.check()
+    assert run.outcome == {"type": "cancelled"}
+
+
+@requirement("agui:resume-and-message")
+async def test_its_files_stay_while_it_waits(serve: Serve, store: str) -> None:
+    slow = Slow()
+    scene = Scene([[DELETE], slow, "Next."])
+    server = await serve(scene.agent, store=store)
+    page = Page(server.http)
+    [asked] = (await page.send("go")).interrupts
+    source = {"type": "data", "value": base64.b64encode(b"a note").decode(), "mimeType": "text/plain"}
+    page.says([{"type": "text", "text": "and this"}, {"type": "document", "source": source}])
+    async with page.live(resume=[yes(asked)]) as live:
+        await live.until("TEXT_MESSAGE_CONTENT")
+        log = server.service.context.log
+        await log.purge(before=log.now() + 1)
+        slow.gate.set()
+        assert (await live.rest()).text == "Deleted, all.Next."
+    [file] = (scene.model.prompts[-1].files or {}).values()
+    assert file is not None
+    assert file.size == len(b"a note")
 
 
 async def test_another_message_beside_a_resume_is_refused_while_one_is_queued(serve: Serve) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from farhand.core.call import Call, Phase
 from farhand.core.decide.calls import recovered, settled
@@ -122,6 +123,9 @@ def begin(
         if known != message or thread.run is None:
             return Decision(NotStarted("different_message"))
         return Decision(Known(thread.run.run_id))
+    if thread.queued is not None and thread.queued.message.message_id == message.message_id:
+        # its run begins by itself
+        return Decision(NotStarted("busy" if thread.queued.message == message else "different_message"))
     if new.spares_questions and thread.is_asking:
         return Decision(NotStarted("asked"))
     left = _leave(thread, settles)
@@ -159,6 +163,9 @@ def begin_again(
     no other run has begun since that one."""
     if after_run is not None and (thread.run is None or thread.run.run_id != after_run):
         return Decision(NotStarted("busy"))
+    if thread.queued is not None:
+        # it would be cut off with the answer
+        return Decision(NotStarted("busy"))
     keep = _answer_place(thread.messages, instead_of)
     asked = None if keep is None else _last_user_message(thread.messages[:keep])
     if keep is None or asked is None:
@@ -173,15 +180,19 @@ def begin_again(
 def bring_tools(
     thread: ThreadState, run_id: str, tools: tuple[Tool, ...], *, alias: str = ""
 ) -> Decision[bool]:
-    """A later request for the same run brings other tools, and may have a name of its own for it; False if
-    the run has ended. Calls that are open keep the version they were opened with."""
-    run = thread.active_run
+    """A later request for the same run brings other tools, and may have a name of its own for it and for the
+    run that follows; False if the run has ended. Calls that are open keep the version they were opened with.
+    """
+    run, queued = thread.active_run, thread.queued
     if run is None or run.run_id != run_id:
         return Decision(False)
-    brought = ToolsBrought(tuple(tool.version for tool in tools), alias or run.alias)
-    if (brought.brought, brought.alias) == (run.brought, run.alias):
-        return Decision(True)
-    return Decision(True, (brought,), tools=tools)
+    versions = tuple(tool.version for tool in tools)
+    events: list[Event] = []
+    if (versions, alias or run.alias) != (run.brought, run.alias):
+        events.append(ToolsBrought(versions, alias or run.alias))
+    if queued is not None and (versions, alias or queued.alias) != (queued.brought, queued.alias):
+        events.append(replace(queued, brought=versions, alias=alias or queued.alias))
+    return Decision(True, tuple(events), tools=tools if events else ())
 
 
 def _start(thread: ThreadState, new: NewRun, message: UserMessage) -> RunStarted:

@@ -121,6 +121,7 @@ class AguiEncoder:
         self._past = past
         self._at = 0
         self._is_parked = self._is_kept = False
+        self._rests_since = 0
         self._is_silent = False
         """While it is told what the client has."""
         self._calls: dict[str, Call] = {}
@@ -145,6 +146,9 @@ class AguiEncoder:
             return False
         # a run that has something to do stays parked until a worker has claimed it
         undone = [call for call in self._calls.values() if call.outcome is None]
+        if self._rests_since < self._past and all(call.runs_at_client for call in undone if call.blocks):
+            # parked for what is answered since: the rest is a registered client's, and is waited for
+            return False
         blockers = sum(call.blocks for call in undone)
         askers = {call.parent.call_id for call in undone if call.parent is not None}
         return 0 < blockers == len(undone) - len(askers)
@@ -321,6 +325,7 @@ class AguiEncoder:
 
     def _park(self, event: RunParked) -> None:
         self._is_parked, self._is_kept = not event.is_kept, event.is_kept
+        self._rests_since = self._at
 
     def _resume(self, event: RunResumed) -> None:
         self._is_parked = self._is_kept = False

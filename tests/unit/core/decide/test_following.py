@@ -199,6 +199,44 @@ def test_tools_are_brought_with_what_is_accepted() -> None:
     assert (story.run.brought, story.run.alias) == ((NOTE.version,), "later")
 
 
+def test_a_later_request_names_the_run_that_follows_too_and_brings_its_tools() -> None:
+    """Its client reads on into that run, and may stop it or be asked by it."""
+    story = _answered()
+
+    def again(tools: tuple[Tool, ...], alias: str) -> None:
+        assert story.log.do(lambda thread, _: runs.bring_tools(thread, "run_1", tools, alias=alias))
+
+    again((), "later")
+    version = story.thread.version
+    again((), "later")
+    again((), "")
+    assert story.thread.version == version
+    assert story.log.read_again() == story.thread
+    story.start("call_1")
+    story.finish("call_1", Success("done"))
+    story.step(text="Deleted.", ends=True)
+    run = story.run
+    assert (run.run_id, run.user_message_id, run.claims) == ("run_2", "m2", {"plan": "pro"})
+    assert (run.brought, run.alias) == ((), "later")
+
+
+def test_nothing_else_begins_with_it_or_cuts_it_off() -> None:
+    story = _answered()
+    story.start("call_1")
+    story.finish("call_1", Success("done"))
+    story.step(asks_for("call_2", step=2))
+    assert story.run.state is RunState.WAITING
+    version = story.thread.version
+    assert story.say("more", "m2", run_id="run_3") == NotStarted("busy")
+    assert story.say("other", "m2", run_id="run_3") == NotStarted("different_message")
+    assert story.log.do(lambda thread, _: runs.begin_again(thread, runs.NewRun("run_3"))) == NotStarted(
+        "busy"
+    )
+    assert story.thread.version == version
+    story.log.do(lambda thread, _: runs.park(thread, story.run.fence))
+    assert (story.run.run_id, _user_messages(story)) == ("run_2", ["m1", "m2"])
+
+
 def test_what_a_tool_asks_before_it_is_cancelled_with_the_tool() -> None:
     story = _answered()
     taken = story.start("call_1")
