@@ -134,6 +134,12 @@ def open_questions(calls: Collection[Call]) -> list[Call]:
     return [call for call in calls if call.asks]
 
 
+def is_approved_work(call: Call) -> bool:
+    """A tool of the server that a person has approved, and that has not ended."""
+    is_open = call.executor is Executor.SERVER and call.phase in (Phase.READY, Phase.TAKEN)
+    return is_open and call.approval is not None
+
+
 def is_hidden(call: Call, shown: Collection[str]) -> bool:
     is_open = call.executor is Executor.FRONTEND and call.phase is not Phase.SETTLED
     return is_open and call.call_id not in shown

@@ -19,6 +19,7 @@ from farhand.agent.post import (
     PostedMessage,
     PostedTurn,
     PostView,
+    is_approved_work,
     is_hidden,
     is_lost,
     is_until,
@@ -135,7 +136,7 @@ class Posts:
             refuse_unanswered(open_questions(last.calls))
             brought = CallAnswers(tuple(results_of_run(post.results, last)), ())
             results = tuple(await self._turns.prepare(principal, brought, last.calls))
-            if last.run.state is RunState.RUNNING and not await self._is_left(last.run):
+            if last.run.state is RunState.RUNNING and not await self._may_be_stopped(last.run):
                 # before anything is stored
                 raise Busy("The assistant is still working on the last message.", hint=STOP_FIRST)
         asker = Asker(principal.claims, post.tools, results, post.alias, spares_questions=True)
@@ -144,7 +145,7 @@ class Posts:
         try:
             started = await self._start(place, message)
         except Busy:
-            if last is None or not await self._is_left(last.run):
+            if last is None or not await self._may_be_stopped(last.run):
                 raise
             await self._stop(last.run, ABANDONED)
             started = await self._start(place, message)
@@ -164,6 +165,13 @@ class Posts:
         turn = begun_turn(started.run)
         history = await self._before(turn.run) if is_corrected else None
         return PostedTurn(run=turn.run, after=turn.after, past=turn.after.seq, history=history)
+
+    async def _may_be_stopped(self, run: Run) -> bool:
+        """Whether nobody reads the run any more, and it does nothing that somebody approved: an accepted
+        approval is acted on."""
+        if not await self._is_left(run):
+            return False
+        return not any(is_approved_work(call) for call in (await self._turns.load(run)).calls)
 
     async def _is_left(self, run: Run) -> bool:
         """Whether nobody reads the run any more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,9 +20,10 @@ from farhand.core.settings import Patience, Settings
 from farhand.core.thread import Text, text_of
 from farhand.errors import Busy, Malformed, NotAllowed, NotFound, Unanswered
 from farhand.models.scripted import Ask
+from farhand.tools.decorate import tool
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import open_url, take_photo
-from tests.unit.agent.stage import PATIENCE_SEC, THREAD, Stage, text_in
+from tests.unit.agent.stage import PATIENCE_SEC, THREAD, YES, Stage, text_in
 
 pytestmark = pytest.mark.timeout(PATIENCE_SEC)
 OPEN = Ask("open_url", {"url": "https://example.org"})
@@ -176,3 +178,31 @@ async def test_an_answer_whose_events_were_removed_is_its_messages_alone(stage: 
     assert kept is not None
     assert (kept.is_at_rest, len(kept.history or ())) == (True, 2)
     assert await on.service.posts.connect(ME, "nowhere", ()) is None
+
+
+async def test_a_new_message_does_not_stop_what_somebody_has_approved(stage: MakeStage) -> None:
+    """Though nobody reads the run: the approval was given elsewhere."""
+    may_end, deleted = asyncio.Event(), []
+
+    @tool(needs_approval=True)
+    async def delete_file(path: str) -> str:
+        """Delete a file.
+
+        Args:
+            path: Which.
+        """
+        await may_end.wait()
+        deleted.append(path)
+        return f"deleted {path}"
+
+    on = await stage([Ask("delete_file", {"path": "a.txt"}), "Gone.", "Next."], delete_file, settings=TURNS)
+    turn = await _take(on, _post(messages=(HELLO,)))
+    await on.told(turn.run, RunParked)
+    await on.decide(await on.open_call(), YES)
+    with pytest.raises(Busy):
+        await _take(on, _post("r2", messages=(MORE,)))
+    may_end.set()
+    assert text_in(await on.told(turn.run, RunFinished)) == "Gone."
+    assert deleted == ["a.txt"]
+    following = await _take(on, _post("r2", messages=(MORE,)))
+    assert text_in(await on.told(following.run, RunFinished)) == "Next."
