@@ -135,6 +135,23 @@ async def test_the_last_answer_is_given_again_and_a_message_is_changed_in_its_pl
     await expect(player.main.get_by_text("Two.")).to_have_count(0)
 
 
+@requirement("ui:regenerate-edit")
+async def test_what_can_be_done_with_a_message_is_whole_where_nothing_hovers(player: Visitor) -> None:
+    browser = await player.page.context.new_cdp_session(player.page)
+    phone = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    await browser.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    await browser.send("Emulation.setDeviceMetricsOverride", phone)
+    assert await player.page.evaluate("matchMedia('(hover: none)').matches")
+    await player.asks('approve_plan {"message": "Go on?"}')
+    await player.card("Go on?").get_by_role("button", name="Yes").click()
+    await player.sees('approve_plan brought "yes".')
+    copy = await player.page.get_by_role("button", name="Copy").first.bounding_box()
+    row = await player.rows.first.bounding_box()
+    assert copy is not None
+    assert row is not None
+    assert copy["y"] + copy["height"] <= row["y"]
+
+
 @requirement("ui:jump")
 async def test_who_scrolls_up_is_left_there_and_can_jump_to_the_latest(player: Visitor, room: Path) -> None:
     await player.asks("write " + "\n\n".join(f"Line {number}." for number in range(80)))

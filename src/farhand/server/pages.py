@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -49,6 +50,7 @@ _EXTRA_HEADERS: tuple[Header, ...] = (
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
+_PASTED = re.compile(r"[?&]token=([^&#\s]+)")
 _IMAGE_BYTES = 8 * 1024 * 1024
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LOGO_HEADERS: tuple[Header, ...] = (
@@ -200,7 +202,7 @@ class _Pages:
     async def _sign_in(self, scope: Scope, send: Send, token: str, to: str) -> None:
         """Redirects, so that the token does not stay in the address bar, the history or copied links."""
         try:
-            cookies = self._auth.sign_in(scope, token)
+            cookies = self._auth.sign_in(scope, _token_in(token))
         except SignInNeeded as error:
             await self._show(scope, send, error)
             return
@@ -291,6 +293,12 @@ def _home(scope: Scope) -> str:
     """Whoever came for the Inspector gets there after the sign-in; everyone else to the chat."""
     root = scope.get("root_path", "")
     return f"{root}{INSPECTOR_PATH}" if scope["path"] == f"{root}{INSPECTOR_PATH}" else f"{root}/"
+
+
+def _token_in(text: str) -> str:
+    """The token itself, or the whole address that has it, as somebody pasted it into the sign-in page."""
+    found = _PASTED.search(text)
+    return text.strip() if found is None else found[1]
 
 
 def _notice(auth: Authenticator, *, is_known: bool) -> str:

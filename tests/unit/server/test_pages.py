@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html import unescape
+from urllib.parse import urlencode
 
 import pytest
 
@@ -175,6 +176,20 @@ async def test_a_stranger_can_enter_the_token_where_it_is_exchanged_for_a_cookie
     assert "form-action 'self'" in (await ask(app, visit())).headers["content-security-policy"]
     known = await ask(app, visit({"authorization": f"Bearer {app.auth.token}"}))
     assert "<form" not in known.text
+
+
+@requirement("auth:cookie")
+async def test_a_stranger_may_paste_the_token_with_blanks_or_the_whole_address(app: App) -> None:
+    token = app.auth.token
+    pasted = (
+        f" {token}\t",
+        f"http://127.0.0.1:8787/?token={token}",
+        f"http://x/_farhand?a=b&token={token}#/runs ",
+    )
+    for text in pasted:
+        assert (await ask(app, visit(query=urlencode({"token": text})))).status == 303
+    for text in (f"{token}x", f"http://127.0.0.1:8787/?token={token}x", "http://127.0.0.1:8787/?token="):
+        assert (await ask(app, visit(query=urlencode({"token": text})))).status == 401
 
 
 @requirement("auth:cookie")

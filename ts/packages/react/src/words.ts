@@ -137,7 +137,7 @@ export const WORDS = {
   allowClipboard: "Allow the clipboard for this site in the address bar, then try again.",
 
   // approval
-  approvalTitle: (title: string): string => `${title}?`,
+  approvalTitle: (title: string): string => (/[?？؟]\s*$/.test(title) ? title : `${title}?`),
   runsOnServer: "Runs on the server once you allow it",
   runsHere: "Runs in this browser once you allow it",
   runsInProgram: "Runs in another program once you allow it",

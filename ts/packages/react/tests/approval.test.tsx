@@ -86,6 +86,27 @@ it("the second half of a double click is no press of what has come under it", ()
   expect(decisions.length).toBe(1);
 });
 
+it("a pointer that was over another card presses nothing for a moment after that one has left; a key does", () => {
+  requirement("approval:deliberate");
+  const both = (isFirstThere: boolean): ReactNode => (
+    <CardHostProvider host={host}>
+      {isFirstThere && <ToolCard view={{ call: { id: "call_0", tool: "ask", phase: "ready", input: { question: "Go on?" } }, kind: "confirm", state: OPEN, executor: "frontend" }} />}
+      <ToolCard key="second" view={{ call: asking({ path: "old.txt" }), kind: "approval", state: OPEN, executor: "server" }} />
+    </CardHostProvider>
+  );
+  const { rerender } = render(both(true));
+  settle();
+  rerender(both(false));
+  const allow = button("Allow once");
+  fireEvent.click(allow, { detail: 1 });
+  expect([allow.disabled, allow.getAttribute("aria-disabled"), decisions]).toEqual([false, "true", []]);
+  fireEvent.click(allow, { detail: 0 });
+  expect(decisions.length).toBe(1);
+  settle();
+  fireEvent.click(allow, { detail: 1 });
+  expect([allow.getAttribute("aria-disabled"), decisions.length]).toEqual([null, 2]);
+});
+
 it("letters count on a button of the card alone: not on its heading or parameters, not in a field, not elsewhere, not with another key", () => {
   requirement("approval:deliberate");
   render(<><input aria-label="Elsewhere" />{card()}</>);

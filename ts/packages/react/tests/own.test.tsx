@@ -55,6 +55,32 @@ it("a page says it in its own words", () => {
   expect(screen.getByRole("button", { name: "No" })).toBeTruthy();
 });
 
+const guessed = (kind: CardView["kind"], input: Record<string, unknown>, more: Partial<CardView> = {}): CardView => ({ call: { id: `call_${kind}`, tool: "overwrite_file", phase: "ready", input }, kind, state: { name: "open", deadline: undefined }, executor: "frontend", ...more });
+
+it("a question of a tool's own shows its title and all of its input", () => {
+  requirement("cards:guessed");
+  const shown = (view: CardView): string => {
+    cleanup();
+    render(<CardList host={host([view])} />);
+    return [screen.getByRole("heading").textContent, ...Array.from(document.querySelectorAll(".fh-table tr"), (row) => row.textContent)].join(" | ");
+  };
+  const facts = { card: null, executor: "frontend" };
+  expect(shown(guessed("confirm", { text: "Shall I go on?" }))).toBe("Shall I go on?");
+  expect(shown(guessed("confirm", { path: "old.txt" }))).toBe("Overwrite file | pathold.txt");
+  expect(shown(guessed("confirm", { path: "old.txt" }, { title: "Overwrite old.txt?" }))).toBe("Overwrite old.txt? | pathold.txt");
+  expect(shown(guessed("confirm", { text: "Why?" }, { tool: { ...facts, title: "Explain" } }))).toBe("Explain | textWhy?");
+  expect(shown(guessed("confirm", { message: "Go on?", path: "old.txt", timeout_sec: 9, note: "" }, { card: "confirm" }))).toBe("Go on? | pathold.txt");
+  expect(shown(guessed("text", { site: "example.org" }))).toBe("Overwrite file | siteexample.org");
+  expect(shown(guessed("select", { item: "lamp", options: ["a", "b"] }))).toBe("Overwrite file | itemlamp");
+});
+
+it("a title that is a question keeps its own question mark", () => {
+  const call: Call = { id: "c", tool: "delete_file", phase: "asking", input: { path: "a" }, approvalId: "a" };
+  const asking: CardView = { call, kind: "approval", state: { name: "open", deadline: undefined }, executor: "server" };
+  render(<CardList host={host([{ ...asking, title: "Delete a?" }, { ...asking, call: { ...call, id: "d" }, title: "Delete b" }])} />);
+  expect(screen.getAllByRole("heading").map(({ textContent }) => textContent)).toEqual(["Delete a?", "Delete b?"]);
+});
+
 let calls = 0;
 const over = (more: Partial<CardView>): CardView => ({ call: { id: `c${(calls += 1)}`, tool: "delete_file", phase: "settled", input: { path: "a" }, outcome: { kind: "success", output: { deleted: "a" } } }, kind: "unknown", state: { name: "done", words: "" }, executor: "server", ...more });
 

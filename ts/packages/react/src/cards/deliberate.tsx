@@ -1,7 +1,8 @@
 // Presses that allow something. They count only when a person means them: not in the first moment of a card, not from a key
-// that is held down, not as the second half of a double click, and never from a script.
+// that is held down, not as the second half of a double click, not with the pointer where another card was a moment ago, and never
+// from a script.
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
-import { Button, type ButtonProps } from "./frame.tsx";
+import { Button, type ButtonProps, MOVES } from "./frame.tsx";
 
 /** How long a button must have been in sight before a press counts. */
 export const SETTLED_MS = 600;
@@ -60,6 +61,25 @@ function useSettled(isOff: boolean, button: RefObject<Element | null>): boolean 
   return isSettled && isUsable;
 }
 
+/** False for a moment after a card has left, since the others may have moved. */
+function useStill(): boolean {
+  const [isStill, setStill] = useState(true);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const moved = (): void => {
+      clearTimeout(timer);
+      timer = setTimeout(() => setStill(true), SETTLED_MS);
+      setStill(false);
+    };
+    MOVES.add(moved);
+    return () => {
+      MOVES.delete(moved);
+      clearTimeout(timer);
+    };
+  }, []);
+  return isStill;
+}
+
 /** Half of a button is enough to see what it is. */
 const SEEN = 0.5;
 
@@ -85,15 +105,18 @@ export interface AllowButtonProps extends Omit<ButtonProps, "onClick"> {
 export function AllowButton({ onAllow, disabled = false, ...rest }: AllowButtonProps): ReactNode {
   const button = useRef<HTMLSpanElement>(null);
   const isSettled = useSettled(disabled, button);
+  const isStill = useStill();
   return (
     <span ref={button} className="fh-allow">
       <Button
         look="main"
         {...rest}
         disabled={!isSettled}
+        // not off: it would lose the focus, and a key goes where the focus is, however the cards move
+        aria-disabled={isStill ? undefined : true}
         // a key that is held down presses again and again
         onKeyDown={(event) => event.repeat && event.preventDefault()}
-        onClick={(event) => isDeliberate(event) && onAllow()}
+        onClick={(event) => (isStill || event.detail === 0) && isDeliberate(event) && onAllow()}
       />
     </span>
   );

@@ -2,7 +2,7 @@
 import {
   Camera, ClipboardList, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, TriangleAlert, Type, X,
 } from "lucide-react";
-import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
+import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useEffect, useId } from "react";
 import { useNow } from "../memory.ts";
 import { useWords } from "../thread.tsx";
 import { type CardState, type CardView, type Kind, timeLeft } from "../view.ts";
@@ -27,6 +27,9 @@ export const ICONS: Readonly<Record<Kind, LucideIcon>> = {
 
 const AMBER_UNDER_MS = 10_000;
 
+/** Told when a card has left: those below it come under a pointer that was over the buttons of another. */
+export const MOVES: Set<() => void> = new Set();
+
 export interface FrameProps {
   readonly view: CardView;
   readonly title: string;
@@ -42,6 +45,7 @@ export function Frame({ view: { call, kind, state }, title, context, children, a
   const id = useId();
   const words = useWords();
   const Icon = state.name === "no-client" ? Plug : ICONS[state.name === "denied" ? "approval" : kind];
+  useEffect(() => () => MOVES.forEach((moved) => moved()), []);
   return (
     <section className="fh-card" data-kind={kind} data-state={state.name} data-call={call.id} role="group" aria-labelledby={`${id}t`} aria-describedby={`${id}c`} onKeyDown={onKeyDown}>
       <header className="fh-head">

@@ -6,6 +6,7 @@ import { useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { useAnswer } from "./answer.ts";
 import { Button, Frame } from "./frame.tsx";
+import { InputTable } from "./input.tsx";
 
 type Card = { readonly view: CardView };
 
@@ -19,13 +20,28 @@ export function ConfirmCard({ view }: Card): ReactNode {
       <Button disabled={isOff} onClick={() => answer(no)}>{words.no}</Button>
     </>
   );
-  return <Frame view={view} title={soleText(view) ?? questionOf(view)} context={words.confirmContext} actions={actions} />;
+  return <Frame view={view} title={askedIn(view)} context={words.confirmContext} actions={actions}><Rest view={view} /></Frame>;
 }
 
-/** The one text that a tool without a known parameter hands over is its question. */
-function soleText({ call, card }: CardView): string | undefined {
-  const values = card === undefined && call.phase !== "writing" ? Object.values(call.input as object) : [];
-  return values.length === 1 && typeof values[0] === "string" && values[0] !== "" ? values[0] : undefined;
+/** The question; of a tool that has no title, the one text that it hands over, if that is a question. */
+function askedIn(view: CardView): string {
+  const [only, ...others] = Object.values(inputOf(view));
+  const isQuestion = others.length === 0 && typeof only === "string" && /[?？؟]\s*$/.test(only);
+  return isQuestion && view.title === undefined && !view.tool?.title ? only : questionOf(view);
+}
+
+/** What the title does not say of the input: nobody answers what they cannot read. */
+function Rest({ view }: Card): ReactNode {
+  const title = askedIn(view);
+  const rest = Object.entries(inputOf(view)).filter(([name, value]) => value !== title && value !== null && value !== "" && !TOLD_ELSEWHERE.has(name));
+  return rest.length === 0 ? null : <InputTable input={Object.fromEntries(rest)} />;
+}
+
+/** The options of a select card, and the time that is left. */
+const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(["options", "timeout_sec", "timeoutSec"]);
+
+function inputOf({ call }: CardView): Readonly<Record<string, unknown>> {
+  return call.phase === "writing" ? {} : (call.input as Readonly<Record<string, unknown>>);
 }
 
 const MANY = 10_000;
@@ -35,7 +51,7 @@ export function TextCard({ view }: Card): ReactNode {
   const words = useWords();
   const [text, setText] = useDraft(view, "text", "");
   const id = useId();
-  const title = soleText(view) ?? questionOf(view);
+  const title = askedIn(view);
   const isTooLong = text.length > MANY;
   const isSendable = !isOff && text.trim() !== "" && !isTooLong;
   const send = (event: FormEvent): void => {
@@ -52,6 +68,7 @@ export function TextCard({ view }: Card): ReactNode {
   );
   return (
     <Frame view={view} title={title} context={words.textContext} actions={actions}>
+      <Rest view={view} />
       <form id={id} onSubmit={send}>
         <input className="fh-input" aria-label={title} aria-invalid={isTooLong} value={text} disabled={isOff} onChange={(event) => setText(event.target.value)} />
         {isTooLong && <p className="fh-context" role="alert">{words.tooLong(MANY)}</p>}
@@ -69,7 +86,7 @@ export function SelectCard({ view }: Card): ReactNode {
   const name = useId();
   const isSendable = !isOff && chosen !== "";
   const options = optionsOf(view);
-  const label = soleText(view) ?? questionOf(view);
+  const label = askedIn(view);
   const send = (event: FormEvent): void => {
     event.preventDefault();
     if (isSendable) {
@@ -84,6 +101,7 @@ export function SelectCard({ view }: Card): ReactNode {
   );
   return (
     <Frame view={view} title={label} context={words.chooseOne} actions={actions}>
+      <Rest view={view} />
       <form id={name} onSubmit={send}>
         {options.length <= RADIOS_AT_MOST ? (
           <fieldset className="fh-radios" disabled={isOff}>
@@ -116,9 +134,9 @@ function OptionWords({ text, hasDetails }: { text: string; hasDetails: boolean }
 }
 
 /** Those that the call offers, or the values that its tool may return. */
-function optionsOf({ call, tool }: CardView): readonly unknown[] {
-  const { options } = (call.phase === "writing" ? {} : call.input) as { options?: unknown };
-  return Array.isArray(options) ? options.map(String) : (choicesIn(tool) ?? []);
+function optionsOf(view: CardView): readonly unknown[] {
+  const { options } = inputOf(view);
+  return Array.isArray(options) ? options.map(String) : (choicesIn(view.tool) ?? []);
 }
 
 export function ColorCard({ view }: Card): ReactNode {
