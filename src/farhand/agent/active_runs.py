@@ -7,22 +7,19 @@ Must not know how a run is advanced, nor what it needs.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Coroutine
 
 from farhand.agent.loop import ActiveRun
-from farhand.agent.quotas import Key
+from farhand.agent.quotas import Quotas
 
 LOOK_SEC = 0.05
 """Before a shutdown, how often it is looked whether what still runs only asks."""
 
 
 class ActiveRuns:
-    def __init__(
-        self, advance: Callable[[ActiveRun], Coroutine[None, None, None]], at_work: Counter[Key]
-    ) -> None:
+    def __init__(self, advance: Callable[[ActiveRun], Coroutine[None, None, None]], quotas: Quotas) -> None:
         """`advance` takes one as far as it can go, and says then that it is to `hold` it or to `drop` it.
-        `at_work` counts those that have something to do, by tenant and by subject."""
+        `quotas` counts those that have something to do."""
         self._advance = advance
         # one for all who sleep: each look at the method would make another
         self._wake = self._go_on
@@ -30,7 +27,7 @@ class ActiveRuns:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._is_ending = False
-        self._at_work = at_work
+        self._quotas = quotas
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._active
@@ -92,7 +89,7 @@ class ActiveRuns:
             await asyncio.wait(tasks, timeout=min(left, LOOK_SEC), return_when=asyncio.FIRST_COMPLETED)
 
     def _is_working(self) -> bool:
-        if self._at_work:
+        if self._quotas.at_work:
             return True
         return not all(self._active[run_id].hold.is_over for run_id in self._tasks)
 
@@ -112,17 +109,11 @@ class ActiveRuns:
         assert self._group is not None, "runs are advanced while a worker serves"
         active = self._active[run_id]
         self._tasks[run_id] = self._group.create_task(self._advance(active))
-        owner = active.run.owner
-        self._at_work[owner.tenant, owner.subject] += 1
-        self._at_work[owner.tenant, None] += 1
+        self._quotas.begin(active.run)
 
     def _forget_task(self, active: ActiveRun) -> None:
-        run = active.run
-        del self._tasks[run.run_id]
-        for key in ((run.owner.tenant, run.owner.subject), (run.owner.tenant, None)):
-            self._at_work[key] -= 1
-            if not self._at_work[key]:
-                del self._at_work[key]
+        del self._tasks[active.run.run_id]
+        self._quotas.end(active.run)
 
     def _drop_all(self, active_runs: list[ActiveRun]) -> None:
         for active in active_runs:

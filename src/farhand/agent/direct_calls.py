@@ -80,6 +80,11 @@ class DirectCall(Struct, frozen=True, kw_only=True):
     def request_id(self) -> str | None:
         return None if self.request is None else self.request.request_id
 
+    @property
+    def is_shared_by_callers(self) -> bool:
+        """Whether others may want it, and it ends with the last of them."""
+        return self.ends_with_caller and self.request_id is not None
+
 
 class _Caller(Struct):
     """Who waits for the call: which ones were opened on its behalf, and whether it has been cancelled."""
@@ -117,31 +122,33 @@ async def call_directly(context: AgentContext, worker: Worker, direct: DirectCal
     `ends_with_caller` is cancelled with the last caller, if all of them wait here.
     """
     caller = _Caller()
-    since = asyncio.get_running_loop().time()
     try:
-        call = await _opened(context, worker, direct, caller)
+        with _counted(worker, direct):
+            return await _settled(context, worker, direct, caller)
     except asyncio.CancelledError:
         caller.is_gone = True
-        await _leave(context, direct, caller.call_ids, _ending(worker, direct))
-        raise
-    if call.phase is Phase.SETTLED:
-        return _answer(call)
-    until = None if direct.within is None else since + direct.within
-    try:
-        with _counted(worker, direct, call):
-            async with asyncio.timeout_at(until):
-                return await wait_until_settled(context.log, call.owner, call.call_id) or call
-    except TimeoutError:
-        return await _overdue(context, direct, call)
-    except asyncio.CancelledError:
-        left = [call.call_id] if direct.ends_with_caller else caller.call_ids
-        await _leave(context, direct, left, _ending(worker, direct))
+        await _leave(context, worker, direct, caller)
         raise
     except ShuttingDown:
         # one that was approved meanwhile is started by the next process
         if direct.request_id is None:
-            await _leave(context, direct, caller.call_ids, cancel_unwanted)
+            await _cancel_all(context, direct, caller.call_ids, cancel_unwanted)
         raise
+
+
+async def _settled(
+    context: AgentContext, worker: Worker, direct: DirectCall, caller: _Caller
+) -> Call | Overdue:
+    since = asyncio.get_running_loop().time()
+    call = await _opened(context, worker, direct, caller)
+    if call.phase is Phase.SETTLED:
+        return _answer(call)
+    until = None if direct.within is None else since + direct.within
+    try:
+        async with asyncio.timeout_at(until):
+            return await wait_until_settled(context.log, call.owner, call.call_id) or call
+    except TimeoutError:
+        return await _overdue(context, direct, call)
 
 
 async def stop_calls(context: AgentContext, owner: Owner, thread_id: str, reason: str) -> bool:
@@ -177,29 +184,30 @@ async def _attached(
 
 
 @contextmanager
-def _counted(worker: Worker, direct: DirectCall, call: Call) -> Iterator[None]:
-    """Among those at this worker who wait for a call that ends with them."""
-    if not direct.ends_with_caller:
+def _counted(worker: Worker, direct: DirectCall) -> Iterator[None]:
+    """Among those at this worker who want a call that ends with them, from before it is opened or found: it
+    must not end with another one who leaves meanwhile."""
+    if not direct.is_shared_by_callers:
         yield
         return
-    callers = worker.direct.callers
-    callers[call.call_id] += 1
+    callers, name = worker.direct.callers, (direct.owner, direct.request_id)
+    callers[name] += 1
     try:
         yield
     finally:
-        callers[call.call_id] -= 1
-        if not callers[call.call_id]:
-            del callers[call.call_id]
+        callers[name] -= 1
+        if not callers[name]:
+            del callers[name]
 
 
 def _ending(worker: Worker, direct: DirectCall) -> Rule:
     """What becomes of a call whose caller was cancelled."""
-    if not direct.ends_with_caller:
+    if not direct.is_shared_by_callers:
         return cancel
 
     def with_callers(thread: ThreadState, call_ids: list[str], reason: str) -> Decision[int]:
         [call_id] = call_ids
-        if worker.direct.callers[call_id]:
+        if worker.direct.callers[direct.owner, direct.request_id]:
             return Decision(0)
         return cancel_with_callers(thread, call_id, worker.name, reason)
 
@@ -262,6 +270,10 @@ async def _open(
             raise TooMany(why, hint="Try again when some are answered.")
         case Call() if caller.is_gone and direct.ends_with_caller:
             await _cancel(context, direct, [answer.call_id], _ending(worker, direct), reason=RUN_CANCELLED)
+            now = await context.log.get_call(answer.owner, answer.call_id)
+            if now is not None and now.phase is not Phase.SETTLED:
+                # somebody else wants it
+                worker.direct.begin(now)
             return answer
         case Call():
             worker.direct.begin(answer)
@@ -330,14 +342,33 @@ def _answer(call: Call) -> Call | Overdue:
     return Overdue(call) if call.outcome == Cancelled(CALLER_TIMED_OUT) else call
 
 
-async def _leave(context: AgentContext, direct: DirectCall, call_ids: list[str], rule: Rule) -> None:
+async def _leave(context: AgentContext, worker: Worker, direct: DirectCall, caller: _Caller) -> None:
     """Nobody waits for the calls any more: they end, unless they can be asked for again."""
     if direct.request_id is not None and not direct.ends_with_caller:
         return
-    reason = RUN_CANCELLED if direct.ends_with_caller else CALLER_GONE
     # also where whoever cancels does so again at each await
     with anyio.move_on_after(CANCEL_WITHIN_SEC, shield=True):
-        for call_id in call_ids:
+        call_ids = caller.call_ids
+        if direct.request_id is not None:
+            call_ids = [*call_ids, *await _open_id(context, direct.owner, direct.request_id)]
+        await _cancel_all(context, direct, call_ids, _ending(worker, direct))
+
+
+async def _open_id(context: AgentContext, owner: Owner, request_id: str) -> list[str]:
+    """That of the call which this caller found, or was about to find; the one that it opens itself may not
+    be stored yet."""
+    try:
+        call = await context.log.get_requested(owner, request_id)
+    except Broken as error:
+        log.warning("a call is left to its deadline: %s", error)
+        return []
+    return [] if call is None or call.phase is Phase.SETTLED else [call.call_id]
+
+
+async def _cancel_all(context: AgentContext, direct: DirectCall, call_ids: list[str], rule: Rule) -> None:
+    reason = RUN_CANCELLED if direct.ends_with_caller else CALLER_GONE
+    with anyio.move_on_after(CANCEL_WITHIN_SEC, shield=True):
+        for call_id in dict.fromkeys(call_ids):
             await _cancel(context, direct, [call_id], rule, reason=reason)
 
 

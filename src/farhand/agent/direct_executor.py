@@ -22,6 +22,7 @@ from farhand.calls.desk import executing_worker
 from farhand.core.call import Call, Phase
 from farhand.core.decide.direct import is_unwanted
 from farhand.core.outcome import Outcome
+from farhand.core.principal import Owner
 from farhand.core.state import ThreadState
 from farhand.core.tool import Executor
 from farhand.errors import StoreDown
@@ -44,8 +45,8 @@ class DirectExecutor:
         self._doubted: dict[str, None] = {}
         """Opened here, perhaps, and begun by nobody: the store did not say whether it kept them."""
         self._group: asyncio.TaskGroup | None = None
-        self.callers: Counter[str] = Counter()
-        """How many wait here for a call that ends with its callers, by its id."""
+        self.callers: Counter[tuple[Owner, str | None]] = Counter()
+        """How many want a call here that ends with its callers, by whose it is and its request id."""
         self.reporter = Reporter(context, membership.name)
         """Tells the program of its settled calls."""
 

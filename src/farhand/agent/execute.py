@@ -198,7 +198,7 @@ class StepTools:
             is_elsewhere = any(runs_at_client(call) for call in look.calls)
             self._hold.begin(at_least=self._context.settings.patience.hold_for if is_elsewhere else 0.0)
             self._is_waiting = True
-            self._context.quotas.rest(self._run.owner)
+            self._context.quotas.rest(self._run)
         left = inf if look.run.kept else self._hold.left()
         if left <= 0:
             run = self._run
@@ -211,7 +211,7 @@ class StepTools:
     def _go_on(self) -> None:
         if self._is_waiting:
             self._is_waiting = False
-            self._context.quotas.go_on(self._run.owner)
+            self._context.quotas.go_on(self._run)
 
     def _plan_look(self, calls: Sequence[Call]) -> None:
         """When to look at the record again although nothing was published: a notification of what others do

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 
 from farhand.clock import monotonic
 from farhand.core.principal import Owner
+from farhand.core.run import Run
 from farhand.core.settings import Limits
 from farhand.core.size import size_in_words
 from farhand.errors import TooMany
@@ -42,6 +43,8 @@ class Quotas:
     def __init__(self, eventlog: EventLog, limits: Limits) -> None:
         self.at_work: Counter[Key] = Counter()
         """Runs that this process advances: counted by who advances them."""
+        self._resting: set[tuple[str, int]] = set()
+        """Those that only wait though they are advanced here, by run and fence."""
         self.exempt: Owner | None = None
         """Whom no quota holds."""
         self._log = eventlog
@@ -87,14 +90,28 @@ class Quotas:
                 for key in keys:
                     _take_off(self._starting, key)
 
-    def rest(self, owner: Owner) -> None:
-        """A run at work here only waits from now on: its tools ask."""
-        for key in _keys(owner):
-            _take_off(self.at_work, key)
+    def begin(self, run: Run) -> None:
+        """This claim on the run has something to do here."""
+        self.at_work.update(_keys(run.owner))
 
-    def go_on(self, owner: Owner) -> None:
-        """It works again, or ends."""
-        self.at_work.update(_keys(owner))
+    def rest(self, run: Run) -> None:
+        """It only waits from now on: its tools ask."""
+        self.end(run)
+        self._resting.add((run.run_id, run.fence))
+
+    def go_on(self, run: Run) -> None:
+        """It works again; not one that has ended meanwhile, whose tools are the last to know."""
+        if (run.run_id, run.fence) in self._resting:
+            self._resting.discard((run.run_id, run.fence))
+            self.begin(run)
+
+    def end(self, run: Run) -> None:
+        """Nobody works on it here any more."""
+        if (run.run_id, run.fence) in self._resting:
+            self._resting.discard((run.run_id, run.fence))
+            return
+        for key in _keys(run.owner):
+            _take_off(self.at_work, key)
 
     def give_back(self, owner: Owner) -> None:
         """Nothing began: what was sent before was sent again, and is not counted among the new runs."""

@@ -59,7 +59,7 @@ class Worker:
         self._orphans: dict[tuple[Owner, str], Run | None] = {}
         """Threads whose run was claimed here and is advanced by nobody since the store was away; None: as
         the log has it."""
-        self._active = ActiveRuns(self._advance, context.quotas.at_work)
+        self._active = ActiveRuns(self._advance, context.quotas)
         self._left_alone: set[str] = set()
         """Neither to be advanced nor to be ended: a record of theirs makes no sense to this version."""
         self._group: asyncio.TaskGroup | None = None

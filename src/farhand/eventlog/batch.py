@@ -53,7 +53,7 @@ class CachedThread:
     """A thread's state, with what it costs to keep, what was added since its last snapshot, and the last
     rows of its run."""
 
-    __slots__ = ("key", "rows", "rows_after", "size", "snapshot_size", "state", "tail_size")
+    __slots__ = ("key", "last_at", "rows", "rows_after", "size", "snapshot_size", "state", "tail_size")
 
     def __init__(self, key: Key, state: ThreadState, *, snapshot_size: int, tail_size: int) -> None:
         self.key = key
@@ -64,6 +64,8 @@ class CachedThread:
         self.rows: list[dict[str, list[Entry]]] = []
         """The entries of those after the version `rows_after`, by run."""
         self.rows_after = state.version
+        self.last_at: float | None = None
+        """When its last row was appended, if that is known: another thread of the same name has another."""
 
     @property
     def needs_snapshot(self) -> bool:
@@ -71,6 +73,8 @@ class CachedThread:
 
     def keep_rows(self, rows: Sequence[Row]) -> None:
         """Of a thread that was just loaded: those of a run that goes on, if all of them were."""
+        if rows:
+            self.last_at = rows[-1].at
         run = self.state.active_run
         if run is None:
             return
@@ -79,8 +83,9 @@ class CachedThread:
             self.rows_after = run.since
             self.rows = [decode_body(row).entries(row.at) for row in own]
 
-    def grow(self, changes: Changes, size: int, *, snapshot: bytes | None = None) -> int:
+    def grow(self, changes: Changes, size: int, *, at: float, snapshot: bytes | None = None) -> int:
         """How much more it costs after this append, which is stored."""
+        self.last_at = at
         run = self.state.run
         if len(self.rows) >= ROWS_KEPT or (run is not None and run.since >= self.rows_after + len(self.rows)):
             # nobody reads an older run from here, nor all of a long one

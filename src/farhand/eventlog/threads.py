@@ -373,7 +373,9 @@ class Threads:
                 self.on_rolled_back(key, batch.changes)
             return
         if batch.changes.events:
-            grown = batch.cached.grow(batch.changes, len(batch.encoded), snapshot=batch.snapshot)
+            grown = batch.cached.grow(
+                batch.changes, len(batch.encoded), at=batch.now, snapshot=batch.snapshot
+            )
             self._count(batch.cached, grown)
             self.on_committed(key, batch.changes, batch.now, is_own=True)
         for each in batch.commands:
@@ -419,15 +421,22 @@ class Threads:
 
     async def _catch_up(self, cached: CachedThread) -> None:
         owner, thread_id = cached.key
-        loaded = await self.store.load(owner, thread_id, after=cached.state.version)
-        for row in loaded.rows:
+        # with the last row that is cached: where that is gone, the thread was deleted, and may be made anew
+        version, is_known = cached.state.version, cached.last_at is not None
+        rows = (await self.store.load(owner, thread_id, after=version - is_known)).rows
+        if is_known:
+            if not rows or (rows[0].version, rows[0].at) != (version, cached.last_at):
+                self._forget(cached)
+                return
+            rows = rows[1:]
+        for row in rows:
             if row.version != cached.state.version + 1:
                 raise Unreadable("rows between the cached state and the log are gone")
             changes = Changes(cached.state)
             for event in decode_body(row).events:
                 changes.apply(event, row.at)
             cached.state.version = row.version
-            self._count(cached, cached.grow(changes, len(row.body)))
+            self._count(cached, cached.grow(changes, len(row.body), at=row.at))
             self.on_committed(cached.key, changes, row.at, is_own=False)
 
     def _count(self, cached: CachedThread, more: int) -> None:

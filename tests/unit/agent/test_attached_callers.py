@@ -4,7 +4,7 @@ may want it."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from farhand.agent.direct_calls import RUN_CANCELLED
 from farhand.core.outcome import Cancelled, Outcome, Success
 from farhand.core.principal import LOCAL, Principal
 from farhand.errors import Misuse
+from farhand.store.base import Append, AppendResult
 from farhand.testing import FakeClock
 from farhand.tools.context import current
 from farhand.tools.decorate import tool
@@ -81,6 +82,81 @@ async def test_the_call_stays_for_the_others_and_ends_with_the_last(stage: MakeS
     assert await _outcome(on) is None
     await _leave(second)
     assert await _outcome(on) == Cancelled(RUN_CANCELLED)
+
+
+@requirement("bridges:cancel")
+@pytest.mark.parametrize("is_near", [True, False], ids=["a server tool", "a far hand"])
+async def test_a_call_whose_opener_leaves_while_it_is_stored_stays_for_who_came_before_that(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch, is_near: bool
+) -> None:
+    on = await stage([], _answer_text if is_near else ask_text)
+    appending, may_append = _hold_up(on, monkeypatch)
+    opener = _call(on)
+    async with asyncio.timeout(PATIENCE_SEC):
+        await appending.wait()
+        other = _call(on)
+        await comes_true(lambda: _are_counted(on, 2))
+        opener.cancel()
+        await comes_true(lambda: _are_counted(on, 1))
+        may_append.set()
+        with pytest.raises(asyncio.CancelledError):
+            await opener
+        if not is_near:
+            await _waits(on)
+            await on.answer(await on.open_call(), Success("L"))
+        assert await other == Success("L")
+
+
+@requirement("bridges:cancel")
+async def test_a_call_whose_callers_all_leave_while_it_is_stored_is_cancelled(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = await stage([], ask_text)
+    appending, may_append = _hold_up(on, monkeypatch)
+    callers = [_call(on)]
+    async with asyncio.timeout(PATIENCE_SEC):
+        await appending.wait()
+        callers.append(_call(on))
+        await comes_true(lambda: _are_counted(on, 2))
+        for each in callers:
+            each.cancel()
+        await comes_true(lambda: _are_counted(on, 0))
+        may_append.set()
+        await asyncio.wait(callers)
+        await comes_true(lambda: _is_cancelled(on))
+
+
+@tool(name="ask_text")
+def _answer_text(question: str) -> str:
+    """Answer.
+
+    Args:
+        question: What to say something to.
+    """
+    return "L"
+
+
+def _hold_up(on: Stage, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """When the store is asked for an append, and when it may answer."""
+    appending, may_append, append = asyncio.Event(), asyncio.Event(), on.store.append
+
+    async def held_up(appends: Sequence[Append]) -> list[AppendResult]:
+        appending.set()
+        # a test that fails before it says so must come to its end, too
+        async with asyncio.timeout(PATIENCE_SEC):
+            await may_append.wait()
+        return await append(appends)
+
+    monkeypatch.setattr(on.store, "append", held_up)
+    return appending, may_append
+
+
+async def _are_counted(on: Stage, callers: int) -> bool:
+    return on.service.worker.direct.callers.total() == callers
+
+
+async def _is_cancelled(on: Stage) -> bool:
+    return await _outcome(on) == Cancelled(RUN_CANCELLED)
 
 
 async def test_one_who_would_leave_it_open_keeps_it_open(stage: MakeStage) -> None:

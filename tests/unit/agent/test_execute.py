@@ -418,6 +418,18 @@ async def test_a_run_that_works_beside_one_that_asks_is_waited_for_at_a_stop(sta
     assert (ended.run_id, ended.state) == (working.run_id, RunState.DONE)
 
 
+@requirement("hands:question-at-a-stop")
+async def test_a_run_that_was_stopped_while_its_tool_asked_does_not_hold_up_a_stop(stage: MakeStage) -> None:
+    on = await stage([Ask("ask_once"), "never"], ask_once, ask_text)
+    run = await on.say("go")
+    await comes_true(lambda: _rests(on, run))
+    await on.service.stop(LOCAL, THREAD, "enough")
+    await on.idle()
+    async with asyncio.timeout(PATIENCE_SEC):
+        await on.service.drain(NEVER_SEC)
+    assert not on.service.context.quotas.at_work
+
+
 def _asks_or_works(moment: Moment) -> Step:
     if moment.results:
         return "Done."

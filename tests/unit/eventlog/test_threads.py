@@ -433,6 +433,27 @@ async def test_a_thread_that_was_deleted_is_not_in_the_cache(store: SharedStore)
     assert await threads.read(ANN, "t1", lambda thread: thread.title) == ""
 
 
+@pytest.mark.parametrize("appends", [1, 2, 3])
+async def test_a_thread_made_anew_is_not_taken_for_the_deleted_one_of_its_name(
+    store: SharedStore, clock: FakeClock, appends: int
+) -> None:
+    one, other = Threads(store), RecordingThreads(store)
+    for title in ("secret", "still secret"):
+        await one.decide(ANN, "t1", _rename(title))
+    await other.read(ANN, "t1", lambda thread: None)
+    clock.advance(1)
+    assert await store.delete(ANN, "t1", 2)
+    one.forget(ANN, "t1")
+    # as many appends as the old one had, or more: its versions say nothing
+    for number in range(appends):
+        await one.decide(ANN, "t1", _open(f"call_{number}"))
+    other.refresh(ANN, "t1")
+    await other.flush()
+    assert (other.events, other.losses) == ([], ["t1"])
+    seen = await other.read(ANN, "t1", lambda thread: (thread.title, len(thread.calls)))
+    assert seen == ("t", appends)
+
+
 async def test_a_clock_that_is_set_back_holds_nobody_up(store: SharedStore, clock: FakeClock) -> None:
     threads = Threads(store)
     for thread_id in ("t1", "t2"):
