@@ -167,6 +167,8 @@ async def test_a_page_is_told_what_the_agent_shows(serve: Serve, tmp_path: Path)
     )
     http = (await serve(agent)).http
     about = (await http.get("/api/about")).json()
+    reader = about.pop("reader")
+    assert len(reader) == 16
     assert about | {"model": "", "largestFile": 0} == {
         "model": "",
         "largestFile": 0,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import NamedTuple, assert_never
 
 from msgspec import UNSET, UnsetType
@@ -26,7 +27,8 @@ from farhand.core.outcome import (
     public_error,
 )
 from farhand.core.position import Entry
-from farhand.core.run import ENDED, Run, RunState
+from farhand.core.principal import Owner
+from farhand.core.run import Run, RunState
 from farhand.core.state import Allowed
 from farhand.core.template import fill
 from farhand.core.thread import (
@@ -144,7 +146,7 @@ def encode_allowed(allowed: Iterable[Allowed]) -> bytes:
     return encode(AllowedShape([AllowedTool(each.tool, _time(each.at), each.by) for each in allowed]))
 
 
-def encode_about(spec: Spec, largest_file: int, *, root: str, has_inspector: bool) -> bytes:
+def encode_about(spec: Spec, largest_file: int, *, root: str, has_inspector: bool, owner: Owner) -> bytes:
     """`root` is the path under which a host mounts us."""
     shown = spec.appearance
     return encode(
@@ -158,6 +160,7 @@ def encode_about(spec: Spec, largest_file: int, *, root: str, has_inspector: boo
             demo=shown.is_demo,
             inspector=has_inspector,
             words=None if shown.words is None else dict(shown.words),
+            reader=sha256(f"{owner.tenant}\0{owner.subject}".encode()).hexdigest()[:16],
         )
     )
 
@@ -169,8 +172,6 @@ def thread_state(run: Run | None) -> str:
 def run_state(state: RunState | None) -> str:
     if state is None:
         return "done"
-    if state in ENDED:
-        return state.value
     return state.value
 
 

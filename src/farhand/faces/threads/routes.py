@@ -199,6 +199,7 @@ class _Endpoints:
             self._service.settings.files.size,
             root=str(request.scope.get("root_path", "")),
             has_inspector=self._shows_inspector and "inspect" in request.principal.scopes,
+            owner=request.principal.owner,
         )
         await request.reply(200, about)
 

@@ -107,6 +107,9 @@ class AboutShape(Struct, rename="camel"):
     """Whether there is an Inspector that you may open."""
     words: dict[str, str] | None = None
     """Words of the page by their names, in the place of its own."""
+    reader: str = ""
+    """Another value for each person who is signed in, and nobody's name: what a page keeps for one, it does
+    not show to the next."""
 
 
 class FailureShape(Struct):

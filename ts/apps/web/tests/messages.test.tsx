@@ -2,7 +2,7 @@
 import { shareIn } from "@farhand/react";
 import { cleanup, render } from "@testing-library/react";
 import { afterEach, expect, it, vi } from "vitest";
-import { logoOf } from "../src/chat/about.ts";
+import { isAnotherReader, logoOf } from "../src/chat/about.ts";
 import { titleWith } from "../src/chat/attention.ts";
 import { isQuestion, withOlder } from "../src/chat/lists.ts";
 import Rendered, { addressOf, sectionsOf } from "../src/chat/markdown.tsx";
@@ -92,6 +92,19 @@ it("a logo is a path of this server or an address", () => {
 it("a token is taken with or without the address around it, and an answer is told in a few words", () => {
   expect(["abc", " abc ", "http://127.0.0.1:8787/?token=abc", "http://127.0.0.1/?token=abc#/inbox"].map(tokenIn)).toEqual(["abc", "abc", "abc", "abc"]);
   expect(['{"output":"blue"}', '{"output":{"name":"a.png"}}', '{"output":{"x":1}}', '{"errorText":"skipped by the user"}', "{"].map(answerIn)).toEqual(["blue", "a.png", '{"x":1}', "skipped by the user", "{"]);
+});
+
+it("what was kept for one person is gone when another one is signed in", () => {
+  sessionStorage.clear();
+  sessionStorage.setItem("farhand:draft: call_1 text", '"hunter2"');
+  sessionStorage.setItem("farhand:answer:call_2", "{}");
+  sessionStorage.setItem("of-the-host", "stays");
+  expect(["", "ann", "ann"].map(isAnotherReader)).toEqual([false, false, false]);
+  expect(sessionStorage.length).toBe(4);
+  expect(isAnotherReader("bob")).toBe(true);
+  expect([sessionStorage.getItem("farhand:draft: call_1 text"), sessionStorage.getItem("farhand:answer:call_2"), sessionStorage.getItem("of-the-host")]).toEqual([null, null, "stays"]);
+  expect(isAnotherReader("bob")).toBe(false);
+  sessionStorage.clear();
 });
 
 it("the page is signed out by a 401 and in again by the next answer", async () => {

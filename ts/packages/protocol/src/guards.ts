@@ -3,7 +3,7 @@
 import type { About, AckReply, AwaitedTool, Chunk, MetaInit, OpenCall, Thread, ThreadPage, Tool } from "./index.ts";
 
 export function isAbout(value: unknown): value is About {
-  return has(value, { model: "string", largestFile: "number", title: "string|null|undefined", welcome: "string|null|undefined", starters: "array|undefined", logo: "string|null|undefined", demo: "boolean|undefined", inspector: "boolean|undefined", words: "object|null|undefined" });
+  return has(value, { model: "string", largestFile: "number", title: "string|null|undefined", welcome: "string|null|undefined", starters: "array|undefined", logo: "string|null|undefined", demo: "boolean|undefined", inspector: "boolean|undefined", words: "object|null|undefined", reader: "string|undefined" });
 }
 
 export function isAckReply(value: unknown): value is AckReply {

@@ -11,6 +11,7 @@ export type About = {
   readonly demo?: boolean;
   readonly inspector?: boolean;
   readonly words?: Readonly<Record<string, string>> | null;
+  readonly reader?: string;
 };
 
 /** Why the last run ended without an answer: a stable code, the cause and the next step. */

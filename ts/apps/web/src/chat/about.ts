@@ -3,10 +3,11 @@
 import type { About } from "@farhand/protocol";
 import { createContext, useContext, useEffect, useState } from "react";
 import { BASE } from "../base.ts";
-import { askAbout } from "../server.ts";
+import { askAbout, SIGN_IN } from "../server.ts";
 import { useSite } from "./site.ts";
 
 const KEPT = `farhand:about:${BASE}`;
+const READER = `farhand:reader:${BASE}`;
 
 const AboutContext = createContext<About | undefined>(undefined);
 
@@ -24,15 +25,43 @@ export function useAskedAbout(): About | undefined {
     const load = async (): Promise<void> => {
       const found = await askAbout();
       if (typeof found !== "string") {
+        if (isAnotherReader(found.reader)) {
+          // the open chat is not theirs, either
+          history.replaceState(null, "", location.pathname + location.search);
+          location.reload();
+          return;
+        }
         setAbout(found);
         keep(found);
       }
     };
     void load();
+    const leaveSignIn = SIGN_IN.subscribe(() => !SIGN_IN.isOut && void load());
     // the server may be another one after a restart
-    return feed.listen(({ type, isResumed }) => type === "again" && isResumed !== true && void load());
+    const leaveFeed = feed.listen(({ type, isResumed }) => type === "again" && isResumed !== true && void load());
+    return () => {
+      leaveSignIn();
+      leaveFeed();
+    };
   }, [feed]);
   return about;
+}
+
+/** Whether somebody else is signed in than before in this tab. What was kept for that person is removed. */
+export function isAnotherReader(reader: string | undefined): boolean {
+  try {
+    const last = sessionStorage.getItem(READER);
+    sessionStorage.setItem(READER, reader ?? "");
+    if (!reader || !last || last === reader) {
+      return false;
+    }
+    const keys = Array.from({ length: sessionStorage.length }, (_, index) => sessionStorage.key(index) ?? "");
+    keys.filter((key) => key.startsWith("farhand:") && key !== READER).forEach((key) => sessionStorage.removeItem(key));
+    return true;
+  } catch {
+    // forbidden: then nothing was kept
+    return false;
+  }
 }
 
 /** A path of this server or an address, and nothing that a script could hide in. */
