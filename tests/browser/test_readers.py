@@ -1,0 +1,60 @@
+"""One tab, two people: what the page kept for the first is not shown to the second."""
+
+from __future__ import annotations
+
+from playwright.async_api import Browser, expect
+from starlette.requests import HTTPConnection
+
+from farhand import Agent, Principal, ScriptedModel, create_app, tool
+from farhand.models.scripted import Ask
+from tests.faces.served import listening
+from tests.requirement import requirement
+
+KEPT = "() => Object.keys(sessionStorage).filter((key) => key.startsWith('farhand:draft:'))"
+
+
+@tool(executor="frontend", card="text")
+def ask_text(question: str) -> str:
+    """Ask for a text.
+
+    Args:
+        question: What to ask.
+
+    Returns:
+        What was typed.
+    """
+    raise NotImplementedError
+
+
+async def authenticate(request: HTTPConnection) -> Principal | None:
+    who = request.cookies.get("who")
+    return None if who is None else Principal("acme", who)
+
+
+@requirement("ui:another-reader")
+async def test_a_draft_of_one_person_is_gone_when_another_one_signs_in(browser: Browser) -> None:
+    agent = Agent(
+        ScriptedModel([Ask("ask_text", {"question": "Which word?"}), "."]), frontend_tools=[ask_text]
+    )
+    app = create_app(agent, store="memory:", authenticate=authenticate)
+    async with listening(app) as url:
+        context = await browser.new_context()
+        try:
+            await context.add_cookies([{"name": "who", "value": "ada", "url": url}])
+            page = await context.new_page()
+            await page.goto(url)
+            await page.get_by_role("textbox").first.fill("Ask me")
+            await page.keyboard.press("Enter")
+            card = page.get_by_role("group").filter(has_text="Which word?")
+            await card.get_by_role("textbox").fill("hunter2")
+            await page.wait_for_function(f"({KEPT})().length === 1")
+            await page.reload()
+            await expect(card.get_by_role("textbox")).to_have_value("hunter2")
+            assert len(await page.evaluate(KEPT)) == 1, "a reload keeps it"
+            await context.add_cookies([{"name": "who", "value": "bob", "url": url}])
+            await page.reload()
+            await page.wait_for_function(f"({KEPT})().length === 0 && location.hash === ''")
+            await expect(card).to_have_count(0)
+            await expect(page.get_by_text("Ask me")).to_have_count(0)
+        finally:
+            await context.close()
