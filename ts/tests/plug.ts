@@ -7,6 +7,8 @@ export class Plug {
   readonly #sockets = new Set<Socket>();
   /** How many pieces have come from the server. */
   pieces = 0;
+  /** How many connections were made. */
+  connections = 0;
 
   static async into(port: number): Promise<Plug> {
     const plug = new Plug(port);
@@ -17,6 +19,7 @@ export class Plug {
 
   private constructor(port: number) {
     this.#server = createServer((client) => {
+      this.connections += 1;
       const server = connect(port, "127.0.0.1");
       server.on("data", () => (this.pieces += 1));
       for (const [one, other] of [
