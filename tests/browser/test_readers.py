@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 from starlette.requests import HTTPConnection
 
 from farhand import Agent, Principal, ScriptedModel, create_app, tool
 from farhand.models.scripted import Ask
 from tests.faces.served import listening
 from tests.requirement import requirement
+from tests.unit.agent.stage import comes_true
 
 KEPT = "() => Object.keys(sessionStorage).filter((key) => key.startsWith('farhand:draft:'))"
 
@@ -47,14 +48,20 @@ async def test_a_draft_of_one_person_is_gone_when_another_one_signs_in(browser: 
             await page.keyboard.press("Enter")
             card = page.get_by_role("group").filter(has_text="Which word?")
             await card.get_by_role("textbox").fill("hunter2")
-            await page.wait_for_function(f"({KEPT})().length === 1")
+            await comes_true(lambda: _has_draft(page))
             await page.reload()
             await expect(card.get_by_role("textbox")).to_have_value("hunter2")
-            assert len(await page.evaluate(KEPT)) == 1, "a reload keeps it"
+            assert await _has_draft(page), "a reload keeps it"
             await context.add_cookies([{"name": "who", "value": "bob", "url": url}])
             await page.reload()
-            await page.wait_for_function(f"({KEPT})().length === 0 && location.hash === ''")
+            await expect(page).to_have_url(f"{url}/")
+            await expect(page.get_by_role("textbox")).to_be_enabled()
             await expect(card).to_have_count(0)
             await expect(page.get_by_text("Ask me")).to_have_count(0)
+            assert not await _has_draft(page)
         finally:
             await context.close()
+
+
+async def _has_draft(page: Page) -> bool:
+    return len(await page.evaluate(KEPT)) == 1
