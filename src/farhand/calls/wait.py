@@ -85,7 +85,9 @@ class RunWait:
             return self.run
         self.lost = False
         self._look_at = self._loop.time() + self._log.broker.recheck
-        return await self._log.get_run(self.run.owner, self.run_id)
+        # through the thread: the look-ups do not know a run whose beginning is still being stored
+        last = await self._log.last_run(self.run.owner, self.run.thread_id)
+        return last if last is not None and last.run_id == self.run_id else None
 
     def sleep(self, wake: Wake) -> None:
         """`wake` is called, once, as soon as there is something to do."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
 
+from farhand.agent.park import Hold
 from farhand.agent.start_run import STOPPED_BY_USER
 from farhand.core.event import CallOpened, CallSettled, RunFinished, RunParked, StepFinished
 from farhand.core.outcome import Cancelled, Success
@@ -12,6 +16,7 @@ from farhand.core.run import Run, RunState
 from farhand.core.settings import Patience, Settings
 from farhand.eventlog.pubsub import freed_topic
 from farhand.models.scripted import Ask, Moment, Step
+from farhand.store.base import Append, AppendResult
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, ask_text, open_url
@@ -33,6 +38,32 @@ async def test_a_held_run_has_no_task_and_goes_on_when_it_is_answered(stage: Mak
     assert text_in(events) == "Thanks."
     assert not {"RunParked", "RunResumed"} & set(kinds(events))
     await on.idle()
+
+
+@requirement("runs:hold")
+async def test_a_held_run_goes_on_though_its_beginning_took_long_to_be_stored(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = await stage([OPEN, "Thanks."], open_url)
+    append, look, has_looked = on.store.append, Hold.settled, asyncio.Event()
+
+    async def append_late(appends: Sequence[Append]) -> list[AppendResult]:
+        await has_looked.wait()
+        return await append(appends)
+
+    async def note_look(hold: Hold) -> Run | None:
+        has_looked.set()
+        return await look(hold)
+
+    monkeypatch.setattr(on.store, "append", append_late)
+    monkeypatch.setattr(Hold, "settled", note_look)
+    # else it would trust for half a second what it knows
+    monkeypatch.setattr("farhand.calls.wait.JUST_STORED_SEC", 0.0)
+    saying = asyncio.create_task(on.say("open", hold_for=60))
+    run = await saying
+    await _comes_to_rest(on, run)
+    await on.answer(await on.open_call(), VIEW)
+    assert text_in(await on.told(run)) == "Thanks."
 
 
 async def test_one_of_two_answers_gives_a_held_run_nothing_to_do(stage: MakeStage) -> None:
