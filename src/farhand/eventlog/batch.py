@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
-from msgspec.structs import replace
+from msgspec import Struct
 
 from farhand.core import fold
 from farhand.core.call import Call
@@ -112,18 +112,16 @@ class CachedThread:
         return found if found and found[-1].seq >= run.last_seq else None
 
 
-class PendingCommand(Generic[T]):
+class PendingCommand(Struct, Generic[T], eq=False):
     """A command, and who waits for its answer. `events` and `answer` are set once it is decided."""
 
-    __slots__ = ("answer", "command", "events", "future", "key", "then")
-
-    def __init__(self, key: Key, command: Command[Any], then: Then[T] | None) -> None:
-        self.key = key
-        self.command = command
-        self.then = then
-        self.future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.events: tuple[Event, ...] = ()
-        self.answer: T
+    key: Key
+    command: Command[Any]
+    then: Then[T] | None
+    future: asyncio.Future[T]
+    events: tuple[Event, ...] = ()
+    # Any: nobody reads it before it is decided
+    answer: Any = None
 
     @property
     def has_request(self) -> bool:
@@ -132,39 +130,24 @@ class PendingCommand(Generic[T]):
         return any(each.request is not None and each.request.request_id is not None for each in opened)
 
 
-class ThreadBatch:
+class ThreadBatch(Struct, eq=False):
     """What is decided in one thread until the store is free, and the append that stores it."""
 
-    __slots__ = (
-        "_not_after",
-        "_not_before",
-        "_tools",
-        "_version",
-        "cached",
-        "changes",
-        "commands",
-        "encoded",
-        "is_relied_on",
-        "is_stored",
-        "now",
-        "snapshot",
-    )
-
-    def __init__(self, cached: CachedThread, now: float) -> None:
-        self.cached = cached
-        self.commands: list[PendingCommand[Any]] = []
-        self.now = now
-        self.changes = Changes(cached.state)
-        self.encoded = b""
-        self.snapshot: bytes | None = None
-        self.is_relied_on = False
-        """Whether a worker went on with what is decided here, before it is durable."""
-        self.is_stored = True
-        """False once the store, or the fold, says that it is to be decided again."""
-        self._version = cached.state.version
-        self._tools: dict[str, Tool] = {}
-        self._not_after: float | None = None
-        self._not_before: float | None = None
+    cached: CachedThread
+    now: float
+    version: int
+    """The one that it is decided on."""
+    changes: Changes
+    commands: list[PendingCommand[Any]] = []
+    encoded: bytes = b""
+    snapshot: bytes | None = None
+    is_relied_on: bool = False
+    """Whether a worker went on with what is decided here, before it is durable."""
+    is_stored: bool = True
+    """False once the store, or the fold, says that it is to be decided again."""
+    tools: dict[str, Tool] = {}
+    not_after: float | None = None
+    not_before: float | None = None
 
     def decide(self, pending: PendingCommand[Any]) -> bool:
         """On the state as the command before leaves it. False if that broke the state."""
@@ -172,9 +155,10 @@ class ThreadBatch:
         try:
             decision = pending.command(state, self.now)
             if decision.events:
+                pending.events = decision.events
                 self._apply(decision)
             then, answer = pending.then, decision.answer
-            pending.events, pending.answer = decision.events, answer if then is None else then(state, answer)
+            pending.answer = answer if then is None else then(state, answer)
         # the caller gets the error, and nobody else does
         except Exception as error:  # noqa: BLE001
             fail([pending], error)
@@ -186,7 +170,7 @@ class ThreadBatch:
         owner, thread_id = self.cached.key
         changes, state = self.changes, self.cached.state
         if not changes.events:
-            return Append(owner=owner, thread_id=thread_id, version=self._version, at=self.now)
+            return Append(owner=owner, thread_id=thread_id, version=self.version, at=self.now)
         self.encoded = encode_body(changes.body())
         state.version += 1
         if self.cached.needs_snapshot:
@@ -194,36 +178,39 @@ class ThreadBatch:
         return Append(
             owner=owner,
             thread_id=thread_id,
-            version=self._version,
+            version=self.version,
             at=self.now,
             body=self.encoded,
             thread=thread_row(state) if changes.is_listed else None,
             calls=tuple(changes.calls.values()),
             runs=tuple(changes.runs.values()),
-            tools=tuple([tool for version, tool in self._tools.items() if version not in known_tools]),
+            tools=tuple([tool for version, tool in self.tools.items() if version not in known_tools]),
             files=tuple(changes.files),
             feed=changes.feed,
             lease=changes.lease(worker, lease_until),
             snapshot=self.snapshot,
-            not_after=self._not_after,
-            not_before=self._not_before,
+            not_after=self.not_after,
+            not_before=self.not_before,
         )
 
     def _apply(self, decision: Decision[object]) -> None:
-        apply, now = self.changes.apply, self.now
         try:
-            for event in decision.events:
-                apply(event, now)
+            self.changes.apply(decision.events, self.now)
         except Exception:
             # the state is half changed
             self.is_stored = False
             raise
         for tool in decision.tools:
-            self._tools[tool.version] = tool
+            self.tools[tool.version] = tool
         if decision.not_after is not None:
-            self._not_after = min(decision.not_after, self._not_after or decision.not_after)
+            self.not_after = min(decision.not_after, self.not_after or decision.not_after)
         if decision.not_before is not None:
-            self._not_before = max(decision.not_before, self._not_before or decision.not_before)
+            self.not_before = max(decision.not_before, self.not_before or decision.not_before)
+
+
+def begin_batch(cached: CachedThread, now: float) -> ThreadBatch:
+    state = cached.state
+    return ThreadBatch(cached, now, state.version, begin_changes(state))
 
 
 def fail(commands: Iterable[PendingCommand[Any]], error: Exception) -> None:
@@ -234,63 +221,48 @@ def fail(commands: Iterable[PendingCommand[Any]], error: Exception) -> None:
             each.future.exception()
 
 
-class Changes:
+class Changes(Struct, eq=False):
     """What the events of one append change: the records of calls and runs, the files, the feed.
 
     Collected while the events are applied, since one append may end a run and begin the next, which forgets
     the calls of the first.
     """
 
-    __slots__ = (
-        "_outside",
-        "_run_before",
-        "_seq_before",
-        "calls",
-        "entries",
-        "events",
-        "feed",
-        "files",
-        "is_claimed",
-        "is_listed",
-        "new_runs",
-        "runs",
-        "thread",
-    )
+    thread: ThreadState
+    """As it is after them."""
+    run_before: str | None = None
+    seq_before: int = 0
+    events: list[Event] = []
+    entries: dict[str, list[Entry]] = {}
+    """The events of runs, numbered, by run: one may end and the next one begin."""
+    calls: dict[str, Call] = {}
+    runs: dict[str, Run] = {}
+    """Those that began, parked, resumed or ended."""
+    new_runs: list[Run] = []
+    """The same, one after the other, until they are taken to start or stop work on them."""
+    files: list[str] = []
+    feed: int = 0
+    is_listed: bool = False
+    """Whether lists show the thread otherwise after it: words alone change nothing there."""
+    is_claimed: bool | None = None
+    """Whether the worker that appends this advances the run from now on; None: as before."""
+    outside: list[int] = []
+    """The places of events that belong to no run."""
 
-    def __init__(self, thread: ThreadState) -> None:
-        self.thread = thread
-        """As it is after them."""
-        self.events: list[Event] = []
-        self.entries: dict[str, list[Entry]] = {}
-        """The events of runs, numbered, by run: one may end and the next one begin."""
-        self.calls: dict[str, Call] = {}
-        self.runs: dict[str, Run] = {}
-        """Those that began, parked, resumed or ended."""
-        self.new_runs: list[Run] = []
-        """The same, one after the other, until they are taken to start or stop work on them."""
-        self.files: list[str] = []
-        self.feed = 0
-        self.is_listed = False
-        """Whether lists show the thread otherwise after it: words alone change nothing there."""
-        self.is_claimed: bool | None = None
-        """Whether the worker that appends this advances the run from now on; None: as before."""
-        self._outside: list[int] = []
-        run = thread.run
-        self._run_before = None if run is None else run.run_id
-        self._seq_before = 0 if run is None else run.seq
-
-    def apply(self, event: Event, at: float) -> None:
-        fold.apply(self.thread, event, at)
-        self.events.append(event)
-        if isinstance(event, ModelOutput) or self._note(event):
-            run = self.thread.run
-            assert run is not None, "the log has a run before its events"
-            self.entries.setdefault(run.run_id, []).append(Entry(run.seq, event, at))
-        else:
-            self._outside.append(len(self.events) - 1)
+    def apply(self, events: Iterable[Event], at: float) -> None:
+        thread = self.thread
+        for event in events:
+            fold.apply(thread, event, at)
+            self.events.append(event)
+            if isinstance(event, ModelOutput) or self._note(event):
+                run = thread.run
+                assert run is not None, "the log has a run before its events"
+                self.entries.setdefault(run.run_id, []).append(Entry(run.seq, event, at))
+            else:
+                self.outside.append(len(self.events) - 1)
 
     def body(self) -> Body:
-        return Body(tuple(self.events), self._run_before, self._seq_before, tuple(self._outside))
+        return Body(tuple(self.events), self.run_before, self.seq_before, tuple(self.outside))
 
     def lease(self, worker: str, until: float) -> Lease | None:
         if self.is_claimed is None:
@@ -339,22 +311,26 @@ def _files_of(messages: Sequence[Message]) -> list[str]:
     return found
 
 
+def begin_changes(thread: ThreadState) -> Changes:
+    run = thread.run
+    return Changes(thread) if run is None else Changes(thread, run.run_id, run.seq)
+
+
 def thread_row(thread: ThreadState) -> ThreadRow:
     """How lists and finders see the thread."""
-    row = ThreadRow(
+    run = thread.run
+    if run is None:
+        run_id = run_state = kept_from = None
+    else:
+        run_id, run_state, kept_from = run.run_id, run.state, run.since if run.is_active else None
+    return ThreadRow(
         title=thread.title,
         created_at=thread.created_at,
         updated_at=thread.updated_at,
+        run_id=run_id,
+        run_state=run_state,
+        is_parked=run is not None and run.is_parked,
         open_calls=len(thread.open_calls()),
         runs=thread.runs,
-    )
-    run = thread.run
-    if run is None:
-        return row
-    return replace(
-        row,
-        run_id=run.run_id,
-        run_state=run.state,
-        is_parked=run.is_parked,
-        kept_from=run.since if run.is_active else None,
+        kept_from=kept_from,
     )

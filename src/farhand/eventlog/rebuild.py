@@ -17,7 +17,7 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.state import RunProgress, ThreadState
 from farhand.errors import Unreadable
-from farhand.eventlog.batch import Changes, thread_row
+from farhand.eventlog.batch import Changes, begin_changes, thread_row
 from farhand.eventlog.codec import decode_body, fold_loaded
 from farhand.store.base import Append, Loaded, Lookups, Moved, Row, Store
 from farhand.store.guards import key_of
@@ -191,7 +191,7 @@ class LogReplay:
             run = RunProgress(run_id=body.run_id, user_message_id=None, started_at=row.at)
             self._thread.run = run
             self._begun_before.add(run.run_id)
-        changes = Changes(self._thread)
+        changes = begin_changes(self._thread)
         if run is not None and run.run_id == body.run_id:
             # with what was passed over
             run.seq = body.seq
@@ -224,7 +224,7 @@ class LogReplay:
 
     def _apply(self, changes: Changes, event: Event, row: Row) -> None:
         try:
-            changes.apply(event, row.at)
+            changes.apply((event,), row.at)
         # what does not follow on the rows before it: one of them was damaged, or another version wrote it
         except (AssertionError, LookupError) as error:
             raise Unreadable(f"Row {row.version} of a thread's log makes no sense: {error}") from error

@@ -40,6 +40,8 @@ from farhand.eventlog.batch import (
     PendingCommand,
     Then,
     ThreadBatch,
+    begin_batch,
+    begin_changes,
     fail,
 )
 from farhand.eventlog.codec import decode_body, fold_loaded
@@ -135,7 +137,8 @@ class Threads:
         if batch is None or not batch.commands or batch.commands[-1] is not pending:
             return await pending.future
         batch.is_relied_on = True
-        return pending.answer
+        answer: T = pending.answer
+        return answer
 
     async def read(self, owner: Owner, thread_id: str, view: Callable[[ThreadState], T]) -> T:
         """What `view` sees in the state, all of which is durable. The state itself must not be kept."""
@@ -191,7 +194,8 @@ class Threads:
     # --------------------------------------------------------------------------------------------- deciding
 
     def _submit(self, key: Key, command: Command[Any], then: Then[Any] | None) -> PendingCommand[Any]:
-        pending: PendingCommand[Any] = PendingCommand(key, command, then)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        pending = PendingCommand(key, command, then, future)
         cached = None if self.is_shared or key in self._loading else self._cache.get(key)
         if cached is None:
             self._loading.add(key)
@@ -206,7 +210,7 @@ class Threads:
         batch = self._open.get(key)
         if batch is None:
             now = max(self.store.now(), self._not_earlier)
-            batch = self._open[key] = ThreadBatch(cached, now)
+            batch = self._open[key] = begin_batch(cached, now)
             self._cache.move_to_end(key)
         if not batch.decide(pending):
             # a rule broke half-way: what the others decided on that state does not count
@@ -432,9 +436,8 @@ class Threads:
         for row in rows:
             if row.version != cached.state.version + 1:
                 raise Unreadable("rows between the cached state and the log are gone")
-            changes = Changes(cached.state)
-            for event in decode_body(row).events:
-                changes.apply(event, row.at)
+            changes = begin_changes(cached.state)
+            changes.apply(decode_body(row).events, row.at)
             cached.state.version = row.version
             self._count(cached, cached.grow(changes, len(row.body), at=row.at))
             self.on_committed(cached.key, changes, row.at, is_own=False)

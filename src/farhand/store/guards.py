@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
+from operator import add, neg
 from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -140,7 +141,8 @@ def difference(
 
 Key: TypeAlias = tuple[str, str | None]
 """A tenant, and one of its subjects; None: all of them."""
-Counts: TypeAlias = tuple[int, int, int, int]
+Counts: TypeAlias = tuple[int, ...]
+"""Threads, runs at work, open calls, bytes; or how many more."""
 
 _PLACES: dict[Counted, int] = {"threads": 0, "running": 1, "open_calls": 2, "bytes": 3}
 _NOTHING: Counts = (0, 0, 0, 0)
@@ -153,30 +155,23 @@ class Totals:
     def __len__(self) -> int:
         return len(self._counts)
 
-    def __iter__(self) -> Iterator[tuple[Key, Counts]]:
-        return iter(self._counts.items())
+    def get(self, what: Counted, tenant: str, subject: str | None = None) -> int:
+        return self._counts.get((tenant, subject), _NOTHING)[_PLACES[what]]
 
     def add(
         self, owner: Owner, *, threads: int = 0, running: int = 0, open_calls: int = 0, size: int = 0
     ) -> None:
-        more = (threads, running, open_calls, size)
-        self._add((owner.tenant, owner.subject), more)
-        self._add((owner.tenant, None), more)
+        self.add_counts(owner, (threads, running, open_calls, size))
 
-    def get(self, what: Counted, tenant: str, subject: str | None = None) -> int:
-        return self._counts.get((tenant, subject), _NOTHING)[_PLACES[what]]
+    def subtract_counts(self, owner: Owner, less: Counts) -> None:
+        self.add_counts(owner, tuple(map(neg, less)))
 
-    def merge(self, other: Totals, *, tenants: Mapping[str, object], sign: int = 1) -> None:
-        """Adds what the other has of these tenants, or takes it away."""
-        for key, (threads, running, open_calls, size) in other:
-            if key[0] in tenants:
-                self._add(key, (sign * threads, sign * running, sign * open_calls, sign * size))
-
-    def _add(self, key: Key, more: Counts) -> None:
-        had = self._counts.get(key, _NOTHING)
-        has = (had[0] + more[0], had[1] + more[1], had[2] + more[2], had[3] + more[3])
-        if has == _NOTHING:
-            # a subject that has nothing takes no room
-            self._counts.pop(key, None)
-        else:
-            self._counts[key] = has
+    def add_counts(self, owner: Owner, more: Counts) -> None:
+        counts, tenant = self._counts, owner.tenant
+        for key in ((tenant, owner.subject), (tenant, None)):
+            has = tuple(map(add, counts.get(key, _NOTHING), more))
+            if has == _NOTHING:
+                # a subject that has nothing takes no room
+                counts.pop(key, None)
+            else:
+                counts[key] = has

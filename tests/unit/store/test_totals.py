@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from farhand.core.principal import Owner
 from farhand.store.guards import Totals
 from farhand.testing.store_laws.fixture import ANN, BOB
 
@@ -25,11 +24,10 @@ def test_whoever_has_nothing_left_takes_no_room() -> None:
     assert len(totals) == 0
 
 
-def test_only_the_tenants_that_are_wanted_are_merged() -> None:
-    totals, more = Totals(), Totals()
-    more.add(ANN, size=5)
-    more.add(Owner("other", "ann"), size=7)
-    totals.merge(more, tenants={"acme": None})
-    assert (totals.get("bytes", "acme"), totals.get("bytes", "other")) == (5, 0)
-    totals.merge(more, tenants={"acme": None}, sign=-1)
-    assert len(totals) == 0
+def test_what_is_subtracted_is_as_if_it_had_never_been_added() -> None:
+    totals = Totals()
+    totals.add(BOB, size=3)
+    totals.add_counts(ANN, (1, 1, 2, 5))
+    totals.subtract_counts(ANN, (1, 1, 2, 5))
+    assert [totals.get("bytes", "acme", name) for name in (None, "ann", "bob")] == [3, 0, 3]
+    assert totals.get("open_calls", "acme") == 0

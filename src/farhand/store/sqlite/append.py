@@ -7,6 +7,7 @@ of a run at work are held back until it parks or ends (`HeldRows`).
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from farhand.core.call import Call
@@ -31,18 +32,15 @@ HELD_CALLS = 32
 """Of one run: with more of them, all are written."""
 
 
-class Rows:
+class Rows(defaultdict[str, list[tuple[object, ...]]]):
     """What is to be written, by statement. `requests` are the request ids of its calls."""
 
     def __init__(self) -> None:
+        super().__init__(list)
         self.requests: dict[tuple[str, str, str], str] = {}
-        self._values: dict[str, list[tuple[object, ...]]] = {}
-
-    def add(self, sql: str, *values: object) -> None:
-        self._values.setdefault(sql, []).append(values)
 
     def write(self, db: sqlite3.Connection) -> None:
-        for sql, values in self._values.items():
+        for sql, values in self.items():
             db.executemany(sql, values)
 
 
@@ -63,7 +61,7 @@ def _append(writing: WriteConnection, rows: Rows, append: Append) -> AppendResul
         return OutOfTime(now)
     if not append.body:
         return Appended()
-    if _is_taken(writing.db, rows, append):
+    if append.calls and _is_taken(writing.db, rows, append):
         return RequestTaken()
     if header is None:
         header = _insert_thread(writing, rows, append)
@@ -109,7 +107,7 @@ def _insert_thread(writing: WriteConnection, rows: Rows, append: Append) -> Thre
         *_lease_columns(append.lease if goes_on else None),
         encode(row),
     )
-    rows.add(INSERT_THREAD, *values)
+    rows[INSERT_THREAD].append(values)
     writing.count(owner, threads=1, running=running, open_calls=row.open_calls, size=size)
     header = ThreadHeader(no, 1, row.updated_at, (goes_on, running, True), row.open_calls)
     return writing.keep_thread(owner, append.thread_id, header)
@@ -120,11 +118,11 @@ def _update_thread(writing: WriteConnection, rows: Rows, header: ThreadHeader, a
     header.version += 1
     always = (header.version, append.at, size, None if append.snapshot is None else header.version)
     if row is None:
-        rows.add(UPDATE_LOG, *always, header.no)
+        rows[UPDATE_LOG].append((*always, header.no))
         if not header.has_rows:
-            rows.add(UPDATE_OLDEST, append.at, header.no)
+            rows[UPDATE_OLDEST].append((append.at, header.no))
         if lease is not None:
-            rows.add(UPDATE_LEASE, *_lease_columns(lease), header.no)
+            rows[UPDATE_LEASE].append((*_lease_columns(lease), header.no))
         header.has_rows = True
         writing.count(append.owner, size=size)
         return
@@ -133,13 +131,13 @@ def _update_thread(writing: WriteConnection, rows: Rows, header: ThreadHeader, a
     # if all that indexes have of it is as it was, they are not touched
     is_in_place = header.has_rows and (header.updated_at, header.can_go_on) == (row.updated_at, goes_on)
     if lease is None and is_in_place:
-        rows.add(UPDATE_ROW, *always, kept_from, running, open_calls, run_id, encode(row), header.no)
+        rows[UPDATE_ROW].append((*always, kept_from, running, open_calls, run_id, encode(row), header.no))
     else:
         worker, until = _lease_columns(lease if goes_on else None)
         is_leased_anew = lease is not None or not goes_on
         leases = (is_leased_anew, worker, is_leased_anew, until)
         listed = (append.at, row.updated_at)
-        rows.add(UPDATE_THREAD, *always, *listed, *state, *leases, encode(row), header.no)
+        rows[UPDATE_THREAD].append((*always, *listed, *state, *leases, encode(row), header.no))
     writing.count(
         append.owner,
         running=running - header.is_running,
@@ -160,19 +158,19 @@ def _lease_columns(lease: Lease | None) -> tuple[str | None, float | None]:
 
 def _add_rows(writing: WriteConnection, rows: Rows, header: ThreadHeader, append: Append) -> None:
     owner, no, version = append.owner, header.no, header.version
-    rows.add(INSERT_LOG, no, version, append.at, append.body)
+    rows[INSERT_LOG].append((no, version, append.at, append.body))
     if append.snapshot is not None:
-        rows.add(PUT_SNAPSHOT, no, version, append.snapshot)
+        rows[PUT_SNAPSHOT].append((no, version, append.snapshot))
     if append.thread is not None or append.calls or append.runs:
         _add_lookups(writing, rows, header, append)
     for tool in append.tools:
         if writing.is_new_tool(tool.version):
-            rows.add(PUT_TOOL, tool.version, encode(tool))
+            rows[PUT_TOOL].append((tool.version, encode(tool)))
     if append.files:
         bind_files(writing.db, owner, no, append.files)
     if append.feed:
         last = writing.next_feed_no(owner, append.feed)
-        rows.add(INSERT_FEED, owner.tenant, owner.subject, last, append.feed, append.at, no, version)
+        rows[INSERT_FEED].append((owner.tenant, owner.subject, last, append.feed, append.at, no, version))
 
 
 # ------------------------------------------------------------------------------ rows that are held back
@@ -186,30 +184,24 @@ def _add_lookups(writing: WriteConnection, rows: Rows, header: ThreadHeader, app
     if before is None and run_id is None:
         _write_lookups(rows, no, append.owner, calls=append.calls, runs=append.runs)
         return
-    if row is None and before is not None:
-        run_id = before.run_id
     calls = {call.call_id: call for call in append.calls}
     runs = {run.run_id: run for run in append.runs}
     if before is not None:
+        run_id = before.run_id if row is None else run_id
         calls, runs = before.calls | calls, before.runs | runs
-    held_calls = {key: call for key, call in calls.items() if _can_wait(call, run_id)}
-    if len(held_calls) > HELD_CALLS:
-        held_calls = {}
-    held_runs = {key: run for key, run in runs.items() if key == run_id}
-    _write_lookups(
-        rows,
-        no,
-        append.owner,
-        calls=[call for key, call in calls.items() if key not in held_calls],
-        runs=[run for key, run in runs.items() if key not in held_runs],
-    )
-    held = HeldThread(append.owner, append.thread_id, run_id, held_calls, held_runs)
-    writing.held.put(no, held if held_calls or held_runs else None)
+    held = HeldThread(append.owner, append.thread_id, run_id)
+    if run_id is not None:
+        held.runs = {run_id: runs.pop(run_id)} if run_id in runs else {}
+        waiting = [call for call in calls.values() if call.run_id == run_id and _can_wait(call)]
+        if len(waiting) <= HELD_CALLS:
+            held.calls = {call.call_id: calls.pop(call.call_id) for call in waiting}
+    _write_lookups(rows, no, append.owner, calls=calls.values(), runs=runs.values())
+    writing.held.put(no, held if held.calls or held.runs else None)
 
 
-def _can_wait(call: Call, run_id: str | None) -> bool:
+def _can_wait(call: Call) -> bool:
     """An owner has a request id once, which its row sees to."""
-    return run_id is not None and call.run_id == run_id and key_of(call, "request") is None
+    return call.request is None or call.request.request_id is None
 
 
 def write_held(writing: WriteConnection, numbers: Iterable[int]) -> None:
@@ -225,9 +217,9 @@ def write_held(writing: WriteConnection, numbers: Iterable[int]) -> None:
 
 def _write_lookups(rows: Rows, no: int, owner: Owner, *, calls: Iterable[Call], runs: Iterable[Run]) -> None:
     for call in calls:
-        rows.add(PUT_CALL, *call_columns(no, owner, call))
+        rows[PUT_CALL].append(call_columns(no, owner, call))
     for run in runs:
-        rows.add(PUT_RUN, *run_columns(no, owner, run))
+        rows[PUT_RUN].append(run_columns(no, owner, run))
 
 
 def call_columns(no: int, owner: Owner, call: Call) -> tuple[object, ...]:

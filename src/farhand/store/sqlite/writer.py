@@ -27,7 +27,7 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.errors import StoreDown
 from farhand.store.base import CallKey, FoundCall
-from farhand.store.guards import Totals
+from farhand.store.guards import Counts, Totals
 from farhand.store.sqlite.file import StoreFile
 from farhand.store.sqlite.migrate import rewrite_header
 
@@ -53,14 +53,15 @@ class ThreadHeader:
         self.open_calls = open_calls
 
 
-class HeldThread(Struct, frozen=True):
-    """The records of a run at work that no table has yet, or not as they are now."""
+class HeldThread(Struct):
+    """The records of a run at work that no table has yet, or not as they are now. Never changed once others
+    can see it."""
 
     owner: Owner
     thread_id: str
     run_id: str | None
-    calls: dict[str, Call]
-    runs: dict[str, Run]
+    calls: dict[str, Call] = {}
+    runs: dict[str, Run] = {}
 
 
 class HeldRows:
@@ -145,7 +146,8 @@ class WriteConnection:
         self.now = now
         self.held = HeldRows()
         self._counts = TenantCounts()
-        self._pending = Totals()
+        self._pending: list[tuple[Owner, Counts]] = []
+        """So many more, from the next commit on."""
         self._threads: dict[tuple[Owner, str], ThreadHeader] = {}
         self._last_thread_no: int | None = None
         self._feeds: dict[Owner, int] = {}
@@ -164,12 +166,15 @@ class WriteConnection:
         self.held.commit()
         if len(self._counts.totals) + len(self._counts.tenants) > COUNTED:
             self.forget_counts()
-        self._counts.totals.merge(self._pending, tenants=self._counts.tenants)
-        self._pending = Totals()
+        tenants, totals = self._counts.tenants, self._counts.totals
+        for owner, more in self._pending:
+            if owner.tenant in tenants:
+                totals.add_counts(owner, more)
+        self._pending = []
 
     def roll_back(self) -> None:
         self.held.roll_back()
-        self._pending = Totals()
+        self._pending = []
         self._threads.clear()
         self._last_thread_no = None
         self._feeds.clear()
@@ -182,7 +187,7 @@ class WriteConnection:
         self, owner: Owner, *, threads: int = 0, running: int = 0, open_calls: int = 0, size: int = 0
     ) -> None:
         """So many more, from the next commit on."""
-        self._pending.add(owner, threads=threads, running=running, open_calls=open_calls, size=size)
+        self._pending.append((owner, (threads, running, open_calls, size)))
 
     def count_tenant(self, tenant: str) -> TenantCounts:
         """From now on its totals are known."""
@@ -193,7 +198,9 @@ class WriteConnection:
                 totals.add(owner, threads=threads, running=running, open_calls=calls, size=size)
             self._counts.tenants[tenant] = None
             # what this transaction has written is in these sums, and is added with its commit
-            totals.merge(self._pending, tenants={tenant: None}, sign=-1)
+            for owner, more in self._pending:
+                if owner.tenant == tenant:
+                    totals.subtract_counts(owner, more)
         return self._counts
 
     def forget_counts(self) -> None:
