@@ -39,9 +39,9 @@ class RequestedCall:
 class _Block:
     """Consecutive text or reasoning."""
 
-    def __init__(self, number: int, *, reasoning: bool) -> None:
+    def __init__(self, number: int, kind: type[TextAdded | ReasoningAdded]) -> None:
         self.number = number
-        self.reasoning = reasoning
+        self.kind = kind
         self.echo: object = None
 
 
@@ -81,18 +81,22 @@ class StepCollector:
     def _hear_delay(self, sentence: str) -> None:
         self._writer.add(ModelDelayed(sentence))
 
-    def _hear_words(self, event: TextDelta | ReasoningDelta) -> None:
-        if not event.text:
+    def _hear_text(self, event: TextDelta) -> None:
+        self._hear_words(TextAdded, event.text)
+
+    def _hear_reasoning(self, event: ReasoningDelta) -> None:
+        self._hear_words(ReasoningAdded, event.text)
+
+    def _hear_words(self, kind: type[TextAdded | ReasoningAdded], text: str) -> None:
+        if not text:
             return
-        text = event.text if event.text.isascii() else whole(event.text)
-        reasoning = type(event) is ReasoningDelta
         block = self._speaking
-        if block is None or block.reasoning is not reasoning:
-            block = self._block(reasoning=reasoning)
-        self._writer.add((ReasoningAdded if reasoning else TextAdded)(block.number, text))
+        if block is None or block.kind is not kind:
+            block = self._block(kind)
+        self._writer.add_words(kind, block.number, text if text.isascii() else whole(text))
 
     def _hear_echo(self, event: ReasoningDone) -> None:
-        self._block(reasoning=True).echo = event.echo
+        self._block(ReasoningAdded).echo = event.echo
         # a finished reasoning item is closed: what follows it is another one
         self._speaking = None
 
@@ -107,7 +111,7 @@ class StepCollector:
         requested = self.requested_calls[event.index]
         if event.text:
             text = event.text if event.text.isascii() else whole(event.text)
-            self._writer.add(InputAdded(requested.call_id, text))
+            self._writer.add_words(InputAdded, requested.call_id, text)
 
     def _hear_whole_input(self, event: CallDone) -> None:
         self.requested_calls[event.index].input = event.input
@@ -115,17 +119,17 @@ class StepCollector:
     def _hear_stop(self, event: Stop) -> None:
         self._stop = event
 
-    def _block(self, *, reasoning: bool) -> _Block:
-        if self._speaking is not None and self._speaking.reasoning is reasoning:
+    def _block(self, kind: type[TextAdded | ReasoningAdded]) -> _Block:
+        if self._speaking is not None and self._speaking.kind is kind:
             return self._speaking
-        block = self._speaking = _Block(len(self._blocks), reasoning=reasoning)
+        block = self._speaking = _Block(len(self._blocks), kind)
         self._blocks.append(block)
         return block
 
     # Any: each of them takes its own kind of event, and the key says which
     _HEARING: ClassVar[dict[type[ModelEvent], Callable[[StepCollector, Any], None]]] = {
-        TextDelta: _hear_words,
-        ReasoningDelta: _hear_words,
+        TextDelta: _hear_text,
+        ReasoningDelta: _hear_reasoning,
         ReasoningDone: _hear_echo,
         CallStart: _hear_wish,
         InputDelta: _hear_input,

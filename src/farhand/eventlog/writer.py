@@ -30,7 +30,8 @@ log = logging.getLogger("farhand.eventlog")
 
 TICK_SEC = 0.05
 
-Written: TypeAlias = StepStarted | ModelDelayed | TextAdded | ReasoningAdded | CallBegun | InputAdded
+Written: TypeAlias = StepStarted | ModelDelayed | CallBegun
+Words: TypeAlias = TextAdded | ReasoningAdded | InputAdded
 Block: TypeAlias = tuple[type[Event], int | str]
 Append: TypeAlias = Callable[[Run, tuple[Event, ...], int], asyncio.Future[int | None]]
 """Appends these events behind the run's event of this number; gives the number of the run's last event then,
@@ -68,17 +69,22 @@ class RunWriter:
         self._is_lost = False
 
     def add(self, event: Written) -> None:
+        self._add(event)
+
+    def add_words(self, kind: type[Words], place: int | str, text: str) -> None:
+        """More of one block: of the text or reasoning with this number, or of the input of this call."""
+        block = (kind, place)
+        if block == self._block and not self._is_lost:
+            self._pieces.append(text)
+            return
+        # each kind has a place of its own type, and its caller knows both
+        self._add(kind(place, text))  # type: ignore[arg-type]
+        self._block, self._pieces = block, [text]
+
+    def _add(self, event: Written | Words) -> None:
         if self._is_lost:
             raise LostClaim(f"Run {self._run.run_id} was taken over.")
-        if not isinstance(event, DELTAS):
-            self._close_block()
-        else:
-            block = block_of(event)
-            if block == self._block:
-                self._pieces.append(event.text)
-                return
-            self._close_block()
-            self._block, self._pieces = block, [event.text]
+        self._close_block()
         self._events.append(event)
         self._tick.want(self)
 

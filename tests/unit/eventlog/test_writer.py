@@ -54,13 +54,13 @@ async def test_the_words_of_one_block_are_joined() -> None:
     writer = _writer(stored)
     writer.add(StepStarted(1))
     for word in ("Good ", "day ", "to "):
-        writer.add(TextAdded(0, word))
-    writer.add(ReasoningAdded(1, "h"))
-    writer.add(ReasoningAdded(1, "m"))
+        writer.add_words(TextAdded, 0, word)
+    writer.add_words(ReasoningAdded, 1, "h")
+    writer.add_words(ReasoningAdded, 1, "m")
     writer.add(CallBegun("call_1", "open_url"))
-    writer.add(InputAdded("call_1", "{"))
-    writer.add(InputAdded("call_1", "}"))
-    writer.add(TextAdded(3, "you"))
+    writer.add_words(InputAdded, "call_1", "{")
+    writer.add_words(InputAdded, "call_1", "}")
+    writer.add_words(TextAdded, 3, "you")
     await writer.flush()
     await asyncio.sleep(0)
     assert not writer.has_words
@@ -80,9 +80,9 @@ async def test_a_tick_stores_what_all_runs_have() -> None:
     first, second = Stored(), Stored()
     tick = Tick(0.001)
     one, other = _writer(first, tick), _writer(second, tick)
-    one.add(TextAdded(0, "a"))
-    one.add(TextAdded(0, "b"))
-    other.add(TextAdded(0, "c"))
+    one.add_words(TextAdded, 0, "a")
+    one.add_words(TextAdded, 0, "b")
+    other.add_words(TextAdded, 0, "c")
     async with asyncio.timeout(10):
         await first.changed.wait()
         await second.changed.wait()
@@ -95,12 +95,12 @@ async def test_what_is_said_within_a_tick_is_stored_at_the_next() -> None:
     stored = Stored()
     tick = Tick(0.02)
     writer = _writer(stored, tick)
-    writer.add(TextAdded(0, "a"))
+    writer.add_words(TextAdded, 0, "a")
     async with asyncio.timeout(10):
         await stored.changed.wait()
         stored.changed.clear()
-        writer.add(TextAdded(0, "b"))
-        writer.add(TextAdded(0, "c"))
+        writer.add_words(TextAdded, 0, "b")
+        writer.add_words(TextAdded, 0, "c")
         await stored.changed.wait()
     assert stored.appends == [(TextAdded(0, "a"),), (TextAdded(0, "bc"),)]
     assert stored.after == [1, 2]
@@ -112,12 +112,12 @@ async def test_words_stay_for_the_next_tick_while_the_store_is_down() -> None:
     down.is_down = True
     tick = Tick(0.001)
     waiting = _writer(down, tick)
-    waiting.add(TextAdded(0, "a"))
-    _writer(stored, tick).add(TextAdded(0, "b"))
+    waiting.add_words(TextAdded, 0, "a")
+    _writer(stored, tick).add_words(TextAdded, 0, "b")
     async with asyncio.timeout(10):
         await stored.changed.wait()
         await down.tried.wait()
-        waiting.add(TextAdded(0, "!"))
+        waiting.add_words(TextAdded, 0, "!")
         down.is_down = False
         await down.changed.wait()
     await tick.close()
@@ -131,9 +131,9 @@ async def test_words_stay_for_the_next_tick_while_the_store_is_down() -> None:
 async def test_what_is_written_during_a_flush_follows_on_it() -> None:
     stored = Stored()
     writer = _writer(stored)
-    writer.add(TextAdded(0, "a"))
+    writer.add_words(TextAdded, 0, "a")
     first = writer.flush()
-    writer.add(TextAdded(0, "b"))
+    writer.add_words(TextAdded, 0, "b")
     # it is not known yet that the first is stored: the numbers say it
     second = writer.flush()
     assert (await first, await second) == (2, 3)
@@ -146,13 +146,13 @@ async def test_what_is_written_during_a_flush_follows_on_it() -> None:
 async def test_the_end_of_a_step_is_stored_with_the_words_before_it() -> None:
     stored = Stored()
     writer = _writer(stored)
-    writer.add(TextAdded(0, "a"))
+    writer.add_words(TextAdded, 0, "a")
     assert writer.unstored() == ((TextAdded(0, "a"),), 1)
     assert not writer.has_words, "they are being stored"
     writer.note(2)
     assert writer.unstored() == ((), 2)
     writer.follow(7)
-    writer.add(TextAdded(0, "b"))
+    writer.add_words(TextAdded, 0, "b")
     await writer.flush()
     assert stored.after == [7]
 
@@ -161,12 +161,12 @@ async def test_a_writer_that_lost_its_run_stores_nothing_more_and_its_run_is_tol
     stored = Stored()
     stored.is_claimed = False
     writer = _writer(stored)
-    writer.add(TextAdded(0, "a"))
+    writer.add_words(TextAdded, 0, "a")
     await writer.flush()
     await asyncio.sleep(0)
     assert not writer.has_words
     with pytest.raises(LostClaim):
-        writer.add(TextAdded(0, "b"))
+        writer.add_words(TextAdded, 0, "b")
     with pytest.raises(LostClaim):
         writer.note(None)
     assert stored.appends == []
@@ -175,7 +175,7 @@ async def test_a_writer_that_lost_its_run_stores_nothing_more_and_its_run_is_tol
 async def test_an_append_that_breaks_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     stored, tick = Stored(), Tick(LONG_TICK)
     stored.is_broken = True
-    _writer(stored, tick).add(TextAdded(0, "a"))
+    _writer(stored, tick).add_words(TextAdded, 0, "a")
     await tick.close()
     await asyncio.sleep(0)
     assert [record.message for record in caplog.records] == ["words of a run were not stored"]
@@ -185,10 +185,10 @@ async def test_a_tick_goes_on_when_a_writer_has_lost_its_run() -> None:
     lost, stored = Stored(), Stored()
     lost.is_claimed = False
     tick = Tick(0.001)
-    _writer(lost, tick).add(TextAdded(0, "a"))
+    _writer(lost, tick).add_words(TextAdded, 0, "a")
     async with asyncio.timeout(10):
         await lost.tried.wait()
-        _writer(stored, tick).add(TextAdded(0, "b"))
+        _writer(stored, tick).add_words(TextAdded, 0, "b")
         await stored.changed.wait()
     await tick.close()
 
@@ -197,9 +197,9 @@ async def test_a_tick_that_is_closed_has_stored_what_it_was_given() -> None:
     stored = Stored()
     tick = Tick(LONG_TICK)
     writer = _writer(stored, tick)
-    writer.add(TextAdded(0, "a"))
+    writer.add_words(TextAdded, 0, "a")
     await tick.close()
-    writer.add(TextAdded(0, "b"))
+    writer.add_words(TextAdded, 0, "b")
     await tick.close()
     await tick.close()
     assert stored.appends == [(TextAdded(0, "a"),), (TextAdded(0, "b"),)]
