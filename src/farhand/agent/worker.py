@@ -354,6 +354,9 @@ class Worker:
             rest = await loop.run(active)
         except LostClaim as error:
             log.info("%s", error)
+            if not self._context.log.is_shared:
+                # nobody else can have claimed it: the next sweep asks the log whether it is really over
+                self._orphans.setdefault((active.run.owner, active.run.thread_id), None)
         except StoreDown as error:
             self._say_away("run %s waits for the store: %s", active.run.run_id, error)
             self._orphans.setdefault((active.run.owner, active.run.thread_id), active.run)

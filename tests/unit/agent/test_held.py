@@ -66,6 +66,26 @@ async def test_a_held_run_goes_on_though_its_beginning_took_long_to_be_stored(
     assert text_in(await on.told(run)) == "Thanks."
 
 
+@requirement("runs:recovery")
+async def test_a_run_that_its_only_worker_dropped_by_mistake_is_picked_up_by_the_next_sweep(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = await stage([OPEN, "Thanks."], open_url)
+    run = await _held(on)
+    with monkeypatch.context() as mistaken:
+
+        async def nothing(hold: Hold) -> Run | None:
+            return None
+
+        mistaken.setattr(Hold, "settled", nothing)
+        on.log.broker.publish(freed_topic(run.run_id), None)
+        await on.idle()
+    await on.service.worker.sweep()
+    await _comes_to_rest(on, run)
+    await on.answer(await on.open_call(), VIEW)
+    assert text_in(await on.told(run)).endswith("Thanks.")
+
+
 async def test_one_of_two_answers_gives_a_held_run_nothing_to_do(stage: MakeStage) -> None:
     on = await stage([[OPEN, Ask("ask_text", {"question": "?"})], _tell], open_url, ask_text)
     run = await _held(on)
