@@ -68,11 +68,22 @@ async def send_frames(
     except ExceptionGroup as faults:
         # the task group is an implementation detail: raise what the source raised
         raise faults.exceptions[0] from None
+    finally:
+        body.close()
     return end
 
 
 class _Body:
-    __slots__ = ("_exchange", "_lost", "_source", "_stall_after")
+    __slots__ = (
+        "_exchange",
+        "_loop",
+        "_lost",
+        "_sending_since",
+        "_source",
+        "_stall_after",
+        "_task",
+        "_timer",
+    )
 
     def __init__(self, exchange: HttpExchange, source: FrameSource, stall_after: float) -> None:
         self._exchange = exchange
@@ -80,10 +91,19 @@ class _Body:
         self._stall_after = stall_after
         self._lost: StreamEnd | None = None
         """Why the reader is gone."""
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._sending_since: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        """One for many sends, since most of them take no time; none while nothing is sent for long."""
 
     def leave(self) -> None:
         self._lost = StreamEnd.LEFT
         self._source.leave()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
     async def write(self, headers: Sequence[Header], keep_alive: float) -> StreamEnd:
         await self._send({"type": "http.response.start", "status": 200, "headers": [*headers, *SECURITY]})
@@ -108,11 +128,31 @@ class _Body:
     async def _send(self, message: Message) -> None:
         if self._lost is not None:
             return
+        self._sending_since = self._loop.time()
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._stall_after, self._check_stall)
         try:
-            async with asyncio.timeout(self._stall_after):
-                await self._exchange.send(message)
-        except TimeoutError:
-            self._lost = StreamEnd.STALLED
+            await self._exchange.send(message)
+        except asyncio.CancelledError:
+            if not self._has_stalled():
+                raise
         except OSError:
             # how servers with newer ASGI versions report a disconnect
             self._lost = StreamEnd.LEFT
+        finally:
+            self._sending_since = None
+
+    def _has_stalled(self) -> bool:
+        """Whether this stream was cancelled for that alone."""
+        return self._lost is StreamEnd.STALLED and self._task is not None and not self._task.uncancel()
+
+    def _check_stall(self) -> None:
+        self._timer = None
+        if self._sending_since is None or self._task is None:
+            return
+        left = self._sending_since + self._stall_after - self._loop.time()
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._check_stall)
+            return
+        self._lost = StreamEnd.STALLED
+        self._task.cancel()

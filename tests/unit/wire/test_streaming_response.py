@@ -183,21 +183,39 @@ async def test_a_slow_reader_has_its_time_for_each_piece_of_a_large_frame(
 ) -> None:
     peer, source = Peer(), Frames()
     large = b"a" * (3 * PIECE + 1)
-    times: list[float | None] = []
-    timeout = asyncio.timeout
-
-    def noted(seconds: float | None) -> asyncio.Timeout:
-        times.append(seconds)
-        return timeout(seconds)
-
-    async with streaming(line_to(peer), source, stall_after=30) as ended:
+    loop = asyncio.get_running_loop()
+    time, later = loop.time, 0.0
+    monkeypatch.setattr(loop, "time", lambda: time() + later)
+    async with streaming(line_to(peer), source, stall_after=3) as ended:
         await _asked(source, 1)
-        monkeypatch.setattr(asyncio, "timeout", noted)
+        peer.takes.clear()
         source.last = large
         source.add([large])
+        for number in range(4):
+            await peer.has_sent(3 + number)
+            # four times as long as this: longer than a stall, and no piece takes so long
+            later += 2
+            await asyncio.sleep(0.01)
+            peer.takes.set()
+            peer.takes.clear()
         assert await ended is StreamEnd.FINISHED
     pieces = peer.sent[2:]
     assert b"".join(each["body"] for each in pieces) == large
     assert [len(each["body"]) for each in pieces] == [PIECE, PIECE, PIECE, 1]
     assert [each["more_body"] for each in pieces] == [True, True, True, False]
-    assert times == [30] * 4
+
+
+async def test_a_stream_that_waits_for_hours_is_not_taken_for_a_stalled_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    peer, source = Peer(), Frames()
+    loop = asyncio.get_running_loop()
+    time, later = loop.time, 0.0
+    monkeypatch.setattr(loop, "time", lambda: time() + later)
+    async with streaming(line_to(peer), source, stall_after=3) as ended:
+        await _asked(source, 1)
+        later += 10
+        await asyncio.sleep(0.01)
+        source.add([b"a", None])
+        assert await ended is StreamEnd.FINISHED
+    assert peer.bodies == [b"", b"a", b""]
