@@ -101,7 +101,10 @@ def _answer(name: str, cached: Counter[str], afresh: Counter[str]) -> tuple[str,
 
 @dataclass
 class _Count:
-    """Of all trips together. `is_on` while one is made; threads of the store are traced from their start."""
+    """Of all trips together. `is_on` while one is made; threads of the store are traced from their start.
+
+    `switches` counts calls from one module of farhand to another.
+    """
 
     is_on: bool = False
     entered: int = 0
@@ -119,14 +122,24 @@ class _Count:
         self.functions.add(frame.f_code)
         if file.startswith(str(SOURCES)):
             self.modules.add(file)
-        caller = frame.f_back
-        self.switches += caller is None or caller.f_code.co_filename != file
+            # a coroutine that continues has been entered before, and keeps its trace function
+            self.switches += frame.f_trace is None and _calling_module(frame) not in (None, file)
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         return self._step
 
     def _step(self, frame: FrameType, what: str, about: object) -> Any:
         self.bytecodes += what == "opcode"
         return self._step
+
+
+def _calling_module(frame: FrameType) -> str | None:
+    """The file of ours from which the call came, also through a library; None if the event loop made it."""
+    caller = frame.f_back
+    while caller is not None:
+        if caller.f_code.co_filename.startswith(str(SOURCES)):
+            return caller.f_code.co_filename
+        caller = caller.f_back
+    return None
 
 
 class _Disk:
