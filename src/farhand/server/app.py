@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import Self, overload
+from typing import Self, TypeVar, overload
 
 from msgspec.structs import replace
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -44,7 +44,7 @@ from farhand.faces.ui_stream.routes import ui_stream_face
 from farhand.models.base import NoModel
 from farhand.models.registry import load_model
 from farhand.server.admin import admin_face
-from farhand.server.app_settings import AppSettings, Arguments, resolve
+from farhand.server.app_settings import Arguments, describe_settings, resolve
 from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticate, Authenticator
 from farhand.server.face_lifespans import face_lifespans
@@ -62,6 +62,8 @@ from farhand.tools.toolbox import Toolbox
 
 log = logging.getLogger("farhand.server")
 
+T = TypeVar("T")
+
 DRAIN_SEC = 6.0
 """Time for active runs to finish after a signal; the rest of ten seconds is for handing them over."""
 
@@ -77,7 +79,8 @@ class App:
         self.logs_access = False
         """Whether the server process writes its access log."""
         self._arguments = arguments
-        self._values: AppSettings | None = None
+        self._values: ServerSettings | None = None
+        self._store: str | Store | None = None
         self._spec: Spec | None = None
         self._state: AppState | None = None
         self._service: AgentService | None = None
@@ -105,16 +108,18 @@ class App:
         )
         own_steps = self.agent.settings.limits.max_steps
         values = resolve(read, given, max_steps=own_steps, default_store=default_store)
-        if isinstance(values.store, str):
-            check_address(values.store)
+        own_store = None if read.is_option("store") else self._arguments.store
+        store = values.store if own_store is None else own_store
+        if isinstance(store, str):
+            check_address(store)
         if values.model is not None:
             self._spec = dataclasses.replace(self.agent.spec, model=load_model(values.model))
         self._set_auth(values)
         self.inspector = values.inspector
         self._state = AppState(values.settings)
-        self._values = values
+        self._values, self._store = values, store
 
-    def _set_auth(self, values: AppSettings) -> None:
+    def _set_auth(self, values: ServerSettings) -> None:
         auth = self.auth
         if auth.has_hook and values.open:
             raise BadSetting(
@@ -128,11 +133,9 @@ class App:
             auth.token = values.token
 
     @property
-    def values(self) -> AppSettings:
+    def values(self) -> ServerSettings:
         """The resolved settings, with the origin of each; available once the app is configured."""
-        if self._values is None:
-            raise _not_started()
-        return self._values
+        return _started(self._values)
 
     @property
     def settings(self) -> Settings:
@@ -140,9 +143,7 @@ class App:
 
     @property
     def state(self) -> AppState:
-        if self._state is None:
-            raise _not_started()
-        return self._state
+        return _started(self._state)
 
     @property
     def spec(self) -> Spec:
@@ -152,7 +153,7 @@ class App:
     @property
     def store_address(self) -> str:
         """The address of the store; a store object that was passed in has none."""
-        store = self.values.store
+        store = _started(self._store)
         return store if isinstance(store, str) else "a store of the program's own"
 
     @property
@@ -164,13 +165,11 @@ class App:
     @property
     def service(self) -> AgentService:
         """The running agent service; available once the app has started."""
-        if self._service is None:
-            raise _not_started()
-        return self._service
+        return _started(self._service)
 
     @property
     def faces(self) -> Sequence[Face]:
-        return self._faces(self.service, self._clients)
+        return self._faces(self.service, _started(self._sessions))
 
     @property
     def shows_inspector(self) -> bool:
@@ -181,13 +180,7 @@ class App:
     @property
     def registry(self) -> ClientRegistry:
         """The registered clients and their tools; available once the app has started."""
-        return self._clients.registry
-
-    @property
-    def _clients(self) -> ClientSessions:
-        assert self.service is not None, "raises unless the app has started"
-        assert self._sessions is not None, "both are set together"
-        return self._sessions
+        return _started(self._sessions).registry
 
     async def start(self) -> None:
         """Opens the store and starts the service. Only the first call has an effect."""
@@ -242,7 +235,8 @@ class App:
         if self._values is None:
             self.configure(load_settings({}))
             self._log_start()
-        store = self.values.store
+        store = self._store
+        assert store is not None, "the app is configured"
         return await open_store(store) if isinstance(store, str) else store
 
     def _log_start(self) -> None:
@@ -256,7 +250,7 @@ class App:
         """What is printed at start: model, store and every setting that is not a default, with its origin."""
         model = (self.spec.model.name, self.values.origin("model", "Agent"))
         store = (redact_password(self.store_address), self.values.origin("store"))
-        facts = [("model", model), ("store", store), *self.values.others()]
+        facts = [("model", model), ("store", store), *describe_settings(self.values)]
         return [(name, f"{value} ({origin})") for name, (value, origin) in facts]
 
     @overload
@@ -492,7 +486,9 @@ def create_app(  # noqa: PLR0913
     return App(served, auth, arguments)
 
 
-def _not_started() -> BadSetting:
-    return BadSetting(
-        "The app has not started yet.", hint="Enter `app.lifespan` first, or send it a request."
-    )
+def _started(part: T | None) -> T:
+    if part is None:
+        raise BadSetting(
+            "The app has not started yet.", hint="Enter `app.lifespan` first, or send it a request."
+        )
+    return part

@@ -26,11 +26,11 @@ from farhand.server.settings_shape import PREFIX, SECTIONS, Shape, known_setting
 
 
 class Origin(NamedTuple):
-    """Where a value was found: a command line option, a variable, or a file."""
+    """Where a value was found: a command line option, an argument of the program, a variable, or a file."""
 
-    kind: Literal["option", "variable", "file"]
+    kind: Literal["option", "argument", "variable", "file"]
     place: str
-    """For people: `--store`, `FARHAND_STORE`, or the path of the file."""
+    """For people: `--store`, `create_app`, `FARHAND_STORE`, or the path of the file."""
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
@@ -56,6 +56,10 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     client_tools: ClientTools
     origins: Mapping[str, Origin] = {}
     """By the name of the setting; a default has none."""
+
+    def origin(self, name: str, default: str = "default") -> str:
+        """For people: where the value was found."""
+        return self.origins[name].place if name in self.origins else default
 
     def is_option(self, name: str) -> bool:
         origin = self.origins.get(name)
@@ -111,22 +115,18 @@ _EXPECTED = {
 }
 
 
-def _settings_of(read: dict[str, object], origins: Mapping[str, Origin]) -> ServerSettings:
+# Any: the shape has checked each value against the field it goes into
+def _settings_of(read: dict[str, Any], origins: Mapping[str, Origin]) -> ServerSettings:
     patience, limits, files, client_tools, chat, _ = (read.pop(name) for name in (*SECTIONS, "hold_for"))
-    assert isinstance(patience, dict), "the shape has been checked"
-    assert isinstance(limits, dict), "the shape has been checked"
-    assert isinstance(files, dict), "the shape has been checked"
-    assert isinstance(client_tools, dict), "the shape has been checked"
-    assert isinstance(chat, dict), "the shape has been checked"
     settings = Settings(
         patience=Patience(**patience),
         limits=Limits(**limits),
         files=FileRules(**files),
         chat=ChatRules(**chat),
     )
-    tools = ClientTools(**client_tools)
-    # each value was checked against the field it goes into
-    return ServerSettings(**read, settings=settings, client_tools=tools, origins=origins)  # type: ignore[arg-type]
+    return ServerSettings(
+        **read, settings=settings, client_tools=ClientTools(**client_tools), origins=origins
+    )
 
 
 def _origins(sources: list[_Source]) -> dict[str, Origin]:
@@ -140,9 +140,9 @@ def _origins(sources: list[_Source]) -> dict[str, Origin]:
 
 
 def _origin(place: str, name: str) -> Origin:
-    if place == "":
-        return Origin("option", _place_of(place, name))
-    return Origin("variable", _place_of(place, name)) if place == PREFIX else Origin("file", place)
+    if place in ("", PREFIX):
+        return Origin("variable" if place else "option", _place_of(place, name))
+    return Origin("file", place)
 
 
 def _read_variables() -> dict[str, object]:

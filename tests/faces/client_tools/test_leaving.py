@@ -123,7 +123,9 @@ async def test_open_calls_of_a_lost_client_fail_and_say_so(serve: Serve, store: 
 
 async def _cut(server: Served) -> None:
     """The connection breaks, as seen from the server."""
-    for inbox in list(server.app._clients.presence._here.values()):
+    sessions = server.app._sessions
+    assert sessions is not None
+    for inbox in list(sessions.presence._here.values()):
         inbox.leave()
 
 
