@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct
@@ -38,6 +39,13 @@ from farhand.wire.websocket import Socket
 log = logging.getLogger("farhand.faces")
 
 T = TypeVar("T")
+
+STREAM_HEADERS: tuple[Header, ...] = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache"),
+    # else nginx would hold events back
+    (b"x-accel-buffering", b"no"),
+)
 
 
 class Request(Struct, eq=False):
@@ -83,7 +91,11 @@ class Request(Struct, eq=False):
         refuse_foreign(self.scope["headers"])
 
     def stream(
-        self, source: FrameSource, *, headers: Sequence[Header], keep_alive: float | None = None
+        self,
+        source: FrameSource,
+        *,
+        headers: Sequence[Header] = STREAM_HEADERS,
+        keep_alive: float | None = None,
     ) -> Coroutine[None, None, StreamEnd]:
         """Streams what the source yields, until it ends or the reader leaves."""
         return send_frames(
@@ -270,7 +282,7 @@ def follow(
     reader: LogReader,
     encoder: RunEncoder,
     *,
-    headers: Sequence[Header],
+    headers: Sequence[Header] = STREAM_HEADERS,
     until: int | None = None,
 ) -> Coroutine[None, None, StreamEnd]:
     """Streams the run's events as they come, until the encoder has ended.
@@ -305,6 +317,21 @@ STATUS: Mapping[str, int] = {
 """The HTTP status of each error code."""
 
 
+def check_id(text: str, name: str) -> str:
+    """Returns an id that a client has chosen."""
+    if not is_chosen_id(text):
+        raise Malformed(f"{name} must be 1 to 128 letters, digits or _ . : -")
+    return text
+
+
+def decode_number(query: Mapping[str, str], name: str, *, default: int, least: int, most: int) -> int:
+    text = query.get(name, str(default))
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if not is_number or not least <= int(text) <= most:
+        raise Malformed(f"{name} must be a number from {least} to {most}.")
+    return int(text)
+
+
 def decode_thread(query: Mapping[str, str]) -> str | None:
     """The thread that `?thread=` names; None for all threads."""
     thread_id = query.get("thread")
@@ -313,6 +340,11 @@ def decode_thread(query: Mapping[str, str]) -> str | None:
             "`thread` is not the id of a thread.", hint="Use 1 to 128 letters, digits, `_`, `.`, `:` or `-`."
         )
     return thread_id
+
+
+def format_time(seconds: float) -> str:
+    """ISO 8601, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def status_of(error: FarhandError) -> int:

@@ -16,15 +16,11 @@ from farhand.core.position import Entry, News
 from farhand.core.run import Run
 from farhand.core.tool import Executor
 from farhand.faces.agui.encode import AguiEncoder, RunName
-from farhand.faces.agui.routes import HEADERS as AGUI_HEADERS
 from farhand.faces.awaiting.encode import AwaitingEncoder, StreamStart
-from farhand.faces.awaiting.routes import HEADERS as AWAITING_HEADERS
 from farhand.faces.awaiting.shapes import Format, MetaInit
-from farhand.faces.base import RunEncoder
+from farhand.faces.base import STREAM_HEADERS, RunEncoder
 from farhand.faces.client_tools.encode import encode_items
-from farhand.faces.client_tools.routes import HEADERS as CLIENT_TOOLS_HEADERS
 from farhand.faces.events.encode import encode_news
-from farhand.faces.events.routes import HEADERS as EVENTS_HEADERS
 from farhand.faces.inspector.encode import CallFrame, EncodeCall, RecordedCall, WireEncoder
 from farhand.faces.inspector.routes import ServerDetails
 from farhand.faces.ui_stream.encode import Chunks, UiStreamEncoder
@@ -41,13 +37,11 @@ def wires(model: str) -> tuple[WireEncoder, ...]:
     """`model` is the name that the awaiting face reports."""
     return (
         WireEncoder("ui-stream", "POST /api/chat", UI_STREAM_HEADERS, _ui_stream),
-        WireEncoder("awaiting, xml", "POST /agent/run", AWAITING_HEADERS, _awaiting("xml", model)),
-        WireEncoder("awaiting, raw", "POST /agent/run", AWAITING_HEADERS, _awaiting("raw", model)),
-        WireEncoder("ag-ui", "POST /ag-ui", AGUI_HEADERS, _agui),
-        WireEncoder(
-            "client-tools", "GET /client-tools/pending/{clientID}", CLIENT_TOOLS_HEADERS, _client_tools
-        ),
-        WireEncoder("events", "GET /api/events", EVENTS_HEADERS, _events),
+        WireEncoder("awaiting, xml", "POST /agent/run", STREAM_HEADERS, _awaiting("xml", model)),
+        WireEncoder("awaiting, raw", "POST /agent/run", STREAM_HEADERS, _awaiting("raw", model)),
+        WireEncoder("ag-ui", "POST /ag-ui", STREAM_HEADERS, _agui),
+        WireEncoder("client-tools", "GET /client-tools/pending/{clientID}", STREAM_HEADERS, _client_tools),
+        WireEncoder("events", "GET /api/events", STREAM_HEADERS, _events),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET, UnsetType
 
 from farhand.core.approval import Answer, Approval
 from farhand.core.event import (
@@ -25,7 +26,8 @@ from farhand.core.outcome import Success, TimedOut
 from farhand.core.position import Entry
 from farhand.core.run import RunState
 from farhand.core.tool import Executor
-from farhand.faces.inspector.spans import Segment, SpanKind, SpanRow, span_rows, split_time
+from farhand.faces.inspector.shapes import InspectedRow, InspectedSegment
+from farhand.faces.inspector.spans import SpanKind, span_rows, split_time
 
 BEGAN = 1000.0
 
@@ -55,9 +57,9 @@ def allowed(executor: Executor) -> ApprovalAnswered:
     return ApprovalAnswered(call_id="call_1", tool="hand", executor=executor, approval=approval, input={})
 
 
-def of_call(*told: tuple[float, Event]) -> list[tuple[str, float, float | None]]:
+def of_call(*told: tuple[float, Event]) -> list[tuple[str, float, float | UnsetType]]:
     [row] = span_rows(journal(*told), BEGAN)
-    return [(each.kind.value, each.start, each.end) for each in row.segments]
+    return [(each.kind, each.start, each.end) for each in row.segments]
 
 
 def test_a_model_step_lasts_from_its_start_to_its_end() -> None:
@@ -65,12 +67,12 @@ def test_a_model_step_lasts_from_its_start_to_its_end() -> None:
         journal((0, RunStarted("run_1")), (0.5, StepStarted(1)), (2, StepFinished(1, "end"))), BEGAN
     )
     assert [(row.step, row.start, row.end, row.outcome) for row in rows] == [(1, 0.5, 2, "success")]
-    assert rows[0].segments == (Segment(SpanKind.MODEL, 0.5, 2),)
+    assert rows[0].segments == [InspectedSegment(SpanKind.MODEL, 0.5, 2)]
 
 
 def test_a_step_that_a_crash_cut_is_shown_and_says_so() -> None:
     rows = span_rows(journal((0, StepStarted(1)), (1, StepDiscarded(1)), (2, StepStarted(1))), BEGAN)
-    assert [(row.outcome, row.end) for row in rows] == [("discarded", 1), (None, None)]
+    assert [(row.outcome, row.end) for row in rows] == [("discarded", 1), (UNSET, UNSET)]
 
 
 @pytest.mark.parametrize(
@@ -109,12 +111,12 @@ def test_a_call_that_is_given_back_is_on_its_way_again() -> None:
         ),
         BEGAN,
     )
-    assert row.segments == (
-        Segment(SpanKind.WAY, 0, 1),
-        Segment(SpanKind.CLIENT, 1, 2),
-        Segment(SpanKind.WAY, 2, 4, lost=True),
-        Segment(SpanKind.CLIENT, 4, None),
-    )
+    assert row.segments == [
+        InspectedSegment(SpanKind.WAY, 0, 1),
+        InspectedSegment(SpanKind.CLIENT, 1, 2),
+        InspectedSegment(SpanKind.WAY, 2, 4, lost=True),
+        InspectedSegment(SpanKind.CLIENT, 4),
+    ]
 
 
 def test_what_nobody_answered_was_not_run_by_anybody() -> None:
@@ -137,10 +139,12 @@ def test_a_run_that_is_stopped_ends_its_step() -> None:
 
 def test_a_moment_that_several_share_counts_once_and_one_of_nobody_is_the_servers() -> None:
     rows = [
-        SpanRow(step=1, start=0, segments=(Segment(SpanKind.MODEL, 0, 2),)),
-        SpanRow(step=1, start=2, segments=(Segment(SpanKind.PERSON, 2, 8), Segment(SpanKind.CLIENT, 8, 9))),
-        SpanRow(step=1, start=2, segments=(Segment(SpanKind.CLIENT, 3, 4),)),
-        SpanRow(step=2, start=9.5, segments=(Segment(SpanKind.WAY, 9.5),)),
+        InspectedRow(1, 0, [InspectedSegment(SpanKind.MODEL, 0, 2)]),
+        InspectedRow(
+            1, 2, [InspectedSegment(SpanKind.PERSON, 2, 8), InspectedSegment(SpanKind.CLIENT, 8, 9)]
+        ),
+        InspectedRow(1, 2, [InspectedSegment(SpanKind.CLIENT, 3, 4)]),
+        InspectedRow(2, 9.5, [InspectedSegment(SpanKind.WAY, 9.5)]),
     ]
     figures = split_time(rows, 12.0)
     assert (figures.model, figures.person, figures.client, figures.way, figures.server) == (
@@ -153,7 +157,7 @@ def test_a_moment_that_several_share_counts_once_and_one_of_nobody_is_the_server
 
 
 segments = st.builds(
-    lambda kind, start, length: Segment(kind, start, None if length is None else start + length),
+    lambda kind, start, length: InspectedSegment(kind, start, UNSET if length is None else start + length),
     st.sampled_from(SpanKind),
     st.floats(0, 100),
     st.none() | st.floats(0, 100),
@@ -161,8 +165,8 @@ segments = st.builds(
 
 
 @given(st.lists(segments, max_size=12), st.floats(0, 150))
-def test_the_figures_add_up_to_the_whole(drawn: list[Segment], seconds: float) -> None:
-    rows = [SpanRow(step=1, start=each.start, segments=(each,)) for each in drawn]
+def test_the_figures_add_up_to_the_whole(drawn: list[InspectedSegment], seconds: float) -> None:
+    rows = [InspectedRow(1, each.start, [each]) for each in drawn]
     figures = split_time(rows, seconds)
     parts = (figures.model, figures.person, figures.client, figures.way, figures.server)
     assert sum(parts) == figures.whole == round(seconds * 1000)

@@ -17,7 +17,6 @@ from farhand.agent.offered_tools import ToolDescription
 from farhand.agent.post import PostedMessage, QuestionAnswer
 from farhand.core.approval import Answer
 from farhand.core.file import UNNAMED, clean_name, media_type_of
-from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Failure, Outcome, Success
 from farhand.core.result import Result
 from farhand.core.thread import Note, Text
@@ -32,7 +31,8 @@ from farhand.faces.agui.shapes import (
     RuntimeRequest,
     StopRequest,
 )
-from farhand.wire.json_reader import read_as, read_json
+from farhand.faces.base import check_id
+from farhand.wire.json_reader import read_as
 
 NOTES_AT_MOST = 64 * 1024
 """Bytes of context beside one message."""
@@ -58,28 +58,16 @@ class AguiRequest(Struct, frozen=True, kw_only=True):
     shown_results: frozenset[str] = frozenset()
 
 
-def decode_run(body: bytes) -> AguiRequest:
-    return run_of(read_json(body))
-
-
-def run_of(value: object) -> AguiRequest:
+def decode_run(value: object) -> AguiRequest:
     return _request(_as(value, RunAgentInput))
 
 
-def decode_connect(body: bytes) -> AguiRequest:
-    return connect_of(read_json(body))
-
-
-def connect_of(value: object) -> AguiRequest:
+def decode_connect(value: object) -> AguiRequest:
     """Only the thread, the tools and the version count."""
     return _head(_as(value, RunAgentInput))
 
 
-def decode_stop(body: bytes) -> str | None:
-    return stop_of(read_json(body) if body.strip() else None)
-
-
-def stop_of(value: object) -> str | None:
+def decode_stop(value: object) -> str | None:
     """The client's name of the run that is meant; None for whatever runs."""
     return None if value is None else _as(value, StopRequest).run_id
 
@@ -100,14 +88,8 @@ def check_agent(agent_id: str) -> None:
         raise NotFound("There is no such agent.", hint=f"The only one here is `{AGENT_ID}`.")
 
 
-def check_thread_id(thread_id: str | None) -> str:
-    if thread_id is None or not is_chosen_id(thread_id):
-        raise Malformed("threadId must be 1 to 128 letters, digits or _ . : -")
-    return thread_id
-
-
 def _head(posted: RunAgentInput) -> AguiRequest:
-    check_thread_id(posted.thread_id)
+    check_id(posted.thread_id, "threadId")
     if not 1 <= len(posted.run_id) <= RUN_ID_AT_MOST:
         raise Malformed(f"runId must have 1 to {RUN_ID_AT_MOST} characters.")
     return AguiRequest(
@@ -160,8 +142,7 @@ def _notes(context: list[ContextItem] | tuple[()]) -> tuple[Note, ...]:
 
 
 def _message(posted: AguiMessage) -> PostedMessage:
-    if not is_chosen_id(posted.id):
-        raise Malformed("A message's id must be 1 to 128 letters, digits or _ . : -")
+    check_id(posted.id, "A message's id")
     if isinstance(posted.content, str):
         parts: list[MessageInput] = [Text(posted.content)] if posted.content.strip() else []
     else:

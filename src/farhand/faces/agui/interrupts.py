@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from farhand.agent.post import question_id
 from farhand.core.call import Call, Phase
 from farhand.core.tool import Executor, Tool
 from farhand.faces.agui.shapes import Interrupt, InterruptDetails
+from farhand.faces.base import format_time
 
 APPROVAL_SCHEMA: dict[str, object] = {
     "type": "object",
@@ -34,7 +34,7 @@ def interrupt_of(call: Call, tool: Tool | None, *, with_expiry: bool) -> Interru
         asked.reason = "input_required"
         asked.message = _words(call.input)
         asked.response_schema = None if tool is None else tool.output_schema
-    asked.expires_at = _time(call.deadline) if with_expiry else None
+    asked.expires_at = format_time(call.deadline) if with_expiry and call.deadline is not None else None
     asked.metadata = InterruptDetails(call.tool, call.input)
     return asked
 
@@ -45,9 +45,3 @@ def _words(input: Mapping[str, object]) -> str | None:
         if isinstance(text := input.get(name), str):
             return text
     return None
-
-
-def _time(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

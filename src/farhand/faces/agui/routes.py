@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 
 from farhand.agent.post import Post, PostedTurn
 from farhand.agent.service import AgentService
-from farhand.errors import (
-    Busy,
-    Malformed,
-    NotFound,
-    StoreDown,
-    Unanswered,
-    Unreadable,
-)
+from farhand.errors import Busy, Malformed, NotFound, StoreDown, Unanswered, Unreadable
 from farhand.faces.agui.decode import (
     AguiRequest,
     check_agent,
-    check_thread_id,
-    connect_of,
     decode_connect,
     decode_run,
     decode_runtime_request,
     decode_stop,
-    run_of,
-    stop_of,
 )
 from farhand.faces.agui.encode import (
     AguiEncoder,
@@ -44,64 +34,36 @@ from farhand.faces.agui.shapes import (
     StopRequest,
 )
 from farhand.faces.agui.snapshot import snapshot
-from farhand.faces.base import STREAM, Face, Request, Route
+from farhand.faces.base import STREAM, STREAM_HEADERS, Face, Request, Route, check_id
 from farhand.wire.http import respond_body
+from farhand.wire.json_reader import read_json
 from farhand.wire.streaming_response import StreamEnd
-
-HEADERS = (
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),
-)
 
 
 def agui_face(service: AgentService) -> Face:
     endpoints = _Endpoints(service)
-    body = service.settings.limits.chat_body
+    post = partial(Route, "POST", scope="chat", limit=service.settings.limits.chat_body)
+    stream = partial(post, streams=True, takes=RunAgentInput)
     agent = "/copilotkit/agent/{agent_id}"
     return Face(
         name="agui",
         explain=encode_error,
         refusal=AguiRefusal,
         routes=(
-            Route(
-                "POST", "/ag-ui", endpoints.run, scope="chat", limit=body, streams=True, takes=RunAgentInput
-            ),
+            stream("/ag-ui", endpoints.run),
             Route("GET", "/copilotkit/info", endpoints.info, scope="chat", gives=RuntimeInfo),
-            Route(
-                "POST",
-                f"{agent}/run",
-                endpoints.run_agent,
-                scope="chat",
-                limit=body,
-                streams=True,
-                takes=RunAgentInput,
-            ),
-            Route(
-                "POST",
-                f"{agent}/connect",
-                endpoints.connect,
-                scope="chat",
-                limit=body,
-                streams=True,
-                takes=RunAgentInput,
-            ),
-            Route(
-                "POST",
+            stream(f"{agent}/run", endpoints.run_agent),
+            stream(f"{agent}/connect", endpoints.connect),
+            post(
                 f"{agent}/stop/{{thread_id}}",
                 endpoints.stop,
-                scope="chat",
-                limit=body,
                 takes=StopRequest,
                 gives=StopReply,
                 name="stop_agent",
             ),
-            Route(
-                "POST",
+            post(
                 "/copilotkit",
                 endpoints.runtime,
-                scope="chat",
-                limit=body,
                 streams=True,
                 takes=RuntimeRequest,
                 gives={200: [STREAM, dict[str, object]]},
@@ -116,7 +78,7 @@ class _Endpoints:
 
     async def run(self, request: Request) -> None:
         """Send a message, results of calls, or answers to interrupts."""
-        await self._run(request, decode_run(await request.json()))
+        await self._run(request, decode_run(read_json(await request.json())))
 
     async def info(self, request: Request) -> None:
         """What CopilotKit asks for first: the agent and what it can do."""
@@ -126,13 +88,13 @@ class _Endpoints:
         """The same as /ag-ui, for CopilotKit."""
         body = await request.json()
         check_agent(request.parameter("agent_id"))
-        await self._run(request, decode_run(body))
+        await self._run(request, decode_run(read_json(body)))
 
     async def connect(self, request: Request) -> None:
         """The thread as it is, then live."""
         body = await request.json()
         check_agent(request.parameter("agent_id"))
-        await self._connect(request, decode_connect(body))
+        await self._connect(request, decode_connect(read_json(body)))
 
     async def stop(self, request: Request) -> None:
         """Stop the run."""
@@ -140,8 +102,8 @@ class _Endpoints:
         request.bodiless()
         body = b"" if request.header(b"content-type") is None else await request.json()
         check_agent(request.parameter("agent_id"))
-        thread_id = check_thread_id(request.parameter("thread_id"))
-        await self._stop(request, thread_id, decode_stop(body))
+        thread_id = check_id(request.parameter("thread_id"), "threadId")
+        await self._stop(request, thread_id, decode_stop(read_json(body) if body.strip() else None))
 
     async def runtime(self, request: Request) -> None:
         """All of them at one address."""
@@ -151,12 +113,12 @@ class _Endpoints:
             case "info":
                 await self.info(request)
             case "agent/run":
-                await self._run(request, run_of(wanted.body))
+                await self._run(request, decode_run(wanted.body))
             case "agent/connect":
-                await self._connect(request, connect_of(wanted.body))
+                await self._connect(request, decode_connect(wanted.body))
             case "agent/stop":
-                thread_id = check_thread_id(wanted.params.thread_id)
-                await self._stop(request, thread_id, stop_of(wanted.body))
+                thread_id = check_id(wanted.params.thread_id or "", "threadId")
+                await self._stop(request, thread_id, decode_stop(wanted.body))
 
     async def _run(self, request: Request, posted: AguiRequest) -> None:
         posts, name = self._service.posts, RunName(posted.thread_id, posted.run_id, posted.is_versioned)
@@ -193,14 +155,14 @@ class _Endpoints:
         await request.reply(200, encode_stop(is_stopped=is_stopped))
 
     async def _refuse(self, request: Request, body: bytes) -> None:
-        await respond_body(request.exchange.send, 200, b"text/event-stream", body, HEADERS[1:])
+        await respond_body(request.exchange.send, 200, b"text/event-stream", body, STREAM_HEADERS[1:])
 
     async def _show(self, request: Request, turn: PostedTurn, name: RunName) -> None:
         with ExitStack() as stack:
             root = str(request.scope.get("root_path", ""))
             source = _Following(self._service, stack, name, turn, root=root)
             source.begin()
-            end = await request.stream(source, headers=HEADERS)
+            end = await request.stream(source)
         run = source.turn.run
         is_undelivered = run.active or not run.is_delivered
         if end is StreamEnd.FINISHED and is_undelivered and source.encoder.ended_unread:

@@ -157,68 +157,72 @@ class ShownMessage(Struct, rename="camel", omit_defaults=True):
     tool_call_id: str | None = None
 
 
-class RunStartedEvent(Struct, rename="camel", tag_field="type", tag="RUN_STARTED", omit_defaults=True):
+class EventShape(Struct, rename="camel", tag_field="type"):
+    """What all events have in common."""
+
+
+class RunStartedEvent(EventShape, tag="RUN_STARTED", omit_defaults=True):
     thread_id: str
     run_id: str
     protocol_version: str | None = None
 
 
-class MessagesSnapshotEvent(Struct, tag_field="type", tag="MESSAGES_SNAPSHOT"):
+class MessagesSnapshotEvent(EventShape, tag="MESSAGES_SNAPSHOT"):
     messages: list[ShownMessage]
 
 
-class TextStartEvent(Struct, rename="camel", tag_field="type", tag="TEXT_MESSAGE_START"):
+class TextStartEvent(EventShape, tag="TEXT_MESSAGE_START"):
     message_id: str
     role: Literal["assistant"] = "assistant"
 
 
-class TextContentEvent(Struct, rename="camel", tag_field="type", tag="TEXT_MESSAGE_CONTENT"):
+class TextContentEvent(EventShape, tag="TEXT_MESSAGE_CONTENT"):
     message_id: str
     delta: str
 
 
-class TextEndEvent(Struct, rename="camel", tag_field="type", tag="TEXT_MESSAGE_END"):
+class TextEndEvent(EventShape, tag="TEXT_MESSAGE_END"):
     message_id: str
 
 
-class ReasoningStartEvent(Struct, rename="camel", tag_field="type", tag="REASONING_START"):
+class ReasoningStartEvent(EventShape, tag="REASONING_START"):
     message_id: str
 
 
-class ReasoningMessageStartEvent(Struct, rename="camel", tag_field="type", tag="REASONING_MESSAGE_START"):
+class ReasoningMessageStartEvent(EventShape, tag="REASONING_MESSAGE_START"):
     message_id: str
     role: Literal["reasoning"] = "reasoning"
 
 
-class ReasoningContentEvent(Struct, rename="camel", tag_field="type", tag="REASONING_MESSAGE_CONTENT"):
+class ReasoningContentEvent(EventShape, tag="REASONING_MESSAGE_CONTENT"):
     message_id: str
     delta: str
 
 
-class ReasoningMessageEndEvent(Struct, rename="camel", tag_field="type", tag="REASONING_MESSAGE_END"):
+class ReasoningMessageEndEvent(EventShape, tag="REASONING_MESSAGE_END"):
     message_id: str
 
 
-class ReasoningEndEvent(Struct, rename="camel", tag_field="type", tag="REASONING_END"):
+class ReasoningEndEvent(EventShape, tag="REASONING_END"):
     message_id: str
 
 
-class ToolCallStartEvent(Struct, rename="camel", tag_field="type", tag="TOOL_CALL_START"):
+class ToolCallStartEvent(EventShape, tag="TOOL_CALL_START"):
     tool_call_id: str
     tool_call_name: str
     parent_message_id: str
 
 
-class ToolCallArgsEvent(Struct, rename="camel", tag_field="type", tag="TOOL_CALL_ARGS"):
+class ToolCallArgsEvent(EventShape, tag="TOOL_CALL_ARGS"):
     tool_call_id: str
     delta: str
 
 
-class ToolCallEndEvent(Struct, rename="camel", tag_field="type", tag="TOOL_CALL_END"):
+class ToolCallEndEvent(EventShape, tag="TOOL_CALL_END"):
     tool_call_id: str
 
 
-class ToolCallResultEvent(Struct, rename="camel", tag_field="type", tag="TOOL_CALL_RESULT"):
+class ToolCallResultEvent(EventShape, tag="TOOL_CALL_RESULT"):
     message_id: str
     tool_call_id: str
     content: str
@@ -262,14 +266,14 @@ class TokenUsage(Struct, rename="camel"):
     output_tokens: int
 
 
-class RunFinishedEvent(Struct, rename="camel", tag_field="type", tag="RUN_FINISHED", omit_defaults=True):
+class RunFinishedEvent(EventShape, tag="RUN_FINISHED", omit_defaults=True):
     thread_id: str
     run_id: str
     outcome: RunOutcome | None = None
     usage: list[TokenUsage] | None = None
 
 
-class RunErrorEvent(Struct, tag_field="type", tag="RUN_ERROR"):
+class RunErrorEvent(EventShape, tag="RUN_ERROR"):
     message: str
     code: str
 

@@ -12,7 +12,6 @@ from farhand.agent.attachments import Attached, MessageInput, Referred, from_bas
 from farhand.agent.files import Label
 from farhand.agent.pause import PostedResult
 from farhand.core.file import UNNAMED, clean_name, media_type_of
-from farhand.core.ids import is_chosen_id
 from farhand.core.thread import Text
 from farhand.errors import Malformed
 from farhand.faces.awaiting.shapes import (
@@ -29,6 +28,7 @@ from farhand.faces.awaiting.shapes import (
     ToolResultsRequest,
     UserTurn,
 )
+from farhand.faces.base import check_id, decode_number
 from farhand.wire.json_reader import read_as
 
 
@@ -59,7 +59,7 @@ class ToolResults(Struct, frozen=True):
 def decode_message(body: bytes) -> PromptRequest:
     request = read_as(body, RunRequest)
     if request.agent_uuid is not None:
-        check_thread_id(request.agent_uuid)
+        check_id(request.agent_uuid, "agent_uuid")
     said = tuple(part for part in _said(request.user_prompt) if not isinstance(part, Text) or part.text)
     if all(isinstance(part, Text) and not part.text.strip() for part in said):
         raise Malformed("user_prompt has no text.", hint="Nothing was started.")
@@ -68,18 +68,12 @@ def decode_message(body: bytes) -> PromptRequest:
 
 def decode_results(body: bytes, *, most: int) -> ToolResults:
     request = read_as(body, ToolResultsRequest)
-    check_thread_id(request.agent_uuid)
+    check_id(request.agent_uuid, "agent_uuid")
     if len(request.tool_results) > most:
         raise Malformed(f"tool_results has more than {most} entries.", hint="Nothing was applied.")
     for result in request.tool_results:
-        if not is_chosen_id(result.tool_use_id):
-            raise Malformed("A tool_use_id must be 1 to 128 letters, digits or _ . : -")
+        check_id(result.tool_use_id, "A tool_use_id")
     return ToolResults(request.agent_uuid, tuple(_posted(result) for result in request.tool_results))
-
-
-def check_thread_id(text: str) -> None:
-    if not is_chosen_id(text):
-        raise Malformed("agent_uuid must be 1 to 128 letters, digits or _ . : -")
 
 
 def decode_format(parameters: Mapping[str, str], default: str) -> Format:
@@ -93,23 +87,15 @@ def decode_format(parameters: Mapping[str, str], default: str) -> Format:
 
 
 def decode_session_page(parameters: Mapping[str, str]) -> SessionPage:
-    limit = _number(parameters, "limit", default=50, least=1, most=100)
-    return SessionPage(limit, _number(parameters, "offset", default=0, least=0, most=10_000))
+    limit = decode_number(parameters, "limit", default=50, least=1, most=100)
+    return SessionPage(limit, decode_number(parameters, "offset", default=0, least=0, most=10_000))
 
 
 def decode_conversation_page(parameters: Mapping[str, str]) -> ConversationPage:
-    limit = _number(parameters, "limit", default=20, least=1, most=100)
+    limit = decode_number(parameters, "limit", default=20, least=1, most=100)
     if "before" not in parameters:
         return ConversationPage(limit, None)
-    return ConversationPage(limit, _number(parameters, "before", default=1, least=1, most=2**31))
-
-
-def _number(parameters: Mapping[str, str], name: str, *, default: int, least: int, most: int) -> int:
-    text = parameters.get(name, str(default))
-    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
-    if not is_number or not least <= int(text) <= most:
-        raise Malformed(f"{name} must be a number from {least} to {most}.")
-    return int(text)
+    return ConversationPage(limit, decode_number(parameters, "before", default=1, least=1, most=2**31))
 
 
 def _posted(result: ToolResult) -> PostedResult:

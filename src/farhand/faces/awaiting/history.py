@@ -7,7 +7,6 @@ messages, without those that an edit or a regeneration has removed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import assert_never
 
 from msgspec import Struct
@@ -27,7 +26,6 @@ from farhand.core.thread import (
     Reasoning,
     Resolved,
     Text,
-    Thread,
     UserMessage,
     text_of,
 )
@@ -41,13 +39,23 @@ from farhand.faces.awaiting.shapes import (
     Session,
     SessionList,
 )
+from farhand.faces.base import format_time
 
 Blocks = list[dict[str, object]]
 
 
 async def sessions(service: AgentService, owner: Owner, page: SessionPage) -> SessionList:
     found = await service.threads(owner, limit=page.offset + page.limit)
-    rows = [_session(thread, thread.runs) for thread in found[page.offset :]]
+    rows = [
+        Session(
+            thread.thread_id,
+            thread.title or None,
+            format_time(thread.created_at),
+            format_time(thread.updated_at),
+            thread.runs,
+        )
+        for thread in found[page.offset :]
+    ]
     return SessionList(rows, await service.count_threads(owner))
 
 
@@ -95,8 +103,8 @@ async def _conversation(service: AgentService, owner: Owner, turn: _Turn) -> Con
         sequence_number=turn.number,
         user_message=text_of(turn.user),
         final_response=texts[-1] if texts and has_ended else None,
-        started_at=_time(run.started_at if run else None),
-        completed_at=_time(run.ended_at if run else None),
+        started_at=None if run is None else format_time(run.started_at),
+        completed_at=None if run is None or run.ended_at is None else format_time(run.ended_at),
         stop_reason=_stop_reason(run, pending),
         total_steps=run.step if run else None,
         messages=[_message(message) for message in turn.messages],
@@ -120,11 +128,6 @@ def _stop_reason(run: Run | None, pending: Sequence[AwaitedTool]) -> str | None:
 
 
 _STOP_REASONS = {RunState.DONE: "end_turn", RunState.STOPPED: "aborted", RunState.FAILED: "error"}
-
-
-def _session(thread: Thread, runs: int) -> Session:
-    created, updated = _time(thread.created_at), _time(thread.updated_at)
-    return Session(thread.thread_id, thread.title or None, created or "", updated or "", runs)
 
 
 def _message(message: Message) -> AnthropicMessage:
@@ -164,9 +167,3 @@ def _result(resolved: Resolved) -> dict[str, object]:
     seen = seen_by_model(public(resolved.outcome))
     error = {"is_error": True} if seen.is_error else {}
     return {"type": "tool_result", "tool_use_id": resolved.call_id, "content": seen.text, **error}
-
-
-def _time(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

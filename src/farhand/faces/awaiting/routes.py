@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from farhand.agent.service import AgentService
@@ -10,7 +11,6 @@ from farhand.agent.turns import NewMessage, Turn
 from farhand.core.position import START, Position, parse_bookmark
 from farhand.errors import NotFound, TooLarge
 from farhand.faces.awaiting.decode import (
-    check_thread_id,
     decode_conversation_page,
     decode_format,
     decode_message,
@@ -41,16 +41,11 @@ from farhand.faces.base import (
     Parameter,
     Request,
     Route,
+    check_id,
     follow,
 )
 from farhand.wire.address import query
 from farhand.wire.json_writer import encode
-
-HEADERS = (
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),
-)
 
 EVERYTHING = Position(0, 1)
 """Before the first event, but not START: a replay from START leaves out steps that a crash cut short, and a
@@ -66,32 +61,30 @@ FORMAT = Parameter("format", {"enum": ["xml", "raw"]})
 def awaiting_face(service: AgentService) -> Face:
     endpoints = _Endpoints(service)
     limits = service.settings.limits
+    chat = partial(Route, scope="chat")
     return Face(
         name="awaiting",
         explain=encode_error,
         refusal=Refusal,
         routes=(
-            Route(
+            chat(
                 "GET",
                 "/agent/sessions",
                 endpoints.sessions,
-                scope="chat",
                 gives=SessionList,
                 parameters=(PAGE_SIZE, _count("offset", 0, 10_000)),
             ),
-            Route(
+            chat(
                 "GET",
                 "/agent/{agent_uuid}/conversations",
                 endpoints.conversations,
-                scope="chat",
                 gives=ConversationList,
                 parameters=(PAGE_SIZE, _count("before", 1, 2**31)),
             ),
-            Route(
+            chat(
                 "POST",
                 "/agent/run",
                 endpoints.run,
-                scope="chat",
                 limit=limits.chat_body,
                 streams=True,
                 takes=RunRequest,
@@ -108,15 +101,14 @@ def awaiting_face(service: AgentService) -> Face:
                 takes=ToolResultsRequest,
                 parameters=(FORMAT,),
             ),
-            Route(
+            chat(
                 "GET",
                 "/agent/{agent_uuid}/stream",
                 endpoints.stream,
-                scope="chat",
                 streams=True,
                 parameters=(FORMAT, LAST_EVENT_ID),
             ),
-            Route("POST", "/agent/{agent_uuid}/abort", endpoints.abort, scope="chat", gives=Ok),
+            chat("POST", "/agent/{agent_uuid}/abort", endpoints.abort, gives=Ok),
         ),
     )
 
@@ -195,7 +187,7 @@ class _Endpoints:
     ) -> None:
         """`after` is where the journal is read from; what the reader has of it is in `start`."""
         with self._service.read(turn.run, after) as reader:
-            await follow(request, reader, AwaitingEncoder(start), headers=HEADERS)
+            await follow(request, reader, AwaitingEncoder(start))
 
     @property
     def _model(self) -> str:
@@ -205,6 +197,4 @@ class _Endpoints:
         return decode_format(query(request.scope), self._service.spec.formatter)
 
     def _thread_id(self, request: Request) -> str:
-        thread_id = request.parameter("agent_uuid")
-        check_thread_id(thread_id)
-        return thread_id
+        return check_id(request.parameter("agent_uuid"), "agent_uuid")

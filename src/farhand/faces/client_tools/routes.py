@@ -48,12 +48,6 @@ from farhand.faces.client_tools.shapes import (
 )
 from farhand.wire.address import query
 
-HEADERS = (
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),
-)
-
 JSON = "application/json"
 ERROR = {"type": "object", "properties": {"error": {"type": ["object", "string"]}}, "required": ["error"]}
 
@@ -150,7 +144,7 @@ class _Endpoints:
         every = self._settings.patience.client_ping
         async with self._sessions.listen(stream) as inbox:
             source = _Requests(inbox, ping_every=every)
-            await request.stream(source, headers=HEADERS, keep_alive=every)
+            await request.stream(source, keep_alive=every)
 
     async def execute(self, request: Request) -> None:
         """Run one tool."""

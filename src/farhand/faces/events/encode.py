@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import msgspec
-from msgspec import Struct
-from msgspec.structs import fields
 
 from farhand.core.call import Call, Phase
 from farhand.core.client import tool_id
@@ -145,31 +143,10 @@ def _message_id(call: Call) -> str:
 
 
 def _shown(event: Happening, thread_id: str | None) -> dict[str, object]:
-    shown = public_fields(event, thread_id)
+    shown = public_fields(event, thread_id, omit_defaults=True)
     # for the Inspector alone
     shown.pop("detail", None)
     if isinstance(event, RunResumed) and not event.taken_over:
         # only where it is true, which is rare
-        del shown["taken_over"]
-    return {_camel(name): _plain(value) for name, value in shown.items()}
-
-
-def _in_camel_case(record: Struct) -> dict[str, object]:
-    """Our own field names in camel case; what a model or a tool wrote stays as it is."""
-    names = record.__struct_fields__
-    if record.__struct_config__.omit_defaults:
-        names = tuple(each.name for each in fields(record) if getattr(record, each.name) != each.default)
-    return {_camel(name): _plain(getattr(record, name)) for name in names}
-
-
-def _plain(value: object) -> object:
-    if not isinstance(value, Struct):
-        return value
-    tag = value.__struct_config__.tag
-    named: dict[str, object] = {} if tag is None else {value.__struct_config__.tag_field or "type": tag}
-    return named | _in_camel_case(value)
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+        del shown["takenOver"]
+    return shown

@@ -13,12 +13,6 @@ from farhand.faces.events.decode import decode_keep_alive, decode_position, read
 from farhand.faces.events.encode import call_in, encode_gap, encode_news, encode_start
 from farhand.wire.address import query
 
-HEADERS = (
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),
-)
-
 # any text: an unknown position is answered with a gap, and bad seconds are ignored
 AFTER = Parameter("after", {"type": "string"})
 KEEP_ALIVE = Parameter("keepAlive", {"type": "string"})
@@ -56,7 +50,7 @@ class _Endpoints:
             source = _News(self._service, request.owner, reader, position.offset, first)
             source.keep_alive = decode_keep_alive(said)
             source.thread_id = thread_id
-            await request.stream(source, headers=HEADERS)
+            await request.stream(source)
 
 
 def _begin(sent: str | None, span: tuple[int, int]) -> tuple[Position, bytes]:

@@ -30,6 +30,7 @@ from farhand.core.event import (
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
 from farhand.core.position import Entry
 from farhand.core.tool import Executor
+from farhand.faces.inspector.shapes import InspectedSentence
 
 Tone: TypeAlias = Literal["good", "care", "bad", "open"]
 MarkKind: TypeAlias = Literal["lost", "resumed", "paused", "continued", "repeat", "conflict"]
@@ -43,32 +44,25 @@ class Mark(Struct, frozen=True):
     call_id: str | None = None
 
 
-class TimelineEntry(Struct, frozen=True):
-    """`at` in seconds since the run (or the call without one) began; None for what has not happened yet."""
-
-    at: float | None
-    title: str
-    detail: str = ""
-    tone: Tone = "good"
-
-
 def timeline_of(
     call: Call, entries: Sequence[Entry], marks: Sequence[Mark] = (), *, began: float
-) -> list[TimelineEntry]:
-    """`marks` are those of the run: connections that were lost, answers that changed nothing."""
-    story = _Story(call, began)
+) -> list[InspectedSentence]:
+    """`marks` are those of the run: connections that were lost, answers that changed nothing. Times are in
+    seconds since the run, or the call without one, began."""
+    timeline = _Timeline(call, began)
     for entry in entries:
-        story.note(entry)
-    if not story.told:
-        story.tell_from_record()
+        timeline.note(entry)
+    if not timeline.past:
+        timeline.read_record()
     for mark in marks:
-        story.note_mark(mark)
-    return [*sorted(story.told, key=lambda told: told.at or 0.0), *story.to_come()]
+        timeline.note_mark(mark)
+    timeline.past.sort(key=lambda sentence: sentence.at or 0.0)
+    return [*timeline.past, *timeline.to_come()]
 
 
-class _Story:
+class _Timeline:
     def __init__(self, call: Call, began: float) -> None:
-        self.told: list[TimelineEntry] = []
+        self.past: list[InspectedSentence] = []
         self._call = call
         self._began = began
         self._open = False
@@ -102,7 +96,7 @@ class _Story:
     def _was_open(self, at: float) -> bool:
         return self._call.opened_at <= at and (self._call.settled_at is None or at <= self._call.settled_at)
 
-    def tell_from_record(self) -> None:
+    def read_record(self) -> None:
         call = self._call
         self._say(call.opened_at, "Asked by a program", "Input checked against the schema.")
         approval = call.approval
@@ -112,7 +106,7 @@ class _Story:
         if call.outcome is not None and call.settled_at is not None:
             self._settle(call.outcome, call.settled_at)
 
-    def to_come(self) -> list[TimelineEntry]:
+    def to_come(self) -> list[InspectedSentence]:
         call = self._call
         if call.phase is Phase.SETTLED:
             return []
@@ -121,7 +115,7 @@ class _Story:
             Phase.READY: f"Waiting for {_whom(call)}",
             Phase.TAKEN: f"Running in {_holder_of(call)}",
         }
-        return [TimelineEntry(None, waits[call.phase], _time_left(call), "open")]
+        return [InspectedSentence(waits[call.phase], _time_left(call), "open")]
 
     def _note_run(self, event: StepStarted | RunParked | RunResumed, at: float) -> None:
         if isinstance(event, StepStarted):
@@ -199,13 +193,13 @@ class _Story:
         self._open = False
         self._answered_at = at
         title, detail, tone = _ending(self._call, outcome)
-        if isinstance(outcome, Denied) and self.told and self.told[-1].title == "Denied by a person":
+        if isinstance(outcome, Denied) and self.past and self.past[-1].title == "Denied by a person":
             # the denial is in the timeline already
             return
         self._say(at, title, detail, tone)
 
     def _say(self, at: float, title: str, detail: str = "", tone: Tone = "good") -> None:
-        self.told.append(TimelineEntry(round(max(0.0, at - self._began), 3), title, detail, tone))
+        self.past.append(InspectedSentence(title, detail, tone, round(max(0.0, at - self._began), 3)))
 
 
 def _ending(call: Call, outcome: Outcome) -> tuple[str, str, Tone]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from farhand.agent.rerun import RerunRequest
 from farhand.core.ids import is_chosen_id
 from farhand.errors import Malformed
+from farhand.faces.base import decode_number
 from farhand.faces.inspector.shapes import RerunBody
 from farhand.wire.json_reader import read_as
 
@@ -37,11 +38,12 @@ def decode_search(parameters: Mapping[str, str]) -> Search:
     words = parameters.get("search", "").strip().casefold()
     if len(words) > LONGEST_SEARCH:
         raise Malformed(f"search may have at most {LONGEST_SEARCH} characters.")
-    return Search(_count(parameters, "30", RUNS_PER_PAGE), after, state, words)
+    limit = decode_number(parameters, "limit", default=30, least=1, most=RUNS_PER_PAGE)
+    return Search(limit, after, state, words)
 
 
 def decode_limit(parameters: Mapping[str, str]) -> int:
-    return _count(parameters, "200", MOST_EVENTS)
+    return decode_number(parameters, "limit", default=200, least=1, most=MOST_EVENTS)
 
 
 def decode_rerun(body: bytes) -> RerunRequest:
@@ -54,10 +56,3 @@ def decode_rerun(body: bytes) -> RerunRequest:
     return RerunRequest(
         step=read.step, call_id=read.call_id, input=read.input, text=text, repeats=read.repeat
     )
-
-
-def _count(parameters: Mapping[str, str], default: str, most: int) -> int:
-    text = parameters.get("limit", default)
-    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= most:
-        raise Malformed(f"limit must be a number from 1 to {most}.")
-    return int(text)

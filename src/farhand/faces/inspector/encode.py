@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from typing import TypeAlias, assert_never
 
 from msgspec import UNSET, Struct, UnsetType
@@ -28,9 +27,10 @@ from farhand.core.position import Entry, Happening, News
 from farhand.core.result import Accepted, Conflict, Receipt, Refused, Repeated, Unknown
 from farhand.core.run import Run
 from farhand.core.tool import Executor, Tool
-from farhand.faces.event_fields import event_type
-from farhand.faces.inspector.call_timeline import Mark, TimelineEntry, cost_of, timeline_of
-from farhand.faces.inspector.event_text import event_json, event_line, struct_json
+from farhand.faces.base import format_time
+from farhand.faces.event_fields import event_type, struct_fields
+from farhand.faces.inspector.call_timeline import Mark, cost_of, timeline_of
+from farhand.faces.inspector.event_text import event_json, event_line
 from farhand.faces.inspector.redaction import redact_call, redact_entries, redact_news, redact_text
 from farhand.faces.inspector.shapes import (
     InspectedCall,
@@ -38,7 +38,6 @@ from farhand.faces.inspector.shapes import (
     InspectedClients,
     InspectedEvent,
     InspectedEvents,
-    InspectedFigures,
     InspectedFrame,
     InspectedInbox,
     InspectedMark,
@@ -48,8 +47,6 @@ from farhand.faces.inspector.shapes import (
     InspectedRun,
     InspectedRunRow,
     InspectedRuns,
-    InspectedSegment,
-    InspectedSentence,
     InspectedTool,
     InspectedTools,
     InspectedTrouble,
@@ -57,7 +54,7 @@ from farhand.faces.inspector.shapes import (
     InspectedWaiting,
     InspectedWire,
 )
-from farhand.faces.inspector.spans import SpanRow, span_rows, split_time
+from farhand.faces.inspector.spans import span_rows, split_time
 from farhand.wire.http import Header
 from farhand.wire.json_writer import encode
 
@@ -116,8 +113,8 @@ def run_row(run: Run, title: str, calls: Sequence[Call], now: float) -> Inspecte
         thread_id=run.thread_id,
         title=redact_text(title),
         state=run_state(run),
-        started_at=_time(run.started_at),
-        ended_at=None if run.ended_at is None else _time(run.ended_at),
+        started_at=format_time(run.started_at),
+        ended_at=None if run.ended_at is None else format_time(run.ended_at),
         seconds=_seconds(run, now),
         steps=run.step,
         calls=len(calls),
@@ -134,12 +131,14 @@ def encode_page(rows: list[InspectedRunRow], following: str | None) -> bytes:
 def encode_run(recorded: RecordedRun, around: ServerFacts) -> bytes:
     row, marks = recorded.row, recorded.marks
     rows = span_rows(recorded.entries, recorded.run.started_at)
-    figures = split_time(rows, row.seconds)
+    for each in rows:
+        each.title = each.title if each.title is UNSET else redact_text(each.title)
+        each.cost = _cost(each, around.price)
     return encode(
         InspectedRun(
             run=row,
-            figures=InspectedFigures(**{name: getattr(figures, name) for name in figures.__struct_fields__}),
-            rows=[_row(each, around.price) for each in rows],
+            figures=split_time(rows, row.seconds),
+            rows=rows,
             now=row.seconds,
             kept=bool(recorded.entries),
             parks=sum(isinstance(entry.event, RunParked) for entry in recorded.entries),
@@ -170,7 +169,7 @@ def encode_feed(page: Iterable[News], total: int) -> bytes:
     events = []
     for news in map(redact_news, page):
         event = _event(news.event, news.no, tools, news.thread_id)
-        event.happened_at = _time(news.at)
+        event.happened_at = format_time(news.at)
         event.run_id = news.run_id if news.run_id is not None else UNSET
         event.thread_id = news.thread_id if news.thread_id is not None else UNSET
         events.append(event)
@@ -204,13 +203,13 @@ def encode_call(
             client_id=call.client_id,
             holder=None if call.take is None else call.take.holder,
             card=call.card,
-            deadline=None if call.deadline is None else _time(call.deadline),
+            deadline=None if call.deadline is None else format_time(call.deadline),
             approval_id=approval.approval_id if asks and approval is not None else None,
             input=hidden.input,
             asked_input=None if approval is None else approval.asked_input,
-            outcome=None if hidden.outcome is None else struct_json(hidden.outcome),
+            outcome=None if hidden.outcome is None else struct_fields(hidden.outcome),
             digest=call.digest,
-            life=[_sentence(each) for each in timeline_of(hidden, journal, marks, began=began)],
+            life=timeline_of(hidden, journal, marks, began=began),
             wires=[_wire(wire, told) for wire in wires],
             curl=curl_of(hidden, hidden.outcome, url),
             again=may_be_sent_again(call),
@@ -258,7 +257,7 @@ def encode_clients(clients: Iterable[tuple[Client, bool, float | None, int]]) ->
             here=here,
             away=None if away is None else round(away, 1),
             grace=client.grace_sec,
-            registered_at=_time(client.registered_at),
+            registered_at=format_time(client.registered_at),
             open_calls=asked,
         )
         for client, here, away, asked in clients
@@ -310,35 +309,19 @@ def _mark(mark: Mark, began: float) -> InspectedMark:
     return InspectedMark(mark.kind, round(max(0.0, mark.at - began), 3), mark.call_id or UNSET)
 
 
-def _usage(rows: Sequence[SpanRow], price: tuple[float, float] | None) -> InspectedUsage | None:
-    counted = [row.usage for row in rows if row.usage is not None]
-    if not counted:
+def _usage(rows: Sequence[InspectedRow], price: tuple[float, float] | None) -> InspectedUsage | None:
+    read = [row.input_tokens for row in rows if row.input_tokens is not UNSET]
+    written = [row.output_tokens for row in rows if row.output_tokens is not UNSET]
+    if not read:
         return None
-    taken, given = sum(each.input_tokens for each in counted), sum(each.output_tokens for each in counted)
-    return InspectedUsage(taken, given, cost_of(price, taken, given))
+    return InspectedUsage(sum(read), sum(written), cost_of(price, sum(read), sum(written)))
 
 
-def _row(row: SpanRow, price: tuple[float, float] | None) -> InspectedRow:
-    usage = row.usage
-    cost = None if usage is None else cost_of(price, usage.input_tokens, usage.output_tokens)
-    return InspectedRow(
-        step=row.step,
-        start=row.start,
-        end=_or_unset(row.end),
-        segments=[
-            InspectedSegment(each.kind.value, each.start, _or_unset(each.end), each.lost)
-            for each in row.segments
-        ],
-        call_id=row.call_id or UNSET,
-        tool=row.tool or UNSET,
-        executor=row.executor.value if row.executor is not None else UNSET,
-        card=row.card or UNSET,
-        outcome=row.outcome or UNSET,
-        title=UNSET if row.title is None else redact_text(row.title),
-        input_tokens=UNSET if usage is None else usage.input_tokens,
-        output_tokens=UNSET if usage is None else usage.output_tokens,
-        cost=_or_unset(cost),
-    )
+def _cost(row: InspectedRow, price: tuple[float, float] | None) -> float | UnsetType:
+    if row.input_tokens is UNSET or row.output_tokens is UNSET:
+        return UNSET
+    cost = cost_of(price, row.input_tokens, row.output_tokens)
+    return UNSET if cost is None else cost
 
 
 def _event(event: Happening, number: int, tools: dict[str, str], thread_id: str | None) -> InspectedEvent:
@@ -351,10 +334,6 @@ def _event(event: Happening, number: int, tools: dict[str, str], thread_id: str 
     )
     shape.call_id = call_id or UNSET
     return shape
-
-
-def _sentence(sentence: TimelineEntry) -> InspectedSentence:
-    return InspectedSentence(sentence.title, sentence.detail, sentence.tone, _or_unset(sentence.at))
 
 
 def _wire(wire: WireEncoder, told: RecordedCall) -> InspectedWire:
@@ -374,19 +353,11 @@ def _waiting(call: Call, title: str) -> InspectedWaiting:
         executor=call.executor.value,
         phase=call.phase.value,
         input=call.input,
-        opened_at=_time(call.opened_at),
-        deadline=None if call.deadline is None else _time(call.deadline),
+        opened_at=format_time(call.opened_at),
+        deadline=None if call.deadline is None else format_time(call.deadline),
         approval_id=call.approval.approval_id if asks and call.approval is not None else None,
         holder=None if call.take is None else call.take.holder,
     )
-
-
-def _or_unset(value: float | None) -> float | UnsetType:
-    return UNSET if value is None else value
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def curl_of(call: Call, outcome: Outcome | None, address: str) -> str:

@@ -45,15 +45,7 @@ def event_line(event: Happening, tools: dict[str, str], thread_id: str | None) -
 
 def event_json(event: Happening, thread_id: str | None) -> dict[str, object]:
     """The fields of the event that the wires show."""
-    shown = public_fields(event, thread_id)
-    return {"type": event_type(event)} | {_camel(name): _plain(value) for name, value in shown.items()}
-
-
-def struct_json(record: Struct) -> dict[str, object]:
-    """Our own field names in camel case; what a model or a tool wrote stays as it is."""
-    tag, field = record.__struct_config__.tag, record.__struct_config__.tag_field
-    named: dict[str, object] = {} if tag is None else {field or "type": tag}
-    return named | {_camel(name): _plain(getattr(record, name)) for name in record.__struct_fields__}
+    return {"type": event_type(event)} | public_fields(event, thread_id)
 
 
 def _of_call(event: Happening, tool: str) -> str:
@@ -114,12 +106,3 @@ def _of_client(event: Happening) -> str:
             return f"{client_id}: {reason}" if reason else client_id
         case _:
             return ""
-
-
-def _plain(value: object) -> object:
-    return struct_json(value) if isinstance(value, Struct) else value
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)

@@ -36,6 +36,8 @@ class InspectedRuns(Struct):
 
 
 class InspectedSegment(Struct, omit_defaults=True):
+    """Without an `end` it is still going. `lost`: the take before it was given back."""
+
     kind: str
     start: float
     end: float | UnsetType = UNSET
@@ -81,7 +83,7 @@ class InspectedUsage(Struct, rename="camel"):
 
 
 class InspectedFigures(Struct):
-    """Milliseconds; the five add up to the whole."""
+    """Milliseconds; the five add up to the whole, since each moment counts once."""
 
     whole: int
     model: int
@@ -133,6 +135,8 @@ class InspectedEvents(Struct):
 
 
 class InspectedSentence(Struct, omit_defaults=True):
+    """`tone` is good, care, bad or open. Without `at` it has not happened yet."""
+
     title: str
     detail: str
     tone: str

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import pairwise
 
-from msgspec import Struct
+from msgspec import UNSET, UnsetType
 
 from farhand.core.call import Phase
 from farhand.core.event import (
@@ -31,6 +31,7 @@ from farhand.core.position import Entry
 from farhand.core.run import Usage
 from farhand.core.template import fill
 from farhand.core.tool import Executor
+from farhand.faces.inspector.shapes import InspectedFigures, InspectedRow, InspectedSegment
 
 
 class SpanKind(StrEnum):
@@ -43,51 +44,15 @@ class SpanKind(StrEnum):
     WAY = "way"
 
 
-class Segment(Struct, frozen=True):
-    """In seconds since the run began; open without an end. `lost`: the take before it was given back."""
-
-    kind: SpanKind
-    start: float
-    end: float | None = None
-    lost: bool = False
-
-
-class SpanRow(Struct, frozen=True, kw_only=True):
-    """A model step, or a call of one (`call_id`). `outcome` is set once it has ended."""
-
-    step: int
-    start: float
-    end: float | None = None
-    segments: tuple[Segment, ...] = ()
-    call_id: str | None = None
-    tool: str = ""
-    executor: Executor | None = None
-    card: str | None = None
-    outcome: str | None = None
-    title: str | None = None
-    usage: Usage | None = None
-    """Of a step that the provider counted."""
-
-
-class TimeSplit(Struct, frozen=True, kw_only=True):
-    """Milliseconds. The five add up to the whole: each moment counts once."""
-
-    whole: int
-    model: int
-    person: int
-    client: int
-    way: int
-    server: int
-
-
-def span_rows(entries: Sequence[Entry], began: float) -> list[SpanRow]:
+def span_rows(entries: Sequence[Entry], began: float) -> list[InspectedRow]:
+    """Titles are not redacted yet, and no step has its cost."""
     drawn = _Drawing(began)
     for entry in entries:
         drawn.note(entry)
     return [bar.row() for bar in drawn.bars]
 
 
-def split_time(rows: Iterable[SpanRow], seconds: float) -> TimeSplit:
+def split_time(rows: Iterable[InspectedRow], seconds: float) -> InspectedFigures:
     """If several worked at once, the first one in `SpanKind` counts; if nobody did, the server."""
     whole = max(0, round(seconds * 1000))
     pieces = [_in_ms(segment, whole) for row in rows for segment in row.segments]
@@ -96,11 +61,11 @@ def split_time(rows: Iterable[SpanRow], seconds: float) -> TimeSplit:
     for start, end in pairwise(marks):
         busy = {kind for kind, begun, ended in pieces if begun <= start and end <= ended}
         spent[next((kind for kind in SpanKind if kind in busy), SpanKind.SERVER)] += end - start
-    return TimeSplit(whole=whole, **{kind.value: spent[kind] for kind in SpanKind})
+    return InspectedFigures(whole=whole, **{kind.value: spent[kind] for kind in SpanKind})
 
 
-def _in_ms(segment: Segment, whole: int) -> tuple[SpanKind, int, int]:
-    end = whole if segment.end is None else round(segment.end * 1000)
+def _in_ms(segment: InspectedSegment, whole: int) -> tuple[str, int, int]:
+    end = whole if segment.end is UNSET else round(segment.end * 1000)
     return segment.kind, min(round(segment.start * 1000), whole), min(end, whole)
 
 
@@ -113,14 +78,14 @@ class _Bar:
         self.kind: SpanKind | None = kind
         self._since = at
         self._start = at
-        self._end: float | None = None
+        self._end: float | UnsetType = UNSET
         self._step = step
         self._opened = opened
         self._lost = False
         self._was_taken = False
-        self._outcome: str | None = None
+        self._outcome: str | UnsetType = UNSET
         self.usage: Usage | None = None
-        self._segments: list[Segment] = []
+        self._segments: list[InspectedSegment] = []
 
     @property
     def after_yes(self) -> SpanKind:
@@ -138,11 +103,11 @@ class _Bar:
     def turn(self, kind: SpanKind | None, at: float, *, lost: bool = False) -> None:
         """Starts the next segment; None if the row has ended."""
         if self.kind is not None and (at > self._since or kind is None):
-            self._segments.append(Segment(self.kind, self._since, at, self._lost))
+            self._segments.append(InspectedSegment(self.kind, self._since, at, self._lost))
         self.kind, self._since, self._lost = kind, at, lost
 
-    def end(self, at: float, outcome: str | None = None) -> None:
-        if self._end is not None:
+    def end(self, at: float, outcome: str) -> None:
+        if self._end is not UNSET:
             return
         if self.kind is SpanKind.WAY and not self._was_taken and outcome in ("success", "failure"):
             # a wire without takes: somebody ran the call all the same
@@ -150,23 +115,21 @@ class _Bar:
         self.turn(None, at)
         self._end, self._outcome = at, outcome
 
-    def row(self) -> SpanRow:
-        going = () if self.kind is None else (Segment(self.kind, self._since, None, self._lost),)
+    def row(self) -> InspectedRow:
+        segments = list(self._segments)
+        if self.kind is not None:
+            segments.append(InspectedSegment(self.kind, self._since, lost=self._lost))
+        row = InspectedRow(self._step, self._start, segments, self._end, outcome=self._outcome)
         opened = self._opened
-        call = opened if isinstance(opened, CallOpened) else None
-        return SpanRow(
-            step=self._step,
-            start=self._start,
-            end=self._end,
-            segments=(*self._segments, *going),
-            call_id=None if opened is None else opened.call_id,
-            tool="" if opened is None else opened.tool,
-            executor=None if call is None else call.executor,
-            card=None if call is None else call.card,
-            outcome=self._outcome,
-            title=None if call is None or call.title is None else fill(call.title, call.input),
-            usage=self.usage,
-        )
+        if opened is not None:
+            row.call_id, row.tool = opened.call_id, opened.tool
+        if isinstance(opened, CallOpened):
+            row.executor = opened.executor.value
+            row.card = opened.card or UNSET
+            row.title = UNSET if opened.title is None else fill(opened.title, opened.input)
+        if self.usage is not None:
+            row.input_tokens, row.output_tokens = self.usage.input_tokens, self.usage.output_tokens
+        return row
 
 
 class _Drawing:

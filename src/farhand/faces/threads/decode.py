@@ -11,15 +11,13 @@ from farhand.core.ids import is_chosen_id
 from farhand.core.settings import Limits
 from farhand.core.thread import Used, printable
 from farhand.errors import Malformed, TooLarge
+from farhand.faces.base import decode_number
 from farhand.faces.threads.shapes import Rename
 from farhand.wire.json_reader import read_as
 
 MOST_AT_ONCE = 100
-
-_TIME = re.compile(r"[0-9]{1,12}(\.[0-9]{1,17})?")
-
-
 MOST_WORDS = 200
+_TIME = re.compile(r"[0-9]{1,12}(\.[0-9]{1,17})?")
 
 
 class Page(Struct, frozen=True):
@@ -30,14 +28,12 @@ class Page(Struct, frozen=True):
 
 
 def decode_page(parameters: Mapping[str, str]) -> Page:
-    text = parameters.get("limit", "50")
-    if not text.isascii() or not text.isdigit() or len(text) > 3 or not 1 <= int(text) <= MOST_AT_ONCE:
-        raise Malformed(f"limit must be a number from 1 to {MOST_AT_ONCE}.")
+    limit = decode_number(parameters, "limit", default=50, least=1, most=MOST_AT_ONCE)
     after = parameters.get("after")
     words = parameters.get("q", "")
     if len(words) > MOST_WORDS:
         raise Malformed(f"q has at most {MOST_WORDS} characters.")
-    return Page(int(text), None if after is None else _place(after), words.strip())
+    return Page(limit, None if after is None else _place(after), words.strip())
 
 
 def decode_resume(parameters: Mapping[str, str]) -> bool:

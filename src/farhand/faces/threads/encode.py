@@ -6,7 +6,6 @@ Messages have the form that `useChat` reads after a reload: one for each run, pa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple, assert_never
 
@@ -48,6 +47,7 @@ from farhand.core.thread import (
 )
 from farhand.core.thread import Part as StoredPart
 from farhand.core.tool import Tool
+from farhand.faces.base import format_time
 from farhand.faces.threads.shapes import (
     AboutShape,
     AllowedShape,
@@ -90,7 +90,7 @@ def encode_page(listed: Sequence[ListedThread], following: Used | None) -> bytes
             thread.thread_id,
             thread.title,
             run_state(thread.run_state),
-            _time(thread.updated_at),
+            format_time(thread.updated_at),
             thread.open_calls,
         )
         for thread in listed
@@ -143,7 +143,7 @@ def encode_tools(tools: Iterable[Tool]) -> bytes:
 
 
 def encode_allowed(allowed: Iterable[Allowed]) -> bytes:
-    return encode(AllowedShape([AllowedTool(each.tool, _time(each.at), each.by) for each in allowed]))
+    return encode(AllowedShape([AllowedTool(each.tool, format_time(each.at), each.by) for each in allowed]))
 
 
 def encode_about(spec: Spec, largest_file: int, *, root: str, has_inspector: bool, owner: Owner) -> bytes:
@@ -193,9 +193,9 @@ def open_call(call: Call, title: str) -> OpenCall:
         input=call.input,
         phase=call.phase.value,
         executor=call.executor.value,
-        deadline=_time(call.deadline) if call.deadline is not None else None,
+        deadline=format_time(call.deadline) if call.deadline is not None else None,
         card=call.card,
-        opened_at=_time(call.opened_at),
+        opened_at=format_time(call.opened_at),
         client_id=call.client_id if call.client_id is not None else UNSET,
         approval_id=call.approval.approval_id if asks and call.approval else UNSET,
         call_title=call.heading or UNSET,
@@ -326,7 +326,3 @@ def _title_without_input(tool: Tool) -> str | None:
     """A page sees no templates: what is not known yet is left open; a title of nothing else is none."""
     title = "" if tool.title is None else fill(tool.title, {})
     return title if any(map(str.isalnum, title)) else None
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from farhand.agent.service import AgentService
 from farhand.core.position import Entry
@@ -48,44 +49,28 @@ AFTER_THREAD = Parameter(
     "after", {"type": "string", "pattern": r"^[0-9]{1,12}(\.[0-9]{1,17})?:[A-Za-z0-9_.:-]{1,128}$"}
 )
 
+RESUME = Parameter("resume", {"enum": ["true", "false"]})
 WORDS = Parameter("q", {"type": "string", "maxLength": MOST_WORDS})
 
 
 def threads_face(service: AgentService, *, shows_inspector: bool = False) -> Face:
     endpoints = _Endpoints(service, shows_inspector=shows_inspector)
+    chat = partial(Route, scope="chat")
     return Face(
         name="threads",
         routes=(
-            Route(
+            chat(
                 "GET",
                 "/api/chat",
                 endpoints.threads,
-                scope="chat",
                 gives=ThreadPage,
                 parameters=(PAGE_SIZE, AFTER_THREAD, WORDS),
                 name="list",
             ),
-            Route(
-                "GET",
-                "/api/chat/{thread_id}",
-                endpoints.thread,
-                scope="chat",
-                gives=ThreadShape,
-                parameters=(Parameter("resume", {"enum": ["true", "false"]}),),
-            ),
-            Route(
-                "PATCH",
-                "/api/chat/{thread_id}",
-                endpoints.rename,
-                scope="chat",
-                limit=4096,
-                takes=Rename,
-                gives=Ok,
-            ),
-            Route("DELETE", "/api/chat/{thread_id}", endpoints.delete, scope="chat", gives=Ok),
-            Route(
-                "GET", "/api/chat/{thread_id}/allowed", endpoints.allowed, scope="chat", gives=AllowedShape
-            ),
+            chat("GET", "/api/chat/{thread_id}", endpoints.thread, gives=ThreadShape, parameters=(RESUME,)),
+            chat("PATCH", "/api/chat/{thread_id}", endpoints.rename, limit=4096, takes=Rename, gives=Ok),
+            chat("DELETE", "/api/chat/{thread_id}", endpoints.delete, gives=Ok),
+            chat("GET", "/api/chat/{thread_id}/allowed", endpoints.allowed, gives=AllowedShape),
             Route(
                 "DELETE",
                 "/api/chat/{thread_id}/allowed/{tool}",
@@ -101,8 +86,8 @@ def threads_face(service: AgentService, *, shows_inspector: bool = False) -> Fac
                 gives=InboxShape,
                 parameters=(THREAD,),
             ),
-            Route("GET", "/api/tools", endpoints.tools, scope="chat", gives=ToolsShape),
-            Route("GET", "/api/about", endpoints.about, scope="chat", gives=AboutShape),
+            chat("GET", "/api/tools", endpoints.tools, gives=ToolsShape),
+            chat("GET", "/api/about", endpoints.about, gives=AboutShape),
         ),
     )
 

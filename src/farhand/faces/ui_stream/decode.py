@@ -20,13 +20,13 @@ from farhand.calls.desk import Submission
 from farhand.core.approval import Answer
 from farhand.core.decide.calls import Reply
 from farhand.core.file import UNNAMED, clean_name, media_type_of
-from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Failure, Outcome, Success
 from farhand.core.position import Bookmark, parse_bookmark
 from farhand.core.result import Result
 from farhand.core.settings import Wait
 from farhand.core.thread import Text
 from farhand.errors import Malformed
+from farhand.faces.base import check_id
 from farhand.faces.ui_stream.shapes import (
     AbortFrame,
     Addressed,
@@ -57,8 +57,7 @@ def decode_message(body: bytes) -> Chat:
 
 
 def chat_of(request: ChatRequest) -> Chat:
-    if not is_chosen_id(request.id):
-        raise Malformed("id must be 1 to 128 letters, digits or _ . : -")
+    check_id(request.id, "id")
     turn = _turn(request)
     claimed = _calls_of(request.messages[-1], _ANSWERED) if isinstance(turn, CallAnswers) else ()
     return Chat(request.id, request.wait, turn, claimed)
@@ -81,8 +80,7 @@ def _turn(request: ChatRequest) -> ChatTurn:
         raise Malformed("messages is empty.", hint="Send at least the last message.")
     last = request.messages[-1]
     if last.role == "user":
-        if not is_chosen_id(last.id):
-            raise Malformed("A message's id must be 1 to 128 letters, digits or _ . : -")
+        check_id(last.id, "A message's id")
         edits = request.message_id is not None and request.message_id == last.id
         return NewMessage(last.id, _parts(last), request.message_id if edits else None)
     if last.role == "system":

@@ -101,63 +101,61 @@ class PingFrame(Struct, rename="camel", tag="ping"):
     timestamp: object = None
 
 
-class StartChunk(Struct, rename="camel", tag_field="type", tag="start", forbid_unknown_fields=True):
+class ChunkShape(Struct, rename="camel", tag_field="type", forbid_unknown_fields=True):
+    """What all chunks have in common."""
+
+
+class StartChunk(ChunkShape, tag="start"):
     message_id: str
 
 
-class StartStepChunk(Struct, tag_field="type", tag="start-step", forbid_unknown_fields=True):
+class StartStepChunk(ChunkShape, tag="start-step"):
     pass
 
 
-class FinishStepChunk(Struct, tag_field="type", tag="finish-step", forbid_unknown_fields=True):
+class FinishStepChunk(ChunkShape, tag="finish-step"):
     pass
 
 
-class TextStartChunk(Struct, tag_field="type", tag="text-start", forbid_unknown_fields=True):
+class TextStartChunk(ChunkShape, tag="text-start"):
     id: str
 
 
-class TextDeltaChunk(Struct, tag_field="type", tag="text-delta", forbid_unknown_fields=True):
+class TextDeltaChunk(ChunkShape, tag="text-delta"):
     id: str
     delta: str
 
 
-class TextEndChunk(Struct, tag_field="type", tag="text-end", forbid_unknown_fields=True):
+class TextEndChunk(ChunkShape, tag="text-end"):
     id: str
 
 
-class ReasoningStartChunk(Struct, tag_field="type", tag="reasoning-start", forbid_unknown_fields=True):
+class ReasoningStartChunk(ChunkShape, tag="reasoning-start"):
     id: str
 
 
-class ReasoningDeltaChunk(Struct, tag_field="type", tag="reasoning-delta", forbid_unknown_fields=True):
+class ReasoningDeltaChunk(ChunkShape, tag="reasoning-delta"):
     id: str
     delta: str
 
 
-class ReasoningEndChunk(Struct, tag_field="type", tag="reasoning-end", forbid_unknown_fields=True):
+class ReasoningEndChunk(ChunkShape, tag="reasoning-end"):
     id: str
 
 
-class ToolInputStartChunk(
-    Struct, rename="camel", tag_field="type", tag="tool-input-start", forbid_unknown_fields=True
-):
+class ToolInputStartChunk(ChunkShape, tag="tool-input-start"):
     """The model begins to write the input of a call."""
 
     tool_call_id: str
     tool_name: str
 
 
-class ToolInputDeltaChunk(
-    Struct, rename="camel", tag_field="type", tag="tool-input-delta", forbid_unknown_fields=True
-):
+class ToolInputDeltaChunk(ChunkShape, tag="tool-input-delta"):
     tool_call_id: str
     input_text_delta: str
 
 
-class ToolInputAvailableChunk(
-    Struct, rename="camel", tag_field="type", tag="tool-input-available", forbid_unknown_fields=True
-):
+class ToolInputAvailableChunk(ChunkShape, tag="tool-input-available"):
     """The input is complete. The tool may be executed now, unless it still needs an approval."""
 
     tool_call_id: str
@@ -165,39 +163,29 @@ class ToolInputAvailableChunk(
     input: dict[str, object]
 
 
-class ToolInputErrorChunk(
-    Struct, rename="camel", tag_field="type", tag="tool-input-error", forbid_unknown_fields=True
-):
+class ToolInputErrorChunk(ChunkShape, tag="tool-input-error"):
     tool_call_id: str
     tool_name: str
     input: object
     error_text: str
 
 
-class ToolApprovalRequestChunk(
-    Struct, rename="camel", tag_field="type", tag="tool-approval-request", forbid_unknown_fields=True
-):
+class ToolApprovalRequestChunk(ChunkShape, tag="tool-approval-request"):
     approval_id: str
     tool_call_id: str
 
 
-class ToolOutputAvailableChunk(
-    Struct, rename="camel", tag_field="type", tag="tool-output-available", forbid_unknown_fields=True
-):
+class ToolOutputAvailableChunk(ChunkShape, tag="tool-output-available"):
     tool_call_id: str
     output: object
 
 
-class ToolOutputErrorChunk(
-    Struct, rename="camel", tag_field="type", tag="tool-output-error", forbid_unknown_fields=True
-):
+class ToolOutputErrorChunk(ChunkShape, tag="tool-output-error"):
     tool_call_id: str
     error_text: str
 
 
-class ToolOutputDeniedChunk(
-    Struct, rename="camel", tag_field="type", tag="tool-output-denied", forbid_unknown_fields=True
-):
+class ToolOutputDeniedChunk(ChunkShape, tag="tool-output-denied"):
     tool_call_id: str
 
 
@@ -205,18 +193,18 @@ class Replay(Struct, forbid_unknown_fields=True):
     replay: bool
 
 
-class GapChunk(Struct, tag_field="type", tag="data-gap", forbid_unknown_fields=True):
+class GapChunk(ChunkShape, tag="data-gap"):
     """The reader's position is unknown; the whole answer follows."""
 
     data: Replay
     transient: bool | UnsetType = UNSET
 
 
-class ErrorChunk(Struct, rename="camel", tag_field="type", tag="error", forbid_unknown_fields=True):
+class ErrorChunk(ChunkShape, tag="error"):
     error_text: str
 
 
-class FinishChunk(Struct, rename="camel", tag_field="type", tag="finish", forbid_unknown_fields=True):
+class FinishChunk(ChunkShape, tag="finish"):
     finish_reason: str
 
 

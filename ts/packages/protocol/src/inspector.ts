@@ -54,7 +54,7 @@ export type InspectedEvents = {
   readonly total: number;
 };
 
-/** Milliseconds; the five add up to the whole. */
+/** Milliseconds; the five add up to the whole, since each moment counts once. */
 export type InspectedFigures = {
   readonly whole: number;
   readonly model: number;
@@ -150,6 +150,7 @@ export type InspectedRuns = {
   readonly next?: string;
 };
 
+/** Without an `end` it is still going. `lost`: the take before it was given back. */
 export type InspectedSegment = {
   readonly kind: string;
   readonly start: number;
@@ -157,6 +158,7 @@ export type InspectedSegment = {
   readonly lost?: boolean;
 };
 
+/** `tone` is good, care, bad or open. Without `at` it has not happened yet. */
 export type InspectedSentence = {
   readonly title: string;
   readonly detail: string;
