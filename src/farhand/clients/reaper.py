@@ -48,7 +48,7 @@ class Orphans:
 
     def _without_tool(self, calls: Iterable[Call]) -> list[Call]:
         registry = self._sessions.registry
-        return [call for call in calls if not registry.is_client_tool(call.owner, call.tool)]
+        return [call for call in calls if registry.get(call.owner, call.tool) is None]
 
     async def _fail_of(self, owner: Owner, orphans: list[Call]) -> None:
         first, last = await self._log.feed_span(owner)

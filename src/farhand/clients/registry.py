@@ -6,7 +6,6 @@ Owns the look-ups and nothing else: `sessions` registers and removes clients.
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
@@ -17,9 +16,7 @@ from farhand.core.principal import Owner
 from farhand.core.tool import Tool
 from farhand.errors import BadSetting
 from farhand.eventlog.log import EventLog
-from farhand.tools.execute import CaughtError, attempt
-
-log = logging.getLogger("farhand.clients")
+from farhand.tools.declared import decide_approval
 
 ApprovalPolicy: TypeAlias = Literal["never", "always"] | Callable[[Tool, dict[str, object]], bool]
 """Whether a person must approve the calls of registered clients; a function decides call by call."""
@@ -70,9 +67,6 @@ class ClientRegistry:
     def get(self, owner: Owner, name: str) -> Tool | None:
         return self._tools.get(owner, {}).get(name)
 
-    def is_client_tool(self, owner: Owner, name: str) -> bool:
-        return self.get(owner, name) is not None
-
     def tools_of(self, owner: Owner, client_id: str) -> list[Tool]:
         client = self.client(owner, client_id)
         return [] if client is None else list(client.tools)
@@ -96,12 +90,9 @@ class ClientRegistry:
             return self._approval == "always"
         decide = self._approval
         # a copy: the function must not change the input that runs
-        answer: object = attempt(lambda: decide(tool, copy.deepcopy(input)))
-        if isinstance(answer, bool):
-            return answer
-        what = type(answer.error if isinstance(answer, CaughtError) else answer).__name__
-        log.warning("the approval policy returned %s for tool %s; asking for approval", what, tool.name)
-        return True
+        return decide_approval(
+            lambda: decide(tool, copy.deepcopy(input)), f"the approval policy for tool {tool.name}"
+        )
 
     def keep(self, client: Client) -> None:
         """Keeps the client as it is stored now."""

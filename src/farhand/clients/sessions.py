@@ -41,7 +41,7 @@ UNREGISTERED = "the client unregistered this tool"
 
 
 class ProgressReport(Struct, frozen=True):
-    """`text` may be empty. One that is no progress only says that the client still works on the call."""
+    """`text` may be empty. Without progress it only says that the client still works on the call."""
 
     stream: ClientStream
     call_id: str

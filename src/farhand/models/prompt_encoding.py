@@ -31,6 +31,20 @@ class PromptEncoder:
         """The tools; `members` matches the property names that the provider accepts."""
         return [define_tool(tool, self.names.alias(tool.name), members=members) for tool in self.prompt.tools]
 
+    def function_tools(self) -> list[dict[str, object]]:
+        """The tools in the form of Chat Completions, which other providers take as well."""
+        return [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": {"properties": {}, **tool.schema},
+                },
+            }
+            for tool in self.definitions()
+        ]
+
     def result(self, resolved: Resolved) -> RenderedResult:
         return render_result(resolved, self._asked[resolved.call_id], self.prompt)
 

@@ -111,7 +111,7 @@ def request_hook(provider: str) -> Callable[[_Sent], Awaitable[None]]:
 
 
 def busy_message(wait: float | None) -> str:
-    """For people in the chat, who are not told which provider it is."""
+    """For people in the chat; it does not name the provider."""
     when = f" in {format_duration(wait)}" if wait else ""
     return f"The model is busy; trying again{when}."
 
@@ -140,11 +140,11 @@ def _limit_wait(headers: MutableMapping[str, str], wait: float | None) -> None:
 
 def _will_retry(answered: _Answered, max_retries: int) -> bool:
     """True if the library will retry; it counts its tries in a header."""
-    wish = answered.headers.get("x-should-retry")
+    advice = answered.headers.get("x-should-retry")
     # a response that is not an error is never retried, whatever its header says
-    if wish == "false" or answered.status_code < 400:
+    if advice == "false" or answered.status_code < 400:
         return False
-    passing = wish == "true" or answered.status_code in {408, 409, 429} or answered.status_code >= 500
+    passing = advice == "true" or answered.status_code in {408, 409, 429} or answered.status_code >= 500
     return passing and _tries(answered.request) < max_retries
 
 

@@ -1,4 +1,4 @@
-"""For whom a server tool works, and what it may do beside its own work: report, ask, read and keep files.
+"""For whom a server tool works, and what it may do besides its own work: report, ask, read and keep files.
 
 Owns the variable that `current()` reads. It is set for one execution of one tool, from what is stored with
 the call, never from what was set when a request came in: a call may run days later, in another process. Must
@@ -106,7 +106,7 @@ class Context(Struct, frozen=True, kw_only=True):
         return self._linked().files
 
     def progress(self, text: str) -> None:
-        """Reports how far it is, to anyone who watches; returns at once. At most two a second are told."""
+        """Reports how far it is, to anyone who watches; returns at once. At most two per second are sent."""
         self._linked().progress(text)
 
     async def ask(
@@ -125,7 +125,7 @@ class Context(Struct, frozen=True, kw_only=True):
 
     def wait_for(self, work: Coroutine[object, object, T]) -> T:
         """What `work` returns, for a tool that is a plain function and cannot await: such a tool runs in a
-        thread of its own, which waits here while others go on.
+        thread of its own, which waits here while others continue.
 
         >>> from farhand import ask, current, tool
         >>> @tool(idempotent=True)
@@ -217,7 +217,7 @@ def acting(context: Context) -> Iterator[None]:
 
 
 def context_parameter(function: Callable[..., object]) -> str | None:
-    """The name of the parameter that takes the context; it is no part of the schema."""
+    """The name of the parameter that takes the context; it is not part of the schema."""
     try:
         hints = get_type_hints(function)
     except (NameError, TypeError, SyntaxError, AttributeError):

@@ -36,6 +36,16 @@ NeedsApproval: TypeAlias = bool | Callable[[dict[str, object]], bool]
 Summary: TypeAlias = str | Callable[[Any], str]
 
 
+def decide_approval(decide: Callable[[], object], what: str) -> bool:
+    """What a function of the host decides; in doubt (it raises, or returns no bool) a person is asked."""
+    answer = attempt(decide)
+    if isinstance(answer, bool):
+        return answer
+    kind = type(answer.error if isinstance(answer, CaughtError) else answer).__name__
+    log.warning("%s returned %s instead of a bool; asking for approval", what, kind)
+    return True
+
+
 class DeclaredTool(Generic[P, R_co]):
     """The result of `@tool`. Calling it calls the function, if it is a server tool."""
 
@@ -78,27 +88,24 @@ class DeclaredTool(Generic[P, R_co]):
         if isinstance(decide, bool):
             return decide
         # a copy: the decision must be about the input that runs
-        answer: object = attempt(lambda: decide(copy.deepcopy(input)))
-        if isinstance(answer, bool):
-            return answer
-        what = type(answer.error if isinstance(answer, CaughtError) else answer).__name__
-        log.warning("needs_approval of tool %s gave %s, no bool; asking for approval", self.tool.name, what)
-        return True
+        return decide_approval(
+            lambda: decide(copy.deepcopy(input)), f"needs_approval of tool {self.tool.name}"
+        )
 
     def summarize(self, output: object) -> str | None:
         """The output in a few words; None without a summary, or if its function raises or gives no text."""
-        told = self._summary
-        if told is None:
+        summary = self._summary
+        if summary is None:
             return None
-        if isinstance(told, str):
+        if isinstance(summary, str):
             values = output if isinstance(output, dict) else {}
-            return fill(told, {"output": output, **values})
+            return fill(summary, {"output": output, **values})
         # a copy: what is stored must be what the tool returned
-        text: object = attempt(lambda: told(copy.deepcopy(output)))
+        text: object = attempt(lambda: summary(copy.deepcopy(output)))
         if isinstance(text, str):
             return shorten_line(text) or None
         what = type(text.error if isinstance(text, CaughtError) else text).__name__
-        log.warning("summary of tool %s gave %s, no text; showing none", self.tool.name, what)
+        log.warning("summary of tool %s returned %s instead of text; showing none", self.tool.name, what)
         return None
 
     def bind(self, input: object) -> dict[str, object] | Failure:

@@ -102,7 +102,7 @@ def check_form(schema: Mapping[str, object]) -> Schema:
         raise Misuse(error.message, hint=error.hint) from error
     properties = admitted.get("properties")
     if not isinstance(properties, dict) or not properties:
-        raise Misuse("A form has at least one field.", hint='Write {"type": "object", "properties": {…}}.')
+        raise Misuse("A form needs at least one field.", hint='Write {"type": "object", "properties": {…}}.')
     for name, rule in properties.items():
         if not isinstance(rule, dict) or not _is_field(rule):
             raise Misuse(
@@ -139,14 +139,14 @@ def _check_url(url: str) -> str:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
         raise Misuse(
-            f"{url!r} is no address of a page.", hint="It begins with https://, without a user name."
+            f"{url!r} is not the address of a page.", hint="It begins with https://, without a user name."
         )
     return url
 
 
 def _read(output: object) -> FormAnswer:
     if not isinstance(output, dict) or output.get("action") not in ("accept", "decline", "cancel"):
-        raise NotAnswered("The form", Failure("the answer is none"))
+        raise NotAnswered("The form", Failure("there is no answer"))
     content = output.get("content")
     # Action: it was compared with its values a moment ago
     action = cast("Action", output["action"])

@@ -46,7 +46,7 @@ MOST_WEIGHED = 20_000
 """Subschemas times levels: computing the cost must itself be cheap."""
 
 LONGEST_PATH = 256
-"""Subschemas in one chain: more than anybody writes, and fewer than the stack holds."""
+"""Subschemas in one chain: more than anyone writes, and fewer than the stack holds."""
 
 TOO_MUCH = 1_000_000_000
 

@@ -53,7 +53,7 @@ def pascal(name: str) -> str:
 _NO_TOOLS = "// the agent has no frontend tools\nexport type FrontendTools = Record<never, never>;\n"
 
 _HANDLERS = """\
-/** What a handler is told about the call beside its input. The signal fires when nobody waits any more. */
+/** What a handler gets besides its input. The signal fires when nobody waits for the result any more. */
 export interface HandlerContext {
   readonly callId: string;
   readonly signal: AbortSignal;

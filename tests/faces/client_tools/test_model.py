@@ -234,8 +234,8 @@ async def test_the_registry_answers_every_look_up(serve: Serve) -> None:
     registry = server.app.registry
     assert [tool.name for tool in registry.tools_of(LOCAL, "notes")] == ["client_notes_read"]
     assert [tool.name for tool in registry.tools(LOCAL)] == ["client_notes_read"]
-    assert registry.is_client_tool(LOCAL, "client_notes_read")
-    assert not registry.is_client_tool(LOCAL, "client_notes_other")
+    assert registry.get(LOCAL, "client_notes_read") is not None
+    assert registry.get(LOCAL, "client_notes_other") is None
 
 
 async def _done(server: Served) -> None:

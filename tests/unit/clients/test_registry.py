@@ -26,7 +26,7 @@ async def test_tools_are_found_by_client_by_name_and_all_together(office: Office
     ]
     assert [tool.name for tool in registry.tools_of(ANN, "mail")] == ["client_mail_send"]
     assert registry.tools_of(ANN, "nobody") == []
-    assert registry.is_client_tool(ANN, "client_notes_read")
+    assert registry.get(ANN, "client_notes_read") is not None
     assert registry.count(ANN) == 2
 
 

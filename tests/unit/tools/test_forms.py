@@ -91,7 +91,7 @@ class Desk:
 @pytest.mark.parametrize(
     ("outcome", "why"),
     [
-        (Success("hm"), "the answer is none"),
+        (Success("hm"), "there is no answer"),
         (Denied("no"), r"declined \(no\)"),
         (Denied(), "declined"),
         (Cancelled("gone"), r"cancelled \(gone\)"),
@@ -110,7 +110,7 @@ async def test_a_form_without_an_answer_says_why(outcome: Outcome, why: str) -> 
     "url", ["http://[", "javascript:alert(1)", "https://user@example.org/", "example.org"]
 )
 async def test_a_form_opens_only_pages(url: str) -> None:
-    with pytest.raises(Misuse, match="is no address of a page"):
+    with pytest.raises(Misuse, match="is not the address of a page"):
         await ask_form("Sign here.", url=url)
 
 

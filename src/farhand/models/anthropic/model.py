@@ -138,8 +138,11 @@ class Anthropic:
         sending = client.messages.with_streaming_response.create(**self._request(encoder), stream=True)
         async with sending as response:
             events = _read_events(response.iter_bytes())
-            async with aclosing(events), aclosing(guard_stream("Anthropic", events, answer.decode)) as said:
-                async for event in said:
+            async with (
+                aclosing(events),
+                aclosing(guard_stream("Anthropic", events, answer.decode)) as decoded,
+            ):
+                async for event in decoded:
                     yield event
 
     # Any: the library has a TypedDict for each shape; here a request is the JSON that is sent

@@ -130,7 +130,7 @@ def _content_block(part: str | Image) -> MessageBlock:
 def _without_unfinished(
     turns: list[tuple[str, list[MessageBlock]]],
 ) -> Iterator[tuple[str, list[MessageBlock]]]:
-    """Omits what was begun and never ended, unless Claude is about to continue it.
+    """Omits what was started and never completed, unless Claude is about to continue it.
 
     That is a call of one of the provider's own tools, or thinking without an answer: no turn may end with it.
     """

@@ -362,8 +362,8 @@ class MessageDecoder:
 
     def _count(self, usage: object) -> None:
         # each count is a total so far; compatible servers omit some
-        told = usage if isinstance(usage, dict) else {}
-        counts = ((name, told.get(name)) for name in (*_INPUTS, _OUTPUT))
+        counted = usage if isinstance(usage, dict) else {}
+        counts = ((name, counted.get(name)) for name in (*_INPUTS, _OUTPUT))
         self._counts |= {name: count for name, count in counts if isinstance(count, int) and count}
 
     def _begin(self, block: dict[str, object]) -> Iterator[ModelEvent]:

@@ -111,9 +111,9 @@ class Backboard:
         answer = RoundDecoder(encoder.names, place)
         async with (
             aclosing(_read(events, self._model)) as read,
-            aclosing(guard_stream(WHO, read, answer.decode)) as said,
+            aclosing(guard_stream(WHO, read, answer.decode)) as decoded,
         ):
-            async for each in said:
+            async for each in decoded:
                 yield each
         if answer.stop is None:
             raise stream_cut(WHO)
@@ -156,15 +156,15 @@ class Backboard:
         try:
             with translate_errors(self._model, begun=False):
                 fits = position.place.assistant == assistant
-                said = await self._say(client, encoder, position) if fits else None
+                events = await self._send_new(client, encoder, position) if fits else None
         except BackboardRefusal:
-            said = None
-        if said is None:
+            events = None
+        if events is None:
             await self._cancel(client, position)
             return None
-        return replace(position.place, at=position.place.at + 1), said
+        return replace(position.place, at=position.place.at + 1), events
 
-    async def _say(
+    async def _send_new(
         self, client: BackboardApi, encoder: PromptEncoder, position: ThreadPosition
     ) -> Events | None:
         # known only once: after a failed try, nobody knows whether Backboard received it
@@ -284,7 +284,7 @@ class Assistants:
 
     async def matching(self, client: BackboardApi, encoder: PromptEncoder) -> str:
         """The id of the assistant with these tools and instructions: known, found or created."""
-        tools, instructions = tools_of(encoder), encoder.prompt.instructions
+        tools, instructions = encoder.function_tools(), encoder.prompt.instructions
         name = f"{self._name} {digest((tools, instructions))[-_MARK:]}"
         async with self._making:
             if name not in self._ids:
@@ -301,17 +301,3 @@ class Assistants:
     def forget(self) -> None:
         """They may have been deleted: the next answer looks them up again."""
         self._ids.clear()
-
-
-def tools_of(encoder: PromptEncoder) -> list[BackboardEvent]:
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": {"properties": {}, **tool.schema},
-            },
-        }
-        for tool in encoder.definitions()
-    ]

@@ -105,7 +105,7 @@ class DeltaText:
     """
 
     def __init__(self) -> None:
-        self._said = ""
+        self._text = ""
         self._held: str | None = None
         self._whole: bool | None = None
 
@@ -113,16 +113,16 @@ class DeltaText:
         """The part of this piece, and of the one held back, that is new."""
         if self._whole is True:
             return self._replace(piece)
-        if self._whole is False or not self._said:
+        if self._whole is False or not self._text:
             return self._add(piece)
         if self._held is None:
-            if _goes_on(piece, self._said):
+            if _continues(piece, self._text):
                 self._held = piece
                 return ""
             self._whole = False
             return self._add(piece)
         held, self._held = self._held, None
-        self._whole = _goes_on(piece, held)
+        self._whole = _continues(piece, held)
         return self._replace(piece) if self._whole else self._add(held + piece)
 
     def rest(self) -> str:
@@ -131,14 +131,14 @@ class DeltaText:
         return "" if held is None else self._replace(held)
 
     def _add(self, piece: str) -> str:
-        self._said += piece
+        self._text += piece
         return piece
 
     def _replace(self, text: str) -> str:
-        new = text[len(self._said) :] if text.startswith(self._said) else ""
-        self._said = text if new else self._said
+        new = text[len(self._text) :] if text.startswith(self._text) else ""
+        self._text = text if new else self._text
         return new
 
 
-def _goes_on(piece: str, said: str) -> bool:
-    return len(piece) > len(said) and piece.startswith(said)
+def _continues(piece: str, text: str) -> bool:
+    return len(piece) > len(text) and piece.startswith(text)

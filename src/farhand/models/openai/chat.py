@@ -52,24 +52,10 @@ Item: TypeAlias = dict[str, object]
 
 def messages_of(encoder: PromptEncoder, model: str) -> list[Item]:
     """`model` gets back only its own reasoning, not that of another model."""
-    told = [item for message in encoder.prompt.messages for item in _items(message, encoder, model)]
+    items = [item for message in encoder.prompt.messages for item in _items(message, encoder, model)]
     if not encoder.prompt.instructions:
-        return told
-    return [{"role": "system", "content": encoder.prompt.instructions}, *told]
-
-
-def tools_of(encoder: PromptEncoder) -> list[Item]:
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": {"properties": {}, **tool.schema},
-            },
-        }
-        for tool in encoder.definitions()
-    ]
+        return items
+    return [{"role": "system", "content": encoder.prompt.instructions}, *items]
 
 
 def _items(message: Message, encoder: PromptEncoder, model: str) -> list[Item]:
@@ -84,7 +70,7 @@ def _items(message: Message, encoder: PromptEncoder, model: str) -> list[Item]:
 
 def _assistant_items(message: AssistantMessage, encoder: PromptEncoder, model: str) -> list[Item]:
     text = text_of(message)
-    said: Item = {"role": "assistant", "content": text if text.strip() else None}
+    answer: Item = {"role": "assistant", "content": text if text.strip() else None}
     calls = [
         {
             "id": encoder.ids[asked.call_id],
@@ -94,8 +80,8 @@ def _assistant_items(message: AssistantMessage, encoder: PromptEncoder, model: s
         for asked in message.asked
     ]
     if calls:
-        return [{**said, **_reasoning(message, model), "tool_calls": calls}]
-    return [said] if said["content"] else []
+        return [{**answer, **_reasoning(message, model), "tool_calls": calls}]
+    return [answer] if answer["content"] else []
 
 
 def _reasoning(message: AssistantMessage, model: str) -> Item:
@@ -110,15 +96,15 @@ def _reasoning(message: AssistantMessage, model: str) -> Item:
 
 
 def _results(message: ResultsMessage, encoder: PromptEncoder) -> list[Item]:
-    told: list[Item] = []
+    items: list[Item] = []
     seen: list[str | Image] = []
     for resolved in message.results:
         shown = encoder.result(resolved)
         call = encoder.ids[resolved.call_id]
-        told.append({"role": "tool", "tool_call_id": call, "content": shown.text})
+        items.append({"role": "tool", "tool_call_id": call, "content": shown.text})
         if shown.images:
             seen += [f"{IMAGES_OF} {encoder.names.alias(resolved.tool)} ({call}):", *shown.images]
-    return [*told, {"role": "user", "content": _content(seen)}] if seen else told
+    return [*items, {"role": "user", "content": _content(seen)}] if seen else items
 
 
 def _content(parts: list[str | Image]) -> str | list[Item]:
@@ -208,7 +194,7 @@ class ChatDecoder:
         self._calls: list[_OpenCall] = []
         self._at: dict[int | None, _OpenCall] = {}
         self._reason: StopReason | None = None
-        self._said = False
+        self._has_text = False
         self._refused = False
         self._usage = Usage()
 
@@ -221,7 +207,7 @@ class ChatDecoder:
     def decode(self, chunk: ChatEvent) -> Iterator[ModelEvent]:
         if isinstance(chunk, Done):
             # a server that gives no reason reached the end
-            if self._reason is None and (self._said or self._calls):
+            if self._reason is None and (self._has_text or self._calls):
                 yield from self._finish("end")
             return
         if chunk.usage is not None:
@@ -237,7 +223,7 @@ class ChatDecoder:
         if delta.content or delta.refusal or delta.tool_calls:
             yield from self._reasoning.end()
         if delta.content:
-            self._said = True
+            self._has_text = True
             yield TextDelta(delta.content)
         if delta.refusal:
             self._refused = True
@@ -372,7 +358,7 @@ class OpenAIChat(OpenAIModel):
             **self._options,
             "messages": messages_of(encoder, self._model),
         }
-        tools = tools_of(encoder)
+        tools = encoder.function_tools()
         return {**request, "tools": tools} if tools else request
 
     def _send(

@@ -109,7 +109,7 @@ class OpenAIModel(ABC):
             events = read_events(response.iter_bytes(), self._decode)
             async with (
                 aclosing(events),
-                aclosing(guard_stream(self._context.label, events, answer.decode)) as said,
+                aclosing(guard_stream(self._context.label, events, answer.decode)) as decoded,
             ):
-                async for event in said:
+                async for event in decoded:
                     yield event

@@ -111,7 +111,7 @@ def test_a_tool_without_a_schema_takes_an_object() -> None:
     encoder = PromptEncoder(Prompt((HELLO,), [Tool(name="look", description="Look.", input_schema={})]))
     schema = {"type": "object", "properties": {}}
     assert responses.tools_of(encoder)[0]["parameters"] == schema
-    assert chat.tools_of(encoder)[0]["function"] == {
+    assert encoder.function_tools()[0]["function"] == {
         "name": "look",
         "description": "Look.",
         "parameters": schema,
