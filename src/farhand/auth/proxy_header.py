@@ -1,7 +1,7 @@
 """A header in which a trusted proxy names the user. Accepted only from the proxy's address.
 
-The address is that of whoever connected: a server that rewrites it from `X-Forwarded-For` must not stand
-before this hook, and `farhand run` does not rewrite it when it sees this one.
+The address is that of the peer that connected: a server that rewrites it from `X-Forwarded-For` must not run
+in front of this hook, and `farhand run` does not rewrite it when it sees this one.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class ProxyHeader:
         client = request.client
         if client is None or not self._is_peer(client.host):
             return None
-        said = request.headers.getlist(self._header)
+        values = request.headers.getlist(self._header)
         # if it is sent twice, one may be the visitor's own
-        if len(said) != 1:
+        if len(values) != 1:
             return None
-        subject = said[0].strip()
+        subject = values[0].strip()
         return Principal(self._tenant, subject, self._scopes) if is_name(subject) else None
 
     def _judge(self, host: str) -> bool:

@@ -1,8 +1,8 @@
 """Bearer tokens from a file, which is read again whenever it changes: removing an entry revokes its token.
 
 Tokens are compared by their digests, so that no comparison tells how much of a guess was right, and the file
-may hold nothing but digests. A file that is missing or makes no sense lets nobody in: better that than to let
-in whoever was to be shut out.
+may hold nothing but digests. A file that is missing or invalid lets nobody in: otherwise a revoked token
+might stay valid.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class TokenFile:
-    """A hook: `create_app(agent, authenticate=TokenFile("tokens.toml"))`. Write the file anew by renaming."""
+    """A hook: `create_app(agent, authenticate=TokenFile("tokens.toml"))`. Replace the file by a rename."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -57,11 +57,11 @@ class TokenFile:
         # the file may contain anything, and a fault must not grant access
         except Exception as error:  # noqa: BLE001
             # not marked as read: it is tried again with the next request
-            self._say(seen, error, were=len(known))
+            self._log_failure(seen, error, were=len(known))
             return
         self._seen, self._failed = seen, None
 
-    def _say(self, seen: Stamp | None, error: Exception, *, were: int) -> None:
+    def _log_failure(self, seen: Stamp | None, error: Exception, *, were: int) -> None:
         """Once for each state of the file, not for each request."""
         if were or seen != self._failed:
             why = error if isinstance(error, BadSetting) else type(error).__name__

@@ -93,10 +93,10 @@ class WebToken:
         if not is_name(tenant) or not is_name(subject):
             return None
         shared = {name: claims[name] for name in self._shared if name in claims}
-        said = claims.get("scope")
-        if said is None:
+        scope = claims.get("scope")
+        if scope is None:
             return Principal(tenant, subject, self._scopes, shared)
-        named = said.split() if isinstance(said, str) else said
+        named = scope.split() if isinstance(scope, str) else scope
         if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
             return None
         # a token may have scopes of other services

@@ -1,4 +1,4 @@
-"""What every bridge needs: one far call, as the model of a framework is told of it.
+"""What every bridge needs: one far call, and its outcome in words for the model of a framework.
 
 A far call is an async tool body that waits, under a key that the framework's run can compute again. Nothing
 before the wait has an effect, so a body that a framework runs twice is harmless. Must not know a framework.
@@ -77,7 +77,7 @@ class Where(CallOptions[C], Generic[C], total=False):
 
 
 class ToolReply(Struct, frozen=True):
-    """What the model is told of an outcome."""
+    """An outcome as the model reads it."""
 
     text: str
     is_error: bool = False
@@ -142,8 +142,8 @@ async def call_hand(  # noqa: PLR0913
     owner: Who = LOCAL,
     within: float | None = None,
 ) -> ToolReply | Waiting:
-    """One keyed call, as the model is told of it. The same id of a provider with another input is another
-    call: its key counts up.
+    """One keyed call, with its outcome as the model reads it. The same id of a provider with another input
+    is another call: its key counts up.
 
     Without `within` the call ends with its last caller, unless another one may want it; with `within` it
     stays, and `Waiting` comes back.
@@ -209,7 +209,7 @@ def thread_name(thread: object) -> str:
 
 
 def build_key(thread: str, *parts: object) -> str:
-    """`thread:part:part`, so that `on_settled("thread:", …)` hears of all calls of a thread. Parts that a key
+    """`thread:part:part`, so that `on_settled("thread:", …)` covers all calls of a thread. Parts that a key
     cannot hold are replaced by their digests."""
     rest = ":".join(_part(str(part)) for part in parts)
     key = f"{thread}:{rest}"
@@ -221,18 +221,18 @@ def refuse_call(why: str) -> ToolReply:
 
 
 def read_arguments(text: object) -> dict[str, object] | ToolReply:
-    """The input that a model wrote as text; what is no JSON object is told to the model."""
+    """The input that a model wrote as text; a mistake in it is a reply to the model."""
     if isinstance(text, Mapping):
         # some servers have read it already
         return dict(text)
     if text is not None and not isinstance(text, str):
-        return refuse_call("The input is no JSON object.")
+        return refuse_call("The input is not a JSON object.")
     try:
         value = read_json((text or "{}").encode(errors="replace"))
     except Malformed as fault:
-        return refuse_call(f"The input is no JSON object: {fault.message}")
+        return refuse_call(f"The input is not a JSON object: {fault.message}")
     if not isinstance(value, dict):
-        return refuse_call("The input is no JSON object.")
+        return refuse_call("The input is not a JSON object.")
     return value
 
 
@@ -245,13 +245,13 @@ def _checked_seconds(hold_for: object) -> float | None:
 
 
 def _unfit(input: object, most: int) -> ToolReply | None:
-    """What the model is told of an input that cannot be stored: it wrote it."""
+    """For an input that cannot be stored, a reply to the model, which wrote it."""
     try:
         size = len(canonical(input))
     except (TypeError, ValueError):
-        return refuse_call("The input is nothing that JSON can hold.")
+        return refuse_call("JSON cannot represent the input.")
     if not isinstance(input, Mapping):
-        return refuse_call("The input is no JSON object.")
+        return refuse_call("The input is not a JSON object.")
     return refuse_call(f"The input is larger than {most} bytes.") if size > most else None
 
 

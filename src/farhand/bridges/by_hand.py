@@ -40,12 +40,12 @@ async def call_all(
         return await caller.call(names.get(call.name, call.name), call.input, None, message_id, call.call_id)
 
     replies = await side_by_side([reply_to(call) for call in ours])
-    told = [reply for reply in replies if isinstance(reply, ToolReply)]
-    if len(told) < len(replies):
+    answered = [reply for reply in replies if isinstance(reply, ToolReply)]
+    if len(answered) < len(replies):
         raise TimeoutError(
-            f"{len(replies) - len(told)} calls are still open; ask again with the same message."
+            f"{len(replies) - len(answered)} calls are still open; ask again with the same message."
         )
-    return list(zip(ours, told, strict=True))
+    return list(zip(ours, answered, strict=True))
 
 
 def field_of(item: object, name: str) -> Any:
@@ -69,7 +69,7 @@ def _check(calls: Sequence[ModelCall], message_id: object, own: object) -> None:
         raise Misuse(f"`own` is a list of the names of your tools, not {own!r}.")
     if calls and not (isinstance(message_id, str) and message_id):
         raise Misuse(
-            "This message has no id, so its calls cannot be told from those of another one.",
+            "This message has no id, so its calls cannot be distinguished from those of another message.",
             hint="Give it one of your own that stays the same: {**message.to_dict(), 'id': …}.",
         )
     for call in calls:

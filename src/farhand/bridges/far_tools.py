@@ -91,7 +91,7 @@ def declare_own(
         hands.spec.toolbox.add(name, description or name, schema, BridgedFunction(function), **own)
     except DuplicateTool:
         raise DuplicateTool(
-            f"The hands have a tool `{name}` already.",
+            f"The hands already have a tool `{name}`.",
             hint="Call approved() once for each tool; what differs by run may be a function of it.",
         ) from None
     [tool] = list_far_tools(hands, only=[name])
@@ -138,7 +138,7 @@ def check_plain(name: str, function: Callable[..., object], schema: Mapping[str,
     other = next((each for each in inspect.signature(function).parameters if each not in known), None)
     if other is not None:
         raise BadTool(
-            f"`{name}` takes `{other}`, which is gone when a person approves the call tomorrow.",
+            f"`{name}` takes `{other}`, which no longer exists when a person approves the call later.",
             hint="Leave it out; farhand.current() says for whom the tool works.",
         )
 

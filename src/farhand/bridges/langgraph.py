@@ -115,5 +115,5 @@ class _GraphTool(StructuredTool):
     # the class above adds arguments of its own where they are asked for
     async def _arun(self, /, **input: Any) -> Any:  # type: ignore[override]
         if self.coroutine is None or "farhand_runtime" not in input:
-            raise Misuse(f"`{self.name}` runs in a graph alone: in a ToolNode or an agent of create_agent.")
+            raise Misuse(f"`{self.name}` runs only in a graph: in a ToolNode or an agent of create_agent.")
         return await self.coroutine(**input)

@@ -39,7 +39,7 @@ KEY = "farhand"  # where the metadata of a deferred call has its key
 
 
 class FarhandToolset(AbstractToolset[D]):
-    """The tools of the hands, looked up at each step. The model is told of a failure by `ToolFailed`.
+    """The tools of the hands, looked up at each step. A failure reaches the model as `ToolFailed`.
 
     With `hold_for` a call that is still open after so many seconds is deferred: the agent needs
     `DeferredToolRequests` among its output types, and its next run the `hands_results`.
@@ -77,8 +77,8 @@ async def hands_results(
     """
     keys = {each: noted[KEY] for each, noted in requests.metadata.items() if KEY in noted}
     replies = await side_by_side([attach(hands, key, owner=owner) for key in keys.values()])
-    told = [ToolFailed(reply.text) if reply.is_error else ToolReturn(reply.content) for reply in replies]
-    return requests.build_results(calls=dict(zip(keys, told, strict=True)))
+    results = [ToolFailed(reply.text) if reply.is_error else ToolReturn(reply.content) for reply in replies]
+    return requests.build_results(calls=dict(zip(keys, results, strict=True)))
 
 
 def approved(

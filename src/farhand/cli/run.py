@@ -76,7 +76,7 @@ def _beside(store: str) -> Path | None:
 
 
 def _serve_inherited(app: App, settings: ServerSettings, inherited: ParentLink) -> None:
-    """One of several workers: the parent listens and speaks for all of them."""
+    """One of several workers: the parent listens and prints for all of them."""
     set_up(app, settings)
     app.auth.port = inherited.sockets[0].getsockname()[1]
     serve_process(app, inherited.sockets, ready=inherited.ready)

@@ -200,7 +200,7 @@ class Client:
         return fault
 
     async def _serve(self, server: ServerConnection, executor: CallExecutor) -> FarhandError:
-        """For ever; returns why it cannot go on."""
+        """Runs until it cannot continue; returns why."""
         try:
             while True:
                 await retry_until_reached(lambda: self._connect_or_log(server, executor))
@@ -282,7 +282,7 @@ class Client:
 
 
 def _check_options(options: Mapping[str, object], name: str) -> None:
-    """`BadTool` for options that a server cannot be told: where a tool runs, and functions."""
+    """`BadTool` for options that cannot be sent to a server: where a tool runs, and functions."""
     for option, value in options.items():
         if option not in _OPTIONS:
             known = ", ".join(f"`{known}`" for known in _OPTIONS)

@@ -91,8 +91,8 @@ class ServerConnection:
 
     async def progress(self, call_id: str, text: str) -> None:
         """Reports that the client works on the call, and how far it is; without a text the deadline stays."""
-        said = {"requestID": call_id, "text": text, "keepAlive": not text}
-        await self._send("POST", "/client-tools/progress", {**self._who, **said})
+        progress = {"requestID": call_id, "text": text, "keepAlive": not text}
+        await self._send("POST", "/client-tools/progress", {**self._who, **progress})
 
     async def upload(self, data: bytes, *, name: str, media_type: str) -> dict[str, object]:
         about = {"x-farhand": "1", "content-type": media_type, "x-file-name": quote(name, safe="")}
@@ -140,13 +140,13 @@ async def _events(response: httpx2.Response) -> AsyncGenerator[Event, None]:
 
 
 def _refuse(status: int, body: bytes) -> NoReturn:
-    code, message = _said(body)
+    code, message = _error_in(body)
     if status >= 500 or status in {408, 429}:
         raise Unreachable(f"The server answered {status}: {message}")
     raise Rejected(f"The server refused ({status}): {message}", status=status, answered=code)
 
 
-def _said(body: bytes) -> tuple[str, str]:
+def _error_in(body: bytes) -> tuple[str, str]:
     """Code and message of a refusal, from any face of the server."""
     try:
         read: object = msgspec.json.decode(body)

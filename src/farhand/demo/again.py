@@ -1,7 +1,7 @@
-"""Asking again: whoever let a question time out and says "ask me again" is asked the same question.
+"""Asking again: a person who let a question time out and says "ask me again" gets the same question.
 
-The scripted model goes by the last message alone and would ask something else. What is asked again is what
-timed out, and nothing else; with the new answer the script goes on where it had to give up.
+The scripted model reads only the last message and would ask something else. Only what timed out is asked
+again; with the new answer the script continues where it had to give up.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class _Late(NamedTuple):
 def _retell(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The history as if every question that was asked again had been answered at first."""
     history: list[Message] = []
-    for said, *since in _turns(messages):
-        late = _find_late(history) if _is_again(said) else None
+    for message, *since in _turns(messages):
+        late = _find_late(history) if _is_again(message) else None
         answered = next((each for each in since if isinstance(each, ResultsMessage)), None)
         if late is None or answered is None:
-            history += [said, *since]
+            history += [message, *since]
         else:
             history[late.place :] = [_with_answers(late, answered), *since[since.index(answered) + 1 :]]
     return tuple(history)

@@ -1,4 +1,4 @@
-"""A tool under test may ask for whom it works."""
+"""Runs a tool under test on behalf of a person, as `current()` reports it."""
 
 from __future__ import annotations
 

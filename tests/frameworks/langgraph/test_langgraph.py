@@ -160,7 +160,7 @@ async def test_a_run_without_a_thread_is_told_what_is_missing(stage: Stage) -> N
 
 async def test_a_tool_outside_a_graph_is_told_where_it_belongs(stage: Stage) -> None:
     [pay] = farhand_tools(stage.hands, only=["pay"])
-    with pytest.raises(Misuse, match="`pay` runs in a graph alone"):
+    with pytest.raises(Misuse, match="`pay` runs only in a graph"):
         await pay.ainvoke({"amount": 3})
 
 

@@ -88,7 +88,7 @@ async def test_arguments_that_are_no_object_go_back_to_the_model(
         state = result.to_state()
         state.approve(result.interruptions[0])
         result = await Runner.run(agent, state, run_config=OFFLINE)
-    assert "The input is no JSON object" in json.dumps(result.to_input_list())
+    assert "The input is not a JSON object" in json.dumps(result.to_input_list())
     assert stage.paid == []
 
 

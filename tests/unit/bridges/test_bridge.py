@@ -81,9 +81,9 @@ async def test_bad_input_and_an_unknown_tool_are_refused_before_anyone_is_asked(
 @pytest.mark.parametrize(
     ("input", "told"),
     [
-        ({"url": "\ud800"}, "The input is nothing that JSON can hold."),
+        ({"url": "\ud800"}, "JSON cannot represent the input."),
         ({"url": "x" * 2_000_000}, "The input is larger than "),
-        (["url"], "The input is no JSON object."),
+        (["url"], "The input is not a JSON object."),
     ],
 )
 async def test_an_input_that_cannot_be_stored_is_told_to_the_model(

@@ -155,7 +155,7 @@ def _refusal(status: int, answer: object) -> Rejected:
 
 _REFUSALS = {
     "unknown": "There is no such call or approval, or it is not yours.",
-    "conflict": "It already has a different answer, which stands.",
+    "conflict": "It already has a different answer, which it keeps.",
     "expired": "It has expired.",
     "cancelled": "It was cancelled.",
     "not_approved": "It is not approved yet.",
