@@ -17,6 +17,8 @@ from typing import Annotated, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 from msgspec import Meta, Struct
 from starlette.types import Scope
 
+from farhand.agent.service import AgentService
+from farhand.core.call import Call
 from farhand.core.ids import is_chosen_id
 from farhand.core.position import Entry
 from farhand.core.principal import Owner, Principal
@@ -351,10 +353,20 @@ def status_of(error: FarhandError) -> int:
     return STATUS.get(error.code, 500)
 
 
-async def read_or_none(reading: Awaitable[T | None], thread_id: str) -> T | None:
-    """For one row of a list: None for a record that this version cannot read, so that others are shown."""
+async def waiting_calls(
+    service: AgentService, owner: Owner, thread_id: str | None = None
+) -> list[tuple[Call, str]]:
+    """The calls that wait for somebody, each with the title of its thread."""
+    calls = [call for call in await service.open_calls(owner, thread_id) if call.blocks]
+    titles = {name: await _title(service, owner, name) for name in {call.thread_id for call in calls}}
+    return [(call, titles[call.thread_id]) for call in calls]
+
+
+async def _title(service: AgentService, owner: Owner, thread_id: str) -> str:
+    """Empty for a thread that this version cannot read, so that the others are listed."""
     try:
-        return await reading
+        thread = await service.thread(owner, thread_id)
     except Unreadable:
         log.error("this version of farhand cannot read a record of thread %s", thread_id)
-        return None
+        return ""
+    return "" if thread is None else thread.title

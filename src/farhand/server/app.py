@@ -326,10 +326,9 @@ class App:
         return await self.service.cancel(key, owner=owner)
 
     def on_settled(self, key_prefix: str, function: OnSettled) -> None:
-        """`function` is called once for each settled call whose key begins so, and again after a crash in the
-        middle: so that a program can go on with its own run. Of several calls that end one after the other,
-        the last one is told with `is_last`. Register it before the calls are made, in every process that
-        makes them.
+        """Calls `function` once for each settled call whose key has this prefix, and again after a crash in
+        the middle, so that a program can continue its own run. Of several calls that end one after the other,
+        the last one has `is_last`. Register it before the calls are made, in every process that makes them.
 
         >>> app.on_settled("order-", resume_order)
         """

@@ -45,20 +45,20 @@ def wires(model: str) -> tuple[WireEncoder, ...]:
     )
 
 
-def _ui_stream(told: RecordedCall) -> list[CallFrame]:
-    if told.run is None:
+def _ui_stream(recorded: RecordedCall) -> list[CallFrame]:
+    if recorded.run is None:
         return []
-    return _frames(UiStreamEncoder(Chunks(told.run.run_id), with_ids=True), told)
+    return _frames(UiStreamEncoder(Chunks(recorded.run.run_id), with_ids=True), recorded)
 
 
-def _agui(told: RecordedCall) -> list[CallFrame]:
+def _agui(recorded: RecordedCall) -> list[CallFrame]:
     """As one response after the other: each ends at a pause, with the calls that the page may execute."""
-    if told.run is None:
+    if recorded.run is None:
         return []
-    run, call, frames = told.run, told.call, []
+    run, call, frames = recorded.run, recorded.call, []
     encoder = AguiEncoder(run, RunName(run.thread_id, run.alias or run.run_id, is_versioned=True))
     names = [call.call_id, *([] if call.approval is None else [call.approval.approval_id])]
-    for entry in told.entries:
+    for entry in recorded.entries:
         text = encoder.encode_events((entry,))
         is_answered = isinstance(entry.event, ApprovalAnswered) and not encoder.questions
         if encoder.is_paused and (is_answered or isinstance(entry.event, RunParked)):
@@ -70,32 +70,32 @@ def _agui(told: RecordedCall) -> list[CallFrame]:
 
 
 def _awaiting(style: Format, model: str) -> EncodeCall:
-    def encode(told: RecordedCall) -> list[CallFrame]:
-        if told.run is None:
+    def encode(recorded: RecordedCall) -> list[CallFrame]:
+        if recorded.run is None:
             return []
-        meta = MetaInit(format=style, user_query="", agent_uuid=told.run.thread_id, model=model)
-        return _frames(AwaitingEncoder(StreamStart(run_id=told.run.run_id, meta=meta)), told)
+        meta = MetaInit(format=style, user_query="", agent_uuid=recorded.run.thread_id, model=model)
+        return _frames(AwaitingEncoder(StreamStart(run_id=recorded.run.run_id, meta=meta)), recorded)
 
     return encode
 
 
-def _frames(encoder: RunEncoder, told: RecordedCall) -> list[CallFrame]:
+def _frames(encoder: RunEncoder, recorded: RecordedCall) -> list[CallFrame]:
     """As a reader receives them that stays connected through every pause."""
     frames = []
-    for entry in told.entries:
+    for entry in recorded.entries:
         if isinstance(entry.event, RunParked):
             continue
         text = encoder.encode_events((entry,))
-        if text and _is_about(entry, told.call.call_id):
+        if text and _is_about(entry, recorded.call.call_id):
             frames.append(CallFrame(entry.seq, text))
     return frames
 
 
-def _events(told: RecordedCall) -> list[CallFrame]:
+def _events(recorded: RecordedCall) -> list[CallFrame]:
     return [
-        CallFrame(entry.seq, encode_news(_news(entry, told.run), told.call))
-        for entry in told.entries
-        if _is_about(entry, told.call.call_id) and not hasattr(entry.event, "text")
+        CallFrame(entry.seq, encode_news(_news(entry, recorded.run), recorded.call))
+        for entry in recorded.entries
+        if _is_about(entry, recorded.call.call_id) and not hasattr(entry.event, "text")
     ]
 
 
@@ -105,14 +105,14 @@ def _news(entry: Entry, run: Run | None) -> News:
     return News(entry.seq, entry.at, entry.event, *known)
 
 
-def _client_tools(told: RecordedCall) -> list[CallFrame]:
-    call = told.call
+def _client_tools(recorded: RecordedCall) -> list[CallFrame]:
+    call = recorded.call
     if call.executor is not Executor.CLIENT:
         return []
     offered, ended = encode_items([OfferedCall(call)]), encode_items([EndedCall(call)])
-    if told.run is None:
+    if recorded.run is None:
         return [CallFrame(None, offered), *([] if call.outcome is None else [CallFrame(None, ended)])]
-    about = [entry for entry in told.entries if _is_about(entry, call.call_id)]
+    about = [entry for entry in recorded.entries if _is_about(entry, call.call_id)]
     return [
         CallFrame(entry.seq, ended if isinstance(entry.event, CallSettled) else offered)
         for entry in about

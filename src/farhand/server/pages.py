@@ -1,4 +1,4 @@
-"""The paths beside the faces: pages, browser sign-in, health checks, and unknown paths.
+"""The paths outside the faces: pages, browser sign-in, health checks, and unknown paths.
 
 None of them needs a credential; all of them check the Host header. The chat page and the Inspector are shown
 to browsers that are signed in; everyone else, and every program, gets the plain page with instructions.
@@ -149,7 +149,7 @@ class _Pages:
         await self._show_page(scope, send, INSPECTOR)
 
     async def gallery(self, scope: Scope, send: Send) -> None:
-        """Every card in every state: for whoever restyles them, so where a page is being made."""
+        """Every card in every state, for people who restyle them: only on a development server."""
         if not self._shows_inspector or self._auth.has_hook or not self._ui.has(GALLERY):
             raise _nothing()
         await self._show_page(scope, send, GALLERY)
@@ -290,7 +290,7 @@ def _address(scope: Scope) -> str:
 
 
 def _home(scope: Scope) -> str:
-    """Whoever came for the Inspector gets there after the sign-in; everyone else to the chat."""
+    """A visitor who came for the Inspector gets there after signing in; everyone else gets to the chat."""
     root = scope.get("root_path", "")
     return f"{root}{INSPECTOR_PATH}" if scope["path"] == f"{root}{INSPECTOR_PATH}" else f"{root}/"
 

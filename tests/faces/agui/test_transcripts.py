@@ -192,7 +192,7 @@ def test_what_was_written_down_keeps_the_shapes_of_the_wire(name: str) -> None:
             # nothing is written down that the shapes do not have
             assert msgspec.to_builtins(event) == line["event"]
         elif "send" in line:
-            assert decode_run(line["send"]["body"]).thread_id == "t1"
+            assert decode_run(line["send"]["body"]).post.thread_id == "t1"
 
 
 def _essence(lines: list[Line]) -> list[Line]:

@@ -182,8 +182,8 @@ async def test_the_life_of_a_call_is_told_in_sentences(serve: Serve, store: str)
 @pytest.mark.parametrize(
     ("ask", "last", "tone"),
     [
-        (Ask("nothing", {}), "Rejected; only the model was told", "bad"),
-        (Ask("broken", {"subject": "x"}), "Failed; the model was told", "bad"),
+        (Ask("nothing", {}), "Rejected; reported to the model only", "bad"),
+        (Ask("broken", {"subject": "x"}), "Failed; reported to the model", "bad"),
         (Ask("pick_quickly", {"label": "x"}), "Timed out", "care"),
         (WEATHER, "Done on the server", "good"),
     ],

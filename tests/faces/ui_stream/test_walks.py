@@ -206,7 +206,7 @@ class Walk:
             turn = await (await self.page.reading(response)).rest()
         faults = [chunk["errorText"] for chunk in turn.of("error")]
         # anything else is a history that no model takes, or something that broke
-        assert all("takes no more results" in fault for fault in faults), faults
+        assert all("accepts no more results" in fault for fault in faults), faults
         return not faults
 
     # ------------------------------------------------------------------------------------------ what it knows

@@ -396,7 +396,7 @@ async def test_a_form_opens_only_pages(stage: MakeStage, url: str) -> None:
     await on.told(run)
     [failed] = await on.outcomes(run)
     assert isinstance(failed, Failure)
-    assert "is no address of a page" in failed.error
+    assert "is not the address of a page" in failed.error
 
 
 async def test_the_model_cannot_ask_for_a_form_itself(stage: MakeStage) -> None:

@@ -10,11 +10,12 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from farhand.agent.attachments import Attached, MessageInput, from_base64
 from farhand.agent.files import Label
 from farhand.agent.offered_tools import ToolDescription
-from farhand.agent.post import PostedMessage, QuestionAnswer
+from farhand.agent.post import Post, PostedMessage, QuestionAnswer
 from farhand.core.approval import Answer
 from farhand.core.file import UNNAMED, clean_name, media_type_of
 from farhand.core.outcome import Failure, Outcome, Success
@@ -35,7 +36,7 @@ from farhand.faces.base import check_id
 from farhand.wire.json_reader import read_as
 
 NOTES_AT_MOST = 64 * 1024
-"""Bytes of context beside one message."""
+"""Bytes of context that come with one message."""
 RUN_ID_AT_MOST = 200
 CANCELLED = "cancelled by the user"
 
@@ -44,18 +45,13 @@ T = TypeVar("T")
 _MEDIA = ("image", "audio", "video", "document")
 
 
-class AguiRequest(Struct, frozen=True, kw_only=True):
-    """One request in our words; `is_versioned` if its client says which version it speaks."""
+class AguiRequest(Struct, frozen=True):
+    """One request in our words, with tools that are not admitted yet; `is_versioned` if its client says which
+    version it speaks."""
 
-    thread_id: str
-    run_id: str
-    is_versioned: bool
+    post: Post
     tools: tuple[ToolDescription, ...]
-    messages: tuple[PostedMessage, ...] = ()
-    results: tuple[Result, ...] = ()
-    answers: tuple[QuestionAnswer, ...] = ()
-    shown_calls: frozenset[str] = frozenset()
-    shown_results: frozenset[str] = frozenset()
+    is_versioned: bool
 
 
 def decode_run(value: object) -> AguiRequest:
@@ -92,33 +88,32 @@ def _head(posted: RunAgentInput) -> AguiRequest:
     check_id(posted.thread_id, "threadId")
     if not 1 <= len(posted.run_id) <= RUN_ID_AT_MOST:
         raise Malformed(f"runId must have 1 to {RUN_ID_AT_MOST} characters.")
-    return AguiRequest(
-        thread_id=posted.thread_id,
-        run_id=posted.run_id,
-        is_versioned=posted.protocol_version is not None,
-        tools=tuple(
-            ToolDescription(each.name, each.description, _parameters(each.parameters))
-            for each in posted.tools or ()
-        ),
-    )
+    tools = [
+        ToolDescription(each.name, each.description, _parameters(each.parameters))
+        for each in posted.tools or ()
+    ]
+    post = Post(thread_id=posted.thread_id, alias=posted.run_id)
+    return AguiRequest(post, tuple(tools), posted.protocol_version is not None)
 
 
 def _request(posted: RunAgentInput) -> AguiRequest:
     tail = _tail(posted.messages)
-    said = [_message(each) for each in tail if each.role == "user"]
+    messages = [_message(each) for each in tail if each.role == "user"]
     notes = _notes(posted.context or ())
-    if said and notes:
-        said[-1] = PostedMessage(said[-1].message_id, (*said[-1].parts, *notes))
+    if messages and notes:
+        messages[-1] = PostedMessage(messages[-1].message_id, (*messages[-1].parts, *notes))
     calls = [call.id for each in posted.messages for call in each.tool_calls or ()]
     results = [each.tool_call_id for each in posted.messages if each.role == "tool" and each.tool_call_id]
-    return msgspec.structs.replace(
-        _head(posted),
-        messages=tuple(said),
+    head = _head(posted)
+    post = replace(
+        head.post,
+        messages=tuple(messages),
         results=tuple(_result(each) for each in tail if _is_own_result(each)),
         answers=tuple(map(_answer, posted.resume or ())),
         shown_calls=frozenset(calls),
         shown_results=frozenset(results),
     )
+    return replace(head, post=post)
 
 
 def _tail(messages: list[AguiMessage]) -> list[AguiMessage]:

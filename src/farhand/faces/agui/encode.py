@@ -80,7 +80,7 @@ from farhand.faces.agui.shapes import (
 from farhand.wire.json_writer import encode
 from farhand.wire.sse import frames
 
-CUT = "The server cannot go on with this stream now. Nothing is lost: connect again in a moment."
+CUT = "The server cannot continue this stream now. Nothing is lost: connect again in a moment."
 
 Tools = Mapping[str, Tool | None]
 """By version."""
@@ -112,7 +112,7 @@ class AguiEncoder:
     ) -> None:
         self.ended = False
         self.ended_unread = False
-        """The answer ended before anybody read it."""
+        """The answer ended before anyone read it."""
         self.is_followed = False
         """Another run follows in the same response: the end of this one is kept back."""
         self._last: RunFinishedEvent | RunErrorEvent | None = None
@@ -123,7 +123,7 @@ class AguiEncoder:
         self._is_parked = self._is_kept = False
         self._rests_since = 0
         self._is_silent = False
-        """While it is told what the client has."""
+        """While it reads what the client already has."""
         self._calls: dict[str, Call] = {}
         self._shown = set(shown_calls)
         self._results = set(shown_results)
@@ -141,7 +141,7 @@ class AguiEncoder:
 
     @property
     def is_paused(self) -> bool:
-        """The run waits, and all of what happened before is told: the response ends now."""
+        """The run waits, and everything before that has been sent: the response ends now."""
         if self.ended or self._at < self._past or not (self._is_parked or self._is_kept):
             return False
         # a run that has something to do stays parked until a worker has claimed it
@@ -186,7 +186,7 @@ class AguiEncoder:
 
     def pause(self, tools: Tools) -> bytes:
         """Ends the response at a pause. `tools` are those of the questions. While a person is asked, calls of
-        the page are held back: a client executes whatever it sees, and goes on only with all answers."""
+        the page are held back: a client executes whatever it sees, and continues only with all answers."""
         questions = self.questions
         if questions:
             is_versioned = self._name.is_versioned

@@ -1,4 +1,4 @@
-"""Interrupts: what a person is asked before a run goes on, an approval or the question of a tool. Pure."""
+"""Interrupts: what a person is asked before a run continues, an approval or the question of a tool. Pure."""
 
 from __future__ import annotations
 

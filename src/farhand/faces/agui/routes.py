@@ -5,7 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from functools import partial
 
-from farhand.agent.post import Post, PostedTurn
+from msgspec.structs import replace
+
+from farhand.agent.post import PostedTurn
 from farhand.agent.service import AgentService
 from farhand.errors import Busy, Malformed, NotFound, StoreDown, Unanswered, Unreadable
 from farhand.faces.agui.decode import (
@@ -121,18 +123,9 @@ class _Endpoints:
                 await self._stop(request, thread_id, decode_stop(wanted.body))
 
     async def _run(self, request: Request, posted: AguiRequest) -> None:
-        posts, name = self._service.posts, RunName(posted.thread_id, posted.run_id, posted.is_versioned)
-        tools = await posts.admit(request.principal, posted.tools)
-        post = Post(
-            thread_id=posted.thread_id,
-            alias=posted.run_id,
-            tools=tools,
-            messages=posted.messages,
-            results=posted.results,
-            answers=posted.answers,
-            shown_calls=posted.shown_calls,
-            shown_results=posted.shown_results,
-        )
+        posts, post = self._service.posts, posted.post
+        name = RunName(post.thread_id, post.alias, posted.is_versioned)
+        post = replace(post, tools=await posts.admit(request.principal, posted.tools))
         try:
             turn = await posts.take(request.principal, post)
         except (Busy, Malformed, NotFound, Unanswered) as error:
@@ -143,12 +136,12 @@ class _Endpoints:
 
     async def _connect(self, request: Request, posted: AguiRequest) -> None:
         tools = await self._service.posts.admit(request.principal, posted.tools)
-        turn = await self._service.posts.connect(request.principal, posted.thread_id, tools)
+        turn = await self._service.posts.connect(request.principal, posted.post.thread_id, tools)
         if turn is None:
             await self._refuse(request, b"")
             return
         run_id = turn.run.alias or turn.run.run_id
-        await self._show(request, turn, RunName(posted.thread_id, run_id, posted.is_versioned))
+        await self._show(request, turn, RunName(posted.post.thread_id, run_id, posted.is_versioned))
 
     async def _stop(self, request: Request, thread_id: str, alias: str | None) -> None:
         is_stopped = await self._service.posts.stop(request.owner, thread_id, alias)
@@ -176,8 +169,8 @@ def _history(turn: PostedTurn, root: str) -> list[ShownMessage] | None:
 
 
 class _Following:
-    """A run's journal as the source of a response that ends at the first pause, or goes on with a run that
-    follows."""
+    """A run's journal as the source of a response that ends at the first pause, or continues with the
+    run that follows."""
 
     def __init__(
         self, service: AgentService, stack: ExitStack, name: RunName, turn: PostedTurn, *, root: str
@@ -194,7 +187,7 @@ class _Following:
         return self.encoder.ended and not self.encoder.is_followed
 
     def begin(self) -> None:
-        # a client is told at once that its run began
+        # the client learns at once that its run began
         self._first = self.encoder.begin(_history(self.turn, self._root))
 
     async def next(self, seconds: float) -> bytes | None:

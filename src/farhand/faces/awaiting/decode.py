@@ -60,10 +60,10 @@ def decode_message(body: bytes) -> PromptRequest:
     request = read_as(body, RunRequest)
     if request.agent_uuid is not None:
         check_id(request.agent_uuid, "agent_uuid")
-    said = tuple(part for part in _said(request.user_prompt) if not isinstance(part, Text) or part.text)
-    if all(isinstance(part, Text) and not part.text.strip() for part in said):
+    parts = tuple(part for part in _parts(request.user_prompt) if not isinstance(part, Text) or part.text)
+    if all(isinstance(part, Text) and not part.text.strip() for part in parts):
         raise Malformed("user_prompt has no text.", hint="Nothing was started.")
-    return PromptRequest(request.agent_uuid, said)
+    return PromptRequest(request.agent_uuid, parts)
 
 
 def decode_results(body: bytes, *, most: int) -> ToolResults:
@@ -107,14 +107,14 @@ def _posted(result: ToolResult) -> PostedResult:
     )
 
 
-def _said(prompt: object) -> list[MessageInput]:
+def _parts(prompt: object) -> list[MessageInput]:
     if isinstance(prompt, str):
         return [Text(prompt)]
     try:
         if isinstance(prompt, dict):
-            return _said(msgspec.convert(prompt, UserTurn).content)
+            return _parts(msgspec.convert(prompt, UserTurn).content)
         if isinstance(prompt, list):
-            return [_said_in(msgspec.convert(block, _BLOCK)) for block in prompt]
+            return [_part(msgspec.convert(block, _BLOCK)) for block in prompt]
     except msgspec.ValidationError as fault:
         raise Malformed(f"user_prompt: {fault}.", hint=_BLOCKS_LOOK_LIKE) from None
     raise Malformed("user_prompt is neither a text, nor a list of blocks, nor a message of the user.")
@@ -128,7 +128,7 @@ _BLOCKS_LOOK_LIKE = (
 )
 
 
-def _said_in(block: PromptBlock) -> MessageInput:
+def _part(block: PromptBlock) -> MessageInput:
     if isinstance(block, TextBlock):
         return Text(block.text)
     name = block.title if isinstance(block, DocumentBlock) else None

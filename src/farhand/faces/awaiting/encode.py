@@ -115,8 +115,8 @@ class AwaitingEncoder:
 
     def close(self, *, cut: bool) -> bytes:
         self.ended = True
-        said = self._frame(error_tag("shutting_down", _CUT)) if cut else b""
-        return self._begin() + said + DONE
+        ending = self._frame(error_tag("shutting_down", _CUT)) if cut else b""
+        return self._begin() + ending + DONE
 
     def _begin(self) -> bytes:
         if self._begun:
@@ -145,15 +145,15 @@ class AwaitingEncoder:
             yield self._move(self._style.rest(), self._end_of_block)
         stops = [self._stop_block()] if stopped else []
         if block is None:
-            told = self._style.together([*stops, *self._style.whole(entry.event)])
-            yield from self._last_moves([*told, *self._control(entry)], entry.end)
+            texts = self._style.together([*stops, *self._style.whole(entry.event)])
+            yield from self._last_moves([*texts, *self._control(entry)], entry.end)
             return
         if self._block is None:
             self._block = block
-            told = self._style.together([*stops, self._style.start(block)])
-            yield from self._last_moves(told, Position(entry.seq, entry.offset))
+            texts = self._style.together([*stops, self._style.start(block)])
+            yield from self._last_moves(texts, Position(entry.seq, entry.offset))
         if isinstance(entry.event, TextAdded | ReasoningAdded | InputAdded):
-            yield self._move(self._style.add(block, entry.event.text), self._told(entry))
+            yield self._move(self._style.add(block, entry.event.text), self._position_after(entry))
             self._end_of_block = entry.end
 
     def _stop_block(self) -> str:
@@ -183,7 +183,7 @@ class AwaitingEncoder:
         self.ended = True
         return DONE
 
-    def _told(self, entry: Entry) -> Position:
+    def _position_after(self, entry: Entry) -> Position:
         """The reader's position after this piece, without the characters that are held back."""
         end, held = entry.end, self._style.held
         if not held:
@@ -206,7 +206,7 @@ class _Waiting:
         self._asked: dict[str, AwaitedTool] = {}
         self._elsewhere: set[str] = set()
         self._parked = False
-        self._told = False
+        self._is_sent = False
 
     @property
     def tools(self) -> list[AwaitedTool]:
@@ -218,9 +218,9 @@ class _Waiting:
 
     def pauses_now(self) -> bool:
         """True once for each pause."""
-        if self._told or not self.paused:
+        if self._is_sent or not self.paused:
             return False
-        self._told = True
+        self._is_sent = True
         return True
 
     def note(self, event: Event) -> None:
@@ -234,11 +234,11 @@ class _Waiting:
                 self._elsewhere.discard(call_id)
                 if not self._asked:
                     # a tool that asked goes on without a word, and may ask again
-                    self._parked = self._told = False
+                    self._parked = self._is_sent = False
             case RunParked():
                 self._parked = True
             case RunResumed() | StepStarted():
-                self._parked = self._told = False
+                self._parked = self._is_sent = False
             case _:
                 pass
 
@@ -252,7 +252,8 @@ class _Waiting:
 
 
 _CUT = (
-    "The server is restarting. Nothing is lost: go on with GET /agent/{agent_uuid}/stream and Last-Event-ID."
+    "The server is restarting. Nothing is lost: continue with GET /agent/{agent_uuid}/stream "
+    "and Last-Event-ID."
 )
 
 
@@ -299,7 +300,7 @@ _REFUSALS = {
     ),
     "conflict": (409, "The call already has a different result, which it keeps."),
     "repeated": (409, "These results were taken before; the run went on with them. Follow it on its stream."),
-    "expired": (410, "The call expired before this result arrived; the run went on without it."),
+    "expired": (410, "The call expired before this result arrived; the run continued without it."),
     "cancelled": (410, "The call was cancelled before this result arrived."),
     "unknown": (404, "There is no such call."),
 }

@@ -62,7 +62,7 @@ class Style(Protocol):
         """The frames of an event that is not part of a block; for most events, none."""
         ...
 
-    def together(self, said: list[str]) -> list[str]:
+    def together(self, texts: list[str]) -> list[str]:
         """Joins the frames of one event into as few as its readers can read."""
         ...
 
@@ -104,9 +104,9 @@ class Xml:
             case _:
                 return []
 
-    def together(self, said: list[str]) -> list[str]:
+    def together(self, texts: list[str]) -> list[str]:
         # one frame: a reader that was cut between two would get the first one again
-        return ["".join(said)]
+        return ["".join(texts)]
 
 
 class Raw:
@@ -168,8 +168,8 @@ class Raw:
             case _:
                 return []
 
-    def together(self, said: list[str]) -> list[str]:
-        return [each for each in said if each]
+    def together(self, texts: list[str]) -> list[str]:
+        return [each for each in texts if each]
 
     def _message(self, step: int) -> dict[str, object]:
         return {

@@ -83,12 +83,12 @@ def _turns(messages: Sequence[Message], last: Run | None) -> list[_Turn]:
     starts = [at for at, message in enumerate(messages) if isinstance(message, UserMessage)]
     turns: list[_Turn] = []
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(messages)], strict=True), 1):
-        user, said = messages[start], messages[start:end]
+        user, turn = messages[start], messages[start:end]
         assert isinstance(user, UserMessage), "a turn starts with one"
-        runs = [each.run_id for each in said if not isinstance(each, UserMessage)]
+        runs = [each.run_id for each in turn if not isinstance(each, UserMessage)]
         # a run without a message yet is known only as the thread's last run
         run_id = runs[-1] if runs else last.run_id if last and end == len(messages) else None
-        turns.append(_Turn(number, user, said, run_id))
+        turns.append(_Turn(number, user, turn, run_id))
     return turns
 
 

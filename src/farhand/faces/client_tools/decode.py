@@ -87,7 +87,7 @@ def decode_progress(body: bytes, owner: Owner, limits: Limits) -> ProgressReport
     read = read_as(body, ClientToolProgress)
     _check_request_id(read.request_id)
     if len(read.text.encode()) > limits.title:
-        raise TooLarge(f"text is larger than {limits.title} bytes.", hint="Nothing was told.")
+        raise TooLarge(f"text is larger than {limits.title} bytes.", hint="Nothing was reported.")
     stream = _stream(owner, read.client_id, read.client_id if read.holder is None else read.holder)
     return ProgressReport(stream, read.request_id, read.text, is_progress=not read.keep_alive)
 

@@ -121,8 +121,10 @@ class _Endpoints:
 
     async def unregister(self, request: Request) -> None:
         """Withdraw tools."""
-        wish = decode_unregister(await request.json())
-        gone = await self._sessions.unregister(request.owner, wish.client_id, wish.tool_ids, by=wish.holder)
+        asked = decode_unregister(await request.json())
+        gone = await self._sessions.unregister(
+            request.owner, asked.client_id, asked.tool_ids, by=asked.holder
+        )
         await request.reply(200, encode_unregistered(gone))
 
     async def tools_of(self, request: Request) -> None:
@@ -148,8 +150,8 @@ class _Endpoints:
 
     async def execute(self, request: Request) -> None:
         """Run one tool."""
-        wish = decode_execute(await request.json(), request.principal, self._settings.limits)
-        called = await request.unless_left(self._service.execute(wish))
+        call = decode_execute(await request.json(), request.principal, self._settings.limits)
+        called = await request.unless_left(self._service.execute(call))
         if called is not None:
             tool = await self._service.tool_of(called.call if isinstance(called, Overdue) else called)
             await request.reply(*encode_executed(called, tool))

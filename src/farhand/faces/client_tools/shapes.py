@@ -74,7 +74,7 @@ class ToolResponse(Struct):
 
 
 class ClientToolResult(Struct):
-    """Flat: the response's own fields beside `requestID`. Nested: the same under `result`."""
+    """Flat: the response's own fields next to `requestID`. Nested: the same under `result`."""
 
     request_id: str = field(name="requestID")
     result: ToolResponse | UnsetType = UNSET

@@ -46,8 +46,8 @@ def call_in(news: News) -> str | None:
 
 def encode_news(news: News, call: Call | None, *, skip: int = 0) -> bytes:
     """The frames of the entry, without the first few. Each one carries the reader's position after it."""
-    told = _told(news, call)
-    frames = [_frame(each, _position(news, number, len(told))) for number, each in enumerate(told, 1)]
+    bodies = _bodies(news, call)
+    frames = [_frame(each, _position(news, number, len(bodies))) for number, each in enumerate(bodies, 1)]
     if skip >= len(frames):
         # no reader can have had this position
         frames.insert(0, encode_gap(str(Position(news.no - 1, skip)), Position(news.no - 1)))
@@ -69,12 +69,12 @@ def _position(news: News, number: int, of: int) -> Position:
     return Position(news.no) if number == of else Position(news.no - 1, number)
 
 
-def _frame(told: EventBody, position: Position) -> bytes:
-    kind = told["type"] if isinstance(told, dict) else told.type
-    return frame(encode(told), event=str(kind), id=str(position))
+def _frame(body: EventBody, position: Position) -> bytes:
+    kind = body["type"] if isinstance(body, dict) else body.type
+    return frame(encode(body), event=str(kind), id=str(position))
 
 
-def _told(news: News, call: Call | None) -> list[EventBody]:
+def _bodies(news: News, call: Call | None) -> list[EventBody]:
     event = news.event
     if isinstance(event, ClientRegistered):
         return [ClientToolsEvent("client-tool.registered", event.client_id, list(event.tools))]

@@ -41,14 +41,14 @@ class _Endpoints:
 
     async def events(self, request: Request) -> None:
         """Receive everything that happens to what is yours, as a stream."""
-        said = query(request.scope)
-        thread_id = decode_thread(said)
-        sent = decode_position(request.header(b"last-event-id"), said)
+        parameters = query(request.scope)
+        thread_id = decode_thread(parameters)
+        sent = decode_position(request.header(b"last-event-id"), parameters)
         span = await self._service.feed_span(request.owner)
         position, first = _begin(sent, span)
         with self._service.feed(request.owner, position.seq) as reader:
             source = _News(self._service, request.owner, reader, position.offset, first)
-            source.keep_alive = decode_keep_alive(said)
+            source.keep_alive = decode_keep_alive(parameters)
             source.thread_id = thread_id
             await request.stream(source)
 

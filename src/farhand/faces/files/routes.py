@@ -70,7 +70,7 @@ class _Endpoints:
         async with asyncio.TaskGroup() as group:
             # servers may silently drop what is sent to a reader that has left
             listener = group.create_task(request.exchange.listen())
-            # an error after the head can only be told by closing the connection
+            # an error after the head can only be signalled by closing the connection
             with suppress(NotFound, OSError):
                 await self._send_all(request, piece, pieces, file.size)
             listener.cancel()

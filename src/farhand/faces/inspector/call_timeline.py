@@ -81,15 +81,15 @@ class _Timeline:
         call = self._call
         match mark.kind:
             case "repeat" if mark.call_id == call.call_id:
-                self._say(mark.at, "Same answer received again", "Ignored: the first one counts.", "care")
+                self._add(mark.at, "Same answer received again", "Ignored: the first one counts.", "care")
             case "conflict" if mark.call_id == call.call_id:
-                self._say(
+                self._add(
                     mark.at, "A different answer arrived later", "Refused: the first one counts.", "care"
                 )
             case "lost" if self._was_open(mark.at):
-                self._say(mark.at, "Connection lost, call kept", "", "care")
+                self._add(mark.at, "Connection lost, call kept", "", "care")
             case "resumed" if self._was_open(mark.at):
-                self._say(mark.at, "Reconnected", "The call was sent again, from where the reader was.")
+                self._add(mark.at, "Reconnected", "The call was sent again, from where the reader was.")
             case _:
                 pass
 
@@ -98,11 +98,11 @@ class _Timeline:
 
     def read_record(self) -> None:
         call = self._call
-        self._say(call.opened_at, "Asked by a program", "Input checked against the schema.")
+        self._add(call.opened_at, "Asked by a program", "Input checked against the schema.")
         approval = call.approval
         if approval is not None and approval.answer is not None and approval.answered_at is not None:
             answer = approval.answer
-            self._say_answer(approval.answered_at, answer.reason, approved=answer.approved)
+            self._add_answer(approval.answered_at, answer.reason, approved=answer.approved)
         if call.outcome is not None and call.settled_at is not None:
             self._settle(call.outcome, call.settled_at)
 
@@ -120,10 +120,10 @@ class _Timeline:
     def _note_run(self, event: StepStarted | RunParked | RunResumed, at: float) -> None:
         if isinstance(event, StepStarted):
             if self._answered_at is not None and event.step > self._call.step:
-                self._say(at, "Model continued", f"Step {event.step}.")
+                self._add(at, "Model continued", f"Step {event.step}.")
                 self._answered_at = None
         elif self._open and isinstance(event, RunParked):
-            self._say(at, "Run saved while waiting", "Nothing runs until the answer arrives.")
+            self._add(at, "Run saved while waiting", "Nothing runs until the answer arrives.")
 
     def _note_call(self, entry: Entry) -> None:
         event, at = entry.event, entry.at
@@ -131,18 +131,21 @@ class _Timeline:
             case CallOpened():
                 self._opened(event, at)
             case CallRejected(error=error):
-                self._say(at, "Asked by the model", "The input did not pass.")
-                self._say(at, "Rejected; only the model was told", error, "bad")
+                self._add(at, "Asked by the model", "The input did not pass.")
+                self._add(at, "Rejected; reported to the model only", error, "bad")
                 self._answered_at = at
             case ApprovalAnswered(approved=approved, reason=reason):
-                self._say_answer(at, reason, approved=approved)
+                self._add_answer(at, reason, approved=approved)
                 if approved:
                     self._ready(at, event.deadline)
             case CallTaken(holder=holder):
                 self._taken(holder, at)
             case CallReleased():
-                self._say(
-                    at, "Released, call kept", "The client that took it let go; it is offered again.", "care"
+                self._add(
+                    at,
+                    "Released, call kept",
+                    "The client that took it released it; it is offered again.",
+                    "care",
                 )
             case CallSettled(outcome=outcome):
                 self._settle(outcome, at)
@@ -151,11 +154,11 @@ class _Timeline:
 
     def _opened(self, event: CallOpened, at: float) -> None:
         self._open = True
-        self._say(at, "Asked by the model", "Input checked against the schema.")
+        self._add(at, "Asked by the model", "Input checked against the schema.")
         if event.phase is Phase.ASKING:
-            self._say(at, "Needs approval first", _until(event.deadline, at))
+            self._add(at, "Needs approval first", _until(event.deadline, at))
         elif self._call.approval is not None:
-            self._say(at, "Always allowed in this chat")
+            self._add(at, "Always allowed in this chat")
             self._ready(at, event.deadline)
         else:
             self._ready(at, event.deadline)
@@ -163,31 +166,31 @@ class _Timeline:
     def _ready(self, at: float, deadline: float | None) -> None:
         match self._call.executor:
             case Executor.SERVER:
-                self._say(at, "Run on the server")
+                self._add(at, "Run on the server")
             case Executor.FRONTEND:
-                self._say(at, "Offered to open browsers of this chat", _until(deadline, at))
+                self._add(at, "Offered to open browsers of this chat", _until(deadline, at))
             case Executor.CLIENT:
-                self._say(at, f"Offered to {self._call.client_id}", _until(deadline, at))
+                self._add(at, f"Offered to {self._call.client_id}", _until(deadline, at))
 
     def _taken(self, holder: str, at: float) -> None:
         if self._call.executor is Executor.SERVER:
             return
         again = self._holder not in ("", holder)
         self._holder = holder
-        self._say(
+        self._add(
             at,
             f"Taken again, by {holder}" if again else f"Taken by {holder}",
             "The client that had it before is gone." if again else "No one else runs the call.",
             "care" if again else "good",
         )
 
-    def _say_answer(self, at: float, reason: str, *, approved: bool) -> None:
+    def _add_answer(self, at: float, reason: str, *, approved: bool) -> None:
         if not approved:
-            self._say(at, "Denied by a person", reason, "care")
+            self._add(at, "Denied by a person", reason, "care")
             return
         approval = self._call.approval
         edited = approval is not None and approval.asked_input is not None
-        self._say(at, "Allowed, with a changed input" if edited else "Allowed by a person", reason)
+        self._add(at, "Allowed, with a changed input" if edited else "Allowed by a person", reason)
 
     def _settle(self, outcome: Outcome, at: float) -> None:
         self._open = False
@@ -196,9 +199,9 @@ class _Timeline:
         if isinstance(outcome, Denied) and self.past and self.past[-1].title == "Denied by a person":
             # the denial is in the timeline already
             return
-        self._say(at, title, detail, tone)
+        self._add(at, title, detail, tone)
 
-    def _say(self, at: float, title: str, detail: str = "", tone: Tone = "good") -> None:
+    def _add(self, at: float, title: str, detail: str = "", tone: Tone = "good") -> None:
         self.past.append(InspectedSentence(title, detail, tone, round(max(0.0, at - self._began), 3)))
 
 
@@ -210,7 +213,7 @@ def _ending(call: Call, outcome: Outcome) -> tuple[str, str, Tone]:
             )
             return done, "", "good"
         case Failure(error=error):
-            return "Failed; the model was told", error, "bad"
+            return "Failed; reported to the model", error, "bad"
         case Denied(reason=reason):
             return "Denied by a person", reason, "care"
         case TimedOut(after_sec=after):
@@ -269,7 +272,7 @@ def marks_of(
 
 def _connections(entries: Sequence[Entry], readers: Iterable[Observation]) -> list[Mark]:
     """A connection is lost when the last reader leaves a run that works or is held for it; a response that
-    ends with a pause or with the run is no loss."""
+    ends with a pause or with the run is not a loss."""
     marks: list[Mark] = []
     for each in readers:
         is_lost = bool(marks) and marks[-1].kind == "lost"

@@ -87,8 +87,8 @@ class WireEncoder(Struct, frozen=True):
 
 
 class ServerFacts(Struct, frozen=True):
-    """What a page shows about the server beside a run. `price` is that of the model, for a million tokens in
-    and out."""
+    """What a page shows about the server, next to a run. `price` is that of the model, for a million tokens
+    in and out."""
 
     model: str
     store: str
@@ -96,7 +96,7 @@ class ServerFacts(Struct, frozen=True):
 
 
 class RecordedRun(Struct, frozen=True, kw_only=True):
-    """A run with its journal, and what was seen of it beside the journal."""
+    """A run with its journal, and what was observed outside the journal."""
 
     run: Run
     row: InspectedRunRow
@@ -188,7 +188,7 @@ def encode_call(
     hidden = redact_call(call)
     journal = redact_entries(entries)
     began = call.opened_at if run is None else run.started_at
-    told = RecordedCall(hidden, run, journal)
+    recorded = RecordedCall(hidden, run, journal)
     approval = hidden.approval
     asks = approval is not None and call.phase is Phase.ASKING
     return encode(
@@ -210,7 +210,7 @@ def encode_call(
             outcome=None if hidden.outcome is None else struct_fields(hidden.outcome),
             digest=call.digest,
             life=timeline_of(hidden, journal, marks, began=began),
-            wires=[_wire(wire, told) for wire in wires],
+            wires=[_wire(wire, recorded) for wire in wires],
             curl=curl_of(hidden, hidden.outcome, url),
             again=may_be_sent_again(call),
         )
@@ -229,18 +229,18 @@ def may_be_sent_again(call: Call) -> bool:
 def encode_receipt(receipt: Receipt) -> bytes:
     match receipt:
         case Repeated():
-            told = "The same answer again: nothing changed."
+            text = "The same answer again: nothing changed."
         case Accepted():
-            told = "The answer was accepted."
+            text = "The answer was accepted."
         case Conflict(winner=winner):
-            told = f"A different answer was accepted before ({winner.kind})."
+            text = f"A different answer was accepted before ({winner.kind})."
         case Refused(reason=reason):
-            told = f"Refused: {reason.replace('_', ' ')}."
+            text = f"Refused: {reason.replace('_', ' ')}."
         case Unknown():
-            told = "There is no such call."
+            text = "There is no such call."
         case _:
             assert_never(receipt)
-    return encode(InspectedReceipt(type(receipt).__name__.lower(), told))
+    return encode(InspectedReceipt(type(receipt).__name__.lower(), text))
 
 
 def encode_rerun(begun: Rerun | Unasked) -> bytes:
@@ -336,8 +336,10 @@ def _event(event: Happening, number: int, tools: dict[str, str], thread_id: str 
     return shape
 
 
-def _wire(wire: WireEncoder, told: RecordedCall) -> InspectedWire:
-    frames = [InspectedFrame(frame.seq, frame.text.decode(errors="replace")) for frame in wire.encode(told)]
+def _wire(wire: WireEncoder, recorded: RecordedCall) -> InspectedWire:
+    frames = [
+        InspectedFrame(frame.seq, frame.text.decode(errors="replace")) for frame in wire.encode(recorded)
+    ]
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in wire.headers]
     return InspectedWire(wire.name, wire.request, headers, frames)
 
@@ -374,8 +376,8 @@ _SIGN_IN = '-H "Authorization: Bearer $FARHAND_TOKEN"'
 
 
 def _approval(approval_id: str, outcome: Outcome | None) -> dict[str, object]:
-    said: dict[str, object] = {"approvalId": approval_id, "approved": not isinstance(outcome, Denied)}
-    return {**said, "reason": outcome.reason} if isinstance(outcome, Denied) and outcome.reason else said
+    body: dict[str, object] = {"approvalId": approval_id, "approved": not isinstance(outcome, Denied)}
+    return {**body, "reason": outcome.reason} if isinstance(outcome, Denied) and outcome.reason else body
 
 
 def _ack(call_id: str, outcome: Outcome | None) -> dict[str, object]:

@@ -38,8 +38,8 @@ def event_line(event: Happening, tools: dict[str, str], thread_id: str | None) -
     if isinstance(event, RunStarted):
         return f"chat {thread_id}"
     tool = tools.get(getattr(event, "call_id", ""), "")
-    said = _of_call(event, tool) or _of_run(event) or _of_client(event) or tool
-    line = " ".join(said.split())
+    text = _of_call(event, tool) or _of_run(event) or _of_client(event) or tool
+    line = " ".join(text.split())
     return line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…"
 
 

@@ -17,7 +17,7 @@ from farhand.core.result import Receipt, Result
 from farhand.core.run import Run
 from farhand.core.thread import text_of
 from farhand.errors import Malformed, NotAllowed, NotFound
-from farhand.faces.base import CHOSEN_ID, PAGE_SIZE, Endpoint, Face, Parameter, Request, Route, read_or_none
+from farhand.faces.base import CHOSEN_ID, PAGE_SIZE, Endpoint, Face, Parameter, Request, Route, waiting_calls
 from farhand.faces.inspector.call_timeline import Mark, marks_of, observed_calls, price_of
 from farhand.faces.inspector.decode import decode_limit, decode_rerun, decode_search
 from farhand.faces.inspector.encode import (
@@ -252,13 +252,8 @@ class _Rest:
 
     async def inbox(self, request: Request) -> None:
         """List the calls that wait for somebody."""
-        calls = [call for call in await self._service.open_calls(request.owner) if call.blocks]
-        titles: dict[str, str] = {}
-        for thread_id in {call.thread_id for call in calls}:
-            thread = await read_or_none(self._service.thread(request.owner, thread_id), thread_id)
-            titles[thread_id] = "" if thread is None else thread.title
-        titled = [(call, titles[call.thread_id]) for call in calls]
-        await request.reply(200, await asyncio.to_thread(encode_inbox, titled))
+        calls = await waiting_calls(self._service, request.owner)
+        await request.reply(200, await asyncio.to_thread(encode_inbox, calls))
 
     async def clients(self, request: Request) -> None:
         """List the registered clients."""

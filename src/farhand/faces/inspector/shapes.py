@@ -66,7 +66,7 @@ class InspectedRow(Struct, rename="camel", omit_defaults=True):
 
 
 class InspectedMark(Struct, rename="camel", omit_defaults=True):
-    """What happened beside the segments: `lost` and `resumed` (the connection of the last reader), `paused`
+    """What happened outside the segments: `lost` and `resumed` (the connection of the last reader), `paused`
     and `continued` (the run was saved while waiting), `repeat` and `conflict` (an answer without effect)."""
 
     kind: str
@@ -201,8 +201,8 @@ class RerunBody(Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class InspectedRerun(Struct, rename="camel", omit_defaults=True):
-    """The new run; or `repeats`, tools that finished on the server and might run again: nothing was begun,
-    send `repeat: true` to begin anyway."""
+    """The new run; or `repeats`, tools that finished on the server and might run again: nothing was started,
+    send `repeat: true` to start anyway."""
 
     thread_id: str | UnsetType = UNSET
     run_id: str | UnsetType = UNSET

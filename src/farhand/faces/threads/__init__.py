@@ -1,1 +1,1 @@
-"""What a page needs beside the stream: its chats, their messages, open calls and tools."""
+"""What a page needs in addition to the stream: its chats, their messages, open calls and tools."""

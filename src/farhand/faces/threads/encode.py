@@ -178,8 +178,8 @@ def run_state(state: RunState | None) -> str:
 def failure_part(run: Run | None, last: Sequence[Entry]) -> FailureShape | UnsetType:
     if run is None or run.state is not RunState.FAILED:
         return UNSET
-    told = [each.event for each in last if isinstance(each.event, RunFailed)]
-    code = told[-1].code if told else "failed"
+    failures = [each.event for each in last if isinstance(each.event, RunFailed)]
+    code = failures[-1].code if failures else "failed"
     return FailureShape(code, run.error or "The last answer failed. Send the message again.")
 
 

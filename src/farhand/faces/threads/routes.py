@@ -20,7 +20,7 @@ from farhand.faces.base import (
     Request,
     Route,
     decode_thread,
-    read_or_none,
+    waiting_calls,
 )
 from farhand.faces.threads.decode import MOST_WORDS, decode_page, decode_resume, decode_title
 from farhand.faces.threads.encode import (
@@ -165,13 +165,7 @@ class _Endpoints:
     async def inbox(self, request: Request) -> None:
         """List the calls that wait for you."""
         thread_id = decode_thread(query(request.scope))
-        calls = [call for call in await self._service.open_calls(request.owner, thread_id) if call.blocks]
-        titles = {
-            thread_id: thread.title if thread is not None else ""
-            for thread_id in {call.thread_id for call in calls}
-            for thread in [await read_or_none(self._service.thread(request.owner, thread_id), thread_id)]
-        }
-        await request.reply(200, encode_inbox((call, titles[call.thread_id]) for call in calls))
+        await request.reply(200, encode_inbox(await waiting_calls(self._service, request.owner, thread_id)))
 
     async def tools(self, request: Request) -> None:
         """List the tools that your runs see."""

@@ -56,7 +56,7 @@ class Part(Struct, rename="camel", omit_defaults=True):
     always_allowed: bool | UnsetType = UNSET
     """True if its tool was approved for the whole chat."""
     answered_by: str | UnsetType = UNSET
-    """Who answered it or decided on it, if that was somebody else than you and the sign-in has a name."""
+    """Who answered it or decided on it, if that was someone else and the sign-in has a name."""
 
 
 class UIMessage(Struct):
@@ -108,8 +108,8 @@ class AboutShape(Struct, rename="camel"):
     words: dict[str, str] | None = None
     """Words of the page by their names, in the place of its own."""
     reader: str = ""
-    """Another value for each person who is signed in, and nobody's name: what a page keeps for one, it does
-    not show to the next."""
+    """A different value for each person who is signed in, which is not a name: what a page keeps for one
+    person, it does not show to the next."""
 
 
 class FailureShape(Struct):
@@ -145,7 +145,7 @@ class ToolShape(Struct, rename="camel"):
 
 
 class AllowedTool(Struct, rename="camel"):
-    """A tool that runs in a chat without being asked about; `by` are the claims of whoever allowed it."""
+    """A tool that runs in a chat without approval; `by` are the claims of the person who allowed it."""
 
     tool: str
     allowed_at: str

@@ -146,7 +146,7 @@ def _attached(part: UIPart) -> Attached:
 
 
 def _submissions(part: UIPart) -> list[Submission]:
-    """The approval comes first: the output beside it may count only because of it."""
+    """The approval comes first: the output that comes with it may be valid only because of it."""
     if not (part.type.startswith("tool-") or part.type == "dynamic-tool"):
         return []
     items: list[Submission] = []

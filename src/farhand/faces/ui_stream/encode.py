@@ -61,8 +61,8 @@ from farhand.faces.ui_stream.shapes import (
 from farhand.wire.json_writer import encode
 from farhand.wire.sse import frames
 
-OVER = "This answer has ended and takes no more results. Send a new message to go on."
-CUT = "The server cannot go on with this stream now. Nothing is lost: resume it in a moment."
+OVER = "This answer has ended and accepts no more results. Send a new message to continue."
+CUT = "The server cannot continue this stream now. Nothing is lost: resume it in a moment."
 
 ChunkList: TypeAlias = list[bytes]
 """Chunks as JSON, in their order."""
@@ -109,7 +109,7 @@ class Chunks:
     ) -> None:
         self.ended = False
         self.ended_unread = False
-        """The answer ended before anybody read it."""
+        """The answer ended before anyone read it."""
         self._dead_end = dead_end
         self._message_id = message_id
         self._past = past

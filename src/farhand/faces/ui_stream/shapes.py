@@ -296,8 +296,8 @@ def outcome(call_id: str, ended: Outcome) -> bytes:
 
 def socket_frame(kind: str, request_id: str, error: str | None = None) -> bytes:
     """A frame of AI SDK's own WebSocket transport."""
-    told = {"type": kind, "requestId": request_id}
-    return encode(told if error is None else {**told, "errorText": error})
+    fields = {"type": kind, "requestId": request_id}
+    return encode(fields if error is None else {**fields, "errorText": error})
 
 
 def socket_chunk(request_id: str, sequence: int, chunk: bytes) -> bytes:

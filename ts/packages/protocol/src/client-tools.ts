@@ -30,7 +30,7 @@ export type ClientToolRefusal = {
   readonly error: ClientToolFault;
 };
 
-/** Flat: the response's own fields beside `requestID`. Nested: the same under `result`. */
+/** Flat: the response's own fields next to `requestID`. Nested: the same under `result`. */
 export type ClientToolResult = {
   readonly requestID: string;
   readonly result?: ToolResponse;

@@ -70,7 +70,7 @@ export type InspectedFrame = {
 };
 
 /**
- * What happened beside the segments: `lost` and `resumed` (the connection of the last reader), `paused`
+ * What happened outside the segments: `lost` and `resumed` (the connection of the last reader), `paused`
  *     and `continued` (the run was saved while waiting), `repeat` and `conflict` (an answer without effect).
  */
 export type InspectedMark = {
@@ -86,8 +86,8 @@ export type InspectedReceipt = {
 };
 
 /**
- * The new run; or `repeats`, tools that finished on the server and might run again: nothing was begun,
- *     send `repeat: true` to begin anyway.
+ * The new run; or `repeats`, tools that finished on the server and might run again: nothing was started,
+ *     send `repeat: true` to start anyway.
  */
 export type InspectedRerun = {
   readonly threadId?: string;
