@@ -18,7 +18,7 @@ MAY_READ = {
     "tools/check.py": "schemas that passed the gate, from their canonical form",
     "tools/schema_admission.py": "the gate itself, from the canonical form of what the guarded reader read",
     "tools/declared.py": "what the program that uses farhand declares",
-    "models/scripted/reader.py": "a script of whoever runs the server",
+    "models/scripted/yaml_reader.py": "a script of the operator",
     "models/stream_guard.py": "what the provider sends, checked against its shape",
     "models/anthropic/stream.py": "what the provider sends, checked against its shape",
     "models/openai/chat.py": "what the provider sends, checked against its shape",

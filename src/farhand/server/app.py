@@ -55,7 +55,7 @@ from farhand.server.pages import pages
 from farhand.server.reauth import Reauthenticator
 from farhand.server.router import build_router
 from farhand.server.settings import ServerSettings, load_settings
-from farhand.server.ui import built_ui
+from farhand.server.static_files import load_pages
 from farhand.store.base import Store
 from farhand.store.open import DEFAULT, check_address, open_store, redact_password
 from farhand.tools.toolbox import Toolbox
@@ -194,7 +194,7 @@ class App:
                 shown = pages(
                     service,
                     self.auth,
-                    built_ui(),
+                    load_pages(),
                     shows_chat=self.values.page,
                     shows_inspector=self.shows_inspector,
                 )

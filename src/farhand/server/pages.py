@@ -33,7 +33,7 @@ from farhand.faces.base import ErrorEncoder, Face, explain_error, status_of
 from farhand.faces.threads.encode import LOGO_PATH
 from farhand.server.auth.authenticator import Authenticator
 from farhand.server.landing import PAGE_HEADERS, Facts, example_for, landing
-from farhand.server.ui import CHAT, GALLERY, INSPECTOR, Ui, wants_page
+from farhand.server.static_files import CHAT, GALLERY, INSPECTOR, BuiltPages, wants_page
 from farhand.wire.address import query
 from farhand.wire.http import Header, header, respond_body, respond_json
 from farhand.wire.json_writer import encode
@@ -61,7 +61,7 @@ _LOGO_HEADERS: tuple[Header, ...] = (
 
 
 def pages(
-    service: AgentService, auth: Authenticator, ui: Ui, *, shows_chat: bool, shows_inspector: bool
+    service: AgentService, auth: Authenticator, ui: BuiltPages, *, shows_chat: bool, shows_inspector: bool
 ) -> list[BaseRoute]:
     handlers = _Pages(service, auth, ui, shows_chat=shows_chat, shows_inspector=shows_inspector)
     return [
@@ -115,7 +115,13 @@ class _NotFoundEndpoint:
 
 class _Pages:
     def __init__(
-        self, service: AgentService, auth: Authenticator, ui: Ui, *, shows_chat: bool, shows_inspector: bool
+        self,
+        service: AgentService,
+        auth: Authenticator,
+        ui: BuiltPages,
+        *,
+        shows_chat: bool,
+        shows_inspector: bool,
     ) -> None:
         self._shows_chat = shows_chat
         self._shows_inspector = shows_inspector

@@ -42,7 +42,7 @@ def decide_approval(decide: Callable[[], object], what: str) -> bool:
     if isinstance(answer, bool):
         return answer
     kind = type(answer.error if isinstance(answer, CaughtError) else answer).__name__
-    log.warning("%s returned %s instead of a bool; asking for approval", what, kind)
+    log.warning("%s returned no bool (%s); asking for approval", what, kind)
     return True
 
 
@@ -105,7 +105,7 @@ class DeclaredTool(Generic[P, R_co]):
         if isinstance(text, str):
             return shorten_line(text) or None
         what = type(text.error if isinstance(text, CaughtError) else text).__name__
-        log.warning("summary of tool %s returned %s instead of text; showing none", self.tool.name, what)
+        log.warning("summary of tool %s returned no text (%s); showing none", self.tool.name, what)
         return None
 
     def bind(self, input: object) -> dict[str, object] | Failure:

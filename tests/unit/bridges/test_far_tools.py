@@ -46,7 +46,7 @@ async def test_a_framework_s_own_tool_runs_once_behind_approval_and_is_not_liste
         await stage.approve_next()
     assert [each.result() for each in called] == [ToolReply("deleted a", content="deleted a")] * 2
     assert ran == ["a"]
-    with pytest.raises(DuplicateTool, match=r"`delete_file` already. Call approved\(\) once"):
+    with pytest.raises(DuplicateTool, match=r"already have a tool `delete_file`. Call approved\(\) once"):
         declare_own(stage.hands, delete_file, name="delete_file", description="Delete.", schema=schema)
 
 
@@ -57,7 +57,9 @@ def test_a_function_of_a_framework_s_tool_takes_nothing_but_its_input(tmp_path: 
         return str(path)
 
     schema = {"type": "object", "properties": {"path": {"type": "string"}}}
-    with pytest.raises(BadTool, match="`delete_file` takes `context`, which is gone when a person approves"):
+    with pytest.raises(
+        BadTool, match="`delete_file` takes `context`, which no longer exists when a person approves"
+    ):
         declare_function(hands, delete_file, name="delete_file", description="Deletes.", schema=schema)
     with pytest.raises(BadTool, match="takes `path`"):
         declare_function(hands, delete_file, name="delete_file", description="Deletes.", schema={})

@@ -67,14 +67,14 @@ async def test_a_policy_that_is_in_doubt_asks(
         raise LookupError(tool.name)
 
     tool = Tool(name="client_notes_read", description="Reads.", input_schema={})
-    with caplog.at_level(logging.WARNING, "farhand.clients"):
+    with caplog.at_level(logging.WARNING, "farhand.tools"):
         for approval in (broken, lambda tool, input: "yes"):
             # what a careless program may hand over
             office = Office(store, clock, ClientTools(approval=approval))  # type: ignore[arg-type]
             assert office.registry.asks(tool, {}) is True
     assert [record.args for record in caplog.records] == [
-        ("LookupError", "client_notes_read"),
-        ("str", "client_notes_read"),
+        ("the approval policy for tool client_notes_read", "LookupError"),
+        ("the approval policy for tool client_notes_read", "str"),
     ]
 
 

@@ -186,7 +186,7 @@ def test_a_function_decides_by_the_input_and_cannot_change_it() -> None:
 def test_in_doubt_a_person_is_asked(decide: Any, gave: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "farhand.tools"):
         assert asking(decide).asks({}) is True
-    assert f"needs_approval of tool free returned {gave} instead of a bool; asking" in caplog.text
+    assert f"needs_approval of tool free returned no bool ({gave}); asking" in caplog.text
 
 
 # ---------------------------------------------------------------------------------------- title and summary

@@ -377,7 +377,7 @@ class ScriptedModel:
     ) -> ScriptedModel:
         """From a file (a `Path`, or a `str` of one line) or from YAML text."""
         # a script in Python needs no YAML reader, which takes longest to import
-        from farhand.models.scripted.reader import read_script  # noqa: PLC0415
+        from farhand.models.scripted.yaml_reader import read_script  # noqa: PLC0415
 
         return cls(read_script(source), delay=delay, cut=cut, keep_prompts=keep_prompts)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from farhand.models.scripted.reader import read_yaml
+from farhand.models.scripted.yaml_reader import read_yaml
 
 TEXT = "a:\n  - b: 1\n    c:\n      - x\n      - y\n"
 

@@ -57,7 +57,7 @@ _ASSET: tuple[Header, ...] = (
 )
 
 
-class Built:
+class BuiltFile:
     """One file of the build, plain and compressed."""
 
     def __init__(self, content_type: bytes, plain: bytes) -> None:
@@ -71,10 +71,10 @@ class Built:
         return gzip.compress(self.plain, compresslevel=9, mtime=0)
 
 
-class Ui:
+class BuiltPages:
     """The pages and their assets by name; empty if they were not built."""
 
-    def __init__(self, pages: Mapping[str, Built], assets: Mapping[str, Built]) -> None:
+    def __init__(self, pages: Mapping[str, BuiltFile], assets: Mapping[str, BuiltFile]) -> None:
         self._pages = pages
         self._assets = assets
 
@@ -98,12 +98,12 @@ class Ui:
         return True
 
 
-def built_ui(folder: Traversable | None = None) -> Ui:
+def load_pages(folder: Traversable | None = None) -> BuiltPages:
     """The pages in the package, or in a folder."""
     root = folder or files("farhand").joinpath("_ui")
     # in a folder of its own, since its path is one step deeper
     pages = {**_read(root), **_read(root.joinpath("gallery"))}
-    return Ui(pages, _read(root.joinpath("assets")))
+    return BuiltPages(pages, _read(root.joinpath("assets")))
 
 
 def wants_page(scope: Scope) -> bool:
@@ -118,21 +118,21 @@ def _page_with(logo: str) -> tuple[Header, ...]:
     return ((b"content-security-policy", policy), *_PAGE[1:])
 
 
-def _read(folder: Traversable) -> dict[str, Built]:
+def _read(folder: Traversable) -> dict[str, BuiltFile]:
     if not folder.is_dir():
         return {}
     return {file.name: _built(file) for file in folder.iterdir() if _suffix(file.name) in _TYPES}
 
 
-def _built(file: Traversable) -> Built:
-    return Built(_TYPES[_suffix(file.name)], file.read_bytes())
+def _built(file: Traversable) -> BuiltFile:
+    return BuiltFile(_TYPES[_suffix(file.name)], file.read_bytes())
 
 
 def _suffix(name: str) -> str:
     return f".{name.rpartition('.')[2]}"
 
 
-async def _send(scope: Scope, send: Send, built: Built, headers: tuple[Header, ...]) -> None:
+async def _send(scope: Scope, send: Send, built: BuiltFile, headers: tuple[Header, ...]) -> None:
     if b"gzip" in (header(scope, b"accept-encoding") or b""):
         headers = (*headers, (b"content-encoding", b"gzip"))
         await respond_body(send, 200, built.content_type, built.packed, headers)

@@ -12,7 +12,7 @@ import pytest
 from farhand import Agent, ScriptedModel, create_app
 from farhand.server import app as app_module
 from farhand.server.app import App
-from farhand.server.ui import Ui, built_ui
+from farhand.server.static_files import BuiltPages, load_pages
 from tests.requirement import requirement
 from tests.unit.server.visits import Reply, ask, visit
 
@@ -32,8 +32,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def started(ui: Ui, monkeypatch: pytest.MonkeyPatch) -> App:
-    monkeypatch.setattr(app_module, "built_ui", lambda: ui)
+async def started(ui: BuiltPages, monkeypatch: pytest.MonkeyPatch) -> App:
+    monkeypatch.setattr(app_module, "load_pages", lambda: ui)
     app = create_app(Agent(model=ScriptedModel(["Hi."])), store="memory:")
     await app.start()
     return app
@@ -41,7 +41,7 @@ async def started(ui: Ui, monkeypatch: pytest.MonkeyPatch) -> App:
 
 @pytest.fixture
 async def app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
-    app = await started(built_ui(folder), monkeypatch)
+    app = await started(load_pages(folder), monkeypatch)
     yield app
     await app.drain()
     await app.stop()
@@ -50,7 +50,7 @@ async def app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ap
 @pytest.fixture
 async def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
     """A server whose pages were not built."""
-    app = await started(built_ui(tmp_path / "nowhere"), monkeypatch)
+    app = await started(load_pages(tmp_path / "nowhere"), monkeypatch)
     yield app
     await app.drain()
     await app.stop()
@@ -131,7 +131,7 @@ async def test_nothing_but_the_assets_is_served(app: App, path: str) -> None:
 async def test_a_switched_off_chat_page_is_unknown_and_the_rest_stays(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_module, "built_ui", lambda: built_ui(folder))
+    monkeypatch.setattr(app_module, "load_pages", lambda: load_pages(folder))
     app = create_app(Agent(model=ScriptedModel(["Hi."])), store="memory:", page=False)
     await app.start()
     try:
@@ -150,7 +150,7 @@ async def test_a_switched_off_chat_page_is_unknown_and_the_rest_stays(
 async def test_a_page_may_load_the_logo_that_its_agent_names(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_module, "built_ui", lambda: built_ui(folder))
+    monkeypatch.setattr(app_module, "load_pages", lambda: load_pages(folder))
     logo = "https://cdn.example/a;b,c.png?size=2#x"
     app = create_app(Agent(model=ScriptedModel(["Hi."]), logo=logo), store="memory:")
     await app.start()
