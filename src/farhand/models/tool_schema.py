@@ -47,14 +47,11 @@ def define_tool(tool: Tool, name: str, *, members: re.Pattern[str] | None = None
     if odd:
         rest["properties"] = {each: properties[each] for each in sorted(odd)}
     wider = {word: value for word, value in schema.items() if word not in _REFUSED_AT_TOP | _CLOSING}
-    wider |= {"type": "object", "properties": _without(properties, odd)}
+    plain = {each: rule for each, rule in properties.items() if each not in odd}
+    wider |= {"type": "object", "properties": plain}
     if required - odd:
         wider["required"] = sorted(required - odd)
     return ToolDefinition(name, _describe(tool, rest), wider)
-
-
-def _without(properties: Schema, odd: set[str]) -> dict[str, object]:
-    return {name: schema for name, schema in properties.items() if name not in odd}
 
 
 def _describe(tool: Tool, rest: Schema) -> str:

@@ -121,11 +121,11 @@ def _page_with(logo: str) -> tuple[Header, ...]:
 def _read(folder: Traversable) -> dict[str, BuiltFile]:
     if not folder.is_dir():
         return {}
-    return {file.name: _built(file) for file in folder.iterdir() if _suffix(file.name) in _TYPES}
-
-
-def _built(file: Traversable) -> BuiltFile:
-    return BuiltFile(_TYPES[_suffix(file.name)], file.read_bytes())
+    return {
+        file.name: BuiltFile(_TYPES[_suffix(file.name)], file.read_bytes())
+        for file in folder.iterdir()
+        if _suffix(file.name) in _TYPES
+    }
 
 
 def _suffix(name: str) -> str:

@@ -96,7 +96,7 @@ class FarClient:
         body: dict[str, object] = {
             "id": self.thread,
             "wait": wait,
-            "messages": [{**message, "parts": [_text(text)]}],
+            "messages": [{**message, "parts": [{"type": "text", "text": text}]}],
         }
         response = await self._stream("POST", "/api/chat", body)
         self._begin(self._follow(response, self._reader))
@@ -259,7 +259,3 @@ class FarClient:
 def _random_hex(size: int) -> str:
     # names that this client chooses itself; the server makes its own ids
     return os.urandom(size).hex()
-
-
-def _text(text: str) -> dict[str, str]:
-    return {"type": "text", "text": text}

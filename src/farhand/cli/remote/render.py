@@ -43,7 +43,7 @@ def print_table(rows: Iterable[Sequence[str]], *, columns: Sequence[str], nothin
 def print_value(value: object) -> None:
     """Text as it is, anything else as indented JSON. A terminal gets no control characters; a pipe or a file
     gets every character."""
-    text = value if isinstance(value, str) else _pretty(value)
+    text = value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value)).decode()
     console = Console()
     if not console.is_terminal:
         console.file.write(text + "\n")
@@ -89,10 +89,6 @@ def _console_for(table: Table) -> Console:
         console.width = _ANY_WIDTH
         console.width = console.measure(table).maximum
     return console
-
-
-def _pretty(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 LISTENS_WITHIN_SEC = 2.0

@@ -108,7 +108,11 @@ def _request(posted: RunAgentInput) -> AguiRequest:
     post = replace(
         head.post,
         messages=tuple(messages),
-        results=tuple(_result(each) for each in tail if _is_own_result(each)),
+        results=tuple(
+            Result(call_id=each.tool_call_id or "", outcome=_outcome(each))
+            for each in tail
+            if _is_own_result(each)
+        ),
         answers=tuple(map(_answer, posted.resume or ())),
         shown_calls=frozenset(calls),
         shown_results=frozenset(results),
@@ -141,14 +145,10 @@ def _message(posted: AguiMessage) -> PostedMessage:
     if isinstance(posted.content, str):
         parts: list[MessageInput] = [Text(posted.content)] if posted.content.strip() else []
     else:
-        parts = [part for each in _parts(posted.content) if (part := _part(each)) is not None]
+        parts = [part for each in _as(posted.content, list[ContentPart]) if (part := _part(each)) is not None]
     if not parts:
         raise Malformed("The user's message has no content.")
     return PostedMessage(posted.id, tuple(parts))
-
-
-def _parts(content: object) -> list[ContentPart]:
-    return _as(content, list[ContentPart])
 
 
 def _part(part: ContentPart) -> MessageInput | None:
@@ -185,10 +185,6 @@ def _is_own_result(posted: AguiMessage) -> bool:
     """Not the message that this server made of an outcome, which the client only repeats."""
     call_id = posted.tool_call_id
     return posted.role == "tool" and bool(call_id) and posted.id != result_message_id(call_id or "")
-
-
-def _result(posted: AguiMessage) -> Result:
-    return Result(call_id=posted.tool_call_id or "", outcome=_outcome(posted))
 
 
 def _outcome(posted: AguiMessage) -> Outcome:

@@ -226,7 +226,8 @@ class _Waiting:
     def note(self, event: Event) -> None:
         match event:
             case CallOpened():
-                self._open(event.executor, _awaited(event))
+                asks = event.phase is Phase.ASKING
+                self._open(event.executor, AwaitedTool(event.call_id, event.tool, event.input, asks))
             case ApprovalAnswered(call_id=call_id, tool=tool, input=input, approved=True):
                 self._open(event.executor, AwaitedTool(call_id, tool, input))
             case CallSettled(call_id=call_id):
@@ -255,10 +256,6 @@ _CUT = (
     "The server is restarting. Nothing is lost: continue with GET /agent/{agent_uuid}/stream "
     "and Last-Event-ID."
 )
-
-
-def _awaited(event: CallOpened) -> AwaitedTool:
-    return AwaitedTool(event.call_id, event.tool, event.input, event.phase is Phase.ASKING)
 
 
 def _parted(entry: Entry, at: Position) -> tuple[Entry | None, Entry | None]:

@@ -13,7 +13,7 @@ from farhand.faces.base import decode_number
 from farhand.faces.inspector.shapes import RerunBody
 from farhand.wire.json_reader import read_as
 
-STATES = frozenset({"running", "waiting", "parked", "done", "stopped", "failed"})
+STATES = ("running", "waiting", "parked", "done", "stopped", "failed")
 RUNS_PER_PAGE = 100
 MOST_EVENTS = 1000
 LONGEST_SEARCH = 200

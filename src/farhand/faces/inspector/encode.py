@@ -115,7 +115,7 @@ def run_row(run: Run, title: str, calls: Sequence[Call], now: float) -> Inspecte
         state=run_state(run),
         started_at=format_time(run.started_at),
         ended_at=None if run.ended_at is None else format_time(run.ended_at),
-        seconds=_seconds(run, now),
+        seconds=round(max(0.0, (run.ended_at or now) - run.started_at), 3),
         steps=run.step,
         calls=len(calls),
         waiting=len(waiting),
@@ -294,10 +294,6 @@ def run_state(run: Run) -> str:
     if run.waits:
         return "parked" if run.rests else "waiting"
     return "running"
-
-
-def _seconds(run: Run, now: float) -> float:
-    return round(max(0.0, (run.ended_at or now) - run.started_at), 3)
 
 
 def _trouble(call: Call) -> InspectedTrouble:

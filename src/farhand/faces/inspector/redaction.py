@@ -50,7 +50,10 @@ def redact(value: object) -> object:
         case str():
             return redact_text(value)
         case Mapping():
-            return {str(key): _under(str(key), item) for key, item in value.items()}
+            return {
+                str(key): _hidden(item) if is_secret_name(str(key)) else redact(item)
+                for key, item in value.items()
+            }
         case Sequence():
             return [redact(item) for item in value]
         case _:
@@ -166,10 +169,6 @@ def _matches(pattern: re.Pattern[str], text: str, slice_of: int) -> Iterator[re.
             yield found
             start = found.end()
             end = start + slice_of
-
-
-def _under(name: str, value: object) -> object:
-    return _hidden(value) if is_secret_name(name) else redact(value)
 
 
 def _hidden(value: object) -> object:

@@ -19,7 +19,14 @@ from farhand.core.thread import text_of
 from farhand.errors import Malformed, NotAllowed, NotFound
 from farhand.faces.base import CHOSEN_ID, PAGE_SIZE, Endpoint, Face, Parameter, Request, Route, waiting_calls
 from farhand.faces.inspector.call_timeline import Mark, marks_of, observed_calls, price_of
-from farhand.faces.inspector.decode import decode_limit, decode_rerun, decode_search
+from farhand.faces.inspector.decode import (
+    LONGEST_SEARCH,
+    MOST_EVENTS,
+    STATES,
+    decode_limit,
+    decode_rerun,
+    decode_search,
+)
 from farhand.faces.inspector.encode import (
     RecordedRun,
     ServerFacts,
@@ -56,13 +63,12 @@ from farhand.wire.address import query
 from farhand.wire.json_writer import encode
 
 ROOT = "/api/inspect"
-LAST = (Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000}),)
-STATES = ["running", "waiting", "parked", "done", "stopped", "failed"]
+LAST = (Parameter("limit", {"type": "integer", "minimum": 1, "maximum": MOST_EVENTS}),)
 SEARCH = (
     PAGE_SIZE,
     Parameter("after", CHOSEN_ID),
-    Parameter("state", {"enum": STATES}),
-    Parameter("search", {"type": "string", "maxLength": 200}),
+    Parameter("state", {"enum": list(STATES)}),
+    Parameter("search", {"type": "string", "maxLength": LONGEST_SEARCH}),
 )
 
 
@@ -80,24 +86,23 @@ class ServerDetails:
 
 
 def inspector_face(service: AgentService, sessions: ClientSessions, around: ServerDetails) -> Face:
-    runs = _Runs(service, around)
-    rest = _Rest(service, sessions, around)
+    endpoints = _Endpoints(service, sessions, around)
     reads: list[tuple[str, Endpoint, object, tuple[Parameter, ...]]] = [
-        ("", rest.server, InspectedServer, ()),
-        ("/runs", runs.runs, InspectedRuns, SEARCH),
-        ("/runs/{run_id}", runs.run, InspectedRun, ()),
-        ("/runs/{run_id}/events", runs.events_of, InspectedEvents, LAST),
-        ("/runs/{run_id}/test", runs.test, InspectedTest, ()),
-        ("/calls/{call_id}", runs.call, InspectedCall, ()),
-        ("/events", rest.events, InspectedEvents, LAST),
-        ("/inbox", rest.inbox, InspectedInbox, ()),
-        ("/clients", rest.clients, InspectedClients, ()),
-        ("/tools", rest.tools, InspectedTools, ()),
+        ("", endpoints.server, InspectedServer, ()),
+        ("/runs", endpoints.runs, InspectedRuns, SEARCH),
+        ("/runs/{run_id}", endpoints.run, InspectedRun, ()),
+        ("/runs/{run_id}/events", endpoints.events_of, InspectedEvents, LAST),
+        ("/runs/{run_id}/test", endpoints.test, InspectedTest, ()),
+        ("/calls/{call_id}", endpoints.call, InspectedCall, ()),
+        ("/events", endpoints.events, InspectedEvents, LAST),
+        ("/inbox", endpoints.inbox, InspectedInbox, ()),
+        ("/clients", endpoints.clients, InspectedClients, ()),
+        ("/tools", endpoints.tools, InspectedTools, ()),
     ]
     again = Route(
         "POST",
         f"{ROOT}/calls/{{call_id}}/again",
-        runs.again,
+        endpoints.again,
         scope="inspect&answer",
         limit=1024,
         rate="results",
@@ -107,7 +112,7 @@ def inspector_face(service: AgentService, sessions: ClientSessions, around: Serv
     anew = Route(
         "POST",
         f"{ROOT}/runs/{{run_id}}/rerun",
-        runs.rerun,
+        endpoints.rerun,
         scope="inspect&chat",
         limit=300 * 1024,
         takes=RerunBody,
@@ -120,9 +125,10 @@ def inspector_face(service: AgentService, sessions: ClientSessions, around: Serv
     return Face(name="inspector", routes=(*routes, again, anew))
 
 
-class _Runs:
-    def __init__(self, service: AgentService, around: ServerDetails) -> None:
+class _Endpoints:
+    def __init__(self, service: AgentService, sessions: ClientSessions, around: ServerDetails) -> None:
         self._service = service
+        self._sessions = sessions
         self._around = around
         self._listing = RunSearch(service)
 
@@ -211,25 +217,6 @@ class _Runs:
             )
         return await self._service.desk.settle(owner, Result(call_id=call.call_id, outcome=call.outcome))
 
-    async def _run(self, request: Request) -> Run:
-        run = await self._service.run_of(request.owner, request.parameter("run_id"))
-        if run is None:
-            raise NotFound("There is no such run.")
-        return run
-
-    async def _call(self, request: Request) -> Call:
-        call = await self._service.call_of(request.owner, request.parameter("call_id"))
-        if call is None:
-            raise NotFound("There is no such call.")
-        return call
-
-
-class _Rest:
-    def __init__(self, service: AgentService, sessions: ClientSessions, around: ServerDetails) -> None:
-        self._service = service
-        self._sessions = sessions
-        self._around = around
-
     async def server(self, request: Request) -> None:
         """Who looks, and at which server."""
         principal, around = request.principal, self._around
@@ -274,6 +261,18 @@ class _Rest:
     async def tools(self, request: Request) -> None:
         """List the tools."""
         await request.reply(200, encode_tools(await self._service.tools(request.principal)))
+
+    async def _run(self, request: Request) -> Run:
+        run = await self._service.run_of(request.owner, request.parameter("run_id"))
+        if run is None:
+            raise NotFound("There is no such run.")
+        return run
+
+    async def _call(self, request: Request) -> Call:
+        call = await self._service.call_of(request.owner, request.parameter("call_id"))
+        if call is None:
+            raise NotFound("There is no such call.")
+        return call
 
 
 def _address(request: Request) -> str:

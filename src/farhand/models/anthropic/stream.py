@@ -134,12 +134,9 @@ def decode_event(sent: SseEvent) -> MessageEvent | None:
         return None
     kind = str(decode_json(sent.data, _HEAD).type)
     if kind == _BLOCK_DELTA:
-        return _delta(decode_json(sent.data, _DELTA).delta)
+        delta = decode_json(sent.data, _DELTA).delta
+        return msgspec.convert(delta, _DELTAS.get(str(delta.get("type")), OtherDelta))
     return decode_json(sent.data, _DECODERS.get(kind, _OTHER))
-
-
-def _delta(delta: dict[str, object]) -> BlockDelta:
-    return msgspec.convert(delta, _DELTAS.get(str(delta.get("type")), OtherDelta))
 
 
 def _failed(data: bytes) -> AnswerFailed:

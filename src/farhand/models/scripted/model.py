@@ -387,7 +387,10 @@ class ScriptedModel:
         return list(self._prompts)
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
-        self._prompts.append(_copy(prompt))
+        # the caller may change its list of messages later
+        self._prompts.append(
+            msgspec.structs.replace(prompt, messages=tuple(prompt.messages), tools=tuple(prompt.tools))
+        )
         check_history(prompt.messages)
         player = StepPlayer(self._cut)
         async with aclosing(self._items(prompt)) as items:
@@ -461,14 +464,10 @@ async def _next(steps: AsyncGenerator[Step, None]) -> Step:
         raise
     # the script is a user's function and may raise anything
     except Exception as error:
-        raise _broken_script(error) from error
-
-
-def _broken_script(error: Exception) -> ModelFault:
-    return ModelFault(
-        f"The script raised {type(error).__name__}: {error}.",
-        hint="Fix the script, then send the message again.",
-    )
+        raise ModelFault(
+            f"The script raised {type(error).__name__}: {error}.",
+            hint="Fix the script, then send the message again.",
+        ) from error
 
 
 def _checked(step: object) -> tuple[ScriptItem, ...]:
@@ -477,8 +476,3 @@ def _checked(step: object) -> tuple[ScriptItem, ...]:
     except BadSetting as error:
         # in the middle of a run this is a fault of the model, and the run ends as with any other
         raise ModelFault(error.message, hint=error.hint) from error
-
-
-def _copy(prompt: Prompt) -> Prompt:
-    # the caller may change its list of messages later
-    return msgspec.structs.replace(prompt, messages=tuple(prompt.messages), tools=tuple(prompt.tools))

@@ -192,14 +192,14 @@ class _Steps:
             output=None if step.output is None else _pattern(step.output, f"{place}.output"),
             think=self._words(step.think, f"{place}.think"),
             text=self._words(step.text, f"{place}.text"),
-            calls=tuple(self._call(call, f"{place}.calls[{index}]") for index, call in enumerate(step.calls)),
+            calls=tuple(
+                CallLine(call.tool, self._known(call.input, f"{place}.calls[{index}].input"), call.id)
+                for index, call in enumerate(step.calls)
+            ),
             fail=self._words(step.fail, f"{place}.fail"),
             stop=step.stop,
             delay=step.delay,
         )
-
-    def _call(self, call: CallShape, place: str) -> CallLine:
-        return CallLine(call.tool, self._known(call.input, f"{place}.input"), call.id)
 
     def _words(self, text: str | None, place: str) -> Template | None:
         words = None if text is None else self._known(text, place)
