@@ -58,7 +58,7 @@ def list_field(item: object, name: str, what: str) -> list[Any]:
     found = field_of(item, name)
     if isinstance(found, str | Mapping) or not isinstance(found, Sequence):
         raise Misuse(
-            f"This is no {what}: it has no list `{name}` ({type(item).__name__}).",
+            f"This is not a {what}: it has no list `{name}` ({type(item).__name__}).",
             hint=f"Pass the {what} as the library returned it, or its to_dict().",
         )
     return list(found)

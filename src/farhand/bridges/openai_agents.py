@@ -43,7 +43,7 @@ def farhand_tools(
     """The tools of the hands as they are now.
 
     With `hold_for` a call that is still open after so many seconds interrupts the run. Approve each of its
-    interruptions to go on: the tool waits for the outcome then. People approve the call itself at the hands.
+    interruptions to continue: the tool then waits for the outcome. People approve the call itself elsewhere.
 
     >>> Agent("clerk", tools=[*farhand_tools(hands, thread="t1", hold_for=30)])
     """

@@ -95,7 +95,9 @@ def approved(
     with describing(tool, is_tool=isinstance(tool, Tool) or callable(tool), hint="Pass a function."):
         own: Tool[D] = tool if isinstance(tool, Tool) else Tool(tool)
     if own.takes_ctx:
-        raise BadTool(f"`{own.name}` takes a RunContext, which is gone when a person approves it tomorrow.")
+        raise BadTool(
+            f"`{own.name}` takes a RunContext, which no longer exists when a person approves the call later."
+        )
 
     def run(**input: object) -> object:
         function: Callable[..., object] = own.function

@@ -12,7 +12,7 @@ import typer
 
 from farhand.cli.console import print_error
 from farhand.cli.gc_tuning import without_gc
-from farhand.cli.options import AsJson, ServeOptions, ServerOptions, Token, Url, with_options
+from farhand.cli.options import AsJson, ServeOptions, ServerOptions, with_options
 from farhand.cli.remote.commands import add_remote_commands
 from farhand.errors import FarhandError
 
@@ -104,7 +104,9 @@ def types(
 
 
 @commands.command()
+@with_options
 def purge(
+    server: ServerOptions,
     *,
     older_than: Annotated[
         str | None,
@@ -114,14 +116,11 @@ def purge(
     store: Annotated[
         str | None, typer.Option(metavar="STORE", help="The store, if it is not the default one.")
     ] = None,
-    url: Url = None,
-    token: Token = None,
-    as_json: AsJson = False,
 ) -> None:
     """Remove old settled calls, events of ended runs and unused files. Threads and messages stay."""
     from farhand.cli.purge import remove_old
 
-    remove_old(ServerOptions(url, token, as_json), older_than=older_than, dry_run=dry_run, store=store)
+    remove_old(server, older_than=older_than, dry_run=dry_run, store=store)
 
 
 @commands.command()
@@ -146,17 +145,16 @@ def rebuild(
 
 
 @commands.command()
+@with_options
 def doctor(
+    server: ServerOptions,
     *,
     store: Annotated[str | None, typer.Option(metavar="STORE", help="Check this store.")] = None,
-    url: Url = None,
-    token: Token = None,
-    as_json: AsJson = False,
 ) -> None:
     """Check versions, settings, the store, its clock, and streaming. Exit code 1 if a check fails."""
     from farhand.cli.doctor import examine
 
-    examine(ServerOptions(url, token, as_json), store=store)
+    examine(server, store=store)
 
 
 add_remote_commands(commands)

@@ -2,30 +2,30 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
-Url = Annotated[
-    str | None, typer.Option("--url", metavar="URL", help="The server, if it is not the one on this machine.")
-]
-Token = Annotated[
-    str | None,
-    typer.Option(
-        "--token", metavar="TOKEN", help="The access token; FARHAND_TOKEN keeps it off the command line."
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the server's answer as JSON.")]
 
 
-class ServerOptions(NamedTuple):
+@dataclass(frozen=True)
+class ServerOptions:
     """Which server to talk to, and whether to print its answer as JSON."""
 
-    url: str | None
-    token: str | None
-    as_json: bool
+    url: Annotated[
+        str | None,
+        typer.Option("--url", metavar="URL", help="The server, if it is not the one on this machine."),
+    ] = None
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token", metavar="TOKEN", help="The access token; FARHAND_TOKEN keeps it off the command line."
+        ),
+    ] = None
+    as_json: AsJson = False
 
 
 _NOT_SETTINGS = frozenset({"config", "verbose"})
@@ -126,23 +126,24 @@ class ServeOptions:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds every option to the command, which gets them as one argument `options`."""
+    """Replaces the parameter of the command that is `ServeOptions` or `ServerOptions` by one option for each
+    of its fields."""
+    parameters = inspect.signature(command).parameters.values()
+    [options] = [each for each in parameters if is_dataclass(each.annotation)]
 
     @wraps(command)
     def spread(**arguments: object) -> None:
-        options = {field.name: arguments.pop(field.name) for field in fields(ServeOptions)}
-        # typer has converted each value to the type of its field
-        command(**arguments, options=ServeOptions(**options))  # type: ignore[arg-type]
+        values = {field.name: arguments.pop(field.name) for field in fields(options.annotation)}
+        command(**arguments, **{options.name: options.annotation(**values)})
 
-    own = [each for name, each in inspect.signature(command).parameters.items() if name != "options"]
     listed = [
         inspect.Parameter(
             field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
         )
-        for field in fields(ServeOptions)
+        for field in fields(options.annotation)
     ]
-    parameters = [*own, *listed]
+    spread_out = [*(each for each in parameters if each is not options), *listed]
     # typer reads a command's options from its signature and its annotations
-    spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    spread.__annotations__ = {each.name: each.annotation for each in parameters}
+    spread.__signature__ = inspect.Signature(spread_out)  # type: ignore[attr-defined]
+    spread.__annotations__ = {each.name: each.annotation for each in spread_out}
     return spread

@@ -32,22 +32,22 @@ class CallContext:
             return "done"
     """
 
-    def __init__(self, call_id: str, tool: str, thread_id: str, say: Callable[[str], None]) -> None:
+    def __init__(self, call_id: str, tool: str, thread_id: str, report: Callable[[str], None]) -> None:
         self.call_id = call_id
         self.tool = tool
         self.thread_id = thread_id
         self.title: str | None = None
         self.metadata: dict[str, object] | None = None
-        self._say = say
+        self._report = report
 
     def progress(self, text: str) -> None:
-        """Tells the people who watch how far the call is; of several texts in half a second, the last.
+        """Shows people who watch how far the call is; of several texts in half a second, the last one.
 
         Each report starts the call's timeout again, up to ten times the timeout in total. Safe to call from
         any thread.
         """
         log.info("call %s of %s: %s", self.call_id, self.tool, text)
-        self._say(fit_text(text))
+        self._report(fit_text(text))
 
     def extras(self) -> dict[str, object]:
         """Title and metadata as the server accepts them: neither may cost the call its result."""

@@ -325,6 +325,4 @@ def _do(event: Event, executor: CallExecutor) -> None:
     elif event.event == "tool-settled":
         executor.drop(msgspec.json.decode(event.data, type=dict[str, str])["requestID"])
     elif event.event == "superseded":
-        raise Superseded(
-            "Another program listens as this client now.", hint="Give each program an id of its own."
-        )
+        raise Superseded("Another program listens as this client now.", hint="Give each program its own id.")

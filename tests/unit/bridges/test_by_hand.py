@@ -221,7 +221,7 @@ ODD = {
 async def test_what_is_no_message_is_refused_in_words(kind: type[Loop], stage: Stage, message: Any) -> None:
     ask: Any
     ask, name, what = ODD[kind]
-    with pytest.raises(Misuse, match=f"This is no {what}: it has no list `{name}`"):
+    with pytest.raises(Misuse, match=f"This is not a {what}: it has no list `{name}`"):
         await ask(stage.hands, message, thread="t")
 
 

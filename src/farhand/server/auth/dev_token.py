@@ -22,8 +22,6 @@ from farhand.server.auth.host_origin import HeaderMap
 log = logging.getLogger("farhand.server")
 
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{16,256}")
-
-
 CODE_SEC = 60.0
 
 

@@ -51,4 +51,4 @@ class StoreLaws(
 
 
 class DurableStoreLaws(StoreLaws, DurabilityLaws):
-    """And what one does that outlives its process."""
+    """What a store does, besides, that outlives its process."""

@@ -80,12 +80,12 @@ class AppendLaws(Laws):
                 await fixture.try_append(feed=1, not_before=now + 100),
             ):
                 assert isinstance(result, OutOfTime)
-                # the time by which it was judged, so that whoever decides again decides by the same
+                # the time by which it was judged, so that the next decision uses the same
                 assert now - 50 <= result.now < now + 100
             assert await fixture.store.load(ANN, "t1") == Loaded(())
             await fixture.append(not_after=now + 100, not_before=now - 50)
 
-    async def test_an_append_of_a_batch_that_is_refused_takes_no_other_with_it(self) -> None:
+    async def test_a_refused_append_of_a_batch_does_not_affect_the_others(self) -> None:
         async with self.opened() as fixture:
             results = await fixture.append_all(
                 fixture.new_append("t1"),
@@ -108,7 +108,7 @@ class AppendLaws(Laws):
             [row] = (await fixture.store.load(ANN, "t1")).rows
             assert row.body == b"[%d]" % results.index(Appended())
 
-    async def test_appends_to_many_threads_at_once_all_hold(self) -> None:
+    async def test_concurrent_appends_to_many_threads_all_succeed(self) -> None:
         async with self.opened() as fixture:
             appends = [fixture.new_append(f"t{no % 50}", feed=1) for no in range(50)]
             answers = await asyncio.gather(*(fixture.store.append([each]) for each in appends))
@@ -117,7 +117,7 @@ class AppendLaws(Laws):
             feed = await fixture.store.feed(ANN, after=0, limit=99)
             assert [row.no for row in feed] == list(range(1, 51))
 
-    async def test_an_append_that_says_nothing_of_the_thread_leaves_it_listed_as_it_was(self) -> None:
+    async def test_an_append_without_a_thread_row_leaves_the_listing_unchanged(self) -> None:
         async with self.opened() as fixture:
             row = fixture.running(title="As it was")
             await fixture.append(thread=row, lease=Lease("w1", fixture.clock.now() + 60))
@@ -136,7 +136,7 @@ class AppendLaws(Laws):
             assert [row.version for row in loaded.rows] == [3]
             assert [row.version for row in (await fixture.store.load(ANN, "t1", after=0)).rows] == [1, 2, 3]
 
-    async def test_a_snapshot_that_is_put_later_replaces_older_ones_alone(self) -> None:
+    async def test_a_later_snapshot_replaces_only_older_ones(self) -> None:
         async with self.opened() as fixture:
             for _ in range(3):
                 await fixture.append()
@@ -150,7 +150,7 @@ class AppendLaws(Laws):
             assert await fixture.store.load(ANN, "t1") == loaded
             assert await fixture.store.load(ANN, "t9") == Loaded(())
 
-    async def test_the_store_can_be_asked_whether_it_works(self) -> None:
+    async def test_the_store_answers_a_ping(self) -> None:
         async with self.opened() as fixture:
             await fixture.store.check()
             assert abs(fixture.store.now() - fixture.clock.now()) < 30

@@ -131,7 +131,7 @@ class CallLaws(Laws):
             both = tuple(fixture.new_call(f"call_{no}", request=ProgramRequest("job-2")) for no in (3, 4))
             assert await fixture.try_append("t9", calls=both) == RequestTaken()
 
-    async def test_a_tool_is_kept_beside_the_call_that_was_opened_with_it(self) -> None:
+    async def test_a_tool_is_kept_with_the_call_that_was_opened_with_it(self) -> None:
         async with self.opened() as fixture:
             for no in (1, 2):
                 await fixture.append(calls=(fixture.new_call(f"call_{no}"),), tools=(OPEN_URL,))

@@ -1,4 +1,4 @@
-"""Registrations of clients, and what the owner's feed is told of them."""
+"""Registrations of clients, and the entries about them in the owner's feed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ClientLaws(Laws):
             assert await fixture.store.feed_span(ANN) == (1, 0)
             assert await clients.drop(client) == "dropped"
             assert await clients.all() == []
-            # and whoever comes after it begins anew
+            # the next one starts from the first version
             assert await clients.put(client) == "put"
 
     async def test_one_without_a_stream_is_away(self) -> None:
@@ -85,7 +85,7 @@ class ClientLaws(Laws):
             assert await fixture.store.clients.put(client) == "put"
             assert await fixture.store.clients.drop(client, if_away=True) == "dropped"
 
-    async def test_the_owners_feed_is_told_of_what_changed_and_of_nothing_else(self) -> None:
+    async def test_the_owners_feed_has_an_entry_for_each_change_and_nothing_else(self) -> None:
         async with self.opened() as fixture:
             clients = fixture.store.clients
             client = new_client(fixture, "notes", "read")

@@ -17,7 +17,7 @@ class DurabilityLaws(Laws):
         """What another process finds when this one is gone: best without closing it, as after a crash."""
         raise NotImplementedError
 
-    async def test_everything_that_was_answered_is_there_again(self) -> None:
+    async def test_everything_that_was_confirmed_is_there_after_reopening(self) -> None:
         async with self.opened() as fixture:
             call = fixture.new_call(approval=fixture.new_approval(), request=ProgramRequest("job-1"))
             run = fixture.new_run()
@@ -46,7 +46,7 @@ class DurabilityLaws(Laws):
             assert [await store.count(what, "acme") for what in ("threads", "running", "bytes")] == [1, 0, 6]
             assert await store.count("open_calls", "acme", "ann") == 1
 
-    async def test_versions_requests_and_numbers_go_on_where_they_were(self) -> None:
+    async def test_versions_requests_and_feed_numbers_continue_after_reopening(self) -> None:
         async with self.opened() as fixture:
             await fixture.append(calls=(fixture.new_call(request=ProgramRequest("job-1")),), feed=2)
             await self._reopen(fixture)
@@ -57,7 +57,7 @@ class DurabilityLaws(Laws):
             feed = await fixture.store.feed(ANN, after=0, limit=9)
             assert [(row.no, row.version) for row in feed] == [(2, 1), (3, 2)]
 
-    async def test_numbers_of_a_feed_are_not_given_twice_though_the_newest_are_gone(self) -> None:
+    async def test_feed_numbers_are_not_reused_even_if_the_newest_entries_are_gone(self) -> None:
         async with self.opened() as fixture:
             await fixture.append("t1", feed=1)
             await fixture.append("t2", feed=3)
@@ -72,7 +72,7 @@ class DurabilityLaws(Laws):
             await fixture.store.add_to_feed(ANN, b"y")
             assert [row.no for row in await fixture.store.feed(ANN, after=0, limit=9)] == [6]
 
-    async def test_registrations_are_there_again(self) -> None:
+    async def test_registrations_are_there_after_reopening(self) -> None:
         async with self.opened() as fixture:
             client = new_client(fixture, "notes", "read")
             assert await fixture.store.clients.put(client, b"came") == "put"
@@ -81,7 +81,7 @@ class DurabilityLaws(Laws):
             assert await fixture.store.clients.put(client) == "moved"
             assert len(await fixture.store.feed(ANN, after=0, limit=9)) == 1
 
-    async def test_a_file_that_arrived_is_there_again_and_goes_with_its_thread_still(self) -> None:
+    async def test_a_complete_file_is_there_after_reopening_and_is_deleted_with_its_thread(self) -> None:
         async with self.opened() as fixture:
             file = await fixture.put_file(b"one", b"two")
             await fixture.append(files=(file.ref,))
@@ -109,7 +109,7 @@ class DurabilityLaws(Laws):
             fixture.clock.advance(LEASE_SEC)
             assert await fixture.claimable_ids() == ["held"]
 
-    async def test_of_many_appends_at_once_all_that_were_answered_are_there(self) -> None:
+    async def test_of_many_concurrent_appends_all_that_were_confirmed_are_stored(self) -> None:
         async with self.opened() as fixture:
             names = [f"t{no}" for no in range(100)]
             await asyncio.gather(*(fixture.append(name, feed=1) for name in names))

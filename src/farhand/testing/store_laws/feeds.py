@@ -10,7 +10,7 @@ from farhand.testing.store_laws.fixture import ANN, BOB, EVE, Laws, StoreFixture
 
 
 class FeedLaws(Laws):
-    async def test_a_feed_has_the_appends_of_all_threads_and_what_was_told_in_order(self) -> None:
+    async def test_a_feed_has_the_appends_of_all_threads_and_other_entries_in_order(self) -> None:
         async with self.opened() as fixture:
             now = fixture.clock.now()
             await fixture.append("t1", b"[1]", feed=1)
@@ -29,7 +29,7 @@ class FeedLaws(Laws):
             assert feed[0] == FeedRow(1, 1, now, b"[1]", "t1", 1)
             assert await fixture.store.feed_span(ANN) == (1, 6)
 
-    async def test_a_feed_goes_on_after_a_number_also_in_the_middle_of_a_row(self) -> None:
+    async def test_a_feed_is_read_from_any_number_even_in_the_middle_of_a_row(self) -> None:
         async with self.opened() as fixture:
             for _ in range(3):
                 await fixture.append(feed=3)
@@ -41,18 +41,18 @@ class FeedLaws(Laws):
             page = await fixture.store.feed(ANN, after=0, limit=2)
             assert [row.no for row in page] == [3, 6]
 
-    async def test_entries_that_are_told_at_once_are_numbered_without_gaps(self) -> None:
+    async def test_concurrent_entries_are_numbered_without_gaps(self) -> None:
         async with self.opened() as fixture:
-            told = [fixture.store.add_to_feed(ANN, b"%d" % no) for no in range(100)]
+            entries = [fixture.store.add_to_feed(ANN, b"%d" % no) for no in range(100)]
             appends = [fixture.store.append([fixture.new_append(f"t{no}", feed=2)]) for no in range(50)]
-            await asyncio.gather(*told, *appends)
+            await asyncio.gather(*entries, *appends)
             numbers: list[int] = []
             while page := await fixture.store.feed(ANN, after=numbers[-1] if numbers else 0, limit=70):
                 for row in page:
                     numbers += range(row.no - row.count + 1, row.no + 1)
             assert numbers == list(range(1, 201))
 
-    async def test_nobody_hears_of_anothers_and_numbers_tell_nothing_of_them(self) -> None:
+    async def test_a_feed_has_no_entries_of_other_owners_and_its_numbers_reveal_none(self) -> None:
         async with self.opened() as fixture:
             for owner in (ANN, BOB, EVE, ANN):
                 await fixture.store.add_to_feed(owner, b"x")
@@ -72,7 +72,7 @@ class FeedLaws(Laws):
             await fixture.append(feed=1)
             assert await self._numbers(fixture) == [1, 2]
 
-    async def test_with_a_thread_go_all_entries_of_it_and_numbers_go_on(self) -> None:
+    async def test_a_deleted_thread_takes_its_entries_along_and_numbers_continue(self) -> None:
         async with self.opened() as fixture:
             await fixture.append("t2", feed=1)
             await fixture.append("t1", feed=1)
@@ -86,7 +86,7 @@ class FeedLaws(Laws):
             await fixture.append("t1", b"[new]", feed=1)
             assert await self._numbers(fixture) == [1, 3, 7]
 
-    async def test_numbers_are_not_given_twice_when_all_entries_are_gone(self) -> None:
+    async def test_numbers_are_not_reused_when_all_entries_are_gone(self) -> None:
         async with self.opened() as fixture:
             await fixture.append(feed=4)
             await fixture.delete()
@@ -99,7 +99,7 @@ class FeedLaws(Laws):
             assert await self._numbers(fixture) == [6]
             assert await fixture.store.feed_span(ANN) == (6, 6)
 
-    async def test_old_entries_are_purged_and_numbers_go_on(self) -> None:
+    async def test_old_entries_are_purged_and_numbers_continue(self) -> None:
         async with self.opened() as fixture:
             await fixture.append("t1", feed=2)
             await fixture.store.add_to_feed(ANN, b"old")

@@ -109,7 +109,7 @@ class FileLaws(Laws):
             assert await files.get(ANN, free.ref) is not None
             assert await files.kept("acme") == Kept(1, 1)
 
-    async def test_a_ref_that_binds_nothing_does_not_hold_up_what_it_came_with(self) -> None:
+    async def test_an_unknown_ref_does_not_block_its_append(self) -> None:
         async with self.opened() as fixture:
             files = fixture.store.files
             theirs, arriving = await fixture.put_file(b"x", owner=BOB), fixture.new_file()
@@ -126,7 +126,7 @@ class FileLaws(Laws):
             fixture.clock.advance(WEEK_SEC)
             assert (await fixture.store.purge(before=fixture.clock.now() - 60)).files == 1
 
-    async def test_a_file_that_no_thread_refers_to_goes_by_its_age_and_a_bound_one_stays(self) -> None:
+    async def test_an_old_file_without_a_thread_is_purged_and_a_bound_one_stays(self) -> None:
         async with self.opened() as fixture:
             old, bound = await fixture.put_file(b"x"), await fixture.put_file(b"y")
             await fixture.append(files=(bound.ref,))
@@ -139,7 +139,7 @@ class FileLaws(Laws):
             assert await fixture.store.files.piece(ANN, bound.ref, 0) == b"y"
             assert await fixture.store.files.piece(ANN, young.ref, 0) == b"z"
 
-    async def test_a_file_that_stopped_arriving_goes_soon_and_one_that_goes_on_stays(self) -> None:
+    async def test_an_abandoned_upload_is_purged_soon_and_an_active_one_stays(self) -> None:
         async with self.opened() as fixture:
             files = fixture.store.files
             left, going_on = fixture.new_file(), fixture.new_file()
@@ -153,7 +153,7 @@ class FileLaws(Laws):
             assert await files.put(going_on, 2, [b"z"], is_last=True)
             assert await files.kept("acme") == Kept(1, 3)
 
-    async def test_a_purge_of_many_files_is_whole(self) -> None:
+    async def test_a_purge_of_many_files_is_complete(self) -> None:
         async with self.opened() as fixture:
             for _ in range(40):
                 await fixture.put_file(b"x")

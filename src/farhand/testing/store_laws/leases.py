@@ -18,7 +18,7 @@ class LeaseLaws(Laws):
             fixture.clock.advance(LEASE_SEC)
             assert await fixture.claimable_ids() == ["t1"]
 
-    async def test_a_run_without_a_lease_is_a_stray_and_an_ended_lease_is_none(self) -> None:
+    async def test_a_run_without_a_lease_is_a_stray_and_so_is_one_whose_lease_has_ended(self) -> None:
         async with self.opened() as fixture:
             await fixture.append("t1", thread=fixture.running())
             assert await fixture.claimable_ids() == ["t1"]
@@ -55,7 +55,7 @@ class LeaseLaws(Laws):
             fixture.clock.advance(LEASE_SEC)
             assert await fixture.claimable_ids() == ["t1"]
 
-    async def test_threads_without_an_active_run_are_no_strays(self) -> None:
+    async def test_threads_without_an_active_run_are_not_strays(self) -> None:
         async with self.opened() as fixture:
             await fixture.append("t1")
             for no, state in enumerate((RunState.DONE, RunState.STOPPED, RunState.FAILED)):

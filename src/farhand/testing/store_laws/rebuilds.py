@@ -12,7 +12,7 @@ from farhand.testing.store_laws.fixture import ANN, BOB, EVE, LEASE_SEC, Laws, S
 
 
 class RebuildLaws(Laws):
-    async def test_every_thread_of_every_owner_is_walked_through_page_by_page(self) -> None:
+    async def test_every_thread_of_every_owner_is_listed_page_by_page(self) -> None:
         async with self.opened() as fixture:
             expected = [(owner, f"t{no}") for owner in (ANN, BOB, EVE) for no in range(3)]
             for owner, thread_id in reversed(expected):
@@ -29,7 +29,7 @@ class RebuildLaws(Laws):
             await fixture.append(thread=row, calls=(call,), runs=(run,))
             assert await fixture.store.rebuild(self._lookups(fixture, row, (call,), (run,))) == 0
 
-    async def test_rows_that_differ_are_missing_or_are_too_many_are_made_right(self) -> None:
+    async def test_rows_that_differ_are_missing_or_superfluous_are_corrected(self) -> None:
         async with self.opened() as fixture:
             wrong, extra = fixture.new_call("call_1", deadline=None), fixture.new_call("call_9")
             wrong_run, extra_run = fixture.new_run("run_1"), fixture.new_run("run_9")
@@ -63,7 +63,7 @@ class RebuildLaws(Laws):
             assert await fixture.store.rebuild(lookups) is None
             assert await fixture.claimable_ids() == []
 
-    async def test_what_may_have_been_purged_is_not_made_again_and_corrected_if_it_is_there(self) -> None:
+    async def test_what_may_have_been_purged_is_not_recreated_but_corrected_if_it_exists(self) -> None:
         async with self.opened() as fixture:
             now = fixture.clock.now()
             old, gone = (fixture.settled(fixture.new_call(f"call_{no}")) for no in range(2))

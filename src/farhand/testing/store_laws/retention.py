@@ -12,7 +12,7 @@ from farhand.testing.store_laws.fixture import ANN, BOB, Laws, StoreFixture
 
 
 class RetentionLaws(Laws):
-    async def test_old_rows_go_as_far_as_a_snapshot_covers_them(self) -> None:
+    async def test_old_rows_are_purged_as_far_as_a_snapshot_covers_them(self) -> None:
         async with self.opened() as fixture:
             await fixture.append("t1", b"[1]")
             await fixture.append("t1", b"[2]", snapshot=b"{}")
@@ -29,7 +29,7 @@ class RetentionLaws(Laws):
             await fixture.append("t1", b"[4]")
             assert await self._versions(fixture, "t1") == [3, 4]
 
-    async def test_young_rows_stay_though_a_snapshot_covers_them(self) -> None:
+    async def test_recent_rows_stay_even_if_a_snapshot_covers_them(self) -> None:
         async with self.opened() as fixture:
             await fixture.append(body=b"[1]")
             limit = self._later(fixture)
@@ -40,7 +40,7 @@ class RetentionLaws(Laws):
             await fixture.store.purge(before=limit)
             assert await self._versions(fixture, "t1") == []
 
-    async def test_a_run_that_goes_on_keeps_its_rows_and_its_settled_calls(self) -> None:
+    async def test_an_active_run_keeps_its_rows_and_its_settled_calls(self) -> None:
         async with self.opened() as fixture:
             of_before = fixture.settled(fixture.new_call("call_0", run_id="run_0"))
             of_run = fixture.settled(fixture.new_call("call_1"))
@@ -61,7 +61,7 @@ class RetentionLaws(Laws):
             assert await self._versions(fixture, "t1") == [4]
             assert await fixture.store.find_call(ANN, "call", "call_1") is None
 
-    async def test_settled_calls_and_ended_runs_go_and_what_is_open_stays(self) -> None:
+    async def test_settled_calls_and_ended_runs_are_purged_and_open_ones_stay(self) -> None:
         async with self.opened() as fixture:
             settled = fixture.settled(fixture.new_call("call_1", approval=None, run_id=None))
             still_open = fixture.new_call("call_2", run_id=None)
@@ -81,7 +81,7 @@ class RetentionLaws(Laws):
             assert await fixture.open_ids() == ["call_2"]
             assert [run.run_id for run in await fixture.store.runs(ANN, limit=9)] == ["run_2"]
 
-    async def test_bytes_are_counted_again_with_the_snapshot_that_stands_for_what_went(self) -> None:
+    async def test_bytes_are_recounted_with_the_snapshot_that_replaces_purged_rows(self) -> None:
         async with self.opened() as fixture:
             await fixture.append("t1", b"12345")
             await fixture.append("t1", b"678", snapshot=b"state")
@@ -125,7 +125,7 @@ class RetentionLaws(Laws):
             again = fixture.new_call("call_2", run_id=None, request=ProgramRequest("job-1"))
             await fixture.append("t2", calls=(again,))
 
-    async def test_a_purge_of_much_is_whole(self) -> None:
+    async def test_a_large_purge_is_complete(self) -> None:
         async with self.opened() as fixture:
             for no in range(40):
                 calls = [

@@ -44,7 +44,7 @@ class ThreadLaws(Laws):
             assert await fixture.store.find_run(BOB, "run_1") is None
             assert await fixture.store.find_run(ANN, "run_2") is None
 
-    async def test_runs_are_listed_the_last_begun_first_and_page_by_page(self) -> None:
+    async def test_runs_are_listed_newest_first_and_page_by_page(self) -> None:
         async with self.opened() as fixture:
             for no in range(5):
                 fixture.clock.advance(1)
@@ -76,7 +76,7 @@ class ThreadLaws(Laws):
             await fixture.delete("t1")
             assert [await count("threads", "acme"), await count("bytes", "acme")] == [2, 2]
 
-    async def test_runs_at_work_are_counted_and_those_that_wait_for_somebody_are_not(self) -> None:
+    async def test_active_runs_are_counted_and_waiting_ones_are_not(self) -> None:
         async with self.opened() as fixture:
             count = fixture.store.count
             await fixture.append("t1", thread=fixture.running("run_1"))
