@@ -110,17 +110,14 @@ class _Writer:
     def _response(self, shape: object) -> Json:
         if shape is None:
             return {"description": "No content."}
-        if isinstance(shape, list):
-            content = {kind: body for each in shape for kind, body in self._contents(each).items()}
-            return {"description": "Success.", "content": content}
-        if shape is STREAM:
-            return {"description": "A stream of server-sent events.", "content": self._contents(shape)}
-        return {"description": "Success.", "content": self._contents(shape)}
-
-    def _contents(self, shape: object) -> dict[str, Json]:
-        return {STREAM.type: {}} if shape is STREAM else self._content(shape)
+        shapes = shape if isinstance(shape, list) else [shape]
+        content = {kind: body for each in shapes for kind, body in self._content(each).items()}
+        words = "A stream of server-sent events." if shape is STREAM else "Success."
+        return {"description": words, "content": content}
 
     def _content(self, shape: object) -> dict[str, Json]:
+        if shape is STREAM:
+            return {STREAM.type: {}}
         if isinstance(shape, Media):
             return {shape.type: {"schema": dict(shape.schema)}}
         [schema], found = msgspec.json.schema_components(

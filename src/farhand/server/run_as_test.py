@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pprint import pformat
 from textwrap import indent
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -289,38 +289,33 @@ async def _record(service: AgentService, run: Run) -> Recording:
         if tool is not None:
             tools[tool.name] = tool
     prompt = await RunSearch(service).prompt(run)
-    known = _Known(run, prompt, messages, calls, list(tools.values()), entries)
     # in a thread: redacting may take long
-    return await asyncio.to_thread(_masked, known)
+    return await asyncio.to_thread(_redacted, run, prompt, messages, calls, list(tools.values()), entries)
 
 
-class _Known(NamedTuple):
-    """As it is stored."""
-
-    run: Run
-    prompt: str
-    messages: Sequence[Message]
-    calls: Sequence[Call]
-    tools: list[Tool]
-    entries: Sequence[Entry]
-
-
-def _masked(known: _Known) -> Recording:
-    entries = redact_entries(known.entries)
+def _redacted(
+    run: Run,
+    prompt: str,
+    messages: Sequence[Message],
+    calls: Sequence[Call],
+    tools: Sequence[Tool],
+    entries: Sequence[Entry],
+) -> Recording:
+    entries = redact_entries(entries)
     rejected = {entry.event.call_id for entry in entries if isinstance(entry.event, CallRejected)}
-    prompt = redact_text(known.prompt) or "Go on."
+    prompt = redact_text(prompt) or "Go on."
     steps = [
         redact_step(message)
-        for message in known.messages
-        if isinstance(message, AssistantMessage) and message.run_id == known.run.run_id
+        for message in messages
+        if isinstance(message, AssistantMessage) and message.run_id == run.run_id
     ]
     return Recording(
         title=prompt,
         prompt=prompt,
-        state=known.run.state,
+        state=run.state,
         steps=steps,
-        calls=[redact_call(call) for call in known.calls if call.call_id not in rejected],
-        tools=known.tools,
+        calls=[redact_call(call) for call in calls if call.call_id not in rejected],
+        tools=tools,
         entries=entries,
         answer="".join(text_of(step) for step in steps),
     )
