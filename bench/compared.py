@@ -1,12 +1,14 @@
 """The farhand of another revision and ours, measured in turns: `python -m bench --against 377898a p1 p3`.
 
 The other one's sources lie in a worktree of their own, in front of what is installed; libraries, references
-and load are the same for both. So only what changed is compared, on a machine in the same state.
+and load are the same for both. So only what changed is compared, on a machine in the same state. A revision
+from before live chats were measured is lent an app that says them.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,10 +20,10 @@ from statistics import median
 
 from bench.faults import FAULTS, in_words
 from bench.machine import CACHE, ROOT
-from bench.served import measured_in
+from bench.served import LENT, measured_in
 from bench.table import Effort, Line
 
-COMPARED = ("p01", "p02", "p03", "p04", "p06", "p07", "p09", "p10", "p11")
+COMPARED = ("p01", "p02", "p03", "p04", "p06", "p07", "p09", "p10", "p11", "p13", "p14")
 _NUMBER = re.compile(r"-?[\d,]*\.?\d+")
 
 
@@ -126,6 +128,9 @@ def worktree(revision: str) -> Iterator[Path]:
             capture_output=True,
             check=True,
         )
+    if not (tree / "bench/words.py").exists():
+        shutil.copy(ROOT / "bench/words.py", tree / "bench/words.py")
+        shutil.copy(ROOT / "bench/apps/older.py", tree / LENT)
     yield tree
 
 

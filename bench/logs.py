@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 from bench.machine import memory_of
-from bench.played import FENCE
 from bench.served import app, run_alone, scratch
 from bench.table import Effort
 from farhand.clock import SystemClock
@@ -138,18 +137,19 @@ async def _chat(log: EventLog, number: int) -> None:
 
 def _begin(message: UserMessage, thread: ThreadState, now: float) -> Decision[object]:
     begun = runs.begin(thread, message, runs.NewRun(CLOCK.fresh("run")))
+    assert isinstance(begun.answer, runs.Started), "the run before has ended"
     return Decision(None, (*begun.events, StepStarted(1)))
 
 
 def _write(said: Event, thread: ThreadState, now: float) -> Decision[object]:
     assert thread.run is not None, "a message has begun one"
-    return Decision(None, runs.write(thread, FENCE, (said,), after=thread.run.seq).events)
+    return Decision(None, runs.write(thread, thread.run.fence, (said,), after=thread.run.seq).events)
 
 
 def _finish(thread: ThreadState, now: float) -> Decision[object]:
     assert thread.run is not None, "a message has begun one"
     result = StepResult(step=1, stop_reason="end", after=thread.run.seq, is_last=True, is_delivered=True)
-    ended = runs.finish_step(thread, FENCE, result, now=now, settings=SETTINGS, room=0)
+    ended = runs.finish_step(thread, thread.run.fence, result, now=now, settings=SETTINGS, room=0)
     return Decision(None, ended.events)
 
 

@@ -24,6 +24,9 @@ LOAD_WITHIN_SEC = 300.0
 home = ContextVar("home", default=ROOT)
 """The tree whose farhand is measured; references and load are always ours."""
 
+LENT = "bench/apps/lent.py"
+"""In the tree of a revision whose own app lacks something that is measured now; see `bench/compared.py`."""
+
 configurations: list[str] = []
 """What each server of farhand told when it was started; whoever prints it clears it before."""
 
@@ -91,7 +94,8 @@ def serving(
 def app(name: str, *options: str, on_load_core: bool = False) -> Iterator[Server]:
     """One of `bench/apps`; farhand's own tells how it is configured. What only feeds a server is kept away
     from its core."""
-    command = [sys.executable, "-m", f"bench.apps.{name}", *options]
+    module = "lent" if name == "whole" and (home.get() / LENT).exists() else name
+    command = [sys.executable, "-m", f"bench.apps.{module}", *options]
     if name != "whole":
         with serving(command, core=cores()[1] if on_load_core else None) as server:
             yield server

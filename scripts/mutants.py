@@ -10,7 +10,6 @@ import argparse
 import ast
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -18,16 +17,30 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from fnmatch import fnmatch
+from importlib import import_module
 from importlib.util import cache_from_source
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Literal
 
 import msgspec
+import pytest
 from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tests/mutants.toml"
 COPIED = ("src", "tests", "scripts", "examples", "docs", "schema", "changes", "pyproject.toml", "README.md")
 RUN_WITHIN_SEC = 900
+PRELOADED = (
+    "anyio.pytest_plugin",
+    "asyncpg",
+    "httpx2",
+    "hypothesis.stateful",
+    "jsonschema_rs",
+    "starlette.testclient",
+    "uvicorn",
+)
+"""What many tests import and no fault is planted in: imported once, for all of them."""
 
 
 class Mutant(Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,6 +52,8 @@ class Mutant(Struct, frozen=True, forbid_unknown_fields=True):
     old: str
     new: str
     tests: list[str]
+    proof: Literal["", "lives", "decide", "append", "takeover"] = ""
+    """Which part of the exactly-once argument it breaks, if it breaks one."""
 
 
 class Verdict(StrEnum):
@@ -49,15 +64,17 @@ class Verdict(StrEnum):
 
 def main() -> None:
     options = _options()
-    mutants = [each for each in read_mutants(LIST) if _is_chosen(each, options.names)]
+    mutants = [each for each in read_mutants(LIST) if _is_chosen(each, options.names, proof=options.proof)]
     faults = list(faults_in(mutants, ROOT))
     if faults or not mutants:
         sys.exit("\n".join(faults) or f"mutants: none is called {' or '.join(options.names)}")
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Path(folder)
         _copy_tree(copy)
+        for name in PRELOADED:
+            import_module(name)
         tests = options.tests or sorted({each for mutant in mutants for each in mutant.tests})
-        if not options.unchecked and run_tests(copy, tests) is not Verdict.SURVIVED:
+        if not options.unchecked and run_tests(copy, tests, says_why=True) is not Verdict.SURVIVED:
             sys.exit("mutants: the tests fail without any fault; mend them first")
         verdicts = Counter(_try(mutant, copy, options.tests or mutant.tests) for mutant in mutants)
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
@@ -81,9 +98,11 @@ def faults_in(mutants: Iterable[Mutant], root: Path) -> Iterator[str]:
 
 
 def _wrong_with(mutant: Mutant, root: Path) -> Iterator[str]:
+    if not mutant.tests:
+        yield "it names no test that must notice it"
     for test in mutant.tests:
         if not _exists(root, test):
-            yield f"there is no {test}; name the test that notices this fault now"
+            yield f"there is no {test or 'test without a name'}; name the test that notices this fault now"
     file = root / mutant.file
     text = file.read_text() if file.is_file() else ""
     if text.count(mutant.old) != 1:
@@ -100,33 +119,57 @@ def _wrong_with(mutant: Mutant, root: Path) -> Iterator[str]:
 
 
 def _exists(root: Path, test: str) -> bool:
+    """A file or something in it. A folder would be a run of all its tests for one fault."""
     name, _, inside = test.partition("::")
     path = root / name
+    if not path.is_file():
+        return False
     if not inside:
-        return path.exists()
-    text = path.read_text() if path.is_file() else ""
+        return True
+    text = path.read_text()
     # a class may get its tests from the laws that it obeys
     return f"def {inside}(" in text or f"class {inside}(" in text
 
 
-def run_tests(copy: Path, tests: Sequence[str]) -> Verdict:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout=120", *tests]
-    # before the path of the editable install
-    env = os.environ | {"PYTHONPATH": str(copy / "src")}
-    try:
-        done = subprocess.run(
-            command, cwd=copy, env=env, capture_output=True, timeout=RUN_WITHIN_SEC, check=False
-        )
-    except subprocess.TimeoutExpired:
-        # a fault that lets everybody wait for ever is noticed
+def run_tests(copy: Path, tests: Sequence[str], *, says_why: bool = False) -> Verdict:
+    """In a process of its own, which begins with what this one has imported. Of tests that fail the names are
+    printed; with `says_why` also the end of what they said."""
+    with tempfile.TemporaryFile() as output:
+        process = get_context("fork").Process(target=_run_in, args=(copy, tests, output.fileno()))
+        process.start()
+        process.join(RUN_WITHIN_SEC)
+        if process.exitcode is None:
+            # a fault that lets everybody wait for ever is noticed
+            process.kill()
+            process.join()
+            return Verdict.KILLED
+        output.seek(0)
+        told = output.read().decode(errors="replace")
+    if process.exitcode == pytest.ExitCode.TESTS_FAILED:
+        if says_why:
+            print(told[-2500:])
+        _say_which(told)
         return Verdict.KILLED
-    if done.returncode == 1:
-        _say_which(done.stdout.decode(errors="replace"))
-        return Verdict.KILLED
-    if done.returncode == 0:
+    if process.exitcode == pytest.ExitCode.OK:
         return Verdict.SURVIVED
-    print(done.stdout.decode(errors="replace")[-2000:], done.stderr.decode(errors="replace")[-500:])
+    print(told[-2500:])
     return Verdict.NO_VERDICT
+
+
+def _run_in(copy: Path, tests: Sequence[str], output: int) -> None:
+    os.chdir(copy)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    # before the path of the editable install, also in processes that a test starts
+    sys.path[:0] = [str(copy), str(copy / "src")]
+    os.environ["PYTHONPATH"] = str(copy / "src")
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("farhand", "tests", "scripts")]:
+        del sys.modules[name]
+    # schemathesis takes longer to import than most tests take to run, and no test of a fault needs it
+    plugins = ("-p", "no:cacheprovider", "-p", "no:schemathesis")
+    # of plugins that are imported already
+    quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+    sys.exit(pytest.main(["-x", "-q", *plugins, *quiet, "--timeout=60", *tests]))
 
 
 def _try(mutant: Mutant, copy: Path, tests: Sequence[str]) -> Verdict:
@@ -164,8 +207,9 @@ def _copy_tree(copy: Path) -> None:
             shutil.copy(source, copy / name)
 
 
-def _is_chosen(mutant: Mutant, names: Sequence[str]) -> bool:
-    return not names or any(fnmatch(mutant.id, name) for name in names)
+def _is_chosen(mutant: Mutant, names: Sequence[str], *, proof: bool) -> bool:
+    is_named = not names or any(fnmatch(mutant.id, name) for name in names)
+    return is_named and (bool(mutant.proof) or not proof)
 
 
 def _options() -> argparse.Namespace:
@@ -174,6 +218,11 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "names", nargs="*", help="ids of mutants, * stands for anything; all if there is none"
+    )
+    parser.add_argument(
+        "--proof",
+        action="store_true",
+        help="only the faults in the argument of docs/explanation/exactly-once.md",
     )
     parser.add_argument("--tests", action="append", help="run these tests instead of those of each mutant")
     parser.add_argument("--unchecked", action="store_true", help="do not run the tests without a fault first")

@@ -168,6 +168,10 @@ class Talk:
     heard: list[Heard] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     endings: list[Ending] = field(default_factory=list)
+    answer: list[str] = field(default_factory=list)
+    """The text of each step as the thread has it when everything is over."""
+    script: list[str] = field(default_factory=list)
+    """The text of each step as the model says it."""
 
 
 @dataclass
@@ -199,6 +203,7 @@ def violations(history: History) -> list[str]:
         *_lost_or_doubled(history),
         *_lost_places(history),
         *_wrong_endings(history),
+        *_wrong_answers(history),
         *_run_twice(history),
         *_never_run(history),
         *_wrong_to_programs(history),
@@ -369,6 +374,13 @@ def _wrong_endings(history: History) -> Iterator[str]:
                 yield f"ending: a response in {talk.thread_id} had {each.markers} ends"
             if each.said_after:
                 yield f"ending: a response in {talk.thread_id} went on after its end"
+
+
+def _wrong_answers(history: History) -> Iterator[str]:
+    """What a crash cut is asked for again, and only the second time counts."""
+    for talk in history.talks:
+        if talk.is_finished and talk.answer != talk.script:
+            yield f"answer: {talk.thread_id} has {talk.answer}, and the model said {talk.script}"
 
 
 def _run_twice(history: History) -> Iterator[str]:

@@ -87,6 +87,8 @@ def _good_talks() -> list[Talk]:
                 Heard(5, 0, "output c1"),
             ],
             endings=[Ending(0, 0, is_whole=False), Ending(1, 0, is_whole=True)],
+            answer=["Hello there."],
+            script=["Hello there."],
         ),
         Talk("t2", is_finished=True),
     ]
@@ -273,6 +275,10 @@ def _go_on_after_the_end(history: History) -> None:
     history.talks[0].endings.append(Ending(1, 3, is_whole=False))
 
 
+def _store_what_was_discarded(history: History) -> None:
+    history.talks[0].answer = ["cut shoHello there."]
+
+
 @pytest.mark.parametrize(
     ("plant", "named"),
     [
@@ -317,6 +323,7 @@ def _go_on_after_the_end(history: History) -> None:
         (_end_twice, "ending: a response in t1 had 2 ends"),
         (_never_say_the_end, "ending: a response in t1 had 0 ends"),
         (_go_on_after_the_end, "ending: a response in t1 went on after its end"),
+        (_store_what_was_discarded, "answer: t1 has ['cut shoHello there.']"),
     ],
 )
 def test_a_planted_violation_is_found(plant: Plant, named: str) -> None:

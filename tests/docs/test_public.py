@@ -28,6 +28,7 @@ PUBLIC = (
 IMPORT = re.compile(r"^\s*(?:from|import) (farhand[\w.]*)", re.MULTILINE)
 # they measure parts by themselves: the log, a store, a wire, or a trip without an HTTP server
 MEASURE_PARTS = {
+    "bench/apps/older.py",
     "bench/apps/whole.py",
     "bench/costs.py",
     "bench/held.py",

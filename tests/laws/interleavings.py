@@ -2,8 +2,9 @@
 
 The world is a log, a clock that passes the deadline once, and actors that work through a worker each. An
 actor decides on what its worker has seen of the log, which may be old, then appends at that version: if the
-thread has moved on, it decides again. Between any two of these steps any other actor may act, and the first
-worker may be killed. Knows of a store only that an append at a passed version writes nothing.
+thread has moved on, it decides again. Between any two of these steps any other actor may act, the deadline
+may pass, and the first worker may be killed. Knows of a store only that an append at a passed version, or out
+of its time, writes nothing.
 """
 
 from __future__ import annotations
@@ -58,10 +59,11 @@ class Actor:
 
 @dataclass(frozen=True)
 class Place:
-    """How far one actor is: its next act, the version it decided on, and what it was told so far."""
+    """How far one actor is: its next act, the version and the time it decided on, and what it was told."""
 
     act: int = 0
     decided_on: int | None = None
+    decided_at: float = 0.0
     told: tuple[tuple[str, object], ...] = ()
 
 
@@ -73,6 +75,8 @@ class World:
     is_late: bool = False
     dead: frozenset[int] = frozenset()
     effects: tuple[str, ...] = ()
+    written_late: frozenset[str] = frozenset()
+    """The acts that wrote something after the deadline."""
 
     @property
     def thread(self) -> ThreadState:
@@ -132,7 +136,7 @@ class Search:
         elif place.decided_on is None:
             # a worker decides on what it has seen, or on anything newer
             for version in range(world.seen[actor.worker], len(world.rows) + 1):
-                yield _at(world, number, replace(place, decided_on=version))
+                yield _at(world, number, replace(place, decided_on=version, decided_at=world.now()))
         else:
             yield self._append(world, number, act)
 
@@ -144,17 +148,24 @@ class Search:
         if place.decided_on != len(world.rows):
             # an answer without events is confirmed by a look at the log, too
             return _at(seen, number, replace(place, decided_on=None))
-        now = world.now()
-        decision = act.command(dict(place.told))(world.thread, now)
-        in_time = decision.not_after is None or now < decision.not_after
-        assert in_time, "the state and the clock say the same here"
+        decision = act.command(dict(place.told))(world.thread, place.decided_at)
+        if not _is_in_time(decision, world.now()):
+            return _at(seen, number, replace(place, decided_on=None))
         rows = world.rows
         if decision.events:
-            rows = (*rows, (now, msgspec.json.encode(decision.events)))
+            rows = (*rows, (place.decided_at, msgspec.json.encode(decision.events)))
         told = (*place.told, (act.name, decision.answer))
         following = len(actor.acts) if act.unless(decision.answer) else place.act + 1
-        after = replace(seen, rows=rows)
-        return _at(after, number, Place(following, None, told))
+        late = {act.name} if decision.events and world.is_late else set()
+        after = replace(seen, rows=rows, written_late=world.written_late | late)
+        return _at(after, number, Place(following, told=told))
+
+
+def _is_in_time(decision: Decision[object], now: float) -> bool:
+    """By the clock of the store, when it writes: the deadline may have passed since the decision."""
+    is_late = decision.not_after is not None and now >= decision.not_after
+    is_early = decision.not_before is not None and now < decision.not_before
+    return not is_late and not is_early
 
 
 def _at(world: World, number: int, place: Place) -> World:

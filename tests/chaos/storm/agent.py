@@ -23,6 +23,7 @@ from tests.chaos.recorded import note
 
 NOTES = "storm"
 CALLS_PER_CHAT = 10
+STEPS = 4
 # long enough for a fault to fall in between, short enough for thousands of them
 MOMENT_SEC = 0.005
 
@@ -102,7 +103,7 @@ def open_page(address: str) -> dict[str, object]:
 
 async def script(moment: Moment) -> AsyncGenerator[Step, None]:
     chat = moment.text
-    for word in (f"Step {moment.steps} ", f"of {chat} ", "goes like this. "):
+    for word in _words(chat, moment.steps):
         yield word
         await asyncio.sleep(MOMENT_SEC)
     if moment.steps == 0:
@@ -112,7 +113,21 @@ async def script(moment: Moment) -> AsyncGenerator[Step, None]:
     elif moment.steps == 2:
         yield [*_pages(chat, "de"), Ask(_hand_of(chat), {"subject": chat})]
     else:
-        yield f"It is done with {len(moment.results)} results."
+        yield _done(len(moment.results))
+
+
+def answer_of(chat: str) -> list[str]:
+    """All that is said in a chat, by the step."""
+    said = ["".join(_words(chat, step)) for step in range(STEPS)]
+    return [*said[:-1], said[-1] + _done(CALLS_PER_CHAT)]
+
+
+def _words(chat: str, step: int) -> tuple[str, ...]:
+    return f"Step {step} ", f"of {chat} ", "goes like this. "
+
+
+def _done(results: int) -> str:
+    return f"It is done with {results} results."
 
 
 def _pages(chat: str, letters: str) -> list[Ask]:

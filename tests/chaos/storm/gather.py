@@ -27,10 +27,13 @@ from farhand.core.event import (
 from farhand.core.outcome import Outcome, Success, digest, kind_of
 from farhand.core.position import Entry
 from farhand.core.principal import LOCAL
+from farhand.core.state import ThreadState
+from farhand.core.thread import AssistantMessage, text_of
 from farhand.core.tool import Executor
 from farhand.eventlog.codec import decode_body
 from farhand.eventlog.log import EventLog
 from tests.chaos.history import DirectCall, Execution, History, Kept, Line, Request, Talk
+from tests.chaos.storm.agent import answer_of
 from tests.chaos.storm.caller import Caller
 from tests.chaos.storm.person import Person
 
@@ -48,7 +51,14 @@ async def history_of(
         assert run is not None, f"{person.chat} has no run"
         entries = await eventlog.entries(run)
         talk = Talk(
-            person.chat, person.is_finished, journal_of(entries), person.heard, person.gaps, person.endings
+            person.chat,
+            person.is_finished,
+            journal_of(entries),
+            person.heard,
+            person.gaps,
+            person.endings,
+            answer=await eventlog.read(LOCAL, person.chat, _answer),
+            script=answer_of(person.chat),
         )
         history.talks.append(talk)
         settled_at |= {each.event.call_id: each.at for each in entries if isinstance(each.event, CallSettled)}
@@ -61,6 +71,10 @@ async def history_of(
             calls[_key(call)] = call
     _read_notes(history, notes, calls, settled_at)
     return history
+
+
+def _answer(thread: ThreadState) -> list[str]:
+    return [text_of(message) for message in thread.messages if isinstance(message, AssistantMessage)]
 
 
 async def _add_direct(history: History, eventlog: EventLog, caller: Caller) -> list[Call]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from farhand.agent.ownership import Membership
+from farhand.agent.ownership import Membership, Ownership
 from farhand.clock import SystemClock
 from farhand.core.settings import Patience, Settings
 from farhand.eventlog.log import EventLog
@@ -14,6 +14,10 @@ from tests.postgres import Cluster
 from tests.unit.agent.stage import Stage, comes_true
 
 
+class SharedStore(MemoryStore):
+    is_shared = True
+
+
 async def test_in_a_store_of_one_process_every_other_worker_is_gone() -> None:
     eventlog = EventLog(MemoryStore())
     one, other = Membership(eventlog, lease_sec=15), Membership(eventlog, lease_sec=15)
@@ -21,6 +25,21 @@ async def test_in_a_store_of_one_process_every_other_worker_is_gone() -> None:
     await one.renew()
     assert await one.gone([one.name, other.name, other.name]) == {other.name}
     await one.leave()
+
+
+async def test_a_worker_is_sure_of_its_runs_for_one_lease_from_when_it_asked() -> None:
+    patience = Patience(lease=60)
+    ownership = Ownership(EventLog(SharedStore()), patience, "wrk_1")
+    assert not ownership.is_sure()
+    await ownership.renew()
+    assert ownership.is_sure()
+    # as if the process had been stopped for a whole lease before the store answered
+    await ownership.renew(since=asyncio.get_running_loop().time() - patience.lease)
+    assert not ownership.is_sure()
+
+
+async def test_a_worker_that_has_its_store_alone_is_always_sure_of_its_runs() -> None:
+    assert Ownership(EventLog(MemoryStore()), Patience(), "wrk_1").is_sure()
 
 
 async def test_a_worker_is_alive_for_as_long_as_it_renews_its_lease(cluster: Cluster) -> None:

@@ -355,15 +355,19 @@ async def test_after_lost_hints_every_cached_state_is_brought_up_to_date(store: 
     assert sorted(thread_id for thread_id, _, _ in other.events) == ["t1", "t2"]
 
 
-async def test_a_cached_state_that_is_behind_rows_which_are_gone_is_read_again(store: SharedStore) -> None:
+@pytest.mark.parametrize("knows_its_last_row", [True, False])
+async def test_a_cached_state_that_is_behind_rows_which_are_gone_is_read_again(
+    store: SharedStore, knows_its_last_row: bool
+) -> None:
     one, other = Threads(store), RecordingThreads(store)
     await one.decide(ANN, "t1", _rename("1"))
+    if not knows_its_last_row:
+        # then it is read from a snapshot alone
+        await _purge_rows(store)
     await other.read(ANN, "t1", lambda thread: None)
     for title in ("2", "3"):
         await one.decide(ANN, "t1", _rename(title))
-    state = fold_loaded(ANN, "t1", await store.load(ANN, "t1"))
-    await store.put_snapshot(ANN, "t1", state.version, encode_snapshot(state))
-    await store.purge(before=store.now() + 1)
+    await _purge_rows(store)
     await one.decide(ANN, "t1", lambda thread, now: runs.begin(thread, said("hello"), runs.NewRun("run_1")))
     # the row of the renamings is gone: what follows it is not put on what was before it
     other.refresh(ANN, "t1")
@@ -371,6 +375,12 @@ async def test_a_cached_state_that_is_behind_rows_which_are_gone_is_read_again(s
     assert (other.events, other.losses) == ([], ["t1"])
     seen = await other.read(ANN, "t1", lambda thread: (thread.title, thread.version))
     assert seen == await one.read(ANN, "t1", lambda thread: (thread.title, thread.version)) == ("3", 4)
+
+
+async def _purge_rows(store: Store) -> None:
+    state = fold_loaded(ANN, "t1", await store.load(ANN, "t1"))
+    await store.put_snapshot(ANN, "t1", state.version, encode_snapshot(state))
+    await store.purge(before=store.now() + 1)
 
 
 async def test_who_waits_for_a_thread_to_be_read_is_served_though_the_writer_is_ended(

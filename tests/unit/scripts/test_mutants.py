@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from scripts.mutants import LIST, ROOT, Mutant, Verdict, faults_in, read_mutants, run_tests
+from scripts.mutants import LIST, ROOT, Mutant, Verdict, faults_in, read_mutants
 
 # some start a test run of their own
 pytestmark = pytest.mark.timeout(300)
@@ -40,6 +43,14 @@ def test_every_listed_fault_can_be_planted() -> None:
     assert list(faults_in(mutants, ROOT)) == []
 
 
+def test_every_part_of_the_exactly_once_argument_is_broken_by_faults_of_the_list() -> None:
+    parts = Counter(each.proof for each in read_mutants(LIST) if each.proof)
+    assert parts.pop("lives") == 4
+    assert parts.keys() == {"decide", "append", "takeover"}
+    assert parts.total() >= 10
+    assert min(parts.values()) >= 3
+
+
 def test_a_fault_whose_code_has_moved_says_what_to_do(tree: Path) -> None:
     [fault] = faults_in([replace(SOUND, old="return said is 'yes'")], tree)
     assert fault.startswith("always-yes: its old text occurs 0 times in src/door.py, not once.")
@@ -60,6 +71,10 @@ def test_a_fault_in_two_places_is_none(tree: Path) -> None:
     ("wrong", "said"),
     [
         (replace(SOUND, new="return ("), "is no Python"),
+        (replace(SOUND, tests=[]), "it names no test"),
+        # pytest would run everything
+        (replace(SOUND, tests=[""]), "there is no test without a name"),
+        (replace(SOUND, tests=["tests"]), "there is no tests;"),
         (replace(SOUND, tests=["tests/test_gone.py"]), "there is no tests/test_gone.py"),
         (
             replace(SOUND, tests=["tests/test_door.py::test_gone"]),
@@ -87,12 +102,28 @@ def test_two_faults_of_one_name_are_told(tree: Path) -> None:
 @pytest.mark.tools
 def test_tests_that_pass_let_a_fault_survive_and_those_that_fail_do_not(tree: Path) -> None:
     assert list(faults_in([SOUND], tree)) == []
-    assert run_tests(tree, SOUND.tests) is Verdict.SURVIVED
+    assert verdict(tree, *SOUND.tests) == Verdict.SURVIVED
     door = tree / "src/door.py"
     door.write_text(door.read_text().replace(SOUND.old, SOUND.new))
-    assert run_tests(tree, SOUND.tests) is Verdict.KILLED
+    assert verdict(tree, *SOUND.tests) == Verdict.KILLED
 
 
 @pytest.mark.tools
 def test_tests_that_cannot_run_are_no_verdict(tree: Path) -> None:
-    assert run_tests(tree, ["tests/test_gone.py"]) is Verdict.NO_VERDICT
+    assert verdict(tree, "tests/test_gone.py") == Verdict.NO_VERDICT
+
+
+def verdict(tree: Path, *tests: str) -> str:
+    """In a process without threads, as `make mutants` is one: it forks."""
+    asking = (
+        "import sys; from pathlib import Path; from scripts.mutants import run_tests;"
+        " print(run_tests(Path(sys.argv[1]), sys.argv[2:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", asking, str(tree), *tests],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()[-1]

@@ -227,6 +227,22 @@ def test_approval_and_result_of_one_message_are_accepted_together() -> None:
     assert story.thread.version == version + 1
 
 
+def test_what_one_message_brings_must_be_stored_before_the_earliest_of_its_deadlines() -> None:
+    story = Story()
+    story.say()
+    hurried = replace(asks_for("call_1"), timeout_sec=5.0)
+    story.step(hurried, asks_for("call_2"))
+    first, second = story.call("call_1").deadline, story.call("call_2").deadline
+    assert first is not None
+    assert second is not None
+    assert first < second
+    results = [Checked(Result(call_id=each, outcome=Success(1)), Success(1)) for each in ("call_1", "call_2")]
+    for brought in (results, results[::-1]):
+        decision = calls.accept(story.thread, brought, now=story.log.now, patience=PATIENCE)
+        assert decision.answer == [Accepted(), Accepted()]
+        assert decision.not_after == first
+
+
 def test_a_held_run_has_less_time_after_a_yes_than_a_parked_one() -> None:
     story = Story()
     story.say()

@@ -7,9 +7,12 @@ from msgspec.structs import replace
 from farhand.core.approval import Answer
 from farhand.core.call import Phase
 from farhand.core.decide import runs
+from farhand.core.decide.calls import Checked, accept
+from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import Opening
-from farhand.core.decide.runs import Known, NotStarted, Started, StepResult
+from farhand.core.decide.runs import Beginning, Known, NotStarted, Started, StepResult
 from farhand.core.event import (
+    CallSettled,
     Event,
     ReasoningAdded,
     RunFailed,
@@ -22,6 +25,7 @@ from farhand.core.event import (
     TextAdded,
 )
 from farhand.core.outcome import Cancelled, Failure, Success
+from farhand.core.result import Accepted, Receipt, Result
 from farhand.core.run import RunState
 from farhand.core.settings import Limits, Settings
 from farhand.core.thread import AssistantMessage, File, ResultsMessage, Text, UserMessage
@@ -93,6 +97,27 @@ def test_a_run_that_waits_is_left_by_a_new_message_with_a_valid_history() -> Non
     assert isinstance(results, ResultsMessage)
     assert [each.outcome for each in results.results] == [Cancelled("the user moved on"), Success(2)]
     assert story.thread.messages[-1] == said("more", "m2")
+
+
+def test_a_result_that_comes_with_the_next_message_is_stored_in_its_time_and_settles_once() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1"), asks_for("call_2"))
+    deadline = story.call("call_1").deadline
+    assert deadline is not None
+
+    def bring(now: float) -> Decision[tuple[Beginning, list[Receipt]]]:
+        result = Checked(Result(call_id="call_1", outcome=Success(1)), Success(1))
+        accepted = accept(story.thread, [result], now=now, patience=SETTINGS.patience)
+        return runs.begin_after(story.thread, accepted, said("more", "m2"), runs.NewRun("run_2"))
+
+    late = bring(deadline)
+    assert (late.not_after, late.not_before) == (None, deadline)
+    in_time = bring(story.log.now)
+    assert (in_time.not_after, in_time.not_before) == (deadline, None)
+    assert in_time.answer == (Started("run_2"), [Accepted()])
+    settled = {event.call_id: event.outcome for event in in_time.events if isinstance(event, CallSettled)}
+    assert settled == {"call_1": Success(1), "call_2": Cancelled(runs.MOVED_ON)}
 
 
 def test_an_edited_message_replaces_everything_from_there_on() -> None:
@@ -175,6 +200,7 @@ def test_a_parked_run_is_claimed_when_nothing_is_open_in_it() -> None:
     assert story.claim() == 2
     resumed = story.log.events()[-1]
     assert resumed == RunResumed(taken_over=False)
+    assert not story.run.is_parked
 
 
 def test_stop_settles_open_calls_and_keeps_the_text_of_the_step_under_way() -> None:
