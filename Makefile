@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo ui ui-if-node quick most test check check-format check-lint check-types check-imports check-sizes check-names check-private check-ts check-public-types house \
-        example-packages tests tests-quick tests-most tests-chaos storms tests-ts tests-frameworks tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
+        example-packages tests tests-quick-unit tests-quick-faces tests-most tests-chaos storms tests-ts tests-frameworks tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
@@ -106,9 +106,18 @@ check-ts: $(ts_ready)
 # What is only in `make test`: `storm` and the walk run by themselves.
 whole_only := storm or tools or conformance or frameworks
 
-tests-quick: $(ready_to_develop)
-	@$(run_tests) -q -n $(JOBS) --dist worksteal -p no:schemathesis --hypothesis-profile=quick tests/unit tests/faces \
-	    -m 'not (postgres or sqlite or slow or repository or $(whole_only))' </dev/null
+# Two processes, each of which loads its own half only, rather than workers that each load everything.
+quick := $(run_tests) -q -p no:schemathesis --hypothesis-profile=quick \
+    -m 'not (postgres or sqlite or slow or repository or $(whole_only))'
+# Nothing in them is for `make quick`, and they take long to load.
+not_quick := tests/unit/scripts tests/unit/test_patterns.py tests/unit/bridges/test_by_hand.py
+
+# The chat stream goes with the unit tests, so that both halves take about as long.
+tests-quick-unit: $(ready_to_develop)
+	@$(quick) tests/unit tests/faces/ui_stream $(not_quick:%=--ignore=%) </dev/null
+
+tests-quick-faces: $(ready_to_develop)
+	@$(quick) tests/faces --ignore=tests/faces/ui_stream </dev/null
 
 tests-most: $(ready_to_develop) $(ui_built) $(copilotkit_ready)
 	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk --ignore=tests/frameworks -m 'not ($(whole_only))' </dev/null

@@ -88,6 +88,7 @@ async def test_bytes_in_a_message_become_a_file(serve: Serve) -> None:
     assert (await server.http.get(file["source"]["value"])).content == b"hello"
 
 
+@pytest.mark.slow
 @requirement("agui:refused")
 async def test_a_message_that_is_refused_as_busy_leaves_no_file(serve: Serve, store: str) -> None:
     gate = asyncio.Event()

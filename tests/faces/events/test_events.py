@@ -295,6 +295,7 @@ async def test_a_reader_of_one_thread_hears_of_that_thread_alone(serve: Serve, s
     assert {read(event).get("threadId", "mine") for event in told} == {"mine"}
 
 
+@pytest.mark.slow
 async def test_a_reader_of_one_thread_resumes_at_positions_that_all_readers_share(serve: Serve) -> None:
     server = await serve(asks(READ))
     for thread in ("other", "mine", "other"):
