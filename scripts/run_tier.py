@@ -26,7 +26,7 @@ TIERS: dict[str, list[list[list[str]]]] = {
     "most": [[["check"], ["example-packages"]], [["tests-most"], ["tests-ts"]]],
     "test": [
         [["check"], ["example-packages"]],
-        [["tests"], ["tests-ts", "test-lowest", "tests-frameworks"]],
+        [["tests-covered", "tests"], ["tests-ts", "test-lowest", "tests-frameworks"]],
         # by itself: random faults would starve the others, and they it
         [["tests-chaos"]],
         [["tests-walk"]],
