@@ -181,4 +181,5 @@ def _client(line: FaultProxy) -> httpx2.AsyncClient:
         timeout=SILENCE_SEC,
         limits=httpx2.Limits(max_connections=None),
         trust_env=False,
+        verify=False,
     )
