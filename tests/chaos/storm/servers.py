@@ -23,6 +23,8 @@ SETTINGS = {
     # parks are as frequent as holds
     "FARHAND_PATIENCE__HOLD_FOR": "2",
     "FARHAND_PATIENCE__UNREAD_FOR": "0.5",
+    # whoever answers is late on a busy machine, and deadlines are proven elsewhere
+    "FARHAND_PATIENCE__HELD_CALL": "600",
     # by these a reader can tell a dead line from a quiet one
     "FARHAND_PATIENCE__KEEP_ALIVE": "0.5",
     "FARHAND_PATIENCE__LEASE": "1",
