@@ -156,7 +156,7 @@ tests-ts: $(ts_ready) $(ready_to_develop)
 	@echo "tests: AI SDK clients against farhand run"
 	@cd ts && NO_COLOR=1 node_modules/.bin/vitest run --reporter=dot </dev/null
 
-test-lowest: $(ready_to_develop) ## run unit and face tests with the oldest versions that pyproject.toml allows
+test-lowest: $(ready_to_develop) ## run the tests that depend on other libraries with their oldest allowed versions
 	@echo "tests: the oldest versions that are allowed"
 	@$(bin)/python -m scripts.lowest </dev/null
 

@@ -27,10 +27,7 @@ LOOPS = (AnthropicLoop, ResponsesLoop, ChatLoop)
 PAY = Ask("pay", {"amount": 3}, id="call_0")
 OPEN = Ask("open_url", {"url": "https://example.org"}, id="call_1")
 
-pytestmark = [
-    pytest.mark.parametrize("kind", LOOPS, ids=["anthropic", "responses", "chat"]),
-    pytest.mark.slow,
-]
+pytestmark = pytest.mark.parametrize("kind", LOOPS, ids=["anthropic", "responses", "chat"])
 
 
 def tell(moment: Moment) -> str:
