@@ -20,6 +20,8 @@ copilotkit_page := examples/copilotkit/page
 copilotkit_ready := $(copilotkit_page)/node_modules/.ready
 # Promised whole in every branch; elsewhere coverage may only rise.
 covered := core calls tools
+# Enough for that. Measuring doubles what a test computes, so no other test is measured.
+covering := tests/unit/core tests/unit/calls tests/unit/tools tests/unit/agent tests/unit/eventlog tests/laws
 run_tests := $(bin)/python scripts/run_tests.py
 
 # The demo says how long a first visit had to wait.
@@ -35,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo ui ui-if-node quick most test check check-format check-lint check-types check-imports check-sizes check-names check-private check-ts check-public-types house \
-        example-packages tests tests-quick tests-most tests-chaos storms tests-ts tests-frameworks tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
+        example-packages tests tests-covered tests-quick-unit tests-quick-faces tests-most tests-chaos storms tests-ts tests-frameworks tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
@@ -106,21 +108,32 @@ check-ts: $(ts_ready)
 # What is only in `make test`: `storm` and the walk run by themselves.
 whole_only := storm or tools or conformance or frameworks
 
-tests-quick: $(ready_to_develop)
-	@$(run_tests) -q -n $(JOBS) --dist worksteal -p no:schemathesis --hypothesis-profile=quick tests/unit tests/faces \
-	    -m 'not (postgres or sqlite or slow or repository or $(whole_only))' </dev/null
+# Two processes, each of which loads its own half only, rather than workers that each load everything.
+quick := $(run_tests) -q -p no:schemathesis --hypothesis-profile=quick \
+    -m 'not (postgres or sqlite or slow or repository or $(whole_only))'
+# Nothing in them is for `make quick`, and they take long to load.
+not_quick := tests/unit/scripts tests/unit/test_patterns.py tests/unit/bridges/test_by_hand.py
+
+# The chat stream goes with the unit tests, so that both halves take about as long.
+tests-quick-unit: $(ready_to_develop)
+	@$(quick) tests/unit tests/faces/ui_stream $(not_quick:%=--ignore=%) </dev/null
+
+tests-quick-faces: $(ready_to_develop)
+	@$(quick) tests/faces --ignore=tests/faces/ui_stream </dev/null
 
 tests-most: $(ready_to_develop) $(ui_built) $(copilotkit_ready)
 	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk --ignore=tests/frameworks -m 'not ($(whole_only))' </dev/null
 
-tests: $(ready_to_develop) $(ui_built) $(copilotkit_ready)
-	@echo "tests: $(JOBS) at a time"
-	@$(run_tests) -q -n $(JOBS) --dist worksteal tests/unit tests/laws tests/faces $(covered:%=--cov=farhand.%) --cov-report= </dev/null
+tests-covered: $(ready_to_develop)
+	@echo "tests: what covers core, calls and tools"
+	@$(run_tests) -q -n $(JOBS) --dist worksteal $(covering) $(covered:%=--cov=farhand.%) --cov-report= </dev/null
 	@$(bin)/coverage report --include='src/farhand/core/*,src/farhand/calls/*,src/farhand/tools/*' --fail-under=100 --format=text >$(VENV)/.coverage-report || \
 	    { cat $(VENV)/.coverage-report; echo "tests: core, calls and tools must be covered in every branch" >&2; exit 1; }
 	@echo "tests: core, calls and tools are covered in every branch"
-	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk --ignore=tests/frameworks --ignore=tests/unit --ignore=tests/laws --ignore=tests/faces \
-	    -m 'not storm' </dev/null
+
+tests: $(ready_to_develop) $(ui_built) $(copilotkit_ready)
+	@echo "tests: all others, $(JOBS) at a time"
+	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk --ignore=tests/frameworks $(covering:%=--ignore=%) -m 'not storm' </dev/null
 
 # By itself, so that it is downloaded while the checks compute.
 example-packages: $(copilotkit_ready)
@@ -143,7 +156,7 @@ tests-ts: $(ts_ready) $(ready_to_develop)
 	@echo "tests: AI SDK clients against farhand run"
 	@cd ts && NO_COLOR=1 node_modules/.bin/vitest run --reporter=dot </dev/null
 
-test-lowest: $(ready_to_develop) ## run unit and face tests with the oldest versions that pyproject.toml allows
+test-lowest: $(ready_to_develop) ## run the tests that depend on other libraries with their oldest allowed versions
 	@echo "tests: the oldest versions that are allowed"
 	@$(bin)/python -m scripts.lowest </dev/null
 

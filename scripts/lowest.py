@@ -1,4 +1,4 @@
-"""Runs the unit and face tests with the oldest versions that pyproject.toml allows.
+"""Runs the tests that depend on other libraries with the oldest versions that pyproject.toml allows.
 
 Owns the environment for it, made once for each set of floors and kept in `.cache` under a hash of them. Test
 tools have the versions of the lock; what libraries need themselves is the newest that fits.
@@ -33,6 +33,21 @@ TOOLS = (
 NOT_HERE = frozenset({"testing", *FRAMEWORK_EXTRAS})
 """Frameworks want newer versions of what farhand stands on; `scripts/frameworks.py` tests those."""
 LEFT_OUT = "postgres or sqlite or slow or repository or storm or tools or conformance or frameworks"
+PACKAGES = (
+    "auth",
+    "bridges",
+    "cli",
+    "client",
+    "models",
+    "server",
+    "store",
+    "testing",
+    "tools",
+    "wire",
+)
+TESTS = ("tests/faces", "tests/unit/core/test_event.py", *(f"tests/unit/{name}" for name in PACKAGES))
+"""HTTP servers and clients, schemas, the command line, and structs on every wire and in the store. The other
+packages know of those libraries only msgspec's structs and tasks of anyio, which every face uses, too."""
 _LINE = re.compile(r"(?P<name>[\w-]+)(?P<extra>\[\w+\])?>=(?P<floor>[\w.]+),")
 _PINNED = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>\S+)", re.MULTILINE)
 
@@ -41,10 +56,9 @@ def main() -> int:
     wanted = [*floors(ROOT / "pyproject.toml"), FASTAPI, *_tools(ROOT / "requirements" / "dev.txt")]
     python = environment(CACHE, wanted)
     # libraries of that age use what others have deprecated since
-    options = ["-q", "-n", "2", "-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning"]
-    options += ["--dist", "worksteal", "--hypothesis-profile=quick"]
-    tests = ["tests/unit", "tests/faces", "--ignore=tests/unit/scripts"]
-    command = [python, "-m", "pytest", *options, "-m", f"not ({LEFT_OUT})", *tests]
+    options = ["-q", "-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning"]
+    options += ["--hypothesis-profile=quick"]
+    command = [python, "-m", "pytest", *options, "-m", f"not ({LEFT_OUT})", *TESTS]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 

@@ -22,11 +22,11 @@ TIMES = ROOT / ".cache" / "tier-times.json"
 
 # stages follow each other; lanes of a stage run at the same time, the parts of a lane one after the other
 TIERS: dict[str, list[list[list[str]]]] = {
-    "quick": [[["tests-quick"]]],
+    "quick": [[["tests-quick-unit"], ["tests-quick-faces"]]],
     "most": [[["check"], ["example-packages"]], [["tests-most"], ["tests-ts"]]],
     "test": [
         [["check"], ["example-packages"]],
-        [["tests"], ["tests-ts", "test-lowest", "tests-frameworks"]],
+        [["tests-covered", "tests"], ["tests-ts", "test-lowest", "tests-frameworks"]],
         # by itself: random faults would starve the others, and they it
         [["tests-chaos"]],
         [["tests-walk"]],

@@ -54,6 +54,16 @@ def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield home
 
 
+@pytest.fixture(autouse=True, scope="session")
+def one_authority(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each HTTP client loads the certificates of all public authorities, which takes as long as starting a
+    server. Here nobody is asked who speaks TLS, except by a test that installs packages."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not any(item.nodeid.startswith("tests/walk/") for item in request.session.items):
+            patch.setenv("SSL_CERT_FILE", str(Path(__file__).with_name("authority.pem")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """A PostgreSQL for all tests of this process, if one of them asks for it."""

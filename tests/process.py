@@ -86,7 +86,12 @@ class FarhandProcess:
         headers = {"authorization": f"Bearer {self.token}"} if signed_in else {}
         any_number = httpx2.Limits(max_connections=None)
         return httpx2.AsyncClient(
-            base_url=self.url, headers=headers, timeout=timeout, limits=any_number, trust_env=False
+            base_url=self.url,
+            headers=headers,
+            timeout=timeout,
+            limits=any_number,
+            trust_env=False,
+            verify=False,
         )
 
     async def start(self) -> None:

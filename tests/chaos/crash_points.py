@@ -110,7 +110,9 @@ class Stage:
     def client(self) -> httpx2.AsyncClient:
         """Of the server that dies, as long as it lives."""
         server = self._armed if self._is_armed_there or not self._others else self._others[0]
-        return self._clients.setdefault(server.port, _client(server.port))
+        if server.port not in self._clients:
+            self._clients[server.port] = _client(server.port)
+        return self._clients[server.port]
 
     def is_stored(self, call_id: str, kind: str) -> bool:
         crashed = self._crashed()
@@ -188,4 +190,5 @@ def _client(port: int) -> httpx2.AsyncClient:
         timeout=30.0,
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
         trust_env=False,
+        verify=False,
     )

@@ -58,7 +58,11 @@ async def test_a_stream_cut_after_every_kth_byte_and_resumed_equals_the_uncut_on
         headers = {"authorization": f"Bearer {there.server.token}"}
         limits = httpx2.Limits(max_keepalive_connections=0)
         async with httpx2.AsyncClient(
-            base_url=f"http://127.0.0.1:{line.port}", headers=headers, limits=limits, trust_env=False
+            base_url=f"http://127.0.0.1:{line.port}",
+            headers=headers,
+            limits=limits,
+            trust_env=False,
+            verify=False,
         ) as client:
             cut = await resumed_until_done(client, line, k)
     assert joined(cut) == joined(uncut)

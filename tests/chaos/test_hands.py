@@ -48,7 +48,11 @@ class Place:
 
     def client(self, name: str, **headers: str) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            base_url=self._servers[0].url, headers={"x-name": name, **headers}, timeout=60, trust_env=False
+            base_url=self._servers[0].url,
+            headers={"x-name": name, **headers},
+            timeout=60,
+            trust_env=False,
+            verify=False,
         )
 
 

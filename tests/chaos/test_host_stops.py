@@ -52,6 +52,7 @@ def client(port: int) -> httpx2.AsyncClient:
         headers={"authorization": f"Bearer {TOKEN}"},
         timeout=40.0,
         trust_env=False,
+        verify=False,
     )
 
 

@@ -40,7 +40,7 @@ async def test_a_program_serves_prints_the_token_and_drains_at_the_signal(
         assert "(FARHAND_STORE)" in "".join(lines)
         headers = {"authorization": f"Bearer {address[2]}"}
         async with httpx2.AsyncClient(
-            base_url=address[1], headers=headers, timeout=40, trust_env=False
+            base_url=address[1], headers=headers, timeout=40, trust_env=False, verify=False
         ) as http:
             foreign = await http.get("/api/inbox", headers={"host": "evil.example"})
             assert 'create_app(..., allow_hosts=["evil.example"])' in foreign.json()["error"]["message"]

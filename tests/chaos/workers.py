@@ -45,5 +45,5 @@ def _client(server: FarhandProcess) -> httpx2.AsyncClient:
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
     headers = {"authorization": f"Bearer {server.token}"}
     return httpx2.AsyncClient(
-        base_url=server.url, headers=headers, timeout=60, limits=limits, trust_env=False
+        base_url=server.url, headers=headers, timeout=60, limits=limits, trust_env=False, verify=False
     )

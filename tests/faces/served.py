@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,9 @@ from farhand.core.settings import Settings
 from farhand.server.app import App, create_app
 from farhand.server.auth.authenticator import Authenticate
 from farhand.store.base import Store
+
+SHORT_WAITS = 100
+"""Of a millisecond each, for what was under way at a stop."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class Served:
             return
         self._stopped = True
         await self.app.drain()
-        await self._server.shutdown(self._sockets)
+        await _shut_down(self._server, self._sockets)
         await self.app.stop()
 
 
@@ -103,7 +107,7 @@ async def listening(app: App) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         await app.drain()
-        await server.shutdown([listener])
+        await _shut_down(server, [listener])
         await app.stop()
 
 
@@ -123,6 +127,24 @@ async def _listen(app: App, listener: socket.socket, *, is_mounted: bool) -> uvi
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[listener])
     return server
+
+
+async def _shut_down(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+    """Returns once nothing is under way, where uvicorn by itself waits a tenth of a second in any case."""
+    for each in server.servers:
+        each.close()
+    for connection in list(server.server_state.connections):
+        connection.shutdown()
+    tries = 0
+    while server.server_state.connections or server.server_state.tasks:
+        tries += 1
+        if tries > SHORT_WAITS:
+            # it waits longer, and cancels what does not end
+            await server.shutdown(sockets)
+            return
+        await asyncio.sleep(0.001)
+    for listener in sockets:
+        listener.close()
 
 
 def _client(url: str, token: str) -> httpx2.AsyncClient:

@@ -32,6 +32,8 @@ Json = Any
 JSON = {"content-type": "application/json"}
 NOWHERE = "nowhere"
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Waiting:

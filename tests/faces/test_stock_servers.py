@@ -36,7 +36,11 @@ def port(request: pytest.FixtureRequest) -> Iterator[int]:
 @pytest.fixture
 async def http(port: int) -> AsyncIterator[httpx2.AsyncClient]:
     async with httpx2.AsyncClient(
-        base_url=f"http://127.0.0.1:{port}", headers={"authorization": ADA}, timeout=60, trust_env=False
+        base_url=f"http://127.0.0.1:{port}",
+        headers={"authorization": ADA},
+        timeout=60,
+        trust_env=False,
+        verify=False,
     ) as client:
         yield client
 

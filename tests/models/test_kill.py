@@ -41,7 +41,7 @@ async def demo_of(provider: Provider, fake: FakeProvider) -> AsyncIterator[tuple
         # connections of a killed server are of no use, so none is kept
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
         async with httpx2.AsyncClient(
-            base_url=server.url, headers=headers, timeout=60, limits=limits, trust_env=False
+            base_url=server.url, headers=headers, timeout=60, limits=limits, trust_env=False, verify=False
         ) as http:
             yield server, Page(http, "chat")
 

@@ -90,7 +90,7 @@ async def _try_everything(url: str, token: str, folder: Path) -> tuple[int, str]
 
 
 async def _is_well(url: str) -> bool:
-    async with httpx2.AsyncClient(base_url=url, trust_env=False) as http:
+    async with httpx2.AsyncClient(base_url=url, trust_env=False, verify=False) as http:
         return (await http.get("/readyz")).status_code == 200
 
 

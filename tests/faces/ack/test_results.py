@@ -307,6 +307,7 @@ async def test_a_success_hands_the_model_the_output_alone(serve: Serve, output: 
     assert scene.seen[0].outcome == Success(output)
 
 
+@pytest.mark.slow
 @requirement("ack:timeout")
 async def test_no_ack_in_time_is_a_timeout_for_the_model_and_410_for_whoever_is_late(
     serve: Serve, store: str

@@ -88,6 +88,7 @@ async def test_bytes_in_a_message_become_a_file(serve: Serve) -> None:
     assert (await server.http.get(file["source"]["value"])).content == b"hello"
 
 
+@pytest.mark.slow
 @requirement("agui:refused")
 async def test_a_message_that_is_refused_as_busy_leaves_no_file(serve: Serve, store: str) -> None:
     gate = asyncio.Event()
@@ -207,6 +208,6 @@ async def test_another_agent_is_not_found(serve: Serve) -> None:
 
 async def test_an_app_without_a_model_says_so() -> None:
     app = create_app(make_toolbox([add]), store="memory:")
-    async with listening(app) as url, httpx2.AsyncClient(base_url=url, trust_env=False) as http:
+    async with listening(app) as url, httpx2.AsyncClient(base_url=url, trust_env=False, verify=False) as http:
         response = await http.post("/ag-ui", json=GOOD, headers={"authorization": f"Bearer {app.auth.token}"})
     assert (response.status_code, response.json()["error"]) == (404, "no_agent")

@@ -238,6 +238,7 @@ async def test_two_messages_that_were_answered_together_are_known_when_they_come
     assert len(scene.model.prompts) == 2
 
 
+@pytest.mark.slow
 @requirement("agui:busy")
 async def test_a_message_while_the_run_is_read_is_busy_and_once_nobody_reads_it_takes_over(
     serve: Serve,

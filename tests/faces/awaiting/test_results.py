@@ -160,6 +160,7 @@ async def test_another_result_for_an_answered_call_is_told_the_winner(serve: Ser
     assert outcomes(model) == [Success("no")]
 
 
+@pytest.mark.slow
 @requirement("awaiting:late")
 async def test_a_result_after_the_deadline_of_the_only_call_is_gone(serve: Serve, store: str) -> None:
     server, page, turn, _ = await paused(serve, store, [QUICK], "Too slow.")
@@ -171,6 +172,7 @@ async def test_a_result_after_the_deadline_of_the_only_call_is_gone(serve: Serve
     assert (await page.stream()).text == "Too slow."
 
 
+@pytest.mark.slow
 @requirement("awaiting:ignored")
 async def test_entries_for_calls_that_expired_meanwhile_are_ignored_and_named(
     serve: Serve, store: str

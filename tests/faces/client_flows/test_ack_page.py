@@ -141,6 +141,7 @@ async def test_a_repeated_ack_is_ignored_and_an_unknown_or_missing_id_is_refused
     assert await page.ack(call, "done") == (400, page.acks[-1][1])
 
 
+@pytest.mark.slow
 @requirement("ack:timeout")
 async def test_without_an_ack_the_response_goes_on_after_the_seconds_the_model_chose(serve: Serve) -> None:
     agent, model = agent_of(Ask("open_url", {"url": "u", "timeoutSec": 1}))

@@ -60,7 +60,7 @@ class ChatRoute:
 
     def __init__(self, url: str, registry: ToolRegistry) -> None:
         self.http = httpx2.AsyncClient(
-            base_url=url, headers={"X-API-Key": "key"}, timeout=20, trust_env=False
+            base_url=url, headers={"X-API-Key": "key"}, timeout=20, trust_env=False, verify=False
         )
         self.registry = registry
         self.thread = ""

@@ -17,7 +17,7 @@ from tests.faces.conftest import Serve
 
 QUIET = ScriptedModel(lambda moment: "hm")
 
-LONG = "".join(random.Random(1).choice("ab") for _ in range(200_000)) + "!"
+LONG = "".join(random.Random(1).choices("ab", k=200_000)) + "!"
 
 PATTERNS = ["^(a+)+$", "(x+x+)+y", "^([ab]+)*$", "[ab]*a[ab]{100}c", "^(([ab])+.)+([ab])+$", "^(?=a)(a+)+$"]
 

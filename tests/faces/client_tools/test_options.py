@@ -77,6 +77,7 @@ async def test_a_tool_that_reports_progress_is_not_cut_off(serve: Serve, store: 
     assert executed.result().json()["output"] == "done"
 
 
+@pytest.mark.slow
 @requirement("client-tools:progress-time")
 async def test_a_sign_of_life_that_is_no_progress_keeps_the_request_and_not_its_time(serve: Serve) -> None:
     server = await serve(Agent(QUIET))

@@ -179,6 +179,7 @@ async def test_the_life_of_a_call_is_told_in_sentences(serve: Serve, store: str)
     assert (shown["input"], shown["phase"]) == ({"camera": "front"}, "settled")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ask", "last", "tone"),
     [

@@ -45,6 +45,7 @@ async def test_a_stream_that_waits_is_kept_alive_with_comments(serve_both: Serve
     assert b"[DONE]" not in received
 
 
+@pytest.mark.slow
 async def test_a_reader_that_takes_nothing_holds_up_neither_the_run_nor_another_reader(
     serve_both: Serve,
 ) -> None:

@@ -267,6 +267,7 @@ async def test_a_post_after_the_deadline_shows_the_timeout_and_the_rest(serve: S
     assert scene.seen[0].seen == '{"status":"timeout"}'
 
 
+@pytest.mark.slow
 @requirement("ui-stream:settled-elsewhere")
 async def test_a_deadline_resumes_the_run_though_nobody_reads(serve: Serve) -> None:
     scene = Scene(once(Ask("pick_quickly", {"label": "a color"})))

@@ -318,8 +318,13 @@ class MoodyStore(MemoryStore):
 
     is_away = False
 
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.refused = asyncio.Event()
+
     async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
         if self.is_away:
+            self.refused.set()
             raise StoreDown("The store is away.")
         return await super().append(appends)
 
@@ -338,7 +343,7 @@ async def test_what_a_tool_brought_while_the_store_was_away_is_kept_until_it_is_
         await until_taken(on, call)
         store.is_away = True
         tools.may_end.set()
-        await asyncio.sleep(0.1)
+        await store.refused.wait()
         assert (await stored(on, call)).phase is Phase.TAKEN
         store.is_away = False
         assert await outcome(on, call) == Success("deleted a")
@@ -360,6 +365,7 @@ class SilentStore(MemoryStore):
         return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("request_id", ["job-1", None])
 async def test_a_call_that_was_opened_though_nobody_said_so_is_run_once_if_it_can_be_asked_for(
     clock: FakeClock, request_id: str | None

@@ -221,6 +221,7 @@ async def test_of_several_calls_of_a_thread_the_program_is_told_which_one_ends_l
     assert told == [("job-2", False), ("job-1", True)]
 
 
+@pytest.mark.slow
 async def test_a_program_that_died_while_it_was_told_is_told_again(machine: Machine) -> None:
     before = await machine.boot(asking(), add)
     begun = asyncio.Event()
@@ -403,6 +404,7 @@ MANY = 1_000
 ROOMY = Settings(limits=Limits(open_calls_per_thread=MANY))
 
 
+@pytest.mark.slow
 @requirement("hands:key-costs-rows")
 async def test_a_thousand_open_keyed_calls_cost_rows_and_nothing_else(stage: MakeStage) -> None:
     on = await stage([], ask_text, settings=ROOMY)

@@ -172,6 +172,7 @@ async def test_a_rejected_call_is_never_opened(stage: MakeStage) -> None:
     assert call.phase is Phase.SETTLED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["async", "thread"])
 async def test_a_tool_that_never_returns_fails_after_its_time(stage: MakeStage, kind: str) -> None:
     over = threading.Event()

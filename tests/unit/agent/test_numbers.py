@@ -38,6 +38,7 @@ async def test_words_after_an_answer_that_comes_while_the_loop_looks_have_the_nu
     await _check_numbers(on, run)
 
 
+@pytest.mark.slow
 async def test_words_of_a_run_that_was_taken_over_have_the_numbers_of_the_journal(
     stage: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import pytest
 
 from farhand.agent.ownership import Membership, Ownership
 from farhand.clock import SystemClock
@@ -65,17 +65,32 @@ async def test_a_worker_is_alive_for_as_long_as_it_renews_its_lease(cluster: Clu
         await store.close()
 
 
-async def test_a_worker_joins_when_it_opens_renews_and_leaves_when_it_is_closed(cluster: Cluster) -> None:
+async def test_a_worker_joins_when_it_opens_renews_and_leaves_when_it_is_closed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     address = cluster.address()
     quick = Settings(patience=Patience(lease=1.0))
     stage = Stage(await PostgresStore.open(address), SystemClock(), ["hm"], settings=quick)
     store = await PostgresStore.open(address)
+    membership = stage.service.membership
+    renew, renewed = membership.renew, 0
+
+    async def counted() -> None:
+        nonlocal renewed
+        await renew()
+        renewed += 1
+
+    async def has_renewed() -> bool:
+        # the first time, it joins
+        return renewed > 1
+
+    monkeypatch.setattr(membership, "renew", counted)
     try:
         looker = Membership(EventLog(store), lease_sec=60)
         await stage.service.open()
-        await asyncio.sleep(1.5)
-        assert await looker.gone([stage.service.membership.name]) == set()
+        await comes_true(has_renewed)
+        assert await looker.gone([membership.name]) == set()
         await stage.service.close()
-        assert await looker.gone([stage.service.membership.name]) == {stage.service.membership.name}
+        assert await looker.gone([membership.name]) == {membership.name}
     finally:
         await store.close()

@@ -141,6 +141,7 @@ async def test_a_held_run_that_nobody_reads_parks_early(stage: MakeStage) -> Non
     await comes_true(parked)
 
 
+@pytest.mark.slow
 @requirement("runs:hold")
 async def test_a_held_run_that_is_read_does_not_park_early(stage: MakeStage) -> None:
     on = await stage([OPEN, _tell], open_url, settings=Settings(patience=Patience(unread_for=0.4)))

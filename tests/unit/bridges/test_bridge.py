@@ -61,6 +61,7 @@ async def test_a_denial_is_an_error_with_its_reason(stage: Stage) -> None:
     assert reply.text == "The user denied this call; it was not executed. They gave this reason: too much"
 
 
+@pytest.mark.slow
 async def test_a_deadline_is_told_in_words(stage: Stage) -> None:
     reply = await call_hand(stage.hands, "ask_quickly", {"question": "?"}, thread="t", key="t:1")
     assert reply == ToolReply(

@@ -110,6 +110,7 @@ async def test_a_deadline_earlier_than_the_one_slept_for_is_not_missed() -> None
         await _expired(bench, await _open(bench, 0.05))
 
 
+@pytest.mark.slow
 @requirement("calls:deadline")
 async def test_the_watch_outlives_a_store_that_is_away() -> None:
     async with running() as (bench, store, _):

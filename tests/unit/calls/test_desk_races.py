@@ -144,6 +144,7 @@ MOVES: dict[str, Callable[[Bench, Call], Awaitable[object]]] = {
 }
 
 
+@pytest.mark.slow
 @requirement("calls:one-outcome")
 @given(
     st.lists(st.tuples(st.lists(st.sampled_from(sorted(MOVES)), max_size=4), st.floats(0, 40)), max_size=6)

@@ -10,6 +10,7 @@ from farhand.core.event import CallSettled
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut, digest
 from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result, Unknown, Winner
 from farhand.core.tool import Executor
+from farhand.errors import Malformed
 from tests.requirement import requirement
 from tests.unit.calls.bench import ANN, BOB, NO, ON_SERVER, OPEN_URL, YES, Bench
 
@@ -212,3 +213,26 @@ async def test_the_event_of_a_settled_call_is_stored_with_it(bench: Bench) -> No
 
 def digest_kind(outcome: Outcome) -> str:
     return "success" if isinstance(outcome, Success) else "failure"
+
+
+async def test_an_answer_that_does_not_fit_can_be_changed_by_the_person_who_gave_it(bench: Bench) -> None:
+    call = await bench.open(OPEN_URL)
+    with pytest.raises(Malformed, match="does not fit 'open_url'"):
+        await bench.desk.settle_if_it_fits(ANN, Result(call_id=call.call_id, outcome=Success({"view": 1})))
+    assert (await bench.stored(call)).phase is not Phase.SETTLED
+    fitting = Result(call_id=call.call_id, outcome=Success({"viewKey": "v1"}))
+    assert await bench.desk.settle_if_it_fits(ANN, fitting) == Accepted()
+
+
+async def test_whether_an_answer_fits_is_asked_for_open_calls_alone(bench: Bench) -> None:
+    call = await bench.open(OPEN_URL)
+    await bench.settle(call, Failure("no window"))
+    late = Result(call_id=call.call_id, outcome=Success({"view": 1}))
+    assert isinstance(await bench.desk.settle_if_it_fits(ANN, late), Conflict)
+    assert await bench.desk.settle_if_it_fits(ANN, replace(late, call_id="call_none")) == Unknown()
+
+
+async def test_any_answer_fits_a_tool_that_declares_no_output(bench: Bench) -> None:
+    call = await bench.open()
+    anything = Result(call_id=call.call_id, outcome=Success([1]))
+    assert await bench.desk.settle_if_it_fits(ANN, anything) == Accepted()

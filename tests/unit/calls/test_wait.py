@@ -64,6 +64,7 @@ async def test_who_waits_is_a_record_and_reads_nothing_when_it_was_told(
     assert looks == []
 
 
+@pytest.mark.slow
 @requirement("calls:early-result")
 async def test_a_wait_that_begins_after_the_result_looks_at_the_record_in_a_moment(bench: Bench) -> None:
     run = await bench.start_run()

@@ -301,6 +301,7 @@ def cut_short(size: int) -> ASGIApp:
     return app
 
 
+@pytest.mark.slow
 @requirement("serve:stalled-peers")
 @pytest.mark.parametrize("kind", ["endless", "answered", "cut short"])
 async def test_the_connection_of_a_peer_that_does_not_read_is_aborted(kind: str) -> None:

@@ -186,6 +186,7 @@ async def test_a_large_head_that_comes_at_once_is_refused_too() -> None:
         assert b"200" not in await peer.until_closed()
 
 
+@pytest.mark.slow
 @requirement("serve:head-limits")
 @pytest.mark.parametrize("begin", [b"", b"GET / HTTP/1.1\r\nhost: x\r\n"])
 async def test_a_head_that_does_not_come_is_not_waited_for(

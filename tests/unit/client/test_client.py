@@ -142,6 +142,7 @@ def test_current_is_for_handlers_alone() -> None:
         current()
 
 
+@pytest.mark.slow
 def test_the_sdk_loads_no_server() -> None:
     code = (
         "import sys, farhand.client;"
@@ -295,6 +296,7 @@ async def test_progress_tells_the_server_that_the_call_is_worked_on() -> None:
             assert await outcome == Success("a")
 
 
+@pytest.mark.slow
 async def test_a_handler_is_cancelled_when_its_call_is_over() -> None:
     async with house() as server:
         client = notes(server)
@@ -507,6 +509,7 @@ async def test_tools_that_a_program_before_had_and_this_one_has_not_are_withdraw
             assert [tool["id"] for tool in await Program(server.http).tools()] == ["client_notes_echo"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["httpx2", "stamina"])
 def test_a_missing_library_is_one_line_that_says_what_to_install(library: str) -> None:
     program = f"import sys; sys.modules[{library!r}] = None; import farhand.client"

@@ -165,6 +165,7 @@ async def test_a_handler_whose_call_ended_while_the_line_was_down_stops_when_it_
             await ended.wait()
 
 
+@pytest.mark.slow
 async def test_a_client_ends_though_its_server_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("farhand.client.client.LEAVE_WITHIN_SEC", 0.2)
     monkeypatch.setattr("farhand.client.executor.LAST_RESULT_SEC", 0.2)

@@ -11,7 +11,16 @@ from farhand.clock import SystemClock
 from farhand.core.client import Client, held_by, tool_id, tool_name, with_tools, without_tools
 from farhand.core.ids import is_chosen_id, is_client_id, is_tool_name
 from farhand.core.outcome import Failure, Success
-from farhand.core.principal import NAME_CHARS, SCOPES, Owner, Principal, is_of, name_in
+from farhand.core.principal import (
+    CLAIMS_BYTES,
+    NAME_CHARS,
+    SCOPES,
+    Owner,
+    Principal,
+    are_claims,
+    is_of,
+    name_in,
+)
 from farhand.core.run import Run, RunState
 from farhand.core.settings import check_wait
 from farhand.core.thread import (
@@ -100,6 +109,22 @@ def test_a_client_that_registers_again_keeps_its_other_tools() -> None:
 
 def test_a_principal_owns_what_its_tenant_and_subject_own() -> None:
     assert Principal("acme", "ann", frozenset({"chat"})).owner == Owner("acme", "ann")
+
+
+@pytest.mark.parametrize(
+    ("claims", "fits"),
+    [
+        ({}, True),
+        ({"roles": ["admin"]}, True),
+        ([], False),
+        ({"since": object()}, False),
+        ({"name": "\ud800"}, False),
+        ({"name": "\x00"}, False),
+        ({"name": "x" * CLAIMS_BYTES}, False),
+    ],
+)
+def test_claims_are_a_small_object_that_json_can_hold(claims: object, fits: bool) -> None:
+    assert are_claims(claims) is fits
 
 
 @requirement("auth:default-scopes")

@@ -98,6 +98,7 @@ def test_the_environment_may_name_the_folder_and_it_is_made_once(
     assert scratch() is scratch()
 
 
+@pytest.mark.slow
 def test_without_one_it_is_a_temporary_folder_that_goes_with_the_process() -> None:
     show = "from farhand.demo.scratch import scratch; print(scratch().folder, len(scratch().files()))"
     clean = {name: value for name, value in os.environ.items() if name != FOLDER_VARIABLE}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.lowest import LEFT_OUT, floors
+from scripts.lowest import LEFT_OUT, TESTS, floors
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -32,3 +32,7 @@ def test_the_project_has_a_floor_for_everything() -> None:
 def test_what_is_left_out_are_marks(pytestconfig: pytest.Config) -> None:
     known = {line.partition(":")[0] for line in pytestconfig.getini("markers")}
     assert set(LEFT_OUT.split(" or ")) <= known
+
+
+def test_the_tests_that_are_run_are_there() -> None:
+    assert [path for path in TESTS if not (ROOT / path).exists()] == []

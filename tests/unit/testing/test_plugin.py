@@ -26,6 +26,7 @@ pytestmark = requirement("testing:plugin")
 __all__ = ["fake_clock", "far_client", "farhand_app", "memory_store"]
 
 
+@pytest.mark.slow
 def test_the_plugin_loads_no_server_and_no_core() -> None:
     loaded = (
         "import sys, farhand.testing.plugin;"

@@ -139,6 +139,7 @@ def test_an_explicit_tool_gets_the_members_of_the_input_as_a_copy() -> None:
     assert free.bind([1]) == Failure("Invalid input for `free`: the value must be an object, got an array.")
 
 
+@pytest.mark.slow
 @requirement("tools:bad-input")
 @given(
     st.recursive(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from farhand.errors import BadTool
 from farhand.tools.schema_admission import admit_output_schema, admit_schema, check_input
 from tests.requirement import requirement
 
+pytestmark = pytest.mark.slow
 fuzz = settings(max_examples=200, deadline=None)
 WITHIN_SEC = 5.0
 """Of processor time for one schema: thousands of times what one should take."""

@@ -61,6 +61,7 @@ def test_work_that_outlives_its_loop_ends_quietly() -> None:
     assert tool_threads() == []
 
 
+@pytest.mark.slow
 def test_a_hung_tool_does_not_keep_the_process_from_ending() -> None:
     program = """
 import asyncio, threading

@@ -12,6 +12,7 @@ from farhand.errors import Malformed
 from farhand.wire.json_reader import read_json
 from tests.unit.wire.reference_reader import RefusedError, read
 
+pytestmark = pytest.mark.slow
 fuzz = settings(max_examples=100, deadline=None)
 
 blank = st.text(" \t\r\n", max_size=2)

@@ -69,6 +69,7 @@ def test_the_end_marker_is_an_event_of_its_own() -> None:
     assert list(parse([DONE])) == [Event("message", "[DONE]", "")]
 
 
+@pytest.mark.slow
 @fuzz
 @given(st.lists(st.tuples(text, st.none() | one_line, st.none() | one_line), max_size=4))
 def test_what_was_framed_is_read_back_and_nothing_more(

@@ -29,6 +29,7 @@ def test_a_hostile_text_is_spelled_as_the_cards_spell_it(case: Hostile) -> None:
     assert [list(piece) for piece in pieces_of(case["text"])] == case["pieces"]
 
 
+@pytest.mark.slow
 @requirement("approval:readable")
 def test_every_invisible_character_of_unicode_is_marked() -> None:
     # signs before a number are of the kind of invisible ones, but are drawn

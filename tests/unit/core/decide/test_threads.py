@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from farhand.core.decide.threads import TITLE_CHARS, title_of
+from farhand.core.decide.threads import TITLE_CHARS, tidy_title, title_of
 from farhand.core.thread import File, Text, UserMessage
 
 
@@ -40,3 +40,8 @@ def test_a_long_title_ends_after_a_whole_word() -> None:
 def test_a_message_of_files_alone_is_called_by_their_names() -> None:
     files = [File("blob_1", name, "image/png", 1) for name in ("a.png", "b.png")]
     assert title_of(message(*files)) == "a.png, b.png"
+
+
+def test_a_title_that_somebody_wrote_is_one_line_of_a_limited_length() -> None:
+    assert tidy_title("# Plan\n for today") == "# Plan for today"
+    assert tidy_title("x" * 200) == "x" * (TITLE_CHARS - 1) + "…"
