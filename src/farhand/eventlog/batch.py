@@ -39,19 +39,20 @@ from farhand.store.base import Append, Lease, Row, ThreadRow
 
 T = TypeVar("T")
 Command = Callable[[ThreadState, float], Decision[T]]
-# what a command answers may be anything: `then` makes of it what the caller gets
+# a command's answer may have any type: `then` turns it into the caller's
 Then = Callable[[ThreadState, Any], T]
 Key = tuple[Owner, str]
 
 ROWS_KEPT = 64
-"""Rows of a run that are kept beside its thread's state, for readers that come a moment later."""
+"""Rows of a run that are kept with its thread's state, for readers that come a moment later."""
 SNAPSHOT_BYTES = 64 * 1024
-"""A thread gets a snapshot when its rows since the last one take this much, and as much as that one."""
+"""A thread gets a snapshot once its rows since the last one take this many bytes, and as many as that
+snapshot."""
 
 
 class CachedThread:
-    """A thread's state, with what it costs to keep, what was added since its last snapshot, and the last
-    rows of its run."""
+    """A thread's state, with its size in the cache, what was added since its last snapshot, and the last rows
+    of its run."""
 
     __slots__ = ("key", "last_at", "rows", "rows_after", "size", "snapshot_size", "state", "tail_size")
 
@@ -62,17 +63,17 @@ class CachedThread:
         self.tail_size = tail_size
         self.size = snapshot_size + tail_size
         self.rows: list[dict[str, list[Entry]]] = []
-        """The entries of those after the version `rows_after`, by run."""
+        """The entries of the rows after version `rows_after`, by run."""
         self.rows_after = state.version
         self.last_at: float | None = None
-        """When its last row was appended, if that is known: another thread of the same name has another."""
+        """When its last row was appended, if known: it differs for another thread with the same name."""
 
     @property
     def needs_snapshot(self) -> bool:
         return self.tail_size >= SNAPSHOT_BYTES and self.tail_size >= self.snapshot_size
 
     def keep_rows(self, rows: Sequence[Row]) -> None:
-        """Of a thread that was just loaded: those of a run that goes on, if all of them were."""
+        """Keeps the rows of an active run after the thread was loaded, if all of them were loaded."""
         if rows:
             self.last_at = rows[-1].at
         run = self.state.active_run
@@ -84,11 +85,11 @@ class CachedThread:
             self.rows = [decode_body(row).entries(row.at) for row in own]
 
     def grow(self, changes: Changes, size: int, *, at: float, snapshot: bytes | None = None) -> int:
-        """How much more it costs after this append, which is stored."""
+        """Adds a stored append; returns by how much the thread's size grew."""
         self.last_at = at
         run = self.state.run
         if len(self.rows) >= ROWS_KEPT or (run is not None and run.since >= self.rows_after + len(self.rows)):
-            # nobody reads an older run from here, nor all of a long one
+            # nobody reads an older run from here, nor the whole of a long one
             self.forget_rows()
         self.rows.append(changes.entries)
         before = self.size
@@ -103,7 +104,7 @@ class CachedThread:
         self.rows.clear()
 
     def entries_of(self, run: Run) -> list[Entry] | None:
-        """The events of this run; None if not all of its rows are here, up to where it is known to be."""
+        """The events of this run; None unless all of its rows up to its last known event are here."""
         if run.since < self.rows_after:
             return None
         found: list[Entry] = []
@@ -113,44 +114,44 @@ class CachedThread:
 
 
 class PendingCommand(Struct, Generic[T], eq=False):
-    """A command, and who waits for its answer. `events` and `answer` are set once it is decided."""
+    """A command and the future of its caller. `events` and `answer` are set once it is decided."""
 
     key: Key
     command: Command[Any]
     then: Then[T] | None
     future: asyncio.Future[T]
     events: tuple[Event, ...] = ()
-    # Any: nobody reads it before it is decided
+    # Any: not read before it is decided
     answer: Any = None
 
     @property
     def has_request(self) -> bool:
-        """Whether it opens a call under a request id, of which an owner has one alone."""
+        """Whether it opens a call under a request id, which must be unique for its owner."""
         opened = [event for event in self.events if isinstance(event, CallOpened)]
         return any(each.request is not None and each.request.request_id is not None for each in opened)
 
 
 class ThreadBatch(Struct, eq=False):
-    """What is decided in one thread until the store is free, and the append that stores it."""
+    """The commands decided in one thread until the store is free, and the append that stores them."""
 
     cached: CachedThread
     now: float
     version: int
-    """The one that it is decided on."""
+    """The version that its commands are decided on."""
     changes: Changes
     commands: list[PendingCommand[Any]] = []
     encoded: bytes = b""
     snapshot: bytes | None = None
     is_relied_on: bool = False
-    """Whether a worker went on with what is decided here, before it is durable."""
+    """Whether a worker continued with what is decided here before it is durable."""
     is_stored: bool = True
-    """False once the store, or the fold, says that it is to be decided again."""
+    """False once the store or the fold requires that it be decided again."""
     tools: dict[str, Tool] = {}
     not_after: float | None = None
     not_before: float | None = None
 
     def decide(self, pending: PendingCommand[Any]) -> bool:
-        """On the state as the command before leaves it. False if that broke the state."""
+        """Decides on the state as the previous command leaves it. False if that broke the state."""
         state = self.cached.state
         try:
             decision = pending.command(state, self.now)
@@ -159,7 +160,7 @@ class ThreadBatch(Struct, eq=False):
                 self._apply(decision)
             then, answer = pending.then, decision.answer
             pending.answer = answer if then is None else then(state, answer)
-        # the caller gets the error, and nobody else does
+        # only this caller gets the error
         except Exception as error:  # noqa: BLE001
             fail([pending], error)
             return self.is_stored
@@ -224,30 +225,30 @@ def fail(commands: Iterable[PendingCommand[Any]], error: Exception) -> None:
 class Changes(Struct, eq=False):
     """What the events of one append change: the records of calls and runs, the files, the feed.
 
-    Collected while the events are applied, since one append may end a run and begin the next, which forgets
+    Collected while the events are applied, since one append may end a run and start the next, which discards
     the calls of the first.
     """
 
     thread: ThreadState
-    """As it is after them."""
+    """The state after them."""
     run_before: str | None = None
     seq_before: int = 0
     events: list[Event] = []
     entries: dict[str, list[Entry]] = {}
-    """The events of runs, numbered, by run: one may end and the next one begin."""
+    """The events of runs, numbered, by run: one may end and the next one start."""
     calls: dict[str, Call] = {}
     runs: dict[str, Run] = {}
-    """Those that began, parked, resumed or ended."""
+    """Runs that started, parked, resumed or ended."""
     new_runs: list[Run] = []
-    """The same, one after the other, until they are taken to start or stop work on them."""
+    """The same runs in order, until they are removed to start or stop work on them."""
     files: list[str] = []
     feed: int = 0
     is_listed: bool = False
-    """Whether lists show the thread otherwise after it: words alone change nothing there."""
+    """Whether the thread's row in lists changes: words alone change nothing there."""
     is_claimed: bool | None = None
-    """Whether the worker that appends this advances the run from now on; None: as before."""
+    """Whether the appending worker advances the run from now on; None if that is unchanged."""
     outside: list[int] = []
-    """The places of events that belong to no run."""
+    """The indexes of events that belong to no run."""
 
     def apply(self, events: Iterable[Event], at: float) -> None:
         thread = self.thread
@@ -270,7 +271,7 @@ class Changes(Struct, eq=False):
         return Lease(worker, until) if self.is_claimed else Lease("", 0.0)
 
     def _note(self, event: Event) -> bool:
-        """Whether the event belongs to the run."""
+        """Records what the event changes; returns whether it belongs to the run."""
         self.is_listed = True
         self.feed += event.in_feed
         if isinstance(event, CallChange):
@@ -294,7 +295,7 @@ class Changes(Struct, eq=False):
         call = self.thread.calls[event.call_id]
         self.calls[call.call_id] = call
         if isinstance(event, CallSettled) and isinstance(event.outcome, Success):
-            # files that a result refers to go with the thread from now on
+            # files that a result refers to belong to the thread from now on
             self.files += refs_in(event.outcome.output)
         return call.run_id is not None
 
@@ -317,7 +318,7 @@ def begin_changes(thread: ThreadState) -> Changes:
 
 
 def thread_row(thread: ThreadState) -> ThreadRow:
-    """How lists and finders see the thread."""
+    """The thread as lists and finders see it."""
     run = thread.run
     if run is None:
         run_id = run_state = kept_from = None

@@ -1,5 +1,5 @@
-"""Appends, snapshots and notices as bytes: JSON, so that a log can be read without farhand. And what rows of
-a log say of one run: its events, numbered, and its calls. Pure."""
+"""Encodes appends, snapshots and notices as JSON, so that a log can be read without farhand. Also reads the
+events and calls of one run from the rows of a log. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from farhand.store.base import Loaded, Row
 
 class Body(Struct, frozen=True, gc=False, omit_defaults=True):
     """The events of one append, with what a reader needs to number them without the state: the thread's run
-    before them and the number of its last event; and the places of events that belong to no run."""
+    before them and the number of that run's last event; and the indexes of events that belong to no run."""
 
     events: tuple[Event, ...]
     run_id: str | None = None
@@ -40,7 +40,7 @@ class Body(Struct, frozen=True, gc=False, omit_defaults=True):
     outside: tuple[int, ...] = ()
 
     def entries(self, at: float) -> dict[str, list[Entry]]:
-        """Its events by run, numbered. One run may end in it and the next one begin."""
+        """Its events by run, numbered. One run may end in it and the next one start."""
         found: dict[str, list[Entry]] = {}
         current, seq = self.run_id, self.seq
         for place, event in enumerate(self.events):
@@ -66,7 +66,7 @@ def encode_body(body: Body) -> bytes:
 
 
 def decode_body(row: Row) -> Body:
-    """`Unreadable` for a row that another version wrote or a disk damaged."""
+    """Raises `Unreadable` for a row that another version wrote or a disk damaged."""
     try:
         return _body.decode(row.body)
     except _BAD as error:
@@ -90,7 +90,7 @@ def encode_snapshot(thread: ThreadState) -> bytes:
 
 
 def fold_loaded(owner: Owner, thread_id: str, loaded: Loaded) -> ThreadState:
-    """The state that a snapshot and the rows after it make."""
+    """Folds a snapshot and the rows after it into a state."""
     thread = ThreadState(owner=owner, thread_id=thread_id)
     if loaded.snapshot is not None:
         try:
@@ -101,14 +101,14 @@ def fold_loaded(owner: Owner, thread_id: str, loaded: Loaded) -> ThreadState:
         events = decode_body(row).events
         try:
             fold_append(thread, events, row.at)
-        # what does not follow on the rows before it: one of them was damaged, or another version wrote it
+        # the event does not follow from the rows before it: one was damaged, or another version wrote it
         except (AssertionError, LookupError) as error:
             raise Unreadable(f"Row {row.version} of a thread's log makes no sense: {error}") from error
     return thread
 
 
 def entries_in(rows: Iterable[Row], run_id: str) -> list[Entry]:
-    """Up to the last row that can be read."""
+    """Up to the last readable row."""
     found: list[Entry] = []
     for row in rows:
         found += decode_body(row).entries(row.at).get(run_id, ())
@@ -129,18 +129,18 @@ def calls_in(run: Run, rows: Iterable[Row]) -> list[Call]:
 
 
 def without_discarded(entries: Sequence[Entry]) -> list[Entry]:
-    """A replay leaves out the steps that a crash cut short."""
+    """Leaves out the steps that a crash cut short, as a replay does."""
     kept: list[Entry] = []
-    begun: int | None = None
+    start: int | None = None
     for entry in entries:
         match entry.event:
             case StepStarted():
-                begun = len(kept)
+                start = len(kept)
             case StepFinished():
-                begun = None
-            case StepDiscarded() if begun is not None:
-                del kept[begun:]
-                begun = None
+                start = None
+            case StepDiscarded() if start is not None:
+                del kept[start:]
+                start = None
                 continue
         kept.append(entry)
     return kept

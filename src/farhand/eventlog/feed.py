@@ -1,4 +1,4 @@
-"""An owner's feed: what happened in all of the owner's threads, each entry with a number of its own."""
+"""An owner's feed: what happened in all of the owner's threads, each entry with its own number."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PAGE = 200
 
 
 def news_in(row: FeedRow) -> list[News]:
-    """Its entries with their numbers; none if another version wrote it or a disk damaged it."""
+    """Its entries with their numbers; empty if another version wrote the row or a disk damaged it."""
     try:
         if row.version is None:
             return [News(row.no, row.at, decode_notice(row.body), row.thread_id)]
         return _of_body(row, decode_body(Row(row.version, row.at, row.body)))
     except Unreadable as error:
-        log.warning("entries up to number %d of a feed are left out: %s", row.no, error)
+        log.warning("skipping unreadable feed entries up to number %d: %s", row.no, error)
         return []
 
 
@@ -46,8 +46,8 @@ def _of_body(row: FeedRow, body: Body) -> list[News]:
 
 
 class FeedReader(SubscribedReader):
-    """Reads a feed after a number, then live. Use it as a context manager; `next()` gives what there is, in
-    order. A notification only says that there is more; the store has it."""
+    """Reads a feed after a number, then live. Use it as a context manager; `next()` returns the entries in
+    order. A notification only says that there are more; the store has them."""
 
     def __init__(self, eventlog: EventLog, owner: Owner, after: int) -> None:
         super().__init__(eventlog.broker.subscribe(feed_topic(owner)))
@@ -56,11 +56,11 @@ class FeedReader(SubscribedReader):
         self._owner = owner
 
     async def next(self, seconds: float) -> list[News] | None:
-        """What comes after `at`; an empty list when nothing came in time; None when the reader has left or
-        this process is about to stop."""
+        """The entries after `at`; an empty list if none came in time; None if the reader has left or this
+        process is about to stop."""
         broker = self._log.broker
         while not self._is_left:
-            # before the look: what is told from here on is not overlooked
+            # before the read, so that nothing published from here on is missed
             self._subscription.items.clear()
             page = await self._log.feed(self._owner, after=self.at, limit=PAGE)
             if page:

@@ -1,7 +1,7 @@
 """The log of every thread, as agent, calls and clients use it: decide, read, find, subscribe.
 
-Reads of a thread come from its cached state; lists and finders from the look-up tables of the store. Owns who
-is told of an append. Must not know what is decided.
+A thread is read from its cached state; lists and finders read the store's look-up tables. Owns which
+subscribers an append is published to. Must not know what is decided.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 RECHECK_SEC = 2.0
-"""Where others write, too: after so much silence a subscriber looks at the record, for a hint may be lost."""
+"""Where other processes write too: a subscriber checks the log after this much silence, since a hint may be
+lost."""
 PLACES = 100_000
 TOOLS = 1_000
 SNAPSHOTS_AT_ONCE = 100
@@ -71,18 +72,19 @@ class EventLog(Threads):
         super().__init__(store)
         self.broker = Broker(recheck=RECHECK_SEC, notify=store.notify) if store.is_shared else Broker()
         self.expect: Callable[[Call], None] = lambda call: None
-        """Is told of every call that got a deadline here: a hint for the timer wheel."""
+        """Called for every call that got a deadline here: a hint for the timer wheel."""
         self.on_run: Callable[[Run, bool], None] = lambda run, is_own: None
-        """Is told of every run that began, parked, went on or ended, and whether this process appended it."""
+        """Called for every run that started, parked, resumed or ended; the flag says whether this process
+        appended it."""
         self.on_doubt: Callable[[Key, Run | None], None] = lambda key, run: None
-        """Is told of a thread whose last append may not be stored, and of its run as that would leave it;
-        where others write, too, only if this process claimed the run with it."""
+        """Called for a thread whose last append may not be stored, with its run as that append would leave
+        it; where other processes write too, only if this process claimed the run with it."""
         self._remote = RemoteReaders(self.broker)
         self._places: OrderedDict[str, Key] = OrderedDict()
-        """Where runs, calls and approvals are, by their ids: those that were seen last."""
+        """The threads of runs, calls and approvals, by id: the most recent ones."""
         self._tools: dict[str, Tool] = {}
         self._is_recovered = False
-        store.listen(self._hear)
+        store.listen(self._on_hint)
 
     @property
     def files(self) -> FileStore:
@@ -104,12 +106,12 @@ class EventLog(Threads):
         await self.store.check()
 
     async def serve(self) -> None:
-        """For ever, where processes share a store: tells the others what is read here."""
+        """Runs for ever where processes share a store: tells the others which runs are read here."""
         await self._remote.serve()
 
     async def recover(self) -> None:
-        """At start: makes the look-up rows of runs that were at work when the process before ended. A store
-        of one process writes them when a run parks or ends."""
+        """At start: writes the look-up rows of runs that were active when the previous process ended. A
+        single-process store otherwise writes them when a run parks or ends."""
         if self.is_shared or self._is_recovered:
             return
         self._is_recovered = True
@@ -125,12 +127,12 @@ class EventLog(Threads):
         await self.store.close()
 
     async def tell(self, owner: Owner, notice: Notice, thread_id: str | None = None) -> None:
-        """Adds to the owner's feed what no thread's log has."""
+        """Adds a notice to the owner's feed that is in no thread's log."""
         await self.store.add_to_feed(owner, encode_notice(notice), thread_id)
         self.broker.publish(feed_topic(owner), None)
 
     async def delete(self, owner: Owner, thread_id: str) -> bool:
-        """Removes the thread; False while a run is active in it, or if it is not there."""
+        """Removes the thread; False while a run is active in it, or if it does not exist."""
         while True:
             seen = await self.read(owner, thread_id, lambda thread: (thread.version, thread.active_run))
             version, active = seen
@@ -147,13 +149,13 @@ class EventLog(Threads):
         return await self.read(owner, thread_id, _thread)
 
     async def allowed_in(self, owner: Owner, thread_id: str) -> list[Allowed]:
-        """What a person allowed for the whole thread, the oldest first."""
+        """What a person allowed for the whole thread, oldest first."""
         return await self.read(
             owner, thread_id, lambda thread: sorted(thread.allowed.values(), key=lambda each: each.at)
         )
 
     async def threads_of(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[ListedThread]:
-        """The last used first."""
+        """Most recently used first."""
         found = await self.store.threads(owner, limit=limit, after=after)
         return [
             ListedThread(
@@ -202,15 +204,15 @@ class EventLog(Threads):
         last = await self.last_run(*place)
         if last is not None and last.run_id == run_id:
             return last
-        # another run has begun in its thread since: the look-up has how it ended
+        # another run has started in its thread since: the look-up row says how this one ended
         return found or await self.store.find_run(owner, run_id)
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
-        """Of all threads, the last begun first."""
+        """Of all threads, most recently started first."""
         return await self.store.runs(owner, limit=limit, after=after)
 
     async def entries(self, run: Run, *, after: int = 0) -> list[Entry]:
-        """What the log keeps of the run after the event of this number."""
+        """The run's events in the log after the event with this number."""
         entries = self.recent_entries(run)
         if entries is None:
             loaded = await self.store.load(run.owner, run.thread_id, after=run.since)
@@ -223,7 +225,7 @@ class EventLog(Threads):
         return await self.store.find_call(owner, "call", call_id)
 
     async def place_of_call(self, owner: Owner, call_id: str) -> str | None:
-        """The thread of a call, or of an approval by its id."""
+        """The thread of a call, or of an approval, by its id."""
         place = self._places.get(call_id)
         if place is not None:
             return place[1] if place[0] == owner else None
@@ -251,12 +253,12 @@ class EventLog(Threads):
         return None if found is None else found.call
 
     async def get_requested(self, owner: Owner, request_id: str) -> Call | None:
-        """The call that a program made under this id of its own."""
+        """The call that a program made under this request id."""
         found = await self.store.find_call(owner, "request", request_id)
         return None if found is None else found.call
 
     async def calls_of(self, owner: Owner, run_id: str, step: int | None = None) -> list[Call]:
-        """Of a run, in the order they were opened."""
+        """The calls of a run, in the order they were opened."""
         run = await self.get_run(owner, run_id)
         if run is None:
             return []
@@ -273,26 +275,26 @@ class EventLog(Threads):
         return _by_age(await self.store.open_calls(CallFilter(owner=owner), limit=100_000))
 
     async def client_calls(self, owner: Owner, client_id: str) -> list[Call]:
-        """What this client is asked for: not settled, oldest first."""
+        """This client's calls: not settled, oldest first."""
         return _by_age(
             await self.store.open_calls(CallFilter(owner=owner, client_id=client_id), limit=10_000)
         )
 
     async def calls_for_clients(self) -> list[Call]:
-        """Of all owners and all clients, also of those that have left: not settled, oldest first."""
+        """Calls for clients of all owners, including clients that have left: not settled, oldest first."""
         return [each.call for each in await self.store.open_calls(CallFilter(is_client=True), limit=100_000)]
 
     async def direct_calls(self) -> list[Call]:
-        """Of all owners, without a run: open, or settled and not reported yet."""
+        """Calls of all owners without a run: open, or settled and not reported yet."""
         return [each.call for each in await self.store.open_calls(CallFilter(is_direct=True), limit=100_000)]
 
     async def due(self, *, before: float, limit: int) -> list[Call]:
-        """Open calls whose deadline lies before this time, earliest first."""
+        """Open calls whose deadline is before this time, earliest first."""
         return [each.call for each in await self.store.open_calls(CallFilter(due_before=before), limit=limit)]
 
     async def get_tool(self, version: str) -> Tool | None:
         """The tool as it was when a call of this version was opened."""
-        # a version never changes, so a copy at hand is as good as the record
+        # a version never changes, so a cached copy is as good as the stored one
         tool = self._tools.get(version) or await self.store.find_tool(version)
         if tool is not None:
             if len(self._tools) >= TOOLS:
@@ -303,7 +305,7 @@ class EventLog(Threads):
     # ------------------------------------------------------------------------------------------ feed, purge
 
     async def feed(self, owner: Owner, *, after: int = 0, limit: int = 500) -> list[News]:
-        """What happened to the owner's runs, calls and clients: in order, each with a number of its own."""
+        """Events of the owner's runs, calls and clients: in order, each with its own number."""
         rows = await self.store.feed(owner, after=after, limit=limit)
         return [news for row in rows for news in news_in(row) if news.no > after][:limit]
 
@@ -311,7 +313,7 @@ class EventLog(Threads):
         return await self.store.feed_span(owner)
 
     async def purge(self, *, before: float, dry_run: bool = False) -> PurgeCount:
-        """Removes, or only counts, the detail of what ended before this time; threads and messages stay, in
+        """Removes, or only counts, the details of what ended before this time. Threads and messages stay, in
         snapshots."""
         if dry_run:
             return await self.store.purge(before=before, dry_run=True)
@@ -324,7 +326,7 @@ class EventLog(Threads):
         return old
 
     async def _cover(self, owner: Owner, thread_id: str) -> bool:
-        """Stores a snapshot of the thread. False for one that cannot be read: its rows stay as they are."""
+        """Stores a snapshot of the thread. False for a thread that cannot be read: its rows are kept."""
         try:
             state = fold_loaded(owner, thread_id, await self.store.load(owner, thread_id))
         except Unreadable as error:
@@ -336,12 +338,12 @@ class EventLog(Threads):
     # ---------------------------------------------------------------------------------------------- publish
 
     def on_decided(self, key: Key, changes: Changes) -> None:
-        # nobody else writes here: a run goes on as soon as that is decided, since it shows nothing yet
+        # no other process writes here: a run continues as soon as this is decided, since it shows nothing yet
         self._move_runs(changes, is_own=True)
 
     def on_committed(self, key: Key, changes: Changes, at: float, *, is_own: bool) -> None:
         if self.is_shared:
-            # first, so that what the run says next may leave together with what is published after it
+            # first, so that the run's next output may be sent together with what is published after it
             self._move_runs(changes, is_own=is_own)
         publish = self.broker.publish
         for run_id, entries in changes.entries.items():
@@ -355,8 +357,8 @@ class EventLog(Threads):
             publish(feed_topic(key[0]), None)
 
     def _move_runs(self, changes: Changes, *, is_own: bool) -> None:
-        """Wakes who waits for a run that moved, or has something to do. A parked run is brought back by the
-        worker that appended the answer."""
+        """Wakes subscribers of a run that moved or has work to do. The worker that appended the answer
+        resumes a parked run."""
         runs, changes.new_runs = changes.new_runs, []
         for each in runs:
             self.broker.publish(freed_topic(each.run_id), each)
@@ -416,7 +418,7 @@ class EventLog(Threads):
     def on_loaded(self, thread: ThreadState) -> None:
         run = thread.run_record()
         if run is not None:
-            # another process may have stopped or claimed it meanwhile
+            # another process may have stopped or claimed it in the meantime
             self.on_run(run, False)
         for call in thread.open_calls():
             self._note_places(call, (thread.owner, thread.thread_id))
@@ -424,8 +426,8 @@ class EventLog(Threads):
     def on_lost(self, key: Key) -> None:
         self.broker.invalidate(thread_topic(*key))
 
-    def _hear(self, topic: str, item: str) -> None:
-        """What other processes did."""
+    def _on_hint(self, topic: str, item: str) -> None:
+        """Hints about what other processes did."""
         if not topic:
             self.refresh_all()
             self.broker.invalidate_all()
@@ -436,7 +438,7 @@ class EventLog(Threads):
         elif topic == CLIENTS_CHANGED:
             self.broker.publish(CLIENTS_CHANGED, owner_of(item))
         elif topic == READING:
-            self._remote.hear(item)
+            self._remote.on_message(item)
         else:
             self.broker.publish(topic, item)
 
@@ -455,14 +457,14 @@ def _thread(thread: ThreadState) -> Thread | None:
 
 
 def _calls_of(thread: ThreadState, run_id: str) -> list[Call] | None:
-    """None if another run has begun since: its calls are not in the state any more."""
+    """None if another run has started since: the state no longer has its calls."""
     if thread.run is None or thread.run.run_id != run_id:
         return None
     return [call for call in thread.calls.values() if call.run_id == run_id]
 
 
 def _by_age(found: Sequence[FoundCall]) -> list[Call]:
-    """The oldest first; those of one step in the model's order. Without those that are only to be
+    """Oldest first; the calls of one step in the model's order. Leaves out calls that only remain to be
     reported."""
     calls = [each.call for each in found if each.call.phase is not Phase.SETTLED]
     return sorted(calls, key=lambda call: (call.opened_at, call.thread_id, call.step, call.number))
@@ -474,5 +476,5 @@ def _may_start(call: Call) -> bool:
 
 
 def _needs_worker(call: Call) -> bool:
-    """A call without a run whose tool the server may start, or whose outcome is to be reported."""
+    """A call without a run whose tool the server may start, or whose outcome must still be reported."""
     return call.run_id is None and (_may_start(call) or call.is_unreported)

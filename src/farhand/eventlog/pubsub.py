@@ -1,7 +1,7 @@
 """Publish and subscribe inside one process: something about this run, call or thread is new.
 
-What this process writes is published here at once; a store that others share says what they wrote, too. A
-subscriber that cannot keep up loses items, never truth: it is told so (`lost`) and reads the log again.
+What this process writes is published here at once; a shared store also reports what other processes wrote. A
+subscriber that cannot keep up loses items, never truth: its `lost` flag is set, and it reads the log again.
 """
 
 from __future__ import annotations
@@ -16,39 +16,40 @@ from farhand.core.principal import Owner
 from farhand.eventlog.timer_wheel import SLOT_SEC, TimerWheel
 
 WAKE = "wake"
-"""Topic of parked runs with nothing left to wait for."""
+"""Topic of parked runs that no longer wait for anything."""
 
 CLIENT_CALLS = "client-calls"
-"""Topic of calls that were opened for registered clients, or moved, of all owners."""
+"""Topic of calls for registered clients, of all owners, when they are opened or change."""
 
 DIRECT_CALLS = "direct-calls"
-"""Topic of calls without a run whose server tool may start, since a commit of this process approved them."""
+"""Topic of calls without a run whose server tool may start because a commit of this process approved them."""
 
 STREAM_BEGUN = "stream-begun"
-"""Topic of streams of registered clients that began in another process."""
+"""Topic of streams of registered clients that started in another process."""
 
 READING = "reading"
-"""Topic of what other processes say of their readers, for `RemoteReaders`."""
+"""Topic of other processes' messages about their readers, for `RemoteReaders`."""
 LOOK_SEC = 1.0
-TOLD_SEC = 6.0
-"""For so long it is believed that a run is read elsewhere; it is told again three times within it."""
+ANNOUNCED_SEC = 6.0
+"""How long a run counts as read elsewhere after a message; the message is repeated three times in that
+time."""
 AT_ONCE = 100
-"""Runs in one notification."""
+"""Runs per notification."""
 
 
 def freed_topic(run_id: str) -> str:
-    """Topic of one held run: published to when nothing is left to wait for."""
+    """Topic of one held run: published to when it no longer waits for anything."""
     return f"freed:{run_id}"
 
 
 def resting_topic(run_id: str) -> str:
-    """Topic of a run whose tools are at work: published to when it only waits all the same, for what they
-    ask, when that has moved, and when another of its tools may start."""
+    """Topic of a run whose tools are running: published to when it only waits for what they ask, when that
+    changes, and when another of its tools may start."""
     return f"resting:{run_id}"
 
 
 def unread_topic(run_id: str) -> str:
-    """Topic of a run that somebody reads: published to when the last of them has left, here or in another
+    """Topic of a run that has readers: published to when the last one has left, here or in another
     process."""
     return f"unread:{run_id}"
 
@@ -60,12 +61,12 @@ def client_topic(owner: Owner, client_id: str) -> str:
 
 def thread_topic(owner: Owner, thread_id: str) -> str:
     """Topic of one thread: nothing is published there, but its subscribers are invalidated when it may have
-    moved on without this process knowing."""
+    changed without this process knowing."""
     return f"thread:{owner.tenant}\0{owner.subject}\0{thread_id}"
 
 
 def feed_topic(owner: Owner) -> str:
-    """Topic of one owner's feed: there is more of it. The item is `FEED_GREW` if another process added to it,
+    """Topic of one owner's feed: it has new entries. The item is `FEED_GREW` if another process added them,
     else None."""
     return f"feed:{owner.tenant}\0{owner.subject}"
 
@@ -74,12 +75,12 @@ class Subscriber(Protocol):
     """None of its methods may wait or raise."""
 
     lost: bool
-    """Something is new that was not delivered: the log has it."""
+    """Something new was not delivered: read it from the log."""
 
     def deliver(self, item: object) -> None: ...
 
     def wake(self) -> None:
-        """There is something to look at, or the process is about to stop."""
+        """There is something to read, or the process is about to stop."""
         ...
 
 
@@ -108,7 +109,7 @@ class Subscription:
         self._sleeper: asyncio.Future[bool] | None = None
         self._until = 0.0
         self._slot: int | None = None
-        """Where its timer is set, for this sleep or an earlier one."""
+        """The slot its timer is set in, for this sleep or an earlier one."""
 
     def __enter__(self) -> Self:
         self._loop = self._broker.loop
@@ -140,9 +141,9 @@ class Subscription:
             sleeper.set_result(bool(self.items))
 
     def wait(self, seconds: float) -> asyncio.Future[bool]:
-        """True as soon as there are items; False when the time is up, which means: look at the log.
+        """True as soon as there are items; False when the time is up, which means: check the log.
 
-        To be awaited at once; no coroutine, since a held stream would keep it for as long as it is open.
+        Await it at once. It is not a coroutine, since a held stream would keep one for as long as it is open.
         """
         sleeper: asyncio.Future[bool] = self._loop.create_future()
         if self.items:
@@ -150,7 +151,7 @@ class Subscription:
             return sleeper
         self._sleeper = sleeper
         self._until = until = self._loop.time() + seconds
-        # one timer for many sleeps: items mostly come first
+        # one timer for many sleeps: items usually come first
         if self._slot is None or self._slot * SLOT_SEC > until + SLOT_SEC:
             self._set_timer()
         return sleeper
@@ -160,7 +161,7 @@ class Subscription:
         if self._sleeper is None:
             return
         if now < self._until:
-            # it was set for an earlier sleep
+            # set for an earlier sleep
             self._set_timer()
         else:
             self.wake()
@@ -172,7 +173,7 @@ class Subscription:
 
 
 class SubscribedReader:
-    """What reads something of the log, then waits for more of it. Use it as a context manager."""
+    """Reads part of the log, then waits for more. Use it as a context manager."""
 
     __slots__ = ("_is_left", "_subscription")
 
@@ -190,15 +191,15 @@ class SubscribedReader:
         self._subscription.__exit__(kind, error, trace)
 
     def leave(self) -> None:
-        """Ends a `next()` that is under way; every later one ends at once."""
+        """Ends a pending `next()`; every later one ends at once."""
         self._is_left = True
         self._subscription.wake()
 
 
 class Broker:
-    """`recheck`: after how many seconds of silence a subscriber looks at the log again. Inside one process
-    nothing is lost, so that is long; a broker that is fed from outside invalidates its subscribers when it
-    may have missed something. `notify_others` reaches the other processes, where there are any."""
+    """`recheck` is the number of seconds of silence after which a subscriber checks the log again. Inside one
+    process nothing is lost, so that is long; a broker fed from outside invalidates its subscribers when it
+    may have missed something. `notify_others` reaches the other processes, if any."""
 
     def __init__(self, *, recheck: float = 15.0, notify: Callable[[str, str], None] | None = None) -> None:
         self.recheck = recheck
@@ -206,14 +207,14 @@ class Broker:
         self.notify_others = notify or (lambda topic, item: None)
         self.timers = TimerWheel()
         self.subscribers: dict[str, tuple[Subscriber, ...]] = {}
-        """By topic; a topic without any is not there."""
+        """By topic; topics without subscribers are absent."""
         self.is_read_elsewhere: Callable[[str], bool] = lambda run_id: False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The one that runs now: kept, since asking for it is a system call. A store may be used in one after
-        the other, never in two at once."""
+        """The running loop: cached, since looking it up is a system call. A store may be used in several
+        loops in turn, never in two at once."""
         if self._loop is None or not self._loop.is_running():
             self._loop = asyncio.get_running_loop()
         return self._loop
@@ -226,14 +227,14 @@ class Broker:
             subscriber.deliver(item)
 
     def close(self) -> None:
-        """Wakes every subscriber, to go: the process is about to stop."""
+        """Wakes every subscriber so that it leaves: the process is about to stop."""
         self.closed = True
         for subscribers in self.subscribers.values():
             for subscriber in subscribers:
                 subscriber.wake()
 
     def invalidate(self, topic: str) -> None:
-        """What is new is not at hand: subscribers have to look at the log."""
+        """Something new was not delivered: subscribers have to read the log."""
         for subscriber in self.subscribers.get(topic, ()):
             subscriber.lost = True
             subscriber.wake()
@@ -247,12 +248,12 @@ class Broker:
         return topic in self.subscribers
 
     def count(self, topic: str) -> int:
-        """How many subscribe to it: a held run that nobody reads need not be held. All those in other
+        """How many subscribe to it: a run that nobody reads need not be held. All subscribers in other
         processes count as one."""
         return len(self.subscribers.get(topic, ())) + self.is_read_elsewhere(topic)
 
     def read_here(self) -> list[str]:
-        """The runs that somebody reads in this process."""
+        """The runs with readers in this process."""
         return [topic for topic in self.subscribers if topic.startswith("run_")]
 
     def add(self, topic: str, subscriber: Subscriber) -> None:
@@ -268,17 +269,17 @@ class Broker:
 
 
 class RemoteReaders:
-    """Which runs are read in other processes, as those say: a held run that nobody reads need not be held.
+    """Which runs are read in other processes, according to them: a run that nobody reads need not be held.
 
-    Each process tells what is read there when that begins and ends, and now and then all of it again. What a
-    process said that was not heard of for a while is not believed.
+    Each process announces when reading starts and ends, and repeats the full list from time to time. What it
+    announced expires unless it is repeated.
     """
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._name = SystemClock().fresh("rdr")
         self._until: dict[str, dict[str, float]] = {}
-        """For each process: until when its runs are believed to be read."""
+        """For each process: until when its runs count as read."""
         broker.is_read_elsewhere = self.has
 
     def has(self, run_id: str) -> bool:
@@ -287,7 +288,7 @@ class RemoteReaders:
         now = _now()
         return any(runs.get(run_id, 0.0) > now for runs in self._until.values())
 
-    def hear(self, item: str) -> None:
+    def on_message(self, item: str) -> None:
         who, *runs = item.split("\0")
         if who == self._name:
             return
@@ -300,20 +301,20 @@ class RemoteReaders:
                 known.pop(name[1:], None)
                 self._broker.publish(unread_topic(name[1:]), None)
             else:
-                known[name] = now + TOLD_SEC
+                known[name] = now + ANNOUNCED_SEC
 
     async def serve(self) -> None:
-        told: set[str] = set()
+        announced: set[str] = set()
         again = 0
         while True:
             read = set(self._broker.read_here())
             again = (again + 1) % 2
-            begun = read if again == 0 else read - told
-            self._tell([*begun, *(f"-{run_id}" for run_id in told - read)])
-            told = read
+            current = read if again == 0 else read - announced
+            self._announce([*current, *(f"-{run_id}" for run_id in announced - read)])
+            announced = read
             await asyncio.sleep(LOOK_SEC)
 
-    def _tell(self, runs: list[str]) -> None:
+    def _announce(self, runs: list[str]) -> None:
         for start in range(0, len(runs), AT_ONCE):
             self._broker.notify_others(READING, "\0".join([self._name, *runs[start : start + AT_ONCE]]))
 

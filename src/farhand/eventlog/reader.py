@@ -1,8 +1,8 @@
-"""The events of one run, from any position: first what is stored, then what is published, without a gap.
+"""The events of one run, from any position: first the stored ones, then the published ones, without a gap.
 
-A reader subscribes before it reads, so nothing falls in between; it looks at the log when it was told nothing
-for a while, or when something was lost on its way, so a lost notification costs at most one look. It never
-holds up the run or another reader.
+A reader subscribes before it reads, so nothing falls in between. It checks the log after a period of silence
+or when an item was lost, so a lost notification costs at most one read. It never holds up the run or another
+reader.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from farhand.eventlog.pubsub import SubscribedReader, thread_topic
 
 
 class LogReader(SubscribedReader):
-    """Use it as a context manager; `next()` gives what there is, in order."""
+    """Use it as a context manager; `next()` returns new entries in order."""
 
     __slots__ = (
         "_is_behind",
@@ -34,17 +34,17 @@ class LogReader(SubscribedReader):
         super().__init__(eventlog.broker.subscribe(run.run_id, thread_topic(run.owner, run.thread_id)))
         self.at = after
         self.cut = False
-        """Whether it ended because this process is about to stop: the rest is to be had from another."""
+        """Whether it ended because this process is about to stop: another process can deliver the rest."""
         self._log = eventlog
         self._run = run
         self._is_behind = True
         self._is_exact = False
-        """Whether the position is known to be behind a whole event: the first one may be in mid-word."""
+        """Whether the position is known to be after a whole event: the first one may be inside a text."""
         self._is_whole = after == START
 
     async def next(self, seconds: float) -> list[Entry] | None:
-        """What comes after `at`; an empty list when nothing came in time; None when nothing will come: the
-        run has ended and all of it was given out, or this process is about to stop (`cut`)."""
+        """The entries after `at`; an empty list if none came in time; None if there will be no more: the run
+        has ended and all of it was returned, or this process is about to stop (`cut`)."""
         broker = self._log.broker
         while not self._is_left:
             if self._is_behind:
@@ -56,7 +56,7 @@ class LogReader(SubscribedReader):
                     self.cut = True
                     break
                 if not await self._subscription.wait(min(seconds, broker.recheck)):
-                    # perhaps something was lost on its way here, so the log is asked
+                    # something may have been lost on the way, so check the log
                     self._is_behind = True
                     return []
             fresh = self._published()
@@ -65,7 +65,7 @@ class LogReader(SubscribedReader):
         return None
 
     async def _look(self) -> tuple[list[Entry], bool]:
-        """What the log has after the position; and whether there will never be more."""
+        """The log's entries after the position, and whether there will never be more."""
         self._subscription.lost = False
         run = await self._log.get_run(self._run.owner, self._run.run_id)
         self._is_behind = False
@@ -73,11 +73,12 @@ class LogReader(SubscribedReader):
             return [], True
         if self.at.seq > run.last_seq or self._is_at_end(run):
             return [], not run.active
-        # from one number before: of a text that was joined, the position may be in the middle
+        # from one number earlier: the position may be inside a joined text
         entries = await self._log.entries(run, after=max(0, self.at.seq - 1))
         fresh = self._fresh(entries)
         self._is_exact = True
-        # what was published meanwhile follows on it, or was in it; and after the end nobody is waited for
+        # what was published in the meantime follows these entries or is among them; after the end there is
+        # nothing to wait for
         self._is_behind = (self._is_behind and bool(fresh)) or _has_end(fresh)
         return (without_discarded(fresh) if self._is_whole else fresh), not fresh and not run.active
 
@@ -85,7 +86,7 @@ class LogReader(SubscribedReader):
         return self.at.seq == run.last_seq and (self._is_exact or self.at.seq == 1 or not run.active)
 
     def _published(self) -> list[Entry]:
-        """What of the news was not read before."""
+        """The published entries that were not read before."""
         news, self._subscription.items = self._subscription.items, []
         fresh: list[Entry] = []
         for entries in news:
@@ -98,7 +99,7 @@ class LogReader(SubscribedReader):
         return fresh
 
     def _fresh(self, entries: list[Entry]) -> list[Entry]:
-        """What of these follows on the position. A hole means that something was lost: the log has it."""
+        """The entries that follow the position. A gap means that something was lost: the log has it."""
         if entries and entries[0].seq <= self.at.seq:
             entries = [rest for entry in entries if (rest := rest_of(entry, self.at)) is not None]
         fresh = _until_hole(entries, self.at.seq)
@@ -114,8 +115,8 @@ def _has_end(entries: list[Entry]) -> bool:
 
 
 def _until_hole(entries: list[Entry], seq: int) -> list[Entry]:
-    """Those that follow on the number without a gap: nearly always all. The first may be the rest of a text
-    that has this very number."""
+    """The entries that follow the number without a gap: nearly always all of them. The first may be the rest
+    of a text with this very number."""
     if not entries or entries[0].seq > seq + 1:
         return []
     first = entries[0].seq
@@ -125,7 +126,7 @@ def _until_hole(entries: list[Entry], seq: int) -> list[Entry]:
 
 
 def rest_of(entry: Entry, at: Position) -> Entry | None:
-    """What of this entry comes after the position; None if nothing does."""
+    """The part of this entry after the position; None if there is none."""
     if entry.seq != at.seq:
         return entry if entry.seq > at.seq else None
     if not isinstance(entry.event, DELTAS) or entry.offset + len(entry.event.text) <= at.offset:
@@ -135,7 +136,7 @@ def rest_of(entry: Entry, at: Position) -> Entry | None:
 
 
 def entries_until(entries: list[Entry], position: Position) -> list[Entry]:
-    """What a reader at this position has."""
+    """What a reader at this position has received."""
     until = [entry for entry in entries if entry.seq <= position.seq]
     if until and until[-1].seq == position.seq and isinstance(until[-1].event, DELTAS):
         text = until[-1].event.text[: position.offset]

@@ -1,7 +1,7 @@
-"""Makes the look-up rows of threads again from their logs, one thread after the other.
+"""Rebuilds the look-up rows of threads from their logs, one thread after the other.
 
-Others may append meanwhile: a thread that moves on while it is read is read again. The log is never changed,
-nor the numbers of feeds, nor leases: those are no look-ups that a log could make.
+Other processes may append in the meantime: a thread that changes while it is read is read again. The log, the
+feed numbers and the leases are never changed: a log cannot reproduce the latter two.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from farhand.store.guards import key_of
 
 PAGE = 500
 TRIES = 20
-"""How often a thread that others append to is read before it is left as it is."""
+"""How often a thread that others append to is read before it is skipped."""
 ALL_ROWS = -1
-"""Before the first version: what a damaged look-up says of the thread's version does not matter then."""
+"""Before the first version, so that a wrong version in a damaged look-up row does not matter."""
 
 
 class LeftOut(Struct, frozen=True):
-    """A thread whose look-ups stay as they are, and why."""
+    """A thread whose look-up rows were not rebuilt, and why."""
 
     owner: Owner
     thread_id: str
@@ -38,7 +38,7 @@ class LeftOut(Struct, frozen=True):
 
 
 class Rebuilt(Struct):
-    """`rows` is how many look-up rows differed from what the log says."""
+    """`rows` is the number of look-up rows that differed from the log."""
 
     threads: int = 0
     rows: int = 0
@@ -52,7 +52,7 @@ async def rebuild(
     dry_run: bool = False,
     progress: Callable[[Rebuilt], None] = lambda rebuilt: None,
 ) -> Rebuilt:
-    """Of every thread. What ended `before` this time is not made again: a purge may have removed it."""
+    """Rebuilds every thread. What ended `before` this time is not restored: a purge may have removed it."""
     rebuilt = Rebuilt()
     after: tuple[Owner, str] | None = None
     while page := await store.thread_keys(limit=PAGE, after=after):
@@ -70,7 +70,7 @@ async def rebuild(
 async def rebuild_thread(
     store: Store, owner: Owner, thread_id: str, *, before: float, dry_run: bool = False
 ) -> int:
-    """How many look-up rows differed. `Unreadable` if its log cannot be read."""
+    """How many look-up rows differed. Raises `Unreadable` if its log cannot be read."""
     for attempt in range(TRIES):
         loaded = await store.load(owner, thread_id)
         kept = (await store.load(owner, thread_id, after=ALL_ROWS)).rows
@@ -88,11 +88,11 @@ async def rebuild_thread(
         changed = await store.rebuild(lookups, dry_run=dry_run)
         if changed is not None:
             return changed
-    raise Unreadable("It was written to all the time; try again.")
+    raise Unreadable("It kept changing while it was read; try again.")
 
 
 async def _check_gone(store: Store, owner: Owner, thread_id: str) -> None:
-    """`Unreadable` if the thread is there without a log."""
+    """Raises `Unreadable` if the thread exists without a log."""
     [result] = await store.append([Append(owner=owner, thread_id=thread_id, version=0, at=store.now())])
     if isinstance(result, Moved):
         raise Unreadable("Its log is empty.")
@@ -107,9 +107,9 @@ def _follow(rows: Sequence[Row], version: int) -> bool:
 
 
 class Folded(Struct):
-    """What the log says of calls and runs. Of a run whose beginning was purged the rows say nearly all: its
-    calls (`unsure_calls`) may lack their place in a step, and if it is the last one (`last_run`) it may have
-    gone on a little after it ended."""
+    """The calls and runs according to the log. For a run whose start was purged the rows are nearly complete:
+    its calls (`unsure_calls`) may lack their place in a step, and if it is the last one (`last_run`) it may
+    have continued a little after it ended."""
 
     state: ThreadState
     calls: dict[str, Call]
@@ -120,7 +120,7 @@ class Folded(Struct):
 
 
 def fold_lookups(owner: Owner, thread_id: str, loaded: Loaded, kept: Sequence[Row]) -> Folded:
-    """`kept` are all rows that the log has, `loaded` the snapshot and those after it."""
+    """`kept` are all rows in the log, `loaded` the snapshot and the rows after it."""
     state = fold_loaded(owner, thread_id, replace(loaded, rows=()))
     tail = LogReplay(state, is_complete=True)
     for row in loaded.rows:
@@ -144,8 +144,8 @@ def fold_lookups(owner: Owner, thread_id: str, loaded: Loaded, kept: Sequence[Ro
 
 
 def _possible_calls(calls: dict[str, Call], state: ThreadState) -> dict[str, Call]:
-    """The state has every call that is open: any other has been settled in a row that is not kept. A request
-    id is free again once its call is purged: the last call has it."""
+    """The state has every open call: any other was settled in a row that is not kept. A request id is free
+    again once its call is purged: the last call has it."""
     holders: dict[str, Call] = {}
     for call in calls.values():
         request_id = key_of(call, "request")
@@ -166,23 +166,23 @@ def _possible_runs(runs: dict[str, Run], state: ThreadState) -> dict[str, Run]:
 
 
 class LogReplay:
-    """Collects the records of calls and runs over rows of a log, from wherever they begin: what happens to a
-    call that was opened before them is passed over, and a run that began before them is not recorded."""
+    """Collects the records of calls and runs from rows of a log, starting anywhere: events of a call that was
+    opened before them are skipped, and a run that started before them is not recorded."""
 
     def __init__(self, thread: ThreadState, *, is_complete: bool) -> None:
-        """`is_complete` if the state has all that was before these rows: then nothing is passed over."""
+        """`is_complete` if the state has everything before these rows: then nothing is skipped."""
         self.calls: dict[str, Call] = {}
         self.runs: dict[str, Run] = {}
         self.unsure_calls: set[str] = set()
-        self._begun_before: set[str] = set()
-        """Runs whose beginning is not in these rows."""
+        self._started_before: set[str] = set()
+        """Runs whose start is not in these rows."""
         self._thread = thread
         self._is_complete = is_complete
 
     def add(self, row: Row) -> None:
         body = decode_body(row)
         if row.version != self._thread.version + 1:
-            # nobody knows what happened in between
+            # what happened in between is unknown
             owner, thread_id = self._thread.owner, self._thread.thread_id
             self._thread = ThreadState(owner=owner, thread_id=thread_id, version=row.version - 1)
         run = self._thread.run
@@ -190,10 +190,10 @@ class LogReplay:
             # enough of it for the calls that it opens from here on
             run = RunProgress(run_id=body.run_id, user_message_id=None, started_at=row.at)
             self._thread.run = run
-            self._begun_before.add(run.run_id)
+            self._started_before.add(run.run_id)
         changes = begin_changes(self._thread)
         if run is not None and run.run_id == body.run_id:
-            # with what was passed over
+            # includes skipped events
             run.seq = body.seq
         for place, event in enumerate(body.events):
             if self._is_known(event):
@@ -205,15 +205,15 @@ class LogReplay:
 
     def _collect(self, changes: Changes) -> None:
         for run_id, run in changes.runs.items():
-            if run_id not in self._begun_before:
+            if run_id not in self._started_before:
                 self.runs[run_id] = run
         for call_id, call in changes.calls.items():
             self.calls[call_id] = call
-            if call.run_id in self._begun_before:
+            if call.run_id in self._started_before:
                 self.unsure_calls.add(call_id)
 
     def _is_known(self, event: Event) -> bool:
-        """Whether what it happens to is in the state."""
+        """Whether the state has what the event refers to."""
         if self._is_complete or isinstance(event, RunStarted | ThreadChange):
             return True
         if isinstance(event, CallStep):
@@ -225,7 +225,7 @@ class LogReplay:
     def _apply(self, changes: Changes, event: Event, row: Row) -> None:
         try:
             changes.apply((event,), row.at)
-        # what does not follow on the rows before it: one of them was damaged, or another version wrote it
+        # the event does not follow from the rows before it: one was damaged, or another version wrote it
         except (AssertionError, LookupError) as error:
             raise Unreadable(f"Row {row.version} of a thread's log makes no sense: {error}") from error
 
@@ -252,7 +252,7 @@ async def _resolve(store: Store, folded: Folded, *, before: float) -> Lookups:
 
 
 async def _stored_call(store: Store, call: Call) -> Call:
-    """As it is stored, if only its number is another one."""
+    """The stored call if it differs only in its number."""
     try:
         found = await store.find_call(call.owner, "call", call.call_id)
     except Unreadable:
@@ -263,7 +263,7 @@ async def _stored_call(store: Store, call: Call) -> Call:
 
 
 async def _stored_run(store: Store, run: Run) -> Run:
-    """As it is stored, if that is the same run and has ended when this one did."""
+    """The stored run if it is the same run and ended at the same time."""
     try:
         found = await store.find_run(run.owner, run.run_id)
     except Unreadable:

@@ -1,21 +1,21 @@
 """Decide, append, publish: the only way in which a thread changes.
 
 A command is a function from a state and the time to a decision. Commands are decided one after the other,
-each on the state as the one before leaves it; what they decide in one thread until the store is free is one
-append, and all appends that wait are one transaction. Where this process alone writes, a command is decided
-as soon as it comes; where others write, too, just before its transaction, on the cached state, which may be
-old. Each append names the version of the thread that it was decided on. The store refuses it if the thread
-has moved on: then the state is read again, and its commands are decided again. Of two different answers to
-one call, the second is decided on a call that has moved on, and whoever sent it is told so. Every refusal
-means that somebody else got through, so this comes to an end. Answers are given and events published when
-they are durable.
+each on the state that the previous one left. What they decide in one thread until the store is free is one
+append, and all waiting appends are one transaction. Where this process alone writes, a command is decided as
+soon as it arrives; where others write too, just before its transaction, on the cached state, which may be
+old. Each append names the thread version that it was decided on. The store refuses it if the thread has moved
+on: then the state is read again, and its commands are decided again. Of two different answers to one call,
+the second is decided on a call that has moved on, and its sender gets that receipt. Every refusal means that
+another process succeeded, so the retries end. Answers are returned and events published once they are
+durable.
 
-Where this process alone writes, its runs go on with what is decided before it is durable
-(`decide_uncommitted`, `read_uncommitted`), so that a step of a run costs no wait for the disk. They show
-nothing of it. If the store refuses it then, the worker is told (`on_rolled_back`), and they begin again from
-the log.
+Where this process alone writes, its runs continue with decisions that are not durable yet
+(`decide_uncommitted`, `read_uncommitted`), so that a step does not wait for the disk. They show nothing of
+it. If the store then refuses the append, `on_rolled_back` is called for the worker, and the runs start again
+from the log.
 
-Owns the cache of states, which is bounded and may be thrown away at any time. Must not know what is decided.
+Owns the cache of states, which is bounded and may be dropped at any time. Must not know what is decided.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ TOOLS_REMEMBERED = 10_000
 
 
 class Threads:
-    """The methods `on_…` are for who derives from it. None of them may wait or raise."""
+    """Subclasses override the `on_…` methods. None of them may wait or raise."""
 
     def __init__(self, store: Store, *, cache_bytes: int = CACHE_BYTES) -> None:
         self.store = store
         self.is_shared = store.is_shared
-        """Whether other processes write, too."""
+        """Whether other processes write too."""
         self.worker = ""
         """The name under which this process holds leases."""
         self.lease_sec = float("inf")
@@ -70,36 +70,35 @@ class Threads:
         self._cache_bytes = cache_bytes
         self._size = 0
         self._known_tools: set[str] = set()
-        """Versions that the store has by now."""
-        # the answers of one batch have any types; each goes to the one who asked with its command
+        """Versions that the store already has."""
+        # the answers of one batch have different types; each goes to the caller of its command
         self._waiting: list[PendingCommand[Any]] = []
         self._loading: set[Key] = set()
-        """Threads that earlier commands wait for: later ones are decided after those."""
+        """Threads that earlier commands wait for: later commands are decided after those."""
         self._open: dict[Key, ThreadBatch] = {}
-        """Decided, and stored with the next transaction."""
+        """Decided, to be stored with the next transaction."""
         self._storing: dict[Key, ThreadBatch] = {}
         self._stale: set[Key] = set()
         self._not_earlier = 0.0
-        """The store's time by which it refused an append: the next decisions are no earlier."""
+        """The store's time when it refused an append: the next decisions are no earlier."""
         self._flushing: asyncio.Task[None] | None = None
 
     # ------------------------------------------------------------------------------ what becomes of threads
 
     def on_decided(self, key: Key, changes: Changes) -> None:
-        """Decided here, and not durable yet. Only where this process alone writes."""
+        """Decided here, not durable yet. Only where this process alone writes."""
 
     def on_committed(self, key: Key, changes: Changes, at: float, *, is_own: bool) -> None:
         """Durable; `is_own` if it was appended here."""
 
     def on_rolled_back(self, key: Key, changes: Changes) -> None:
-        """A run was claimed or moved on, or went on with this, and the store did not keep it or did not say
-        so."""
+        """A run was claimed, moved or continued with this, and the store refused it or did not confirm it."""
 
     def on_lost(self, key: Key) -> None:
-        """The thread may have moved on without being published."""
+        """The thread may have changed without a publication."""
 
     def on_loaded(self, thread: ThreadState) -> None:
-        """Read from the log; what others appended since it was cached before was never published here."""
+        """Read from the log; what others appended since it was last cached was never published here."""
 
     # -------------------------------------------------------------------------------------- decide and read
 
@@ -115,23 +114,23 @@ class Threads:
         self, owner: Owner, thread_id: str, command: Command[A], then: Callable[[ThreadState, A], T]
     ) -> T: ...
 
-    # Any: what the command answers is what `then` takes, as the overloads say
+    # Any: `then` takes the command's answer, as the overloads say
     async def decide(
         self, owner: Owner, thread_id: str, command: Command[Any], then: Then[Any] | None = None
     ) -> Any:
-        """The command's answer, or what `then` makes of it and of the state after it, once all that it says
-        is durable."""
+        """The command's answer, or the result of `then` on the new state and that answer, once its events are
+        durable."""
         return await self._submit((owner, thread_id), command, then).future
 
     def submit(self, owner: Owner, thread_id: str, command: Command[T]) -> asyncio.Future[T]:
-        """The same, for who has something else to do meanwhile."""
+        """Like `decide`, for callers that do something else in the meantime."""
         pending: PendingCommand[T] = self._submit((owner, thread_id), command, None)
         return pending.future
 
     async def decide_uncommitted(
         self, owner: Owner, thread_id: str, command: Command[A], then: Callable[[ThreadState, A], T]
     ) -> T:
-        """The same, but where this process alone writes, as soon as it is decided."""
+        """Like `decide`, but returns as soon as it is decided where this process alone writes."""
         pending: PendingCommand[T] = self._submit((owner, thread_id), command, then)
         batch = None if self.is_shared else self._open.get(pending.key)
         if batch is None or not batch.commands or batch.commands[-1] is not pending:
@@ -141,7 +140,7 @@ class Threads:
         return answer
 
     async def read(self, owner: Owner, thread_id: str, view: Callable[[ThreadState], T]) -> T:
-        """What `view` sees in the state, all of which is durable. The state itself must not be kept."""
+        """The result of `view` on the durable state. The state itself must not be kept."""
         key = (owner, thread_id)
         if not self.is_shared and not self._is_changing(key):
             cached = self._cache.get(key)
@@ -150,7 +149,7 @@ class Threads:
         return await self.decide(owner, thread_id, lambda thread, now: Decision(view(thread)))
 
     async def read_uncommitted(self, owner: Owner, thread_id: str, view: Callable[[ThreadState], T]) -> T:
-        """The same, but where this process alone writes, with what is decided and not durable yet."""
+        """Like `read`, but includes decisions that are not durable yet where this process alone writes."""
         key = (owner, thread_id)
         cached = None if self.is_shared else self._cache.get(key)
         if cached is None:
@@ -161,17 +160,18 @@ class Threads:
         return view(cached.state)
 
     def recent_entries(self, run: Run) -> list[Entry] | None:
-        """The events of this run, if the cache has all of its rows; they are durable."""
+        """The durable events of this run, if the cache has all of its rows."""
         cached = self._cache.get((run.owner, run.thread_id))
         return None if cached is None else cached.entries_of(run)
 
     def refresh(self, owner: Owner, thread_id: str) -> None:
-        """Another process has appended: the cached state moves on soon, and it is published here."""
+        """Another process has appended: the cached state catches up soon, and the changes are published
+        here."""
         self._stale.add((owner, thread_id))
         self._wake()
 
     def refresh_all(self) -> None:
-        """Hints were lost: every cached state may be old."""
+        """Hints were lost: every cached state may be stale."""
         for key in list(self._cache):
             self.refresh(*key)
 
@@ -182,12 +182,12 @@ class Threads:
             self._waiting += self._roll_back(cached)
 
     def forget_rows(self) -> None:
-        """The store has removed old ones: what is kept of them here goes, too."""
+        """The store has removed old rows: drop the cached ones too."""
         for cached in self._cache.values():
             cached.forget_rows()
 
     async def flush(self) -> None:
-        """Until nothing waits any more."""
+        """Waits until nothing is pending."""
         while self._flushing is not None:
             await asyncio.wait([self._flushing])
 
@@ -213,17 +213,17 @@ class Threads:
             batch = self._open[key] = begin_batch(cached, now)
             self._cache.move_to_end(key)
         if not batch.decide(pending):
-            # a rule broke half-way: what the others decided on that state does not count
+            # a rule failed half-way: what other commands decided on that state is void
             self._waiting += self._roll_back(cached)
         elif pending.events and not self.is_shared:
             self.on_decided(key, batch.changes)
 
     def _is_changing(self, key: Key) -> bool:
-        """Whether the cached state may have something in it that is not durable yet."""
+        """Whether the cached state may contain something that is not durable yet."""
         return key in self._open or key in self._storing
 
     def _roll_back(self, cached: CachedThread) -> list[PendingCommand[Any]]:
-        """Throws the state away, and gives the commands that were decided on it and are not being stored."""
+        """Drops the state; returns the commands that were decided on it and are not being stored."""
         batch = self._open.get(cached.key)
         self._forget(cached)
         if batch is None or batch.cached is not cached:
@@ -235,13 +235,13 @@ class Threads:
 
     async def _decide_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
-        # also what was rolled back: nobody overtakes it while others are loaded
+        # includes rolled-back commands: nothing overtakes them while others are loaded
         self._loading.update([each.key for each in waiting])
         missing = {each.key for each in waiting if each.key not in self._cache}
         try:
             failed = await self._load_all(missing) if missing else {}
         except BaseException:
-            # ended from outside: whoever waits is served by the next one
+            # cancelled from outside: the next flush serves the waiting commands
             self._waiting = [*waiting, *self._waiting]
             raise
         self._loading = {each.key for each in self._waiting}
@@ -250,7 +250,7 @@ class Threads:
             if each.key in failed:
                 fail([each], failed[each.key])
             elif cached is None:
-                # loaded, and thrown away by a command before this one
+                # loaded, then dropped by a command before this one
                 self._waiting.append(each)
             else:
                 self._decide(cached, each)
@@ -259,11 +259,11 @@ class Threads:
 
     def _wake(self) -> None:
         if self._flushing is None:
-            # the one writer of this log: it ends by itself when nothing waits
+            # the only writer of this log: it ends by itself when nothing is pending
             self._flushing = asyncio.get_running_loop().create_task(self._flush())
 
     async def _flush(self) -> None:
-        """One transaction at a time, so that commands gather meanwhile."""
+        """One transaction at a time, so that commands gather in the meantime."""
         try:
             while self._waiting or self._open or self._stale:
                 if self._stale:
@@ -271,15 +271,15 @@ class Threads:
                 if self._waiting:
                     await self._decide_waiting()
                 if not self.is_shared:
-                    # what a decision sets going at once is stored with it: a run that a message begins, or
-                    # that goes on with a result
+                    # what a decision triggers at once is stored with it: a run that a message starts, or that
+                    # continues with a result
                     await asyncio.sleep(0)
                 if self._open:
                     await self._commit()
         finally:
             self._flushing = None
             if self._waiting or self._open:
-                # this one was ended from outside, and others wait still
+                # this task was cancelled from outside, and commands still wait
                 self._wake()
 
     async def _commit(self) -> None:
@@ -288,7 +288,7 @@ class Threads:
         try:
             await self._append(batches.values())
         except BaseException:
-            self._give_up(batches.values(), StoreDown("The log stopped.", hint="Ask again in a moment."))
+            self._give_up(batches.values(), StoreDown("The log stopped.", hint="Try again in a moment."))
             raise
         finally:
             self._storing = {}
@@ -301,12 +301,12 @@ class Threads:
         until = self.store.now() + self.lease_sec
         appends: list[tuple[ThreadBatch, Append]] = []
         for each in batches:
-            # where others write, too, the store has to say whether an answer holds
+            # where others write too, the store has to confirm that an answer holds
             if not each.changes.events and not self.is_shared:
                 continue
             try:
                 append = each.append(worker=self.worker, lease_until=until, known_tools=self._known_tools)
-            # what no JSON can hold is the fault of its own thread alone
+            # a value that JSON cannot encode fails its own thread only
             except Exception as error:  # noqa: BLE001
                 self._give_up([each], error)
             else:
@@ -318,19 +318,19 @@ class Threads:
         try:
             results = await self.store.append([append for _, append in appends])
         except ValueError as error:
-            # a text that the store cannot hold is the fault of its own thread alone
+            # a text that the store cannot hold fails its own thread only
             if len(appends) > 1:
                 for one in appends:
                     await self._store_appends([one])
                 return
-            log.warning("an append was refused: %s", error)
+            log.warning("the store refused an append: %s", error)
             self._give_up([appends[0][0]], error)
         except StoreDown as error:
-            log.warning("whether %d appends were stored is unknown: %s", len(appends), error)
+            log.warning("cannot tell whether %d appends were stored: %s", len(appends), error)
             self._give_up([each for each, _ in appends], error)
-        # the callers get it, and the next transaction may well be fine
+        # the callers get the error; the next transaction may well succeed
         except Exception as error:
-            log.exception("a transaction broke")
+            log.exception("transaction failed")
             self._give_up([each for each, _ in appends], error)
         else:
             for (each, append), result in zip(appends, results, strict=True):
@@ -350,16 +350,16 @@ class Threads:
         elif isinstance(result, OutOfTime):
             # the last answer counts: a clock may be set back
             self._not_earlier = result.now
-        # else another process appended first: `_conclude` has it decided again
+        # else another process appended first: `_conclude` decides it again
 
     def _give_up(self, batches: Collection[ThreadBatch], error: Exception) -> None:
-        """Whether they were written is unknown: the log is asked when a thread is needed again. Whoever asked
-        gets the error and may ask the same again; what was stored is told as a repetition then."""
+        """Whether they were written is unknown: the log is read when a thread is needed again. The callers
+        get the error and may send the same again; what was stored is then answered as a repetition."""
         for each in batches:
             each.is_stored = False
             commands = [*each.commands, *self._roll_back(each.cached)]
-            # where nobody else writes, what only reads needs no append: it is answered by what the log says
-            # then. Elsewhere it would ask a store that fails again and again
+            # where nobody else writes, a command that only reads needs no append: the log answers it then.
+            # Elsewhere it would query a failing store again and again
             again = [] if self.is_shared else [one for one in commands if not one.events]
             fail([one for one in commands if one not in again], error)
             each.commands = again
@@ -373,7 +373,7 @@ class Threads:
         if not batch.is_stored:
             self._waiting = [*batch.commands, *self._roll_back(batch.cached), *self._waiting]
             if batch.is_relied_on:
-                # it may be decided otherwise now
+                # it may be decided differently now
                 self.on_rolled_back(key, batch.changes)
             return
         if batch.changes.events:
@@ -390,7 +390,7 @@ class Threads:
     # -------------------------------------------------------------------------------------------- the cache
 
     async def _load_all(self, keys: Iterable[Key]) -> dict[Key, Exception]:
-        """What could not be read: a log that makes no sense is the fault of its thread alone."""
+        """The errors by thread: an unreadable log fails its own thread only."""
         listed = list(keys)
         loads = await asyncio.gather(*(self._load(key) for key in listed), return_exceptions=True)
         errors = zip(listed, loads, strict=True)
@@ -418,14 +418,14 @@ class Threads:
             return
         try:
             await self._catch_up(cached)
-        # the state is read again when it is needed; subscribers look at the log
+        # the state is read again when it is needed; subscribers read the log
         except Exception as error:  # noqa: BLE001
-            log.warning("a thread could not be refreshed: %s", error)
+            log.warning("could not refresh a thread: %s", error)
             self._forget(cached)
 
     async def _catch_up(self, cached: CachedThread) -> None:
         owner, thread_id = cached.key
-        # with the last row that is cached: where that is gone, the thread was deleted, and may be made anew
+        # including the last cached row: if it is gone, the thread was deleted and may have been created again
         version, is_known = cached.state.version, cached.last_at is not None
         rows = (await self.store.load(owner, thread_id, after=version - is_known)).rows
         if is_known:
@@ -451,11 +451,11 @@ class Threads:
         if self._cache.get(cached.key) is cached:
             del self._cache[cached.key]
             self._size -= cached.size
-            # what was published may have a gap from here on
+            # what is published may have a gap from here on
             self.on_lost(cached.key)
 
     def _shrink(self) -> None:
-        """The least recently used states go first; one of them always stays."""
+        """Drops the least recently used states first; one always stays."""
         for key, cached in list(self._cache.items())[:-1]:
             if self._size <= self._cache_bytes:
                 return

@@ -1,7 +1,8 @@
-"""One timer of the event loop for everything that waits. Owns the slots of time; must not know what for.
+"""One timer of the event loop for everything that waits. Owns the time slots; must not know what they are
+for.
 
-A timer of the loop for each wait would cost more than the wait, in time and in memory, and nearly all waits
-end long before. A timer may fire late by as much as a slot is long.
+One loop timer per wait would cost more time and memory than the wait, and nearly all waits end early. A timer
+may fire late by up to one slot.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class TimerWheel:
         self._fires_at = 0
 
     def set(self, timed: Timed, until: float) -> int:
-        """Fires at this time of the loop or a moment later; returns the slot, to `drop` it from."""
+        """Fires at this loop time or a moment later; returns the slot, for `drop`."""
         slot = ceil(until / SLOT_SEC)
         listed = self._slots.get(slot)
         if listed is None:
@@ -36,7 +37,7 @@ class TimerWheel:
         return slot
 
     def drop(self, timed: Timed, slot: int) -> None:
-        """It is not to fire any more."""
+        """Cancels the timer."""
         listed = self._slots.get(slot)
         if listed is None:
             return
@@ -57,7 +58,7 @@ class TimerWheel:
 
     def _fire(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
-        # timers of an event loop may come early by as much as it rounds
+        # loop timers may fire early by the clock's resolution
         due, now = self._fires_at, max(loop.time(), self._fires_at * SLOT_SEC)
         for slot in [slot for slot in self._slots if slot <= due or slot * SLOT_SEC <= now]:
             for timed in self._slots.pop(slot):

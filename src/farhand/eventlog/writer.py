@@ -1,7 +1,7 @@
 """What the models of this process write, on its way into the log: joined, and stored by one tick for all.
 
-The first words after a silence are stored at once; those that follow within a tick are joined to one event.
-Readers are sent what is stored, so nobody ever sees words that a crash could take back.
+The first words after a silence are stored at once; words that follow within a tick are joined into one event.
+Readers get only what is stored, so nobody ever sees words that a crash could take back.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Written: TypeAlias = StepStarted | ModelDelayed | CallBegun
 Words: TypeAlias = TextAdded | ReasoningAdded | InputAdded
 Block: TypeAlias = tuple[type[Event], int | str]
 Append: TypeAlias = Callable[[Run, tuple[Event, ...], int], asyncio.Future[int | None]]
-"""Appends these events behind the run's event of this number; gives the number of the run's last event then,
-or None if another worker has the run. Events that are there already are not stored twice."""
+"""Appends these events after the run's event with this number; returns the number of the run's last event
+then, or None if another worker has the run. Events that are already there are not stored twice."""
 
 
 class RunWriter:
-    """For the worker that advances one run. What was handed over to be stored is kept until that is known: it
-    may be handed over again, behind the same number."""
+    """For the worker that advances one run. Events sent to the store are kept until they are known to be
+    stored: they may be sent again, after the same number."""
 
     __slots__ = (
         "_after",
@@ -64,7 +64,7 @@ class RunWriter:
         self._handed_over = 0
         """How many of them are being stored."""
         self._block: Block | None = None
-        """What the last event belongs to, if that is text that may go on; all of it is in `_pieces`."""
+        """The block of the last event, if that is text that may continue; its whole text is in `_pieces`."""
         self._pieces: list[str] = []
         self._is_lost = False
 
@@ -72,12 +72,12 @@ class RunWriter:
         self._add(event)
 
     def add_words(self, kind: type[Words], place: int | str, text: str) -> None:
-        """More of one block: of the text or reasoning with this number, or of the input of this call."""
+        """Adds text to one block: to the text or reasoning with this number, or to the input of this call."""
         block = (kind, place)
         if block == self._block and not self._is_lost:
             self._pieces.append(text)
             return
-        # each kind has a place of its own type, and its caller knows both
+        # each kind has its own type of place, and the caller knows both
         self._add(kind(place, text))  # type: ignore[arg-type]
         self._block, self._pieces = block, [text]
 
@@ -94,24 +94,25 @@ class RunWriter:
 
     @property
     def has_words(self) -> bool:
-        """Whether there is something to be stored that nobody stores yet."""
+        """Whether there is something to store that is not being stored yet."""
         return len(self._events) > self._handed_over and not self._is_lost
 
     def flush(self) -> asyncio.Future[int | None]:
-        """Stores what was written. If the store is down, the words stay for the next time."""
+        """Stores what was written. If the store is down, the words are kept for the next time."""
         stored = self._append(self._run, *self.unstored())
         stored.add_done_callback(self._note)
         return stored
 
     def unstored(self) -> tuple[tuple[Event, ...], int]:
         """What was written and is not known to be stored, and the number of the event before it: to be stored
-        together with the end of a step. `note` what comes of it."""
+        together with the end of a step. Pass the result to `note`."""
         self._close_block()
         self._handed_over = len(self._events)
         return tuple(self._events), self._after
 
     def note(self, last_seq: int | None) -> None:
-        """All up to the event of this number is stored; `LostClaim` for None: another worker has the run."""
+        """Everything up to this event number is stored. Raises `LostClaim` for None: another worker has the
+        run."""
         if last_seq is None:
             self._is_lost = True
             raise LostClaim(f"Run {self._run.run_id} was taken over.")
@@ -128,7 +129,7 @@ class RunWriter:
         try:
             self.note(stored.result())
         except LostClaim:
-            # the run's own next word says so
+            # the run learns of it with its next word
             return
 
     def _close_block(self) -> None:
@@ -139,7 +140,7 @@ class RunWriter:
 
 
 class Tick:
-    """One timer for all writers: what they have is stored together, in one transaction."""
+    """One timer for all writers: their events are stored together, in one transaction."""
 
     def __init__(self, seconds: float = TICK_SEC) -> None:
         self._seconds = seconds
@@ -154,7 +155,7 @@ class Tick:
             self._set_timer()
 
     async def close(self) -> None:
-        """Until what was wanted is stored."""
+        """Waits until the queued writers are stored."""
         if self._timer is not None:
             self._timer.cancel()
             self._flush()
@@ -163,12 +164,12 @@ class Tick:
 
     def _set_timer(self) -> None:
         loop = asyncio.get_running_loop()
-        # no earlier than when what is said in this very turn of the loop has been said
+        # not before everything written in this turn of the loop is in
         self._timer = loop.call_at(max(self._next_at, loop.time()), self._flush)
 
     def _flush(self) -> None:
         self._timer = None
-        # mostly a step was stored as a whole before its first tick
+        # usually a step was stored as a whole before its first tick
         writers = [writer for writer in self._wanted if writer.has_words]
         self._wanted = {}
         if not writers:
@@ -185,13 +186,13 @@ class Tick:
             if isinstance(error, StoreDown):
                 self._wanted[writer] = None
             elif error is not None:
-                log.error("words of a run were not stored", exc_info=error)
+                log.error("could not store words of a run", exc_info=error)
         if self._wanted:
             self._set_timer()
 
 
 def block_of(event: TextAdded | ReasoningAdded | InputAdded) -> Block:
-    """Deltas of one block follow each other, and may be joined."""
+    """Deltas of one block follow each other and may be joined."""
     return type(event), event.call_id if isinstance(event, InputAdded) else event.part
 
 

@@ -296,8 +296,8 @@ async def test_what_another_process_did_is_told_here(store: Store) -> None:
     await other.read(ANN, "t1", lambda thread: None)
     with other.broker.subscribe("run_1") as events, other.broker.subscribe(thread_topic(ANN, "t9")) as lost:
         await here.write("a")
-        other._hear(THREAD_MOVED, thread_key(ANN, "t1"))
-        other._hear(THREAD_MOVED, thread_key(ANN, "t9"))
+        other._on_hint(THREAD_MOVED, thread_key(ANN, "t1"))
+        other._on_hint(THREAD_MOVED, thread_key(ANN, "t9"))
         await other.flush()
         [entries] = events.items
         assert isinstance(entries, list)
@@ -309,11 +309,11 @@ async def test_what_another_process_did_is_told_here(store: Store) -> None:
         other.broker.subscribe(CLIENTS_CHANGED) as clients,
         other.broker.subscribe("odd") as odd,
     ):
-        other._hear(FEED_GREW, owner_key(ANN))
-        other._hear(CLIENTS_CHANGED, owner_key(ANN))
-        other._hear("odd", "item")
+        other._on_hint(FEED_GREW, owner_key(ANN))
+        other._on_hint(CLIENTS_CHANGED, owner_key(ANN))
+        other._on_hint("odd", "item")
         assert (feed.items, clients.items, odd.items) == ([FEED_GREW], [ANN], ["item"])
-        other._hear("", "")
+        other._on_hint("", "")
         assert (feed.lost, clients.lost, odd.lost) == (True, True, True)
         await other.flush()
 

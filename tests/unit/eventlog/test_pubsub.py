@@ -38,9 +38,9 @@ async def test_it_is_told_when_the_readers_of_another_process_have_left() -> Non
     broker = Broker()
     readers = RemoteReaders(broker)
     with broker.subscribe(unread_topic("run_1")) as left:
-        readers.hear("rdr_1\0run_1")
+        readers.on_message("rdr_1\0run_1")
         assert (broker.count("run_1"), left.items) == (1, [])
-        readers.hear("rdr_1\0-run_1")
+        readers.on_message("rdr_1\0-run_1")
         assert (broker.count("run_1"), left.items) == (0, [None])
 
 
