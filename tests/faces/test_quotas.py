@@ -121,7 +121,7 @@ async def test_every_wire_says_it_in_its_own_words(serve: Serve) -> None:
     chat = {"id": "second", "messages": [user_message("go", "m2")], "trigger": "submit-message"}
     posted = await served.http.post("/api/chat", json=chat)
     assert (posted.status_code, posted.headers["retry-after"]) == (429, "5")
-    told = "You have 1 answers under way, and 1 are allowed at once."
+    told = "You have 1 runs in progress; the limit is 1."
     assert told in posted.text
     awaited = await served.http.post("/agent/run", json={"user_prompt": "go"})
     assert (awaited.status_code, awaited.headers["retry-after"]) == (429, "5")
@@ -208,6 +208,6 @@ async def test_a_program_is_not_limited_by_itself_but_those_it_works_for_are() -
         ann = Owner("acme", "ann")
         for _ in range(2):
             await agent.run("hi", owner=ann)
-        with pytest.raises(TooMany, match="You have begun 2 answers within a minute") as refused:
+        with pytest.raises(TooMany, match="You have started 2 runs within a minute") as refused:
             await agent.run("hi", owner=ann)
         assert 1 <= refused.value.retry_after <= 60

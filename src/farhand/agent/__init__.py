@@ -1,1 +1,1 @@
-"""The loop, and what it needs to run, wait, park and go on."""
+"""The loop, and what it needs to run, wait, park and resume."""

@@ -1,7 +1,7 @@
-"""The runs that this process has: what each needs to go on, and a task for those that have something to do.
+"""The runs of this process: the context of each, and a task for each that has work to do.
 
-One that is held is its record alone. It gets a task when there may be more to do, and loses it with that.
-Must not know how a run is advanced, nor what it needs.
+A held run is only its record. It gets a task when there may be work, and loses it afterwards. Must not know
+how a run is advanced, nor what it needs.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from farhand.agent.loop import ActiveRun
 from farhand.agent.quotas import Quotas
 
 LOOK_SEC = 0.05
-"""Before a shutdown, how often it is looked whether what still runs only asks."""
+"""Before a shutdown: how often to check whether the remaining tools only wait for answers."""
 
 
 class ActiveRuns:
     def __init__(self, advance: Callable[[ActiveRun], Coroutine[None, None, None]], quotas: Quotas) -> None:
-        """`advance` takes one as far as it can go, and says then that it is to `hold` it or to `drop` it.
-        `quotas` counts those that have something to do."""
+        """`advance` takes a run as far as it can go, then calls `hold` or `drop`. `quotas` counts the runs
+        that have work to do."""
         self._advance = advance
-        # one for all who sleep: each look at the method would make another
+        # one bound method for all sleepers: each attribute access would create another
         self._wake = self._go_on
         self._active: dict[str, ActiveRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -42,7 +42,7 @@ class ActiveRuns:
         self._group = group
 
     def begin(self, active: ActiveRun) -> None:
-        """Advances a run that is claimed for this process, in a task of its own."""
+        """Advances a run that this process has claimed, in its own task."""
         before = self._active.get(active.run.run_id)
         if before is not None:
             self.let_go(before.run.run_id)
@@ -50,7 +50,7 @@ class ActiveRuns:
         self._go_on(active.run.run_id)
 
     def hold(self, active: ActiveRun) -> bool:
-        """Keeps it without a task until there may be something to do; False if it is not to be kept."""
+        """Keeps it without a task until there may be work to do; False if it must not be kept."""
         run_id = active.hold.run_id
         if self._is_ending or self._active.get(run_id) is not active:
             return False
@@ -59,7 +59,7 @@ class ActiveRuns:
         return True
 
     def drop(self, active: ActiveRun) -> None:
-        """Nobody works on the run here any more."""
+        """No task advances the run here any more."""
         run_id = active.run.run_id
         if active.hold.listens:
             active.hold.end()
@@ -79,8 +79,8 @@ class ActiveRuns:
             task.cancel()
 
     async def drain(self, seconds: float) -> None:
-        """Parks what is held and lets what works come to its end, for so long. A run whose tools only ask is
-        not waited for once its responses have ended: a person may take days."""
+        """Parks held runs and gives active ones this many seconds to finish. A run whose tools only wait for
+        answers is not waited for once its responses have ended: a person may take days."""
         for active in list(self._active.values()):
             active.hold.give_up()
         until = asyncio.get_running_loop().time() + seconds
@@ -94,14 +94,14 @@ class ActiveRuns:
         return not all(self._active[run_id].hold.is_over for run_id in self._tasks)
 
     def end(self) -> None:
-        """Drops what is held and cancels the rest, each of which is dropped when its task ends."""
+        """Drops held runs and cancels the rest; each of those is dropped when its task ends."""
         self._is_ending = True
         self._drop_all([active for run_id, active in self._active.items() if run_id not in self._tasks])
         for task in self._tasks.values():
             task.cancel()
 
     def close(self) -> None:
-        """When no task is left: drops those whose tasks were cancelled before they had begun."""
+        """Called when no task is left: drops the runs whose tasks were cancelled before they started."""
         self._is_ending = True
         self._drop_all(list(self._active.values()))
 

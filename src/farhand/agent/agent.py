@@ -1,6 +1,6 @@
-"""The public Agent: a model with tools. Served by `create_app`, or used from Python as it is.
+"""The public Agent: a model with tools. Serve it with `create_app`, or use it directly from Python.
 
-Used without an app it keeps its own store and runs inside the caller's event loop.
+Without an app it keeps its own store and runs inside the caller's event loop.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ WAITING = "awaiting_frontend_tools"
 
 
 class Pending(Struct, frozen=True):
-    """A call that waits for a far hand, or for a person's yes (`approval_id`)."""
+    """A call that waits for a far hand, or for a person's approval (`approval_id`)."""
 
     call_id: str
     tool: str
@@ -87,24 +87,26 @@ class Agent:
         words: Mapping[str, str] | None = None,
         chat_title: Callable[[str], str] | None = None,
     ) -> None:
-        """`tools` and `instructions` may each be a function, also an async one, of the `Context`: for tools
-        and words per person.
+        """`tools` and `instructions` may each be a function of the `Context`, sync or async: for tools and
+        instructions per person.
 
         `title`, `welcome`, `starters` and `logo` are what the chat page shows before the first message: its
-        name, a sentence, what to ask (a text, or a pair of title and text), and an image, by its address or
-        as a file that the app sends. `words` replaces words of the page, such as `{"newChat": "Neuer Chat"}`.
-        `chat_title` names a new chat by the text of its first message; it must not wait.
+        name, a sentence, suggested prompts (a text, or a pair of title and text), and an image, as a URL or
+        as a file that the app serves. `words` replaces texts of the page, such as `{"newChat": "Neuer
+        Chat"}`. `chat_title` names a new chat from the text of its first message; it must not block.
 
-        `store` and `limits` count where the agent is used without an app.
+        `store` and `limits` apply when the agent is used without an app.
         """
         if formatter not in ("xml", "raw"):
-            raise BadSetting(f"formatter is 'xml' or 'raw', not {formatter!r}.")
+            raise BadSetting(f"formatter must be 'xml' or 'raw', not {formatter!r}.")
         if wait is not None:
             check_wait(wait, "wait")
         if not _is_count(max_steps):
-            raise BadSetting(f"max_steps is a whole number from 1 on, not {max_steps!r}.")
+            raise BadSetting(f"max_steps must be a whole number of at least 1, not {max_steps!r}.")
         if not isinstance(store, str) and not hasattr(store, "append"):
-            raise BadSetting(f"store is an address such as sqlite:///file.db, or a Store, not {store!r}.")
+            raise BadSetting(
+                f"store must be an address such as sqlite:///file.db, or a Store, not {store!r}."
+            )
         _check_title(chat_title)
         choose = _chooser(tools)
         self.spec = Spec(
@@ -124,14 +126,14 @@ class Agent:
         self._opening = asyncio.Lock()
 
     async def run(self, prompt: str, *, thread: str | None = None, owner: Owner = LOCAL) -> RunResult:
-        """One message, until the model has answered or waits for hands elsewhere."""
+        """Sends one message; returns when the model has answered or waits for far hands."""
         service, run = await self._begin(prompt, thread, owner)
         return await _result(service, run, Position())
 
     async def stream(
         self, prompt: str, *, thread: str | None = None, owner: Owner = LOCAL
     ) -> AsyncIterator[Event]:
-        """The same, event by event, until the run ends or pauses."""
+        """Like `run`, event by event, until the run ends or pauses."""
         service, run = await self._begin(prompt, thread, owner)
         with service.read(run) as reader:
             async for event in _until_pause(reader):
@@ -140,9 +142,9 @@ class Agent:
     async def answer(
         self, thread: str, results: Sequence[tuple[str, Outcome | Answer]], *, owner: Owner = LOCAL
     ) -> RunResult:
-        """Exactly one outcome for each pending call, or an `Answer` for one that needs a yes.
+        """Takes exactly one outcome for each pending call, or an `Answer` for a call that needs approval.
 
-        Anything else is a `ValueError`, and nothing is applied.
+        Anything else raises `ValueError`, and nothing is applied.
         """
         service = await self._open()
         pause = await service.pause(owner, thread)
@@ -150,15 +152,15 @@ class Agent:
         reactions = [reaction_of(call_id, brought) for call_id, brought in results]
         if not pause.open and not pause.calls:
             raise ResultMismatch([], got)
-        # the next pause has to come back to the caller, too, instead of being held
+        # the next pause has to return to the caller too, instead of being held
         service.worker.prefer(pause.run.run_id, hold_for=0.0)
         receipts = await answer_pause(service.desk, pause, reactions)
         if not any(isinstance(receipt, Accepted) for receipt in receipts):
             raise refusal_of(pause, got, receipts)
         now = await service.last_run(owner, thread)
         if now.rests and now.waits:
-            # nothing goes on yet: a yes is followed by a wait, or a result came before its yes
-            return _told(now, stop_reason=WAITING, pending=await _pending(service, now))
+            # nothing continues yet: an approval is followed by a wait, or a result came before its approval
+            return _run_result(now, stop_reason=WAITING, pending=await _pending(service, now))
         return await _result(service, pause.run, Position(pause.run.last_seq))
 
     async def stop(self, thread: str, *, owner: Owner = LOCAL) -> bool:
@@ -167,7 +169,7 @@ class Agent:
         return await service.stop(owner, thread, STOPPED_BY_USER)
 
     async def close(self) -> None:
-        """Ends what runs here. What was stored in a file goes on with the next Agent that opens it."""
+        """Ends the runs here. Runs stored in a file continue with the next Agent that opens it."""
         if self._service is not None:
             service, self._service = self._service, None
             await service.close()
@@ -186,7 +188,7 @@ class Agent:
         if self._loop is not loop:
             if self._service is not None:
                 raise Misuse(
-                    "This Agent is at work in another event loop.",
+                    "This Agent is already running in another event loop.",
                     hint="Use it in one asyncio.run(), or write `async with agent:` inside each.",
                 )
             self._loop, self._opening = loop, asyncio.Lock()
@@ -210,7 +212,7 @@ class Agent:
 
 
 def _chooser(tools: object) -> ChooseTools | None:
-    """The function that chooses tools, if one was given: its only parameter is a `Context`. Any other
+    """The function that chooses tools, if `tools` is one: its only parameter is a `Context`. Any other
     function is a tool."""
     if not inspect.isroutine(tools):
         return None
@@ -226,30 +228,30 @@ def _model(model: Model | str, base_url: str | None) -> Model:
     if isinstance(model, str):
         return load_model(model, base_url=base_url)
     if not hasattr(model, "stream"):
-        raise BadSetting(f"model is a name such as anthropic:…, or a Model, not {model!r}.")
+        raise BadSetting(f"model must be a name such as anthropic:…, or a Model, not {model!r}.")
     if base_url is not None:
         raise BadSetting(
-            "base_url belongs to a model by its name; this one was made already.",
-            hint="Give it to the model: OpenAIChat('llama3', base_url=…).",
+            "base_url applies only to a model given by name; this one already exists.",
+            hint="Pass it to the model: OpenAIChat('llama3', base_url=…).",
         )
     return model
 
 
-# `object`: types are promises of those who check them, and not everybody does
+# `object`: not every caller checks types
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _check_title(name: object) -> None:
     if name is not None and (not callable(name) or inspect.iscoroutinefunction(name)):
-        raise BadSetting(f"chat_title is a function of the first message, not {name!r}.")
+        raise BadSetting(f"chat_title must be a function of the first message, not {name!r}.")
 
 
 def _check_words(prompt: object, thread: object) -> None:
     if not isinstance(prompt, str) or not is_text(prompt):
-        raise Misuse(f"The prompt is a text, not {prompt!r}.")
+        raise Misuse(f"The prompt must be a string, not {prompt!r}.")
     if thread is not None and not (isinstance(thread, str) and is_chosen_id(thread)):
-        raise Misuse(f"A thread is named with 1 to 128 letters, digits or _ . : -, not {thread!r}.")
+        raise Misuse(f"A thread id has 1 to 128 letters, digits or _ . : -; got {thread!r}.")
 
 
 async def _result(service: AgentService, run: Run, after: Position) -> RunResult:
@@ -260,20 +262,20 @@ async def _result(service: AgentService, run: Run, after: Position) -> RunResult
             last = event
             if isinstance(event, TextAdded):
                 text.append(event.text)
-    told = _told(run, text="".join(text))
+    result = _run_result(run, text="".join(text))
     match last:
         case RunParked():
-            return replace(told, stop_reason=WAITING, pending=await _pending(service, run))
+            return replace(result, stop_reason=WAITING, pending=await _pending(service, run))
         case RunFailed(message=message, detail=detail):
-            # the caller is the program itself, which may know everything
-            return replace(told, stop_reason="failed", error=detail or message)
+            # the caller is the program itself, which may see everything
+            return replace(result, stop_reason="failed", error=detail or message)
         case RunFinished(reason=reason):
-            return replace(told, stop_reason=reason or "end")
+            return replace(result, stop_reason=reason or "end")
         case _:
-            raise ShuttingDown("The agent was closed in mid-run.", hint="The run goes on from its store.")
+            raise ShuttingDown("The agent was closed during a run.", hint="The run continues from its store.")
 
 
-def _told(
+def _run_result(
     run: Run, *, text: str = "", stop_reason: str = "end", pending: tuple[Pending, ...] = ()
 ) -> RunResult:
     return RunResult(

@@ -1,7 +1,7 @@
-"""What pages show of an agent: its title, its first words, what to ask it, its logo.
+"""What pages show of an agent: its title, its welcome text, its suggested prompts, its logo.
 
-Owns what is accepted for each. A logo is read once, when the agent is made, so that a wrong path is an error
-there. Must not know how a page looks, or where the logo is served.
+Owns what is accepted for each. A logo is read once, when the agent is created, so that a wrong path is an
+error there. Must not know how a page looks, or where the logo is served.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MEDIA_TYPES = {
 
 
 class Starter(Struct, frozen=True):
-    """Something to ask: `title` is on the button, `prompt` is what is sent."""
+    """A suggested prompt: `title` is on the button, `prompt` is what is sent."""
 
     title: str
     prompt: str
@@ -49,21 +49,21 @@ class LogoFile(Struct, frozen=True):
 
 
 StarterLike: TypeAlias = str | tuple[str, str] | tuple[str, str, str]
-"""A text; or title and text; or these and a line about it."""
+"""A text; or title and text; or both and a line about it."""
 Logo: TypeAlias = str | os.PathLike[str]
 
 
 class ShownImage(NamedTuple):
-    """An image that a page may show: its name, and all of it as an address."""
+    """An image that a page may show: its name, and its content as a data URL."""
 
     name: str
     data_url: str
 
 
 ReadImage: TypeAlias = Callable[[str], Awaitable[ShownImage | None]]
-"""A stored image by its ref; None if the visitor has no such image."""
+"""Reads a stored image by its ref; None if the visitor has no such image."""
 ExtraPage: TypeAlias = Callable[[Mapping[str, str], ReadImage], Awaitable[bytes]]
-"""A page for the query of its address."""
+"""Renders a page for the query of its URL."""
 
 
 class Appearance(Struct, frozen=True, kw_only=True):
@@ -71,15 +71,15 @@ class Appearance(Struct, frozen=True, kw_only=True):
     welcome: str | None = None
     starters: tuple[Starter, ...] = ()
     logo: str | LogoFile | None = None
-    """An address, or a file that the server sends."""
+    """A URL, or a file that the server sends."""
     words: Mapping[str, str] | None = None
-    """Words of the page by their names, in the place of its own."""
+    """Texts of the page by name, replacing its defaults."""
     is_demo: bool = False
     """Whether pages show what only a demonstration has."""
     pages: Mapping[str, ExtraPage] = {}
-    """Pages of HTML, without scripts, by their paths: for a demonstration without the internet."""
+    """HTML pages without scripts, by path: for a demonstration without the internet."""
     on_served: Callable[[str], None] | None = None
-    """Told the address, once the server has a port."""
+    """Called with the URL once the server has a port."""
 
 
 def appearance(
@@ -90,10 +90,10 @@ def appearance(
     logo: Logo | None,
     words: Mapping[str, str] | None = None,
 ) -> Appearance:
-    """`BadSetting` says what cannot be shown."""
+    """Raises `BadSetting` for what cannot be shown."""
     if isinstance(starters, str | bytes) or not isinstance(starters, Iterable):
         raise BadSetting(
-            f"starters is a list of texts, not {starters!r}.", hint='Write starters=["What is new?"].'
+            f"starters must be a list of strings, not {starters!r}.", hint='Write starters=["What is new?"].'
         )
     read = tuple(_starter(each) for each in starters)
     if len(read) > MOST_STARTERS:
@@ -107,25 +107,25 @@ def appearance(
     )
 
 
-def _starter(given: object) -> Starter:
-    match given:
+def _starter(entry: object) -> Starter:
+    match entry:
         case (title, prompt, *about) if len(about) <= 1:
             lines = [_line(each, "a line of a starter", MOST_TITLE) for each in (title, *about)]
             return Starter(lines[0], _prompt(prompt), *lines[1:])
         case str():
-            prompt = _prompt(given)
+            prompt = _prompt(entry)
             line = printable(prompt)
             return Starter(line if len(line) <= MOST_TITLE else f"{line[: MOST_TITLE - 1].rstrip()}…", prompt)
         case _:
             raise BadSetting(
-                f"A starter is a text, or a pair of title and text, not {given!r}.",
+                f"A starter must be a string, or a pair of title and text, not {entry!r}.",
                 hint='Write starters=["What is new?", ("Weather", "What is the weather in Oslo?")].',
             )
 
 
 def _prompt(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise BadSetting(f"A starter needs a text that is sent, not {value!r}.")
+        raise BadSetting(f"A starter needs a prompt to send, not {value!r}.")
     if len(value) > MOST_PROMPT:
         raise BadSetting(f"A starter has at most {MOST_PROMPT} characters, not {len(value)}.")
     return value
@@ -134,29 +134,31 @@ def _prompt(value: object) -> str:
 def _line(value: object, name: str, most: int) -> str:
     line = printable(value) if isinstance(value, str) else ""
     if not line:
-        raise BadSetting(f"{name} is a text, not {value!r}.")
+        raise BadSetting(f"{name} must be a string, not {value!r}.")
     if len(line) > most:
         raise BadSetting(f"{name} has at most {most} characters, not {len(line)}.")
     return line
 
 
-def _words(given: object) -> dict[str, str]:
-    if not isinstance(given, Mapping) or len(given) > MOST_WORDS:
-        raise BadSetting("words is a dictionary of texts by the names that the page has for them.")
-    for name, text in given.items():
+def _words(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping) or len(value) > MOST_WORDS:
+        raise BadSetting("words must be a dictionary of strings by the page's names for them.")
+    for name, text in value.items():
         if not isinstance(name, str) or not isinstance(text, str) or len(text) > MOST_WELCOME:
-            raise BadSetting(f"words has a text of at most {MOST_WELCOME} characters for {name!r}.")
-    return dict(given)
+            raise BadSetting(
+                f"The text in words for {name!r} must be a string of at most {MOST_WELCOME} characters."
+            )
+    return dict(value)
 
 
 def _logo(value: object) -> str | LogoFile:
     if isinstance(value, str) and "://" in value:
         parts = urlsplit(value)
         if parts.scheme not in ("http", "https") or not parts.hostname or not value.isascii() or " " in value:
-            raise BadSetting(f"logo is an address that begins with https://, or a file, not {value!r}.")
+            raise BadSetting(f"logo must be a URL that starts with https://, or a file, not {value!r}.")
         return value
     if not isinstance(value, str | os.PathLike):
-        raise BadSetting(f"logo is an address or the path of a file, not {value!r}.")
+        raise BadSetting(f"logo must be a URL or the path of a file, not {value!r}.")
     return _logo_file(Path(value))
 
 
@@ -164,7 +166,8 @@ def _logo_file(path: Path) -> LogoFile:
     media_type = MEDIA_TYPES.get(path.suffix.lower())
     if media_type is None:
         raise BadSetting(
-            f"logo {str(path)!r} is no image that pages show.", hint=f"Use {', '.join(MEDIA_TYPES)}."
+            f"logo {str(path)!r} is not an image type that pages can show.",
+            hint=f"Use {', '.join(MEDIA_TYPES)}.",
         )
     try:
         content = path.read_bytes()

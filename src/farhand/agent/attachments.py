@@ -1,7 +1,7 @@
-"""Files in a conversation: stored with the message that brings or names them, and given to the model.
+"""Files in a conversation: stored with the message that carries or names them, and passed to the model.
 
-Owns how many files a message may have and how they are stored. A model gets images with their bytes, the
-newest first and as many as providers take, and every other file by its name. Knows no wire and no provider.
+Owns how many files a message may have and how they are stored. A model gets images with their bytes, newest
+first and as many as providers accept, and every other file by its name. Knows no wire and no provider.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from farhand.models.base import Image, Prompt
 from farhand.models.render import ALL_IMAGES, MOST_IMAGES, may_be_image, read_image
 
 FILES_AT_MOST = 16
-"""In one message."""
+"""Per message."""
 REFS_LOOKED_UP = 256
-"""Of one conversation, the newest: each costs a look-up, in every step."""
+"""Per conversation, newest first: each costs a look-up in every step."""
 
 
 class Attached(Struct, frozen=True):
-    """Its bytes came with the message."""
+    """A file whose bytes came with the message."""
 
     label: Label
     data: bytes
 
 
 class Referred(Struct, frozen=True):
-    """It was uploaded before."""
+    """A file that was uploaded before."""
 
     ref: str
 
@@ -47,12 +47,12 @@ MessageInput: TypeAlias = Text | Note | Attached | Referred
 async def store_message(
     files: Files, owner: Owner, thread_id: str, *, message_id: str, said: tuple[MessageInput, ...]
 ) -> UserMessage:
-    """The message with its files stored. Sent again, it is the same message with the same files."""
+    """The message with its files stored. If it is sent again, it is the same message with the same files."""
     beside = [part for part in said if not isinstance(part, Text | Note)]
     if len(beside) > FILES_AT_MOST:
-        raise Malformed(f"A message has at most {FILES_AT_MOST} files.", hint="Nothing was applied.")
+        raise Malformed(f"A message may have at most {FILES_AT_MOST} files.", hint="Nothing was applied.")
     for file in beside:
-        # all of them, before the first one is stored
+        # check all of them before the first one is stored
         if isinstance(file, Attached):
             files.check(file.label)
     known = {file.ref: await _known(files, owner, file.ref) for file in beside if isinstance(file, Referred)}
@@ -70,7 +70,7 @@ async def store_message(
 
 
 def from_base64(text: str | bytes, *, what: str) -> bytes:
-    """The bytes; anything that is not base64 to the letter is `Malformed`."""
+    """The bytes; raises `Malformed` for anything that is not strictly base64."""
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
@@ -81,39 +81,41 @@ async def _known(files: Files, owner: Owner, ref: str) -> File:
     try:
         return part_of(await files.find(owner, ref))
     except NotFound:
-        # the chat may well be there: it is the message that is wrong
-        raise Malformed("The message refers to a file that is not there.", hint="Upload it again.") from None
+        # the chat may well exist: it is the message that is wrong
+        raise Malformed(
+            "The message refers to a file that does not exist.", hint="Upload it again."
+        ) from None
 
 
 async def with_files(files: Files, owner: Owner, prompt: Prompt) -> Prompt:
-    """The prompt, and what is known of the files in it. Another owner's file is as good as none."""
+    """The prompt with what is known of its files. Another owner's file counts as missing."""
     found = _newest_first(prompt.messages)
     if not found:
         return prompt
     refs = list(dict.fromkeys(found))[:REFS_LOOKED_UP]
     known = {ref: part_of(file) for ref, file in (await files.known(owner, refs)).items()}
-    told = {ref: known.get(ref) for ref in refs}
-    return replace(prompt, files=told, images=await _images(files, owner, known))
+    by_ref = {ref: known.get(ref) for ref in refs}
+    return replace(prompt, files=by_ref, images=await _images(files, owner, known))
 
 
 async def _images(files: Files, owner: Owner, known: dict[str, File]) -> dict[str, Image]:
     images: dict[str, Image] = {}
-    room = ALL_IMAGES
+    bytes_left = ALL_IMAGES
     for ref, file in known.items():
         if len(images) == MOST_IMAGES:
             break
-        if not may_be_image(file) or file.size > room:
+        if not may_be_image(file) or file.size > bytes_left:
             continue
         loaded = await files.load(owner, ref)
         image = read_image(file, loaded[1]) if loaded is not None else None
         if image is not None:
             images[ref] = image
-            room -= file.size
+            bytes_left -= file.size
     return images
 
 
 def _newest_first(messages: Sequence[Message]) -> list[str]:
-    """All that are referred to, the newest message first."""
+    """All files referred to, newest message first."""
     refs: list[str] = []
     for message in reversed(messages):
         if isinstance(message, UserMessage):

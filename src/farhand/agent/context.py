@@ -1,4 +1,4 @@
-"""What every run works with. Made once, by whoever assembles farhand."""
+"""What every run works with. Created once, when farhand is assembled."""
 
 from __future__ import annotations
 
@@ -45,16 +45,17 @@ class AgentContext:
     chat_title: Callable[[str], str] | None = None
     """Names a chat by its first message."""
     choose_tools: ChooseTools | None = None
-    """Tools for the person whom a run works for, beside those of the toolbox."""
+    """Chooses tools for the person a run works for, in addition to the toolbox."""
     remember: Callable[[Toolbox], None] = lambda toolbox: None
-    """Told of the tools that were chosen for a person."""
+    """Called with the tools that were chosen for a person."""
     brought: BroughtTools | None = None
     is_sure: Callable[[], bool] = lambda: True
-    """Whether nobody else can have taken the runs of this process: False after it was stopped for a while."""
+    """Whether no other process can have taken over the runs of this one: False after it was suspended for a
+    while."""
     shows_tool_errors: bool = True
-    """Whether people who chat are shown what a server tool raised."""
+    """Whether people in the chat see the error that a server tool raised."""
     sources: tuple[ToolSource, ...] = ()
-    """Tools that come and go with those who registered them. They can't shadow the toolbox."""
+    """Tools that come and go with their registered clients. They cannot shadow the toolbox."""
 
     async def offered(self, context: Context, brought: Sequence[str] = ()) -> OfferedTools:
         """What the model, or a call, may use on behalf of this person. `brought` are versions."""
@@ -68,7 +69,7 @@ class AgentContext:
     async def _find_brought(self, context: Context, versions: Sequence[str]) -> list[Tool]:
         tools = [await self.log.get_tool(version) for version in versions]
         if None in tools:
-            # a run goes on before its beginning is durable; the tools are stored with it
+            # a run continues before its start is durable; the tools are stored with it
             await self.log.read(context.owner, context.thread_id, lambda thread: None)
             tools = [await self.log.get_tool(version) for version in versions]
         return [tool for tool in tools if tool is not None]

@@ -1,8 +1,8 @@
-"""Runs server tools, those of a step all at once, and settles them like any other hand.
+"""Runs server tools, all those of a step at once, and settles their calls like any other executor.
 
-The intent is stored before the effect: a call is held by the server before its tool begins. What was in
-flight when a process died is not run again, unless the tool is declared idempotent: the model is told that
-nobody knows how it ended (`core/decide/calls.py`, `recovered`).
+The intent is stored before the effect: the server takes a call before its tool starts. A tool that was in
+flight when a process died is not run again unless it is declared idempotent: the model gets an unknown
+outcome (`core/decide/calls.py`, `recovered`).
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ async def may_repeat(context: AgentContext, call: Call) -> bool:
 
 
 async def run_tool(context: AgentContext, call: Call, run: Run | None = None) -> Outcome:
-    """`run` is that of the call, which knows who began it; none for a direct call."""
+    """`run` is the call's run, which knows who started it; None for a direct call."""
     within = call.timeout_sec or context.settings.patience.server_tool
     if call.run_id is None and call.deadline is not None:
-        # its time has been running since it was opened or approved, whenever the tool is started
+        # its time has been running since it was opened or approved, no matter when the tool starts
         left = call.deadline - BACKSTOP_SEC - context.log.now()
         if left <= 0:
             return TimedOut(within)
@@ -63,7 +63,7 @@ async def run_tool(context: AgentContext, call: Call, run: Run | None = None) ->
         return context.recorded(to_failure(call.tool, error))
     tool = offered.toolbox.get(call.tool)
     if tool is None or tool.version != call.tool_version:
-        # what is chosen now is not what was asked for, or approved
+        # the tool chosen now is not the one that was requested or approved
         return CHANGED
     link = ToolLink(context, call, offered)
     try:
@@ -77,12 +77,12 @@ async def run_tool(context: AgentContext, call: Call, run: Run | None = None) ->
 
 
 async def find_tool(context: AgentContext, call: Call, run: Run | None) -> Tool | None:
-    """The tool as the person whom this call is executed for has it now; None if it cannot be had."""
+    """The tool as it is now for the person this call is executed for; None if it is not available."""
     try:
         return (await _offered_to(context, call, run)).toolbox.get(call.tool)
     # as above
     except Exception:
-        log.exception("the tools for call %s cannot be chosen", call.call_id)
+        log.exception("could not choose the tools for call %s", call.call_id)
         return None
 
 
@@ -91,7 +91,7 @@ async def _offered_to(context: AgentContext, call: Call, run: Run | None) -> Off
 
 
 async def execute(context: AgentContext, call: Call, run: Run) -> None:
-    """Runs the tool of this call of a run, and settles it; not once another claim on the run exists."""
+    """Runs the tool of a run's call and settles it, unless another claim on the run exists."""
     held: Call | None = call
     if call.phase is Phase.READY:
         tool = await find_tool(context, call, run)
@@ -100,41 +100,41 @@ async def execute(context: AgentContext, call: Call, run: Run) -> None:
         await context.desk.finish(held, await run_tool(context, held, run), fence=run.fence)
 
 
-def executable(calls: Sequence[Call], begun: set[str]) -> list[Call]:
-    """The calls that the server executes and this claim has not begun. One that is held by the server was
+def executable(calls: Sequence[Call], started: set[str]) -> list[Call]:
+    """The calls that the server executes and this claim has not started. A call that the server holds was
     opened here a moment ago, or taken over with the claim."""
-    own = [call for call in calls if call.executor is Executor.SERVER and call.call_id not in begun]
+    own = [call for call in calls if call.executor is Executor.SERVER and call.call_id not in started]
     return [call for call in own if call.phase in (Phase.READY, Phase.TAKEN)]
 
 
 class _Look(Struct, frozen=True):
     run: Run
     calls: list[Call]
-    """Of its step."""
+    """The calls of its step."""
 
 
 class StepTools:
-    """The server tools of one step: begins them, waits for their end, and rests meanwhile if all that they do
-    is ask.
+    """The server tools of one step: starts them, waits for them, and rests meanwhile if they only wait for
+    answers.
 
     A run whose tools only wait for answers waits itself: it is held for its time, then its responses end as
-    at a park. Its tools stay with this worker, and so does the run.
+    they do when it parks. Its tools stay with this worker, and so does the run.
     """
 
-    def __init__(self, context: AgentContext, hold: Hold, run: Run, begun: set[str]) -> None:
-        """`begun` are the calls whose tools this claim on the run has begun."""
+    def __init__(self, context: AgentContext, hold: Hold, run: Run, started: set[str]) -> None:
+        """`started` are the calls whose tools this claim on the run has started."""
         self._context = context
         self._hold = hold
         self._run = run
-        self._begun = begun
+        self._started = started
         self._at_work: set[asyncio.Task[None]] = set()
         self._is_waiting = False
-        """As the run was when it was looked at last."""
+        """Whether the run was waiting at the last check."""
         self._look_at = inf
 
     async def finish(self, calls: Sequence[Call], step: Sequence[Call]) -> None:
-        """Runs the tools of these calls of the step, all at once, to their end; and those of its other calls
-        that become ready meanwhile. None is begun once another claim on the run exists."""
+        """Runs the tools of these calls of the step at once and waits for them, and for those of its other
+        calls that become ready meanwhile. Starts none once another claim on the run exists."""
         run, broker = self._run, self._context.log.broker
         topics = (resting_topic(run.run_id), freed_topic(run.run_id), thread_topic(run.owner, run.thread_id))
         self._plan_look(step)
@@ -142,7 +142,7 @@ class StepTools:
             with broker.subscribe(*topics) as news:
                 await self._work(calls, news)
         except ExceptionGroup as several:
-            # tools do not raise here: it is the store, or a fault of ours, and one of them says it
+            # tools do not raise here: it is the store or a bug of ours, and one error is enough
             raise several.exceptions[0] from several
         finally:
             self._go_on()
@@ -159,7 +159,7 @@ class StepTools:
             news.wake()
 
         for call in calls:
-            self._begun.add(call.call_id)
+            self._started.add(call.call_id)
             task = group.create_task(execute(self._context, call, self._run))
             self._at_work.add(task)
             task.add_done_callback(ended)
@@ -168,7 +168,7 @@ class StepTools:
         if not await self._has_news(news):
             return
         look = await self._look()
-        self._begin(executable(look.calls, self._begun), group, news)
+        self._begin(executable(look.calls, self._started), group, news)
         await self._rest(look)
 
     async def _has_news(self, news: Subscription) -> bool:
@@ -214,8 +214,8 @@ class StepTools:
             self._context.quotas.go_on(self._run)
 
     def _plan_look(self, calls: Sequence[Call]) -> None:
-        """When to look at the record again although nothing was published: a notification of what others do
-        may be lost."""
+        """When to check the log again although nothing was published: a notification from another process may
+        be lost."""
         broker = self._context.log.broker
         waits = any(call.blocks for call in calls)
         self._look_at = broker.loop.time() + broker.recheck if waits else inf

@@ -1,6 +1,6 @@
 """Files of an owner: received piece by piece, found again, read by anyone who may.
 
-Owns what is accepted and how much of it: the listed types, the size of one file, the room of an owner and of
+Owns what is accepted and how much of it: the listed types, the size of one file, the quota of an owner and of
 a tenant. A file that does not arrive whole leaves nothing behind. Knows no wire.
 """
 
@@ -25,7 +25,7 @@ from farhand.store.base import bounded_wait
 
 
 class Label(Struct, frozen=True):
-    """What is known of a file before its first byte, cleaned already; its size only if it was declared."""
+    """What is known of a file before its first byte, already sanitized; its size only if it was declared."""
 
     name: str
     media_type: str
@@ -40,15 +40,15 @@ class Files:
         self._arriving: Counter[Owner] = Counter()
 
     async def receive(self, owner: Owner, label: Label, pieces: AsyncIterator[bytes]) -> StoredFile:
-        """Stores a file as it comes in, in pieces of `PIECE_BYTES`. Whatever breaks it off removes it."""
+        """Stores a file as it arrives, in pieces of `PIECE_BYTES`. Any interruption removes it."""
         self.check(label)
         with self._place(owner):
-            await self._check_room(owner, label.size or 0)
+            await self._check_quota(owner, label.size or 0)
             file = self._new(owner, self._clock.fresh("blob"), label)
             return await self._store_pieces(file, pieces)
 
     async def keep(self, owner: Owner, label: Label, data: bytes, *, known_as: str) -> StoredFile:
-        """Stores all pieces in one transaction. The same bytes under the same name are kept once: a message
+        """Stores all pieces in one transaction. The same bytes under the same name are stored once: a message
         that is sent again refers to the same file."""
         whole = replace(label, size=len(data))
         self.check(whole)
@@ -56,33 +56,36 @@ class Files:
         known = await self._log.files.get(owner, file.ref)
         if known is not None:
             return known
-        await self._check_room(owner, len(data))
-        # False means that the same message came twice at once, and the other one has stored it
+        await self._check_quota(owner, len(data))
+        # False means that the same message came twice at once, and the other request has stored it
         await self._put(file, 0, _pieces_of(data), is_last=True)
         return await self.find(owner, file.ref)
 
     def check(self, label: Label) -> None:
-        """Raises for a type that is not taken, and for a size that is too large."""
+        """Raises for a type that is not accepted, and for a size that is too large."""
         if not is_listed(label.media_type, self.rules.types):
             taken = ", ".join(self.rules.types)
-            raise WrongType(f"Files of type '{label.media_type}' are not taken.", hint=f"Taken are {taken}.")
+            raise WrongType(
+                f"Files of type '{label.media_type}' are not accepted.", hint=f"Accepted types: {taken}."
+            )
         if label.size is not None and label.size > self.rules.size:
             raise too_large(self.rules.size)
 
     async def find(self, owner: Owner, ref: str) -> StoredFile:
-        """Raises `NotFound` for what is not there and for what is another's: nobody can tell which."""
+        """Raises `NotFound` both for a missing file and for another owner's, so that they cannot be told
+        apart."""
         file = await self._log.files.get(owner, ref) if is_ref(ref) else None
         if file is None:
             raise NotFound("There is no such file.")
         return file
 
     async def known(self, owner: Owner, refs: Iterable[str]) -> dict[str, StoredFile]:
-        """Those of these files that the owner has."""
+        """The files among these refs that the owner has."""
         found = {ref: await self._log.files.get(owner, ref) for ref in refs if is_ref(ref)}
         return {ref: file for ref, file in found.items() if file is not None}
 
     async def pieces(self, file: StoredFile) -> AsyncIterator[bytes]:
-        """All of it, piece by piece; `NotFound` if it is removed meanwhile."""
+        """All of it, piece by piece; raises `NotFound` if it is removed meanwhile."""
         for no in range(file.pieces):
             piece = await self._log.files.piece(file.owner, file.ref, no)
             if piece is None:
@@ -92,7 +95,7 @@ class Files:
     async def load(
         self, owner: Owner, ref: str, *, at_most: int | None = None
     ) -> tuple[StoredFile, bytes] | None:
-        """The file with its bytes; None if the owner has no such file, or if it is larger than asked for."""
+        """The file with its bytes; None if the owner has no such file, or if it is larger than the limit."""
         file = await self._log.files.get(owner, ref) if is_ref(ref) else None
         if file is None or (at_most is not None and file.size > at_most):
             return None
@@ -105,14 +108,14 @@ class Files:
         no = 0
         has_arrived = False
         try:
-            # the one before is held back until it is known whether it is the last
+            # the previous piece is held back until it is known whether it is the last
             held = b""
             async for piece in pieces:
                 if held:
                     await self._put_next(file, no, held)
                     no += 1
                 held = piece
-            await self._check_room(file.owner, len(held), is_counted=no > 0)
+            await self._check_quota(file.owner, len(held), is_counted=no > 0)
             await self._put_next(file, no, held, is_last=True)
             has_arrived = True
         finally:
@@ -122,23 +125,23 @@ class Files:
 
     async def _put_next(self, file: StoredFile, no: int, piece: bytes, *, is_last: bool = False) -> None:
         if not await self._put(file, no, [piece], is_last=is_last):
-            raise TooSlow("The file took so long that it was given up.", hint="Send it again.")
+            raise TooSlow("The upload took too long and was cancelled.", hint="Send it again.")
 
     async def _put(self, file: StoredFile, no: int, pieces: list[bytes], *, is_last: bool) -> bool:
         return await bounded_wait(self._log.store, self._log.files.put(file, no, pieces, is_last=is_last))
 
     async def _drop(self, file: StoredFile) -> None:
-        """Also when the request was cancelled: a half must not stay. A purge removes what this cannot."""
+        """Also when the request was cancelled: no partial file may stay. A purge removes what this cannot."""
         with suppress(StoreDown):
             await asyncio.shield(bounded_wait(self._log.store, self._log.files.drop(file.owner, file.ref)))
 
-    async def _check_room(self, owner: Owner, more: int, *, is_counted: bool = False) -> None:
+    async def _check_quota(self, owner: Owner, more: int, *, is_counted: bool = False) -> None:
         rules = self.rules
         own = await self._log.files.kept(owner.tenant, owner.subject)
         if own.files + (not is_counted) > rules.per_principal:
             raise TooMany(
-                f"You keep {own.files} files, and {rules.per_principal} are the most.",
-                hint="Delete chats that have some.",
+                f"You have {own.files} stored files; the limit is {rules.per_principal}.",
+                hint="Delete chats that contain files.",
                 retry_after=60,
             )
         _check_bytes("Your files", own, more, rules.bytes_per_principal)
@@ -149,7 +152,8 @@ class Files:
     def _place(self, owner: Owner) -> Iterator[None]:
         if self._arriving[owner] >= self.rules.uploads_per_principal:
             raise TooMany(
-                f"{self._arriving[owner]} files of yours are arriving.", hint="Send this one after them."
+                f"You already have {self._arriving[owner]} uploads in progress.",
+                hint="Send this file when one has finished.",
             )
         self._arriving[owner] += 1
         try:
@@ -170,7 +174,7 @@ class Files:
 
 
 def too_large(limit: int) -> TooLarge:
-    return TooLarge(f"The file is larger than {limit} bytes.", hint="Send a smaller one; nothing was kept.")
+    return TooLarge(f"The file is larger than {limit} bytes.", hint="Send a smaller one; nothing was stored.")
 
 
 def part_of(file: StoredFile) -> File:
@@ -181,8 +185,8 @@ def part_of(file: StoredFile) -> File:
 def _check_bytes(whose: str, kept: Kept, more: int, limit: int) -> None:
     if kept.size + more > limit:
         raise TooLarge(
-            f"{whose} take {kept.size} bytes, and with this one more than {limit}.",
-            hint="Delete chats that have files; nothing was kept.",
+            f"{whose} take {kept.size} bytes; with this one they would exceed {limit}.",
+            hint="Delete chats that contain files; nothing was stored.",
         )
 
 
@@ -191,7 +195,8 @@ def _pieces_of(data: bytes) -> list[bytes]:
 
 
 def _ref_of(owner: Owner, label: Label, known_as: str, data: bytes) -> str:
-    """Made of all that tells this file from any other, its owner first: nobody else can come upon it."""
+    """Derived from everything that tells this file from any other, starting with its owner: nobody else can
+    guess it."""
     digest = hashlib.sha256()
     for word in (owner.tenant, owner.subject, known_as, label.name, label.media_type):
         raw = word.encode(errors="surrogatepass")

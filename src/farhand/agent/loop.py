@@ -1,6 +1,6 @@
 """The loop: ask the model, open its calls, wait for their outcomes, repeat. Also after a resume.
 
-Whatever it shows is stored first. Every command carries the run's fence: once another claim exists, nothing
+Everything it shows is stored first. Every command carries the run's fence: once another claim exists, nothing
 here changes anything any more.
 """
 
@@ -36,39 +36,39 @@ log = logging.getLogger("farhand.runs")
 
 
 class ActiveRun(Struct, eq=False):
-    """One claim on one run: what it writes with, and what the model has been told so far."""
+    """One claim on one run: its writer, and the messages that the model has received so far."""
 
     context: AgentContext
     run: Run
-    """As it was claimed."""
+    """The run as it was claimed."""
     hold: Hold
     writer: RunWriter
     messages: list[Message] = field(default_factory=list)
-    """Copies of the thread's messages for the model: whatever it does to them, the record stays as it is."""
+    """Copies of the thread's messages for the model: whatever it does to them, the log is unchanged."""
     step: int = 0
-    """The last one that is finished."""
+    """The last finished step."""
     brought: tuple[str, ...] = ()
     """Versions of the tools that the newest request for the run brought."""
-    begun: set[str] = field(default_factory=set)
-    """Calls whose tools this claim has begun."""
+    started: set[str] = field(default_factory=set)
+    """Calls whose tools this claim has started."""
 
 
 class Look(Struct, frozen=True):
-    """The thread as it is now, seen from its run."""
+    """The current thread, as its run sees it."""
 
     step: int
     last_seq: int
     messages: list[Message]
-    """Those that the model has not been shown yet."""
+    """Messages that the model has not received yet."""
     brought: tuple[str, ...] = ()
     waiting: Run | None = None
     """The run, if its last step has calls without an outcome."""
     calls: list[Call] = []
-    """Of that step."""
+    """The calls of that step."""
 
 
 async def run(active: ActiveRun) -> Rest | None:
-    """Returns when the run has ended, or how it waits. One that is held is run again, with the same work,
+    """Returns None when the run has ended, or how it waits. A held run is run again, with the same context,
     when there may be more to do."""
     try:
         while True:
@@ -90,7 +90,7 @@ async def _look(active: ActiveRun) -> Look:
         active.run.owner, active.run.thread_id, lambda thread: _seen(thread, active.run, known)
     )
     if look is None:
-        # its tools were not begun here, and the model is not asked by two
+        # its tools were not started here, and two workers must not both ask the model
         raise LostClaim(f"Run {active.run.run_id} was taken over.")
     active.step, active.brought = look.step, look.brought
     active.messages += map(apart, look.messages)
@@ -111,7 +111,7 @@ def _seen(thread: ThreadState, claimed: Run, known: int) -> Look | None:
 
 
 async def _ask(active: ActiveRun) -> bool:
-    """Asks the model for its next step and stores that; False if the run ended with it."""
+    """Asks the model for its next step and stores it; False if the run ended with it."""
     context, run = active.context, active.run
     trouble = _trouble(active)
     person = person_of(run)
@@ -124,7 +124,7 @@ async def _ask(active: ActiveRun) -> bool:
             await context.model.leave(prompt)
         return False
     if isinstance(active.messages[-1], ResultsMessage) and not context.log.is_shared:
-        # a model is never asked with a result that a crash could take back
+        # a model never gets a result that a crash could take back
         await context.log.read(run.owner, run.thread_id, lambda thread: None)
     step = active.step + 1
     active.writer.add(StepStarted(step))
@@ -140,7 +140,8 @@ async def _ask(active: ActiveRun) -> bool:
 async def _store(
     active: ActiveRun, collector: StepCollector, calls: tuple[Opening | CallRejected, ...], stop: Stop
 ) -> bool:
-    """The message, its calls and their events in one append: none of them exists without the others."""
+    """Stores the message, its calls and their events in one append: none of them exists without the
+    others."""
     context, run = active.context, active.run
     is_last = not (stop.reason == "pause" or (calls and stop.reason == "calls"))
     waiting = sum(isinstance(each, Opening) and each.has_to_wait for each in calls)
@@ -170,23 +171,23 @@ async def _store(
     return not is_last
 
 
-# the answer of a decision, which the log hands to it by position
+# the log passes a decision's answer by position
 def _last_seq(thread: ThreadState, is_claimed: bool) -> int | None:  # noqa: FBT001
     return thread.run.seq if is_claimed and thread.run is not None else None
 
 
 async def _settle(active: ActiveRun, run: Run, calls: list[Call]) -> Rest | None:
-    """None when there is something new to look at; else how the run waits for its calls."""
-    own = [] if active.hold.listens else executable(calls, active.begun)
+    """None when there is something new to read; else how the run waits for its calls."""
+    own = [] if active.hold.listens else executable(calls, active.started)
     if own:
-        # the intent is durable before the effect begins
+        # the intent is durable before the effect starts
         open_ids = await active.context.log.read(run.owner, run.thread_id, _open_ids)
         if not active.context.is_sure():
-            # a process that was stopped for a while begins nothing that another has taken over meanwhile
+            # a process that was suspended for a while must not start what another has taken over
             await _look(active)
         # its deadline may have passed since
         own = [call for call in own if call.call_id in open_ids]
-        await StepTools(active.context, active.hold, run, active.begun).finish(own, calls)
+        await StepTools(active.context, active.hold, run, active.started).finish(own, calls)
         return None
     return await wait_or_park(active.context, active.hold, run, calls)
 
@@ -196,7 +197,7 @@ def _open_ids(thread: ThreadState) -> set[str]:
 
 
 async def _fail(active: ActiveRun, failed: RunFailed, **facts: str) -> None:
-    """`facts` are for the log alone, each as a field of its own."""
+    """`facts` go to the log only, each as a separate field."""
     run = active.run
     failure = replace(failed, delivered=_is_read(active))
     written, after = active.writer.unstored()

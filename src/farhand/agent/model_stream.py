@@ -1,4 +1,4 @@
-"""Listens to one step of the model, tells readers as it goes, and collects what was said."""
+"""Reads one step from the model, passes it to the writer as it arrives, and collects it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from farhand.models.retry_after import DelayListener
 
 
 class RequestedCall:
-    """A call as the model writes it. `input` is None until the model has written all of it."""
+    """A call as the model writes it. `input` is None until it is complete."""
 
     def __init__(self, call_id: str, start: CallStart) -> None:
         self.call_id = call_id
@@ -52,17 +52,17 @@ class StepCollector:
         self._clock = clock
         self._blocks: list[_Block | RequestedCall] = []
         self._speaking: _Block | None = None
-        """What the next word belongs to, if it is of the same kind."""
+        """The block that the next delta belongs to, if it is of the same kind."""
         self._stop: Stop | None = None
 
     async def listen(self, model: Model, prompt: Prompt) -> Stop:
-        with DelayListener(self._hear_delay):
+        with DelayListener(self._on_delay):
             stream = model.stream(prompt)
             try:
                 async for event in stream:
-                    self._HEARING[type(event)](self, event)
+                    self._HANDLERS[type(event)](self, event)
             except BaseException:
-                # one that came to its end has nothing left to close
+                # a stream that came to its end has nothing left to close
                 await stream.aclose()
                 raise
         if self._stop is None:
@@ -74,20 +74,20 @@ class StepCollector:
         return self._stop
 
     def echoes(self) -> tuple[Echo, ...]:
-        """The provider's own reasoning items, each with the place of its block."""
+        """The provider's own reasoning items, each with the index of its block."""
         blocks = [block for block in self._blocks if isinstance(block, _Block)]
         return tuple([Echo(block.number, block.echo) for block in blocks if block.echo is not None])
 
-    def _hear_delay(self, sentence: str) -> None:
+    def _on_delay(self, sentence: str) -> None:
         self._writer.add(ModelDelayed(sentence))
 
-    def _hear_text(self, event: TextDelta) -> None:
-        self._hear_words(TextAdded, event.text)
+    def _on_text(self, event: TextDelta) -> None:
+        self._add_words(TextAdded, event.text)
 
-    def _hear_reasoning(self, event: ReasoningDelta) -> None:
-        self._hear_words(ReasoningAdded, event.text)
+    def _on_reasoning(self, event: ReasoningDelta) -> None:
+        self._add_words(ReasoningAdded, event.text)
 
-    def _hear_words(self, kind: type[TextAdded | ReasoningAdded], text: str) -> None:
+    def _add_words(self, kind: type[TextAdded | ReasoningAdded], text: str) -> None:
         if not text:
             return
         block = self._speaking
@@ -95,28 +95,28 @@ class StepCollector:
             block = self._block(kind)
         self._writer.add_words(kind, block.number, text if text.isascii() else whole(text))
 
-    def _hear_echo(self, event: ReasoningDone) -> None:
+    def _on_reasoning_done(self, event: ReasoningDone) -> None:
         self._block(ReasoningAdded).echo = event.echo
-        # a finished reasoning item is closed: what follows it is another one
+        # a finished reasoning item is closed: what follows is another one
         self._speaking = None
 
-    def _hear_wish(self, event: CallStart) -> None:
+    def _on_call_start(self, event: CallStart) -> None:
         requested = RequestedCall(self._clock.fresh("call"), event)
         self.requested_calls[event.index] = requested
         self._blocks.append(requested)
         self._speaking = None
         self._writer.add(CallBegun(requested.call_id, requested.tool))
 
-    def _hear_input(self, event: InputDelta) -> None:
+    def _on_input(self, event: InputDelta) -> None:
         requested = self.requested_calls[event.index]
         if event.text:
             text = event.text if event.text.isascii() else whole(event.text)
             self._writer.add_words(InputAdded, requested.call_id, text)
 
-    def _hear_whole_input(self, event: CallDone) -> None:
+    def _on_call_done(self, event: CallDone) -> None:
         self.requested_calls[event.index].input = event.input
 
-    def _hear_stop(self, event: Stop) -> None:
+    def _on_stop(self, event: Stop) -> None:
         self._stop = event
 
     def _block(self, kind: type[TextAdded | ReasoningAdded]) -> _Block:
@@ -126,21 +126,21 @@ class StepCollector:
         self._blocks.append(block)
         return block
 
-    # Any: each of them takes its own kind of event, and the key says which
-    _HEARING: ClassVar[dict[type[ModelEvent], Callable[[StepCollector, Any], None]]] = {
-        TextDelta: _hear_text,
-        ReasoningDelta: _hear_reasoning,
-        ReasoningDone: _hear_echo,
-        CallStart: _hear_wish,
-        InputDelta: _hear_input,
-        CallDone: _hear_whole_input,
-        Stop: _hear_stop,
+    # Any: each method takes its own kind of event, and the key says which
+    _HANDLERS: ClassVar[dict[type[ModelEvent], Callable[[StepCollector, Any], None]]] = {
+        TextDelta: _on_text,
+        ReasoningDelta: _on_reasoning,
+        ReasoningDone: _on_reasoning_done,
+        CallStart: _on_call_start,
+        InputDelta: _on_input,
+        CallDone: _on_call_done,
+        Stop: _on_stop,
     }
-    """What is made of each event of a model."""
+    """The method for each event of a model."""
 
 
 def whole(text: str) -> str:
-    """The text without halves of characters: some models send them; no store and no wire can hold them."""
+    """The text without lone surrogates: some models send them, and no store or wire can hold them."""
     if text.isascii():
         return text
     try:

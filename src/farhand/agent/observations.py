@@ -1,7 +1,7 @@
-"""What this process saw beside the log: readers that came and went, and answers that changed nothing.
+"""What this process saw outside the log: readers that came and went, and answers that changed nothing.
 
-For the Inspector alone, in memory and bounded: the log needs none of it, and after a restart it is gone. With
-several workers, each has seen its own part.
+For the Inspector only, in memory and bounded: the log does not need it, and a restart clears it. With several
+workers, each has its own part.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from farhand.eventlog.log import EventLog
 from farhand.eventlog.reader import LogReader
 
 MOST_KEPT = 500
-"""Runs and calls that are remembered, the last used ones."""
+"""Runs and calls that are remembered, most recently used first."""
 MOST_EACH = 50
 
 Seen: TypeAlias = Literal["joined", "left", "repeat", "conflict"]
 
 
 class Observation(Struct, frozen=True):
-    """`readers` is how many read the run after it."""
+    """`readers` is the number of the run's readers afterwards."""
 
     at: float
     seen: Seen
@@ -41,7 +41,7 @@ class Observations:
         self._kept: OrderedDict[str, list[Observation]] = OrderedDict()
 
     def of(self, *names: str) -> list[Observation]:
-        """By the id of a run, a call or an approval, in the order of time."""
+        """By the id of a run, a call or an approval, in order of time."""
         return sorted((each for name in names for each in self._kept.get(name, ())), key=lambda each: each.at)
 
     def reader(self, run: Run, after: Position = START) -> LogReader:
@@ -51,11 +51,11 @@ class Observations:
         self._note(run_id, seen, readers=self._log.broker.count(run_id))
 
     def note_receipt(self, item: Submission, receipt: Receipt) -> None:
-        """A result that came again, or an answer other than the one that was accepted."""
+        """Notes a result that was sent again, or an answer that differs from the accepted one."""
         name = item.approval_id if isinstance(item, Reply) else item.call_id
         if isinstance(receipt, Conflict):
             self._note(name, "conflict")
-        # pages of AI SDK send the answers to approvals again with every post: that is no event
+        # AI SDK pages send the answers to approvals again with every post: not worth an observation
         elif isinstance(receipt, Repeated) and not isinstance(item, Reply):
             self._note(name, "repeat")
 

@@ -1,4 +1,4 @@
-"""The tools that one step of a model, or one call, may use, and which of two with the same name counts.
+"""The tools that one step of a model, or one call, may use, and which of two with the same name wins.
 
 The program's own come first, then those that it chooses for this person, then those of registered clients,
 and last those that the run brought. Must not know how a call is opened or executed.
@@ -36,14 +36,16 @@ BroughtApproval: TypeAlias = Literal["never", "always"] | Callable[[Tool, dict[s
 
 
 class BroughtTools(Struct, frozen=True):
-    """How a server deals with tools that a client describes in its request, and executes itself: whether a
-    person must approve their calls. A function decides call by call."""
+    """How a server treats tools that a client describes in its request and executes itself: whether a person
+    must approve their calls. A function decides for each call."""
 
     approval: BroughtApproval = "never"
 
     def __post_init__(self) -> None:
         if self.approval not in ("never", "always") and not callable(self.approval):
-            raise BadSetting(f"brought.approval is 'never', 'always' or a function, not {self.approval!r}.")
+            raise BadSetting(
+                f"brought.approval must be 'never', 'always' or a function, not {self.approval!r}."
+            )
 
 
 class ToolDescription(Struct, frozen=True):
@@ -64,14 +66,14 @@ class OfferedTools:
         policy: BroughtTools | None = None,
     ) -> None:
         self.toolbox = toolbox
-        """The program's own, and those that it chose for this person."""
+        """The program's own tools, and those that it chose for this person."""
         self._owner = owner
         self._sources = sources
         self._brought = brought
         self._policy = policy or BroughtTools()
 
     def tools(self) -> Sequence[Tool]:
-        """As the model is offered them."""
+        """The tools as the model gets them."""
         own = self.toolbox.tools()
         for source in self._sources:
             own += [tool for tool in source.tools(self._owner) if tool.name not in self.toolbox]
@@ -88,7 +90,7 @@ class OfferedTools:
         return self.toolbox.declared(name)
 
     def asks(self, tool: Tool, input: dict[str, object]) -> bool:
-        """Whether a person must approve this input first. In doubt: yes."""
+        """Whether a person must approve this input first. If in doubt: yes."""
         declared = self.toolbox.declared(tool.name)
         if declared is not None:
             return declared.asks(input)
@@ -110,13 +112,13 @@ class OfferedTools:
         if isinstance(answer, bool):
             return answer
         what = type(answer.error if isinstance(answer, CaughtError) else answer).__name__
-        log.warning("the policy for brought tools gave %s for %s: asking", what, tool.name)
+        log.warning("the policy for brought tools returned %s for %s; asking for approval", what, tool.name)
         return True
 
 
 class Summaries:
-    """Outputs in a few words, as the tools of a program say them. Of tools that it chooses for a person,
-    those are known that this process has offered lately."""
+    """Short summaries of outputs, as the program's tools define them. Of the tools chosen for a person, only
+    those that this process has offered recently are known."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
@@ -135,10 +137,10 @@ class Summaries:
 
 
 def admit_brought(descriptions: Sequence[ToolDescription], own: OfferedTools) -> tuple[Tool, ...]:
-    """The tools that a run brings, as far as they count. `Malformed` for what cannot be a tool; nothing of
-    the request counts then. The name of one of our frontend tools means ours, with their handler."""
+    """The tools that a run brings, as far as they are accepted. Raises `Malformed` for what cannot be a tool;
+    then the whole request is rejected. The name of one of our frontend tools means ours, with its handler."""
     if len(descriptions) > MOST_BROUGHT:
-        raise Malformed(f"A request may bring {MOST_BROUGHT} tools, not {len(descriptions)}.")
+        raise Malformed(f"A request may bring at most {MOST_BROUGHT} tools, not {len(descriptions)}.")
     brought: dict[str, Tool] = {}
     for each in descriptions:
         tool = _tool(each)
@@ -148,7 +150,7 @@ def admit_brought(descriptions: Sequence[ToolDescription], own: OfferedTools) ->
         if known is None:
             brought[tool.name] = tool
         elif known.executor is not Executor.FRONTEND:
-            log.warning("a request brought the tool %s, which is one of the server's: left out", tool.name)
+            log.warning("ignoring brought tool %s: the server has a tool with this name", tool.name)
     return tuple(brought.values())
 
 

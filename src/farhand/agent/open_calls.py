@@ -1,7 +1,7 @@
-"""Turns a wish of the model into a call to be opened, or rejects it with the reason the model is told.
+"""Turns a call that the model requests into an opening, or rejects it with a reason for the model.
 
-An unknown tool, an input that is no JSON or breaks its schema, an input the model never finished: nobody but
-the model hears of those.
+An unknown tool, an input that is not JSON or does not match its schema, an unfinished input: only the model
+gets to see those.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _wrong(
     understood: object,
     step_context: StepContext,
 ) -> str | Failure | None:
-    """Why this call cannot be opened, in words for the model."""
+    """Why this call cannot be opened, worded for the model."""
     if requested.input is None:
         return "The input was cut off before it was complete; the call was not executed."
     if step_context.stop.reason != "calls":
@@ -79,7 +79,7 @@ def _wrong(
     return bound if isinstance(bound, Failure) else None
 
 
-# six things that a rejected call is made of
+# a rejected call consists of these six values
 def _rejected(
     context: AgentContext,
     requested: RequestedCall,
@@ -119,7 +119,7 @@ def _read(requested: RequestedCall) -> object:
 
 
 def _in_words_for_a_model(fault: Malformed | UnicodeEncodeError) -> str:
-    """What a sender of bytes is told of its body is no help to who writes an input."""
+    """The error text for a request body does not help a model that writes an input."""
     why = (
         fault.message.replace("The body", "It")
         if isinstance(fault, Malformed)

@@ -1,4 +1,4 @@
-"""Hold, then park: how long a run is kept here, and how it lets go.
+"""Hold, then park: how long a run is kept here, and how it is released.
 
 Because everything is stored before it is shown, holding is only a cache of parking: a crash while holding is
 a park.
@@ -19,43 +19,43 @@ from farhand.eventlog.pubsub import freed_topic
 
 
 class Rest(Enum):
-    """How a run waits that has nothing to do."""
+    """How a run without work waits."""
 
     HELD = "held"
-    """Kept here, to go on in the same streams."""
+    """Kept here, to continue in the same streams."""
     PARKED = "parked"
-    """Only the log knows it."""
+    """Only in the log."""
 
 
 class Hold(RunWait):
-    """How long a run is kept: not at all, or for a while as long as somebody reads."""
+    """How long a run is kept: not at all, or for a while as long as it has readers."""
 
-    __slots__ = ("_broker", "_given_up", "_read_at", "_unread_for", "_until", "is_over", "seconds")
+    __slots__ = ("_broker", "_must_park", "_read_at", "_unread_for", "_until", "is_over", "seconds")
 
     def __init__(self, context: AgentContext, run_id: str, *, seconds: float) -> None:
         super().__init__(context.log, run_id)
         self.seconds = seconds
         self.is_over = False
-        """Responses have ended, though the run is kept here: tools of it ask."""
+        """Responses have ended, though the run is kept here: its tools wait for answers."""
         self._broker = context.log.broker
         self._unread_for = context.settings.patience.unread_for
-        self._given_up = False
+        self._must_park = False
         self._until = self._read_at = 0.0
 
     def give_up(self) -> None:
-        """Parks at the next chance: the process is about to stop."""
+        """Parks at the next opportunity: the process is about to stop."""
         self.seconds = 0.0
         self._until = 0.0
-        self._given_up = True
+        self._must_park = True
         self._broker.publish(freed_topic(self.run_id), None)
 
     def begin(self, *, at_least: float = 0.0) -> None:
         self.is_over = False
         self._read_at = self._loop.time()
-        self._until = self._read_at + (0.0 if self._given_up else max(self.seconds, at_least))
+        self._until = self._read_at + (0.0 if self._must_park else max(self.seconds, at_least))
 
     def left(self) -> float:
-        """Seconds to sleep at most before asking again; 0 means: park."""
+        """Maximum seconds to sleep before asking again; 0 means: park."""
         now = self._loop.time()
         if self._broker.count(self.run_id):
             self._read_at = now
@@ -63,10 +63,10 @@ class Hold(RunWait):
 
 
 async def wait_or_park(context: AgentContext, hold: Hold, run: Run, calls: Sequence[Call]) -> Rest | None:
-    """None once there is something to do: nothing of the step waits for a person or a far hand any more, or a
-    tool of the server may run; else how the run waits.
+    """None once there is work: nothing in the step waits for a person or a far hand any more, or a server
+    tool may run; else how the run waits.
 
-    One that is held comes here again, with the same hold, whenever there may be more to say.
+    A held run comes here again, with the same hold, whenever there may be something new.
     """
     if not hold.listens:
         await _begin(context, hold, run, calls)
@@ -85,13 +85,13 @@ async def wait_or_park(context: AgentContext, hold: Hold, run: Run, calls: Seque
 
 
 async def _begin(context: AgentContext, hold: Hold, run: Run, calls: Sequence[Call]) -> None:
-    """Only what a person or a page must answer ends a turn. What registered clients execute is waited for
-    first, whichever way the run waits."""
+    """Only what a person or a page must answer ends a turn. Calls that registered clients execute are waited
+    for first, whichever way the run waits."""
     elsewhere = [call for call in calls if runs_at_client(call)]
     if elsewhere and hold.seconds <= 0:
         hold.begin(at_least=context.settings.patience.hold_for)
         await answered(context.log, run, elsewhere, patient=hold.left)
-        # the others may have moved meanwhile
+        # the other calls may have changed meanwhile
         hold.lost = True
     hold.begin()
     is_old = hold.lost
@@ -100,7 +100,7 @@ async def _begin(context: AgentContext, hold: Hold, run: Run, calls: Sequence[Ca
 
 
 def runs_at_client(call: Call) -> bool:
-    """Whether a registered client executes it now."""
+    """Whether a registered client is executing it now."""
     return call.client_id is not None and call.phase in _EXECUTABLE
 
 
@@ -108,7 +108,7 @@ _EXECUTABLE = (Phase.READY, Phase.TAKEN)
 
 
 async def _park(context: AgentContext, run: Run) -> bool:
-    """Lets go of the run; False if it can go on since this very moment."""
+    """Releases the run; False if it can continue after all."""
     parked = await context.log.decide(
         run.owner, run.thread_id, lambda thread, now: runs.park(thread, run.fence)
     )

@@ -25,7 +25,7 @@ from farhand.wire.json_reader import json_or_text
 
 
 class Pause(Struct, frozen=True):
-    """What a run waits for, or waited for last: the calls its pause named, in their order."""
+    """What a run waits for, or last waited for: the calls its pause named, in order."""
 
     run: Run
     calls: tuple[Call, ...]
@@ -36,7 +36,7 @@ class Pause(Struct, frozen=True):
 
 
 class Reaction(Struct, frozen=True):
-    """What came back for one call: an outcome, a yes or no, or both."""
+    """The reaction to one call: an outcome, an approval or denial, or both."""
 
     call_id: str
     outcome: Outcome | None = None
@@ -44,7 +44,8 @@ class Reaction(Struct, frozen=True):
 
 
 class PostedResult(Struct, frozen=True):
-    """A result as a page posts it: text that may hold JSON, and a yes or no where a person was asked."""
+    """A result as a page posts it: text that may hold JSON, and an approval or denial where a person was
+    asked."""
 
     call_id: str
     content: str | None = None
@@ -59,7 +60,7 @@ def pause_of(run: Run, calls: Sequence[Call]) -> Pause:
 def pause_answered(posted: Sequence[PostedResult], pause: Pause, known: Sequence[Call]) -> Pause:
     """The pause that these results are for: the open one, or the one that late results missed.
 
-    `known` are the calls of this thread among the ids that were posted.
+    `known` are the calls of this thread among the posted ids.
     """
     got = {each.call_id for each in posted}
     if pause.open and not got.isdisjoint(call.call_id for call in pause.calls):
@@ -72,13 +73,13 @@ def pause_answered(posted: Sequence[PostedResult], pause: Pause, known: Sequence
 
 
 def unapproved(posted: Sequence[PostedResult], pause: Pause) -> list[str]:
-    """Calls that wait for an approval, and were sent a result without one."""
+    """Calls that wait for an approval and were sent a result without one."""
     asking = {call.call_id for call in pause.calls if call.phase is Phase.ASKING}
     return [each.call_id for each in posted if each.call_id in asking and each.approved is None]
 
 
 def reactions_to(posted: Sequence[PostedResult], pause: Pause, texts: Collection[str]) -> list[Reaction]:
-    """`texts`: the calls whose tool returns a string, which is never read as JSON."""
+    """`texts`: the calls whose tool returns a string, which is never parsed as JSON."""
     calls = {call.call_id: call for call in pause.calls}
     return [_reaction(each, calls.get(each.call_id), as_text=each.call_id in texts) for each in posted]
 
@@ -90,7 +91,7 @@ def _reaction(posted: PostedResult, call: Call | None, *, as_text: bool) -> Reac
         return Reaction(posted.call_id, answer=Answer(approved=False, reason=posted.content or ""))
     yes = Answer(approved=True)
     if call.executor is Executor.SERVER:
-        # what runs here once it is approved has its own result
+        # a tool that runs here once it is approved produces its own result
         return Reaction(posted.call_id, answer=yes)
     return Reaction(posted.call_id, _outcome(posted, as_text=as_text), yes)
 
@@ -106,7 +107,7 @@ def _outcome(posted: PostedResult, *, as_text: bool) -> Outcome:
 async def answer_pause(
     desk: Desk, pause: Pause, reactions: Sequence[Reaction], *, by: Claims | None = None
 ) -> list[Receipt]:
-    """One receipt for each reaction; a set of ids that does not fit raises, and nothing was applied.
+    """One receipt for each reaction; a set of ids that does not match raises, and nothing is applied.
 
     `by` are the claims of the person who answers.
     """
@@ -115,10 +116,10 @@ async def answer_pause(
     known = {call.call_id: call for call in pause.calls}
     brought = [_brought(known[reaction.call_id], reaction, by or {}) for reaction in reactions]
     if not all(brought):
-        # a yes to a call that asked for none
+        # an approval for a call that needs none
         raise ResultMismatch([call.call_id for call in pause.calls], got)
     receipts = iter(await desk.accept(pause.run.owner, *(item for items in brought for item in items)))
-    # of a yes and a result for the same call, the result's receipt tells how it ended
+    # of an approval and a result for the same call, the result's receipt says how it ended
     return [[next(receipts) for _ in items][-1] for items in brought]
 
 
@@ -143,7 +144,7 @@ def _brought(call: Call, reaction: Reaction, by: Claims) -> list[Submission]:
 
 
 def _was_asked_for(call: Call) -> bool:
-    """Not what was rejected at birth, nor what a person had allowed before."""
+    """Not a call that was rejected when it was opened, nor one that a person had allowed before."""
     if call.phase is Phase.SETTLED and call.version == 1:
         return False
     if call.executor is Executor.FRONTEND:
@@ -153,7 +154,7 @@ def _was_asked_for(call: Call) -> bool:
 
 
 def reaction_of(call_id: str, brought: Outcome | Answer) -> Reaction:
-    """A far hand brings a Success or a Failure, a person an Answer; all else is the program's mistake."""
+    """A far hand sends a Success or a Failure, a person an Answer; anything else is a bug in the program."""
     match brought:
         case Answer():
             return Reaction(call_id, answer=brought)
@@ -163,29 +164,29 @@ def reaction_of(call_id: str, brought: Outcome | Answer) -> Reaction:
             return Reaction(call_id, brought)
         case _:
             raise Misuse(
-                f"{brought!r} is no result for {call_id}.",
-                hint="Bring Success(output), Failure(text), or an Answer for a call that needs a yes.",
+                f"{brought!r} is not a result for {call_id}.",
+                hint="Send Success(output), Failure(text), or an Answer for a call that needs approval.",
             )
 
 
 def refusal_of(pause: Pause, call_ids: Sequence[str], receipts: Sequence[Receipt]) -> ResultRefused:
-    """Why none of the results was taken."""
+    """Why none of the results was accepted."""
     asking = {call.call_id for call in pause.open if call.phase is Phase.ASKING}
-    told = [
+    reasons = [
         f"{call_id} {_NEEDS_YES if call_id in asking else _why(receipt)}"
         for call_id, receipt in zip(call_ids, receipts, strict=True)
     ]
-    return ResultRefused(f"No result was taken: {'; '.join(told)}.")
+    return ResultRefused(f"No result was accepted: {'; '.join(reasons)}.")
 
 
-_NEEDS_YES = "needs a person's yes first, brought as an Answer"
+_NEEDS_YES = "needs approval first, sent as an Answer"
 
 
 def _json(call_id: str, output: object) -> object:
     try:
         return to_json(output)
     except NotJson as error:
-        raise Misuse(f"The output for {call_id} is nothing that JSON can hold: {error}") from None
+        raise Misuse(f"The output for {call_id} cannot be encoded as JSON: {error}") from None
 
 
 def _why(receipt: Receipt) -> str:
@@ -193,9 +194,9 @@ def _why(receipt: Receipt) -> str:
         case Refused(reason=reason):
             return f"is {reason}"
         case Conflict(winner=winner):
-            return f"has another result already ({winner.kind}) and keeps it"
+            return f"already has a different result ({winner.kind})"
         case Repeated() | Accepted():
-            return "has this result already"
+            return "already has this result"
         case Unknown():
             return "is not known here"
     assert_never(receipt)

@@ -1,7 +1,6 @@
-"""A post of a client that sends all it has, and what the record says of its parts. Pure.
+"""A post of a client that sends all it has, and what the log says about its parts. Pure.
 
-The client keeps a history of its own. Nothing of that is believed: it only says what the client need not be
-shown again.
+The client keeps its own history. It is not trusted: it only says what the client need not be sent again.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ class PostedMessage(Struct, frozen=True):
 class QuestionAnswer(Struct, frozen=True):
     """An answer by the id of its question: an approval, or what a tool asks.
 
-    `answer` is None if this is no yes or no, and `complaint` says why; `outcome` is the same as the answer to
-    a tool.
+    `answer` is None if this is neither an approval nor a denial, and `complaint` says why; `outcome` is the
+    same as the answer to a tool.
     """
 
     question_id: str
@@ -53,8 +52,8 @@ class QuestionAnswer(Struct, frozen=True):
 
 
 class Post(Struct, frozen=True, kw_only=True):
-    """`messages` and `results` are those behind the last answer in the client's history. `shown_calls` and
-    `shown_results` are the calls and results that the client has anywhere in it."""
+    """`messages` and `results` are those after the last answer in the client's history. `shown_calls` and
+    `shown_results` are the calls and results anywhere in it."""
 
     thread_id: str
     alias: str
@@ -67,7 +66,7 @@ class Post(Struct, frozen=True, kw_only=True):
 
 
 class PostedTurn(Struct, frozen=True, kw_only=True):
-    """A run, and what of it the client has to be shown: the events behind `after`, without results that it
+    """A run, and what the client must be sent of it: the events after `after`, without results that it
     has."""
 
     run: Run
@@ -77,21 +76,21 @@ class PostedTurn(Struct, frozen=True, kw_only=True):
     past: int = 0
     """The run's last event when the turn was stored: a pause before it is over."""
     is_at_rest: bool = False
-    """Nothing happens until somebody answers: the response ends after the event `past`."""
+    """Nothing happens until a person or a page answers: the response ends after the event `past`."""
     shown_calls: frozenset[str] = frozenset()
     shown_results: frozenset[str] = frozenset()
     history: tuple[Message, ...] | None = None
-    """The record up to `after`, for a client whose own history is wrong; None if it need not be told."""
+    """The messages up to `after`, for a client whose own history is wrong; None if it needs no correction."""
     settled: tuple[Call, ...] = ()
     """Calls of the last message in `history` that have their outcome."""
     hidden: frozenset[str] = frozenset()
-    """Calls of the page that the client was not shown yet: it executes whatever it sees."""
+    """Calls for the page that the client has not been sent yet: it executes whatever it sees."""
     following: str | None = None
-    """The run that answers what came beside answers: it begins when this one ends or waits again."""
+    """The run that answers the message sent with the answers: it starts when this one ends or waits again."""
 
 
 class PostView(Struct, frozen=True):
-    """One look at a thread: its last run, its messages, and the message that waits for that run."""
+    """A thread read once: its last run, its messages, and the message that is queued for that run."""
 
     turn: Turn | None
     messages: tuple[Message, ...]
@@ -105,7 +104,7 @@ class PostView(Struct, frozen=True):
         return {each.message_id for each in self._said()}
 
     def is_last(self, message_id: str) -> bool:
-        """Whether the user has said nothing since."""
+        """Whether the user has sent nothing since."""
         return [each.message_id for each in self._said()][-1:] == [message_id]
 
     def _said(self) -> list[UserMessage]:
@@ -118,35 +117,35 @@ def looked(thread: ThreadState) -> PostView:
 
 
 def question_id(call: Call) -> str:
-    """An approval by its own id; what a tool asks, by that of its call."""
+    """An approval by its own id; a tool's question by the id of its call."""
     if call.approval is None or (call.parent is not None and call.phase is not Phase.ASKING):
         return call.call_id
     return call.approval.approval_id
 
 
 def was_asked(call: Call) -> bool:
-    """Whether a person is or was asked about it: for a yes or no, or by a tool."""
+    """Whether a person is or was asked about it: for an approval, or by a tool."""
     return call.approval is not None or call.parent is not None
 
 
 def open_questions(calls: Collection[Call]) -> list[Call]:
-    """Calls that wait for a yes or no, and what tools ask."""
+    """Calls that wait for an approval, and questions of tools."""
     return [call for call in calls if call.asks]
 
 
 def is_approved_work(call: Call) -> bool:
-    """A tool of the server that a person has approved, and that has not ended."""
+    """A server tool that a person has approved and that has not ended."""
     is_open = call.executor is Executor.SERVER and call.phase in (Phase.READY, Phase.TAKEN)
     return is_open and call.approval is not None
 
 
-def is_hidden(call: Call, shown: Collection[str]) -> bool:
+def is_hidden(call: Call, visible: Collection[str]) -> bool:
     is_open = call.executor is Executor.FRONTEND and call.phase is not Phase.SETTLED
-    return is_open and call.call_id not in shown
+    return is_open and call.call_id not in visible
 
 
 def new_message(posted: Sequence[PostedMessage], look: PostView) -> PostedMessage | None:
-    """What the user said behind the last message that is known; None if that is the last one."""
+    """What the user sent after the last known message; None if that is the last one."""
     new: list[PostedMessage] = []
     known = look.message_ids()
     for each in posted:
@@ -160,7 +159,7 @@ def new_message(posted: Sequence[PostedMessage], look: PostView) -> PostedMessag
 
 
 def text_sent_with_last(posted: Sequence[PostedMessage], look: PostView) -> str:
-    """The last message with those right before it that are not known: together they were stored as one."""
+    """The last message with the unknown ones right before it: together they were stored as one."""
     known = look.message_ids()
     texts = [posted[-1].text]
     for each in reversed(posted[:-1]):
@@ -171,7 +170,7 @@ def text_sent_with_last(posted: Sequence[PostedMessage], look: PostView) -> str:
 
 
 def results_of_run(results: Sequence[Result], turn: Turn) -> list[Result]:
-    """Those for calls of this run that far hands answer: what runs on the server, nobody else answers."""
+    """The results for calls of this run that far hands answer: nobody else answers for a server tool."""
     far = {call.call_id for call in turn.calls if call.executor is not Executor.SERVER}
     return [each for each in results if each.call_id in far]
 
@@ -186,7 +185,7 @@ def refuse_unanswered(calls: Sequence[Call], named: Collection[str] = ()) -> Non
 
 
 def submission_of(answered: QuestionAnswer, call: Call) -> Submission | None:
-    """None for what has been answered since."""
+    """None for a question that has been answered since."""
     if call.phase is Phase.ASKING and call.approval is not None:
         if answered.answer is None:
             raise Malformed(
@@ -199,7 +198,7 @@ def submission_of(answered: QuestionAnswer, call: Call) -> Submission | None:
 
 
 def with_short_errors(results: Sequence[Result], limit: int) -> tuple[Result, ...]:
-    """Errors as far as anybody reads them: a page sends whatever was thrown in it, and cannot send less."""
+    """Errors cut to a readable length: a page sends whatever was thrown in it, and cannot send less."""
     return tuple(
         replace(each, outcome=Failure(cut(each.outcome.error, limit)))
         if isinstance(each.outcome, Failure)

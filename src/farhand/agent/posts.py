@@ -1,7 +1,7 @@
-"""What one post of a client does that sends all it has: its tools, results, answers and a new message.
+"""What one post does of a client that sends all it has: its tools, results, answers and a new message.
 
-A post loads the thread once, decides, and returns a value for a face to encode. What is believed of it is in
-`post`.
+A post loads the thread once, decides, and returns a value for a face to encode. `post` decides what to trust
+of it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from farhand.agent.start_run import (
     start_run,
     stop_run,
 )
-from farhand.agent.turns import CallAnswers, Turn, Turns, begun_turn
+from farhand.agent.turns import CallAnswers, Turn, Turns, started_turn
 from farhand.agent.worker import Worker
 from farhand.calls.desk import Submission
 from farhand.core.call import Phase
@@ -65,7 +65,7 @@ from farhand.tools.context import Context
 STOP_FIRST = "Wait for its answer, or stop it; nothing was applied."
 ABANDONED = "nobody was reading when the next message came"
 READER_LEAVES_WITHIN_SEC = 1.0
-"""A client that gave up a response and posts at once may be faster than the news that it is gone."""
+"""A client that gave up a response and posts at once may be faster than the notice that it has left."""
 
 
 class Posts:
@@ -75,15 +75,16 @@ class Posts:
         self._turns = turns
 
     async def admit(self, principal: Principal, tools: Sequence[ToolDescription]) -> tuple[Tool, ...]:
-        """The tools that a request brings, as far as they count; `Malformed` for what cannot be a tool."""
+        """The tools that a request brings, as far as they are accepted; raises `Malformed` for what cannot be
+        a tool."""
         if not tools:
             return ()
         person = Context(owner=principal.owner, claims=principal.claims)
         return admit_brought(tools, await self._context.offered(person))
 
     async def take(self, principal: Principal, post: Post) -> PostedTurn:
-        """Decides what the post means. `Unanswered`, `Busy`, `NotFound` and `Malformed` say why it means
-        nothing now; nothing was applied then."""
+        """Decides what the post means. `Unanswered`, `Busy`, `NotFound` and `Malformed` say why it cannot be
+        applied now; then nothing is applied."""
         look = await self._look(principal.owner, post.thread_id)
         limit = self._context.settings.limits.error_text
         post = replace(post, results=with_short_errors(post.results, limit))
@@ -93,7 +94,7 @@ class Posts:
         if new is not None:
             return await self._begin(principal, post, look.turn, new)
         if look.turn is None:
-            raise NotFound("There is no such thread, and no message of a user to begin it with.")
+            raise NotFound("There is no such thread, and no user message to start one.")
         if post.messages:
             return await self._repeat(principal, post, look, post.messages[-1])
         mine = results_of_run(post.results, look.turn)
@@ -104,22 +105,22 @@ class Posts:
     async def connect(
         self, principal: Principal, thread_id: str, tools: tuple[Tool, ...]
     ) -> PostedTurn | None:
-        """The thread's last run from its start, and the record before it; None if there is none."""
+        """The thread's last run from its start, and the messages before it; None if there is none."""
         look = await self._look(principal.owner, thread_id)
         if look.turn is None:
             return None
         return await self._whole(Post(thread_id=thread_id, alias="", tools=tools), look.turn, look.queued)
 
     async def follow(self, owner: Owner, run_id: str) -> PostedTurn | None:
-        """The run that follows in a response, once the one before it is over; None if it never began."""
+        """The run that follows in a response, once the previous one is over; None if it never started."""
         run = await self._context.log.get_run(owner, run_id)
         if run is None:
             return None
-        # the record that was shown before may have replaced the message that begins this run
-        return await self._begun(StartedRun(run), is_corrected=True)
+        # the messages sent before may have replaced the one that starts this run
+        return await self._started(StartedRun(run), is_corrected=True)
 
     async def stop(self, owner: Owner, thread_id: str, alias: str | None) -> bool:
-        """Stops the thread's run if it is still called so, or whatever it is called for None."""
+        """Stops the thread's run if it still has this name; with None, whatever its name is."""
         look = await self._look(owner, thread_id)
         run = None if look.turn is None else look.turn.run
         if run is None or not run.active or (alias is not None and run.alias != alias):
@@ -151,7 +152,7 @@ class Posts:
             started = await self._start(place, message)
         if started.again:
             return await self._replay(await self._turns.load(started.run))
-        return await self._begun(started, is_corrected=is_lost(started.receipts))
+        return await self._started(started, is_corrected=is_lost(started.receipts))
 
     async def _store(self, place: ThreadPlace, new: PostedMessage) -> UserMessage:
         return await store_message(
@@ -161,22 +162,22 @@ class Posts:
     async def _start(self, place: ThreadPlace, message: UserMessage) -> StartedRun:
         return await bounded_wait(self._context.log, start_run(self._context, place, message, hold_for=0.0))
 
-    async def _begun(self, started: StartedRun, *, is_corrected: bool) -> PostedTurn:
-        turn = begun_turn(started.run)
+    async def _started(self, started: StartedRun, *, is_corrected: bool) -> PostedTurn:
+        turn = started_turn(started.run)
         history = await self._before(turn.run) if is_corrected else None
         return PostedTurn(run=turn.run, after=turn.after, past=turn.after.seq, history=history)
 
     async def _may_be_stopped(self, run: Run) -> bool:
-        """Whether nobody reads the run any more, and it does nothing that somebody approved: an accepted
-        approval is acted on."""
+        """Whether the run has no readers left and does nothing that a person approved: an accepted approval
+        is acted on."""
         if not await self._is_left(run):
             return False
         return not any(is_approved_work(call) for call in (await self._turns.load(run)).calls)
 
     async def _is_left(self, run: Run) -> bool:
-        """Whether nobody reads the run any more."""
+        """Whether the run has no readers left."""
         broker, is_shared = self._context.log.broker, self._context.log.is_shared
-        # other processes tell now and then what is read there
+        # other processes announce their readers only from time to time
         until = broker.loop.time() + READER_LEAVES_WITHIN_SEC + (LOOK_SEC if is_shared else 0.0)
         with broker.subscribe(unread_topic(run.run_id)) as left:
             while broker.count(run.run_id):
@@ -197,15 +198,15 @@ class Posts:
     async def _repeat(
         self, principal: Principal, post: Post, look: PostView, asked: PostedMessage
     ) -> PostedTurn:
-        """The last message of the post is known: the answer that it has, if nobody has read that, or else
-        another one. Nothing is cut where the thread has gone on since."""
+        """The last message of the post is known: the answer it has, if nobody has read that, or else another
+        one. Nothing is cut if the thread has moved on since."""
         known, turn = look.user_message(asked.message_id), look.turn
         assert known is not None, "a message that is not known is a new one"
         assert turn is not None, "a thread with a message has a run"
         if text_of(known) not in (asked.text, text_sent_with_last(post.messages, look)):
             raise Malformed(
                 "A different message with this id already exists in this thread.",
-                hint="Give a new message an id of its own.",
+                hint="Give a new message a new id.",
             )
         is_answered = turn.run.user_message_id == asked.message_id
         if turn.run.active or not look.is_last(asked.message_id):
@@ -219,31 +220,32 @@ class Posts:
             hold_for=0.0,
             after_run=turn.run.run_id,
         )
-        return await self._begun(await bounded_wait(self._context.log, again), is_corrected=False)
+        return await self._started(await bounded_wait(self._context.log, again), is_corrected=False)
 
     async def _whole(self, post: Post, turn: Turn, queued: MessageQueued | None = None) -> PostedTurn:
-        """The last run from its start, behind the record, whatever the client has; then what is queued."""
+        """The last run from its start, after the earlier messages, whatever the client has; then what is
+        queued."""
         await self._bring(post, turn.run)
         following = None if queued is None else queued.run_id
         return replace(await self._record(turn), following=following)
 
     async def _record(self, turn: Turn) -> PostedTurn:
-        shown = await self._replay(turn)
-        if shown.after != START:
+        response = await self._replay(turn)
+        if response.after != START:
             messages = await self._context.log.messages(turn.run.owner, turn.run.thread_id)
-            return replace(shown, history=tuple(messages))
-        return replace(shown, history=await self._before(turn.run))
+            return replace(response, history=tuple(messages))
+        return replace(response, history=await self._before(turn.run))
 
     async def _replay(self, turn: Turn) -> PostedTurn:
         run = turn.run
-        shown = PostedTurn(run=run, past=run.last_seq, is_at_rest=turn.is_at_rest)
+        response = PostedTurn(run=run, past=run.last_seq, is_at_rest=turn.is_at_rest)
         if run.active:
-            return shown
+            return response
         journal = await self._context.log.entries(run)
         if journal and journal[0].seq == 1:
-            return shown
-        # its events were removed since; the messages are all that is kept of it
-        return replace(shown, after=Position(run.last_seq), is_at_rest=True)
+            return response
+        # its events have been removed since; only its messages are kept
+        return replace(response, after=Position(run.last_seq), is_at_rest=True)
 
     # --------------------------------------------------------------------------------- results and answers
 
@@ -269,12 +271,12 @@ class Posts:
         calls = [asked[each] for each in named if each in asked]
         new = new_message(post.messages, look)
         if new is not None and look.queued is not None:
-            raise Busy("Another message waits for the answer to this one already.", hint=STOP_FIRST)
+            raise Busy("Another message is already queued behind this one.", hint=STOP_FIRST)
         if not calls:
-            # answered in a run before this one, but what the user says now is new
-            shown = await self._record(look.turn)
+            # answered in an earlier run, but the user's message is new
+            response = await self._record(look.turn)
             await self._store_answers(principal, post, look.turn.run, new, ())
-            return replace(shown, following=await self._run_after(look, principal.owner, new))
+            return replace(response, following=await self._run_after(look, principal.owner, new))
         answered = frozenset(call.call_id for call in calls)
         named_here = (each for each in post.answers if each.question_id in asked)
         items = [item for each in named_here if (item := submission_of(each, asked[each.question_id]))]
@@ -307,15 +309,15 @@ class Posts:
         mistaken: frozenset[str] = frozenset(),
         new: PostedMessage | None = None,
     ) -> PostedTurn:
-        """`mistaken` are calls that the client shows with a result which they do not have, `new` is what the
-        user says beside the answers."""
+        """`mistaken` are calls that the client shows with a result that they do not have, `new` is the
+        message that the user sent with the answers."""
         accept = partial(self._store_answers, principal, post, run, new)
         turn = await self._turns.answer(principal, post.thread_id, answers, wait="turn", accept=accept)
         is_wrong = bool(mistaken) or is_lost(
             [receipt for item, receipt in turn.receipts if isinstance(item, Result)]
         )
         journal = await self._context.log.entries(turn.run)
-        shown = PostedTurn(
+        response = PostedTurn(
             run=turn.run,
             after=turn.after,
             seen=tuple(entry for entry in journal if entry.seq <= turn.after.seq),
@@ -324,7 +326,7 @@ class Posts:
             shown_calls=post.shown_calls,
             shown_results=post.shown_results,
         )
-        return await self._corrected(shown, turn, answers.call_ids) if is_wrong else shown
+        return await self._corrected(response, turn, answers.call_ids) if is_wrong else response
 
     async def _store_answers(
         self,
@@ -334,7 +336,7 @@ class Posts:
         new: PostedMessage | None,
         items: Sequence[Submission],
     ) -> list[Receipt]:
-        """Answers, tools and a message in one append: a post that is refused changes nothing."""
+        """Stores answers, tools and a message in one append: a refused post changes nothing."""
         log, desk, place = self._context.log, self._context.desk, _place(principal, post, tuple(items))
         if new is not None:
             message = await self._store(place, new)
@@ -349,8 +351,8 @@ class Posts:
         return await desk.complete(run.owner, items, await bounded_wait(log, accepted))
 
     async def _run_after(self, look: PostView, owner: Owner, new: PostedMessage | None) -> str | None:
-        """The run that answers what the user says beside the answers, or said when they came before; it may
-        have begun meanwhile. `look` is from before."""
+        """The run that answers the message sent with these answers, or with the same answers earlier; it may
+        have started meanwhile. `look` is from before."""
         if look.queued is not None:
             return look.queued.run_id
         if new is None or look.turn is None:
@@ -362,25 +364,25 @@ class Posts:
             return None
         return now.turn.run.run_id
 
-    async def _corrected(self, shown: PostedTurn, turn: Turn, call_ids: Collection[str]) -> PostedTurn:
-        """The record as far as the client has the run: up to the step whose calls it answered."""
+    async def _corrected(self, response: PostedTurn, turn: Turn, call_ids: Collection[str]) -> PostedTurn:
+        """The messages as far as the client has the run: up to the step whose calls it answered."""
         run = turn.run
         messages = await self._context.log.messages(run.owner, run.thread_id)
         step = max((call.step for call in turn.calls if call.call_id in call_ids), default=None)
         if step is None:
-            # its detail was removed, and another run has begun since
-            return replace(shown, history=tuple(messages))
+            # its details were removed, and another run has started since
+            return replace(response, history=tuple(messages))
         settled = tuple(
             call
             for call in turn.calls
             if call.step == step and call.phase is Phase.SETTLED and call.parent is None
         )
         return replace(
-            shown,
+            response,
             history=tuple(each for each in messages if is_until(each, run, step)),
             settled=settled,
             shown_results=frozenset(call.call_id for call in settled),
-            hidden=frozenset(call.call_id for call in turn.calls if is_hidden(call, shown.shown_calls)),
+            hidden=frozenset(call.call_id for call in turn.calls if is_hidden(call, response.shown_calls)),
         )
 
     # ---------------------------------------------------------------------------------------------- loading
@@ -393,7 +395,7 @@ class Posts:
         return tuple(each for each in messages if isinstance(each, UserMessage) or each.run_id != run.run_id)
 
     async def _bring(self, post: Post, run: Run) -> None:
-        """The newest request of a thread says which tools it has, and how it calls the run."""
+        """The newest request of a thread says which tools it has, and how it names the run."""
         if not run.active:
             return
         await bounded_wait(

@@ -1,9 +1,9 @@
-"""How much one principal, and one tenant, may ask for: runs at work at once, new runs a minute, stored bytes.
+"""How much one principal, and one tenant, may use: runs at work at once, new runs per minute, stored bytes.
 
 A run that only waits for a person or a far hand costs nothing and does not count. Each process knows its own
-runs; a store that others share is asked once this process has an eighth of the limit at work itself, so that
-who has one run after the other costs no question. Each other worker may let in that many more. The rate is
-that of one process. What is stored is counted by the store, after so many new bytes that it may matter.
+runs; a shared store is asked only once this process itself has an eighth of the limit at work, so that an
+owner with one run after the other costs no query. Each other worker may let in that many more. The rate is
+per process. The store counts stored bytes, once enough new bytes have come in to matter.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ T = TypeVar("T")
 MINUTE = 60.0
 REMEMBERED = 10_000
 UNCOUNTED = 64
-"""The share of a limit of bytes that may come in before the store counts again: one part in so many."""
+"""The share of a byte limit, as 1/n, that may come in before the store counts again."""
 UNASKED = 8
-"""The same for runs at work: with one part in so many here, a shared store is asked how many there are."""
+"""The same for runs at work: at 1/n of the limit here, a shared store is asked how many there are."""
 LOOKS, PAUSE_SEC = 20, 0.05
-"""A run that is just being stored may be counted twice: so often is looked again until that is known."""
+"""A run that is just being stored may be counted twice: how often, and at what interval, to check again until
+that is settled."""
 
 Key: TypeAlias = tuple[str, str | None]
 """A tenant, and one subject of it or all."""
@@ -42,16 +43,17 @@ Key: TypeAlias = tuple[str, str | None]
 class Quotas:
     def __init__(self, eventlog: EventLog, limits: Limits) -> None:
         self.at_work: Counter[Key] = Counter()
-        """Runs that this process advances: counted by who advances them."""
+        """Runs that this process advances, by tenant and subject."""
         self._resting: set[tuple[str, int]] = set()
-        """Those that only wait though they are advanced here, by run and fence."""
+        """Runs that are advanced here but only wait, by run and fence."""
         self.exempt: Owner | None = None
-        """Whom no quota holds."""
+        """The owner that no quota applies to."""
         self._log = eventlog
         self._looking: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
         self._starting: Counter[Key] = Counter()
         self._threads: Counter[tuple[Owner, str]] = Counter()
-        """Where runs are being started: of several posts to one thread, one starts a run at most."""
+        """Threads in which runs are being started: of several posts to one thread, at most one starts a
+        run."""
         self._quotas = (
             _Quota(
                 "You have", "Your", limits.running_per_principal, limits.runs_per_min, limits.stored_bytes
@@ -67,16 +69,17 @@ class Quotas:
 
     @asynccontextmanager
     async def place(self, owner: Owner, thread_id: str, size: int) -> AsyncIterator[None]:
-        """For a run that is about to be stored, with a message of so many bytes; `TooMany` if there is none.
+        """Reserves a place for a run that is about to be stored, with a message of this size; raises
+        `TooMany` if there is none.
 
-        From its end on the run is among those at work.
+        When it exits, the run counts as at work.
         """
         if owner == self.exempt:
             yield
             return
         keys = _keys(owner)
         thread = (owner, thread_id)
-        # one of an owner at a time: a place that is found and not taken yet would be given away twice
+        # one per owner at a time: a place that is found and not taken yet would be given away twice
         async with self._looking.setdefault(owner, asyncio.Lock()):
             if not self._threads[thread]:
                 await self._find(keys, size)
@@ -91,22 +94,22 @@ class Quotas:
                     _take_off(self._starting, key)
 
     def begin(self, run: Run) -> None:
-        """This claim on the run has something to do here."""
+        """This claim on the run has work to do here."""
         self.at_work.update(_keys(run.owner))
 
     def rest(self, run: Run) -> None:
-        """It only waits from now on: its tools ask."""
+        """It only waits from now on: its tools wait for answers."""
         self.end(run)
         self._resting.add((run.run_id, run.fence))
 
     def go_on(self, run: Run) -> None:
-        """It works again; not one that has ended meanwhile, whose tools are the last to know."""
+        """It works again; not a run that has ended meanwhile, whose tools are the last to know."""
         if (run.run_id, run.fence) in self._resting:
             self._resting.discard((run.run_id, run.fence))
             self.begin(run)
 
     def end(self, run: Run) -> None:
-        """Nobody works on it here any more."""
+        """No task advances it here any more."""
         if (run.run_id, run.fence) in self._resting:
             self._resting.discard((run.run_id, run.fence))
             return
@@ -114,7 +117,7 @@ class Quotas:
             _take_off(self.at_work, key)
 
     def give_back(self, owner: Owner) -> None:
-        """Nothing began: what was sent before was sent again, and is not counted among the new runs."""
+        """Nothing was started: a request was repeated, and does not count as a new run."""
         for quota, key in zip(self._quotas, _keys(owner), strict=True):
             quota.uncount_start(key)
 
@@ -163,7 +166,7 @@ class _Quota:
         self._added: dict[Key, int] = {}
 
     def may_be_full(self, key: Key, size: int) -> bool:
-        """Notes so many bytes more; True once they are so many that the store has to count."""
+        """Notes this many more bytes; True once the store has to count."""
         added = self._added[key] = self._added.pop(key, 0) + size
         if len(self._added) > REMEMBERED:
             _forget_oldest(self._added)
@@ -183,7 +186,7 @@ class _Quota:
         if is_over:
             wait = max(1, ceil(since + MINUTE - now))
             raise TooMany(
-                f"{self._has} begun {self._per_min} answers within a minute, and no more are allowed.",
+                f"{self._has} started {self._per_min} runs within a minute, which is the limit.",
                 hint=f"Try again in {wait} s; nothing was applied.",
                 retry_after=wait,
             )
@@ -195,22 +198,22 @@ class _Quota:
 
     def too_many_runs(self, count: int) -> TooMany:
         return TooMany(
-            f"{self._has} {count} answers under way, and {self.running} are allowed at once.",
+            f"{self._has} {count} runs in progress; the limit is {self.running}.",
             hint="Try again when one of them has ended, or stop one; nothing was applied.",
             retry_after=5,
         )
 
     def too_much(self, kept: int) -> TooMany:
         return TooMany(
-            f"{self._whose} chats and files take {size_in_words(kept)}, and with this message more than "
-            f"{size_in_words(self.stored)}, which is the limit.",
+            f"{self._whose} chats and files take {size_in_words(kept)}; "
+            f"with this message they would exceed the limit of {size_in_words(self.stored)}.",
             hint="Delete chats that are no longer needed; nothing was applied.",
             retry_after=60,
         )
 
 
 def _take_off(counts: Counter[T], key: T) -> None:
-    """What is down to none is not remembered."""
+    """Removes the key at zero."""
     counts[key] -= 1
     if not counts[key]:
         del counts[key]
@@ -221,5 +224,5 @@ def _keys(owner: Owner) -> tuple[Key, Key]:
 
 
 def _forget_oldest(remembered: dict[Key, int] | dict[Key, tuple[float, int]]) -> None:
-    """Memory stays bounded, however many come."""
+    """Keeps memory bounded, however many keys there are."""
     del remembered[next(iter(remembered))]

@@ -1,6 +1,6 @@
 """Runs a recorded run again from one of its steps or calls: a new run, on a copy of the thread.
 
-The original stays as it is. Tools that finished before the step are not run again: their results are part of
+The original is unchanged. Tools that finished before the step are not run again: their results are part of
 the copy. Must not know who asks for it, or how.
 """
 
@@ -31,8 +31,8 @@ from farhand.tools.timeouts import effective_timeout
 
 
 class RerunRequest(Struct, frozen=True, kw_only=True):
-    """From this step, or from a call of it. `input` replaces that of the call, `text` the user's message that
-    the run answers, from its first step. `repeats`: server tools that finished may run again."""
+    """From this step, or from one of its calls. `input` replaces the call's input, `text` the user's message
+    that the run answers, from its first step. `repeats`: server tools that finished may run again."""
 
     step: int
     call_id: str | None = None
@@ -47,7 +47,7 @@ class Rerun(Struct, frozen=True):
 
 
 class Unasked(Struct, frozen=True):
-    """Nothing was begun: these tools finished on the server and might run again."""
+    """Nothing was started: these tools finished on the server and might run again."""
 
     tools: tuple[str, ...]
 
@@ -89,7 +89,7 @@ async def rerun(context: AgentContext, run: Run, request: RerunRequest, claims: 
 def _chosen(calls: Sequence[Call], request: RerunRequest) -> Call | None:
     if request.call_id is None:
         if request.input is not None:
-            raise Malformed("input belongs to a call.", hint="Send callId, too.")
+            raise Malformed("input belongs to a call.", hint="Send callId as well.")
         return None
     if request.text is not None:
         raise Malformed("text belongs to the first step.", hint="Leave out callId, or text.")
@@ -153,28 +153,28 @@ def _opened_anew(
 ) -> CopiedCall:
     tool = offered.get(call.tool)
     if tool is None:
-        raise NotFound(f"There is no tool '{call.tool}' any more.")
-    given = call.input if input is None else input
+        raise NotFound(f"The tool '{call.tool}' no longer exists.")
+    new_input = call.input if input is None else input
     declared = offered.declared(call.tool)
-    wrong = check_input(tool, given) if declared is None else declared.bind(given)
+    wrong = check_input(tool, new_input) if declared is None else declared.bind(new_input)
     if isinstance(wrong, str | Failure):
         why = wrong.error if isinstance(wrong, Failure) else wrong
         raise Malformed(f"The input does not fit '{call.tool}': {why}", hint="Nothing was started.")
-    asks = offered.asks(tool, given)
+    asks = offered.asks(tool, new_input)
     opening = Opening(
         call_id=context.clock.fresh("call"),
         tool=tool,
-        input=given,
+        input=new_input,
         step=1,
         model_call_id=call.model_call_id,
-        timeout_sec=effective_timeout(tool, given),
+        timeout_sec=effective_timeout(tool, new_input),
         approval_id=context.clock.fresh("apr") if asks else None,
     )
-    return CopiedCall(copy_of=call.call_id, begun=opening)
+    return CopiedCall(copy_of=call.call_id, opening=opening)
 
 
 async def _kept(context: AgentContext, call: Call) -> CopiedCall:
-    """With the outcome that it has: nothing of it runs again."""
+    """The call with its outcome: nothing of it runs again."""
     assert call.outcome is not None, "only what is over is kept"
     call_id = context.clock.fresh("call")
     tool = await context.log.get_tool(call.tool_version) or Tool(
@@ -190,14 +190,14 @@ async def _kept(context: AgentContext, call: Call) -> CopiedCall:
             model_call_id=call.model_call_id,
             executor=call.executor,
         )
-        return CopiedCall(copy_of=call.call_id, begun=rejected)
+        return CopiedCall(copy_of=call.call_id, opening=rejected)
     opening = Opening(
         call_id=call_id,
         tool=tool,
         input=call.input,
         step=1,
         model_call_id=call.model_call_id,
-        # a denial is the answer to a question
+        # a denial answers a question
         approval_id=context.clock.fresh("apr") if isinstance(call.outcome, Denied) else None,
     )
     settled = CallSettled(
@@ -210,4 +210,4 @@ async def _kept(context: AgentContext, call: Call) -> CopiedCall:
         metadata=call.metadata,
         summary=call.output_summary,
     )
-    return CopiedCall(copy_of=call.call_id, begun=opening, settled=settled)
+    return CopiedCall(copy_of=call.call_id, opening=opening, settled=settled)

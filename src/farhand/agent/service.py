@@ -1,4 +1,4 @@
-"""An agent at work: its log, its desk, its runs. Every face talks to this and to nothing behind it."""
+"""A running agent: its log, its desk, its runs. Every face uses this and nothing behind it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ CANCELLED = "cancelled by the program"
 
 @dataclass(frozen=True)
 class Spec:
-    """What an agent is: its model, its tools, its words."""
+    """What an agent consists of: its model, its tools, its words."""
 
     model: Model
     toolbox: Toolbox = field(default_factory=Toolbox)
@@ -76,14 +76,14 @@ class Spec:
     choose_tools: ChooseTools | None = None
     chat_title: Callable[[str], str] | None = None
     formatter: str = "xml"
-    """Default of the awaiting face."""
+    """Default for the awaiting face."""
     wait: Wait | None = None
-    """Default of the chat stream; None leaves it to the setting `chat.wait`."""
+    """Default for the chat stream; None means the setting `chat.wait`."""
     appearance: Appearance = field(default_factory=Appearance)
 
 
 class AgentService:
-    # what an agent works with, each handed in by whoever assembles it
+    # what an agent works with, each passed in by the code that assembles it
     def __init__(  # noqa: PLR0913
         self,
         spec: Spec,
@@ -132,12 +132,12 @@ class AgentService:
         self._serving: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Begins to work: picks up what a crash left behind, watches deadlines. Once."""
+        """Starts working: picks up what a crash left behind, watches deadlines. Call it once."""
         if self._serving is not None:
             return
         await self.context.log.recover()
         ready = asyncio.Event()
-        # the one task without a group: it owns the group that all others live in
+        # the only task outside a group: it owns the group that all others live in
         self._serving = asyncio.create_task(self.worker.serve(ready))  # noqa: TID251
         self._serving.add_done_callback(self._say_why_it_ended)
         self._serving.add_done_callback(lambda _: ready.set())
@@ -145,12 +145,12 @@ class AgentService:
         self._check_that_it_works()
 
     async def drain(self, seconds: float = 0.0) -> None:
-        """Parks what is held; what works gets so many seconds to end. Then every reader is sent away."""
+        """Parks held runs; active ones get this many seconds to finish. Then every reader is disconnected."""
         await self.worker.drain(seconds)
         self.context.log.broker.close()
 
     async def close(self) -> None:
-        """Stops working and closes the store. What was under way goes on with the next open."""
+        """Stops working and closes the store. Unfinished runs continue at the next open."""
         self.worker.stop()
         self.context.log.broker.close()
         if self._serving is not None:
@@ -169,19 +169,20 @@ class AgentService:
         instead_of: str | None = None,
         asker: Asker | None = None,
     ) -> StartedRun:
-        """A run that answers this message; `hold_for` 0 parks it as soon as it waits for a far hand."""
+        """Starts a run that answers this message; `hold_for` 0 parks it as soon as it waits for a far
+        hand."""
         place = ThreadPlace(owner, thread_id, asker or Asker())
         started = start_run(self.context, place, message, instead_of=instead_of, hold_for=hold_for)
         return await bounded_wait(self.context.log, started)
 
     async def tools(self, principal: Principal) -> Sequence[Tool]:
-        """What a run of this person is offered."""
+        """The tools that a run of this person gets."""
         person = Context(owner=principal.owner, claims=principal.claims)
         return (await self.context.offered(person)).tools()
 
     async def stop(self, owner: Owner, thread_id: str, reason: str) -> bool:
-        """True if a run or a call without a run was stopped, False if none was active; an unknown thread is
-        not found."""
+        """True if a run or a call without a run was stopped, False if none was active; raises `NotFound` for
+        an unknown thread."""
         stopped = await bounded_wait(self.context.log, stop_calls(self.context, owner, thread_id, reason))
         run = await self.find_run(owner, thread_id)
         if run is None and not stopped and await self.thread(owner, thread_id) is None:
@@ -205,14 +206,14 @@ class AgentService:
         return await self.context.log.last_run(owner, thread_id)
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
-        """Of all threads, the last begun first."""
+        """Of all threads, most recently started first."""
         return await self.context.log.runs(owner, limit=limit, after=after)
 
     async def run_of(self, owner: Owner, run_id: str) -> Run | None:
         return await self.context.log.get_run(owner, run_id)
 
     async def answered_by(self, run: Run) -> UserMessage | None:
-        """The message that the run answers, if it is still there."""
+        """The message that the run answers, if it still exists."""
         asked = run.user_message_id
         if asked is None:
             return None
@@ -221,13 +222,13 @@ class AgentService:
         )
 
     async def journal(self, run: Run) -> list[Entry]:
-        """All that is kept of what the run said."""
+        """The run's events, as far as they are kept."""
         return await self.context.log.entries(run)
 
     async def unfinished_step(self, run: Run, messages: Sequence[Message]) -> AssistantMessage | None:
-        """What the model has written of the step under way.
+        """What the model has written of the current step.
 
-        `messages` were read after `run`: None if they have this step already.
+        `messages` were read after `run`: None if they already contain this step.
         """
         if not run.active or run.waits or _has_step(messages, run.run_id, run.step + 1):
             return None
@@ -250,11 +251,11 @@ class AgentService:
         return await self.context.log.get_thread(owner, thread_id)
 
     async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[ListedThread]:
-        """The last used first."""
+        """Most recently used first."""
         return await self.context.log.threads_of(owner, limit=limit, after=after)
 
     async def search(self, owner: Owner, words: str, *, limit: int, after: Used | None = None) -> Matches:
-        """Of the chats, those that have all of the words in their title or in what the person said."""
+        """The chats that have all of the words in their title or in the person's messages."""
         return await search_threads(self.context.log, owner, words, limit=limit, after=after)
 
     async def count_threads(self, owner: Owner) -> int:
@@ -267,18 +268,18 @@ class AgentService:
         await bounded_wait(self.context.log, renamed)
 
     async def allowed_in(self, owner: Owner, thread_id: str) -> list[Allowed]:
-        """What a person allowed for the whole thread, the oldest first."""
+        """What a person allowed for the whole thread, oldest first."""
         return await self.context.log.allowed_in(owner, thread_id)
 
     async def disallow(self, owner: Owner, thread_id: str, tool: str) -> bool:
-        """Its next call is asked about again; False if nothing was allowed."""
+        """Its next call needs approval again; False if nothing was allowed."""
         taken_back = self.context.log.decide(
             owner, thread_id, lambda thread, now: thread_rules.disallow(thread, tool)
         )
         return await bounded_wait(self.context.log, taken_back)
 
     async def delete(self, owner: Owner, thread_id: str) -> None:
-        """Stops the thread's run and its calls, and removes all of it."""
+        """Stops the thread's run and its calls, and removes the whole thread."""
         while True:
             run = await self.find_run(owner, thread_id)
             if run is not None and run.active:
@@ -306,8 +307,8 @@ class AgentService:
         return pause_of(run, await self.calls(run, run.step))
 
     async def mark_delivered(self, run: Run) -> None:
-        """An answer that ended unread has reached somebody now."""
-        # nobody who has read it should have to wait for the note
+        """An answer that ended unread has now reached a reader."""
+        # a reader should not have to wait for this note
         await self.context.log.decide_uncommitted(
             run.owner,
             run.thread_id,
@@ -321,7 +322,7 @@ class AgentService:
         return LogReader(self.context.log, run, after)
 
     def observe(self) -> None:
-        """From now on what is seen beside the log is kept for the Inspector."""
+        """From now on, keeps observations outside the log for the Inspector."""
         self.observations = Observations(self.context.log)
         self.desk.on_receipt = self.observations.note_receipt
 
@@ -330,11 +331,12 @@ class AgentService:
         return await bounded_wait(self.context.log, rerun(self.context, run, request, claims))
 
     async def ping(self) -> None:
-        """Raises `StoreDown` if the store cannot be read or written, `ShuttingDown` if nobody works now."""
+        """Raises `StoreDown` if the store cannot be read or written, `ShuttingDown` if the worker has
+        stopped."""
         self._check_that_it_works()
         await self.context.log.check()
 
-    # the options of a call, each of them a word that its caller writes
+    # the options of a call, each set by name by its caller
     async def call(  # noqa: PLR0913
         self,
         tool: str,
@@ -348,7 +350,7 @@ class AgentService:
         claims: Claims | None = None,
         ends_with_caller: bool = False,
     ) -> Outcome | Waiting:
-        """One call on the desk, from anyone's own loop: see `App.call`. With `ends_with_caller` a call with a
+        """Makes one call from the program's own code: see `App.call`. With `ends_with_caller` a call with a
         key is cancelled with its last caller, unless one of them waits at another worker, or would leave it
         open."""
         self._check_loop()
@@ -389,13 +391,13 @@ class AgentService:
         return await self.context.log.get_requested(_space(owner), request_id_of(key))
 
     async def attach(self, key: str, *, owner: Who = LOCAL) -> Call | None:
-        """The call with this key, once it has its outcome; None if there is none, or not any more. Nothing is
-        opened, and a caller that is cancelled leaves the call as it is."""
+        """The call with this key, once it has its outcome; None if there is none, or no longer. Nothing is
+        opened, and cancelling the caller leaves the call as it is."""
         call = await self.keyed_call(key, owner=owner)
         return None if call is None else await attached(self.context, self.worker, call)
 
     async def cancel(self, key: str, *, owner: Who = LOCAL, reason: str = CANCELLED) -> bool:
-        """Settles the call with this key as cancelled; False if there is none that is open."""
+        """Settles the call with this key as cancelled; False if none is open."""
         call = await self.keyed_call(key, owner=owner)
         if call is None:
             return False
@@ -405,29 +407,29 @@ class AgentService:
         self.worker.direct.reporter.listen(key_prefix, function)
 
     async def execute(self, requested: DirectCall) -> Call | Overdue:
-        """The same for a program elsewhere: the call, once it is settled, unless the caller's time is over
-        before. A bad wish is raised."""
+        """Like `call`, for another program: returns the call once it is settled, or when the caller's time is
+        over. Raises for an invalid request."""
         return await call_directly(self.context, self.worker, requested)
 
     async def feed_span(self, owner: Owner) -> tuple[int, int]:
-        """The first and the last number that the owner's feed has."""
+        """The first and the last number in the owner's feed."""
         return await self.context.log.feed_span(owner)
 
     def feed(self, owner: Owner, after: int) -> FeedReader:
-        """What happens to this owner's runs, calls and clients, after this number."""
+        """Events of this owner's runs, calls and clients, after this number."""
         return FeedReader(self.context.log, owner, after)
 
     def _check_loop(self) -> None:
         if asyncio.get_running_loop() is not self.context.log.broker.loop:
             raise Misuse(
-                "This call was made on another event loop than the one that the app was started on.",
+                "This call was made on a different event loop from the one the app was started on.",
                 hint="Make it there, for instance with asyncio.run_coroutine_threadsafe(…, loop).",
             )
 
     def _check_that_it_works(self) -> None:
         if self._serving is not None and self._serving.done():
             raise ShuttingDown(
-                "This server no longer works on runs.", hint="Its log says why; start it again."
+                "This server has stopped working on runs.", hint="See its log for the reason; restart it."
             )
 
     def _say_why_it_ended(self, serving: asyncio.Task[None]) -> None:
@@ -436,25 +438,25 @@ class AgentService:
         log.critical("the agent stopped working though nobody asked it to", exc_info=serving.exception())
 
 
-# `object`: types are promises of those who check them, and not everybody does
+# `object`: not every caller checks types
 def _space(owner: object) -> Owner:
     if not isinstance(owner, Owner | Principal):
-        raise Misuse(f"owner is an Owner(tenant, subject) or a Principal, not {owner!r}.")
+        raise Misuse(f"owner must be an Owner(tenant, subject) or a Principal, not {owner!r}.")
     return space_of(owner)
 
 
 # as above
 def _check_call(thread: object, input: object, claims: object, limits: Limits) -> None:
     if not isinstance(thread, str) or not is_chosen_id(thread):
-        raise Misuse(f"A thread is named with 1 to 128 letters, digits or _ . : -, not {thread!r}.")
+        raise Misuse(f"A thread id has 1 to 128 letters, digits or _ . : -; got {thread!r}.")
     if not are_claims(claims):
-        raise Misuse(f"claims is a JSON object of at most {CLAIMS_BYTES} bytes.")
+        raise Misuse(f"claims must be a JSON object of at most {CLAIMS_BYTES} bytes.")
     if not isinstance(input, Mapping):
-        raise Misuse(f"The input of a call is an object, as a dict, not {input!r}.")
+        raise Misuse(f"The input of a call must be a dict, not {input!r}.")
     try:
         size = len(canonical(input))
     except (TypeError, ValueError) as error:
-        raise Misuse(f"The input is nothing that JSON can hold: {error}") from None
+        raise Misuse(f"The input cannot be encoded as JSON: {error}") from None
     if size > limits.call_input:
         raise Misuse(f"The input is larger than {limits.call_input} bytes.")
 
@@ -463,7 +465,7 @@ def _check_within(seconds: object) -> None:
     if seconds is None:
         return
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or isnan(seconds):
-        raise Misuse(f"`within` is a number of seconds, or None, not {seconds!r}.")
+        raise Misuse(f"`within` must be a number of seconds, or None, not {seconds!r}.")
 
 
 def _waiting(call: Call, key: str | None) -> Waiting:

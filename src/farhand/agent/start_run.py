@@ -1,7 +1,7 @@
-"""Begins and stops runs in threads: one at a time, one for each user message.
+"""Starts and stops runs in threads: one at a time, one for each user message.
 
-A message that was posted before starts nothing. A new one ends a run that waits, and is refused while one
-works. An edited message or a regeneration cuts the thread first; tools that ran stay run.
+A message that was posted before starts nothing. A new one ends a waiting run, and is refused while a run
+works. An edited message or a regeneration cuts the thread first; tools that have run are not undone.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from farhand.agent.context import AgentContext
 from farhand.calls.desk import Submission
 from farhand.core.decide import runs
 from farhand.core.decide.following import Next, Queued, answer_next, bring
-from farhand.core.decide.runs import Beginning, Known, NewRun, NotStarted
-from farhand.core.decide.runs import Started as Begun
+from farhand.core.decide.runs import Beginning, Known, NewRun, NotStarted, Started
 from farhand.core.decide.threads import tidy_title
 from farhand.core.principal import Claims, Owner
 from farhand.core.result import Receipt
@@ -38,10 +37,12 @@ ANSWER_FIRST = "Answer every open interrupt; nothing was applied."
 
 
 class Asker(Struct, frozen=True):
-    """What a request says beside its message: the claims of the person who sent it, the tools that its client
-    describes and executes itself, results for calls of the run before, and the client's name for the run.
+    """What a request contains besides its message: the claims of the person who sent it, the tools that its
+    client describes and executes itself, results for calls of the previous run, and the client's name for the
+    run.
 
-    With `spares_questions` nothing begins while a person is asked something."""
+    With `spares_questions` nothing starts while a person is being asked something.
+    """
 
     claims: Claims = {}
     brought: tuple[Tool, ...] = ()
@@ -59,7 +60,7 @@ class ThreadPlace(Struct, frozen=True):
 
 
 class StartedRun(Struct, frozen=True):
-    """The run that answers the message; `again` if the message was known already. `receipts` are for the
+    """The run that answers the message; `again` if the message was already known. `receipts` are for the
     results that came with it."""
 
     run: Run
@@ -75,9 +76,10 @@ async def start_run(
     instead_of: str | None = None,
     hold_for: float,
 ) -> StartedRun:
-    """Answers a new message. With `instead_of`, it takes the place of that one and of all that came after.
+    """Answers a new message. With `instead_of`, it replaces that message and everything after it.
 
-    `TooMany` for an owner over its quota; but what was sent before begins nothing, and is answered as ever.
+    Raises `TooMany` for an owner over its quota; but a repeated message starts nothing, and is answered as
+    usual.
     """
     _check_model(context)
     try:
@@ -96,29 +98,29 @@ async def start_run(
 async def follow_run(
     context: AgentContext, place: ThreadPlace, message: UserMessage, *, run_id: str
 ) -> list[Receipt]:
-    """Takes a message together with what answers this run: it is answered when the run has had its turn with
-    the answers, whatever becomes of this process. `TooMany` as above; nothing counts then."""
+    """Queues a message together with the answers to this run: it is answered when the run has used the
+    answers, whatever happens to this process. Raises `TooMany` as above; nothing is applied then."""
     _check_model(context)
     asker = place.asker
     new = _new_run(context, asker, 0.0)
     async with context.quotas.place(place.owner, place.thread_id, _size(message)):
-        told, receipts = await context.desk.accept_with(
+        answer, receipts = await context.desk.accept_with(
             place.owner,
             place.thread_id,
             asker.results,
             lambda thread, accepted: answer_next(
                 thread, bring(thread, accepted, run_id, asker.brought, alias=asker.alias), message, new
             ),
-            _as_told,
+            _answer_only,
         )
-    _refuse(told)
-    if not isinstance(told, Begun) and told != Queued(new.run_id):
+    _refuse(answer)
+    if not isinstance(answer, Started) and answer != Queued(new.run_id):
         context.quotas.give_back(place.owner)
     return await context.desk.complete(place.owner, asker.results, receipts)
 
 
-def _as_told(thread: ThreadState, told: tuple[Next, list[Receipt]]) -> tuple[Next, list[Receipt]]:
-    return told
+def _answer_only(thread: ThreadState, answer: tuple[Next, list[Receipt]]) -> tuple[Next, list[Receipt]]:
+    return answer
 
 
 async def answer_again(
@@ -130,7 +132,7 @@ async def answer_again(
     after_run: str | None = None,
 ) -> StartedRun:
     """Another answer to the user's message before this one (or before the last one); with `after_run` only if
-    no other run has begun since that one. `TooMany` as above."""
+    no other run has started since that one. Raises `TooMany` as above."""
     _check_model(context)
     new = _new_run(context, place.asker, hold_for)
     async with context.quotas.place(place.owner, place.thread_id, 0):
@@ -160,27 +162,27 @@ def _size(message: UserMessage) -> int:
 async def _chat_title(
     context: AgentContext, place: ThreadPlace, message: UserMessage, name: Callable[[str], str]
 ) -> str:
-    """What the agent's own function makes of the first message; empty for a chat that has its title."""
+    """The result of the agent's own function for the first message; empty for a chat that has a title."""
     if await context.log.read(place.owner, place.thread_id, lambda thread: thread.exists):
         return ""
     try:
         return tidy_title(name(text_of(message)))
-    # a user's function may raise anything, and a chat begins without it, too
+    # a user's function may raise anything, and a chat starts without it too
     except Exception:
-        log.exception("chat_title failed; the chat is called by its first words")
+        log.exception("chat_title failed; using the first words of the message as the title")
         return ""
 
 
 def _check_model(context: AgentContext) -> None:
     if isinstance(context.model, NoModel):
         raise NoAgent(
-            "This server has tools and no agent: it serves calls, not conversations.",
-            hint="Make the app of an Agent to chat with it.",
+            "This server has tools but no agent: it serves calls, not conversations.",
+            hint="Create the app from an Agent to chat with it.",
         )
 
 
 async def stop_run(context: AgentContext, run: Run, reason: str) -> bool:
-    """True if this stopped it; False if it had ended already. Its worker hears of it by the log."""
+    """True if this stopped it; False if it had already ended. Its worker learns of it through the log."""
     return await context.log.decide(
         run.owner,
         run.thread_id,
@@ -214,27 +216,27 @@ async def _begin_after(
     context: AgentContext, place: ThreadPlace, message: UserMessage, new: NewRun
 ) -> StartedRun:
     """Results and a new message in one append."""
-    begun, receipts = await context.desk.accept_with(
+    started, receipts = await context.desk.accept_with(
         place.owner,
         place.thread_id,
         place.asker.results,
         lambda thread, accepted: runs.begin_after(thread, accepted, message, new),
-        lambda thread, told: (_with_run(thread, told[0]), told[1]),
+        lambda thread, answer: (_with_run(thread, answer[0]), answer[1]),
     )
-    return replace(_started(begun, new.run_id), receipts=tuple(receipts))
+    return replace(_started(started, new.run_id), receipts=tuple(receipts))
 
 
 async def _decide(
     context: AgentContext, place: ThreadPlace, run_id: str, command: Command[Beginning]
 ) -> StartedRun:
-    begun = await context.log.decide(place.owner, place.thread_id, command, _with_run)
-    return _started(begun, run_id)
+    started = await context.log.decide(place.owner, place.thread_id, command, _with_run)
+    return _started(started, run_id)
 
 
 async def _answered_before(
     context: AgentContext, place: ThreadPlace, message: UserMessage
 ) -> StartedRun | None:
-    """The run of the thread, if this message is in it already; None for a new one."""
+    """The run of the thread, if this message is already in it; None for a new one."""
     known, run = await context.log.read(
         place.owner,
         place.thread_id,
@@ -247,19 +249,19 @@ async def _answered_before(
     return StartedRun(run, again=True)
 
 
-def _with_run(thread: ThreadState, begun: Beginning) -> tuple[Beginning, Run | None]:
-    return begun, thread.run_record()
+def _with_run(thread: ThreadState, beginning: Beginning) -> tuple[Beginning, Run | None]:
+    return beginning, thread.run_record()
 
 
-def _started(begun: tuple[Beginning, Run | None], run_id: str) -> StartedRun:
-    beginning, run = begun
+def _started(started: tuple[Beginning, Run | None], run_id: str) -> StartedRun:
+    beginning, run = started
     _refuse(beginning)
     assert run is not None, "a thread with an answered message has a run"
     return StartedRun(run, again=run.run_id != run_id)
 
 
-def _refuse(told: Next) -> None:
-    match told:
+def _refuse(answer: Next) -> None:
+    match answer:
         case NotStarted(why="busy"):
             raise Busy(
                 "The assistant is still working on the last message.",
@@ -271,12 +273,12 @@ def _refuse(told: Next) -> None:
             raise _different()
         case NotStarted():
             raise NotFound("There is no such message in this thread.")
-        case Begun() | Known() | Queued():
+        case Started() | Known() | Queued():
             return
 
 
 def _different() -> Malformed:
     return Malformed(
         "A different message with this id already exists in this thread.",
-        hint="Give a new message an id of its own; to change the old one, send its id as messageId, too.",
+        hint="Give a new message a new id; to change the old one, send its id as messageId as well.",
     )

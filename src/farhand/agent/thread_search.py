@@ -1,7 +1,7 @@
-"""The chats of an owner in which words occur: in their titles, or in what the person said.
+"""The chats of an owner that contain some words: in their titles, or in the person's messages.
 
-Owns how far one request looks. There is no index of words: threads are read one after the other, the last
-used first, and a search that has looked at enough of them says where to go on.
+Owns how far one request searches. There is no word index: threads are read one after the other, most recently
+used first, and a search that has read enough of them says where to continue.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from farhand.errors import Unreadable
 from farhand.eventlog.log import EventLog
 
 LOOKED_AT = 500
-"""Threads of one request."""
+"""Threads per request."""
 _AT_ONCE = 100
 
 
 class Matches(NamedTuple):
     threads: list[ListedThread]
     following: Used | None
-    """Where the next request goes on; None after the last thread."""
+    """Where the next request continues; None after the last thread."""
 
 
 async def search_threads(
     log: EventLog, owner: Owner, words: str, *, limit: int, after: Used | None = None
 ) -> Matches:
-    """All of the words, each anywhere and in any case."""
+    """All of the words, anywhere, ignoring case."""
     wanted = words.casefold().split()
     found: list[ListedThread] = []
     for _ in range(LOOKED_AT // _AT_ONCE):
@@ -50,7 +50,7 @@ async def _has(log: EventLog, thread: ListedThread, wanted: list[str]) -> bool:
     try:
         messages = await log.messages(thread.owner, thread.thread_id)
     except Unreadable:
-        # lists leave it out, too
+        # lists leave it out too
         return False
     said = "\n".join(
         [title, *(text_of(each).casefold() for each in messages if isinstance(each, UserMessage))]

@@ -1,7 +1,7 @@
-"""What one request does to a thread: begin a run, regenerate an answer, answer calls, resume, stop.
+"""What one request does to a thread: start a run, regenerate an answer, answer calls, resume, stop.
 
-A turn loads the run and its calls once, checks permissions and tampering, has the thread decide, and returns
-a value for a face to encode. How runs begin and stop is in `start_run`.
+A turn loads the run and its calls once, checks permissions and tampering, lets the thread decide, and returns
+a value for a face to encode. How runs start and stop is in `start_run`.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from farhand.store.base import bounded_wait
 from farhand.wire.json_reader import json_or_text
 
 JUST_ENDED_SEC = 60.0
-"""For so long an answer is replayed to anyone who asks, though somebody has read it to its end."""
+"""How long an answer is replayed to anyone who asks, even if somebody has read it to its end."""
 
 
 class NewMessage(Struct, frozen=True):
-    """A message of the user; `instead_of` names the message that it replaces, with all that came after."""
+    """A message of the user; `instead_of` names the message that it replaces, with everything after it."""
 
     message_id: str
     parts: tuple[MessageInput, ...]
@@ -67,8 +67,8 @@ class Regeneration(Struct, frozen=True):
 class CallAnswers(Struct, frozen=True):
     """Results and approvals for the calls of the last answer, as a page sends them with that answer.
 
-    `call_ids` are all the calls that the page shows, `inputs` what it shows as their inputs: a result or an
-    approval for another input than the stored one has no effect.
+    `call_ids` are all the calls that the page shows, `inputs` the inputs it shows for them: a result or an
+    approval for an input other than the stored one has no effect.
     """
 
     submissions: tuple[Submission, ...]
@@ -77,12 +77,12 @@ class CallAnswers(Struct, frozen=True):
 
 
 Accept: TypeAlias = Callable[[Sequence[Submission]], Awaitable[list[Receipt]]]
-"""Stores answers to calls and gives their receipts."""
+"""Stores answers to calls and returns their receipts."""
 ChatTurn: TypeAlias = NewMessage | Regeneration | CallAnswers
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """A run with its calls, as they are once the turn is stored, and where a reader of it begins.
+    """A run with its calls once the turn is stored, and where its reader starts.
 
     `past` is the run's last event before the turn. `seen` has the events that a returning reader has; None if
     its position is unknown.
@@ -91,25 +91,25 @@ class Turn(Struct, frozen=True, kw_only=True):
     run: Run
     calls: tuple[Call, ...] = ()
     message: UserMessage | None = None
-    """The last message of the user."""
+    """The user's last message."""
     after: Position = START
     past: int = 0
     seen: tuple[Entry, ...] | None = ()
     is_new: bool = False
-    """The run was begun by this turn."""
+    """This turn started the run."""
     is_held: bool = False
     """A response waits for far hands instead of ending at a pause."""
     receipts: tuple[tuple[Submission, Receipt], ...] = ()
     altered: frozenset[str] = frozenset()
-    """Calls that the page shows with another input than the stored one."""
+    """Calls that the page shows with an input other than the stored one."""
     awaits_output: bool = False
     """The turn approved a tool that the page executes, for the first time and without its output."""
 
     @property
     def is_at_rest(self) -> bool:
-        """Responses have ended with questions open: nothing more happens until a person or a page answers.
+        """Responses have ended with open questions: nothing more happens until a person or a page answers.
 
-        What a registered client runs is answered elsewhere: a response waits for it.
+        A call that a registered client runs is answered elsewhere: a response waits for it.
         """
         run = self.run
         return run.rests and run.waits and any(call.blocks and not call.runs_at_client for call in self.calls)
@@ -121,7 +121,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 
 class PauseTurn(Struct, frozen=True):
-    """What became of the results that one message posted for a pause, by their call ids."""
+    """The receipts for the results that one message posted for a pause, by call id."""
 
     turn: Turn
     receipts: tuple[tuple[str, Receipt], ...]
@@ -132,7 +132,7 @@ class PauseTurn(Struct, frozen=True):
 
     @property
     def is_refused(self) -> bool:
-        """Nothing of the message was accepted."""
+        """Nothing in the message was accepted."""
         return len(self.ignored) == len(self.receipts)
 
 
@@ -152,7 +152,8 @@ class Turns:
         wait: Wait | None = None,
         output_grace: float = 0.0,
     ) -> Turn:
-        """`output_grace`: seconds to wait where a page may send the output of what it has just approved."""
+        """`output_grace`: seconds to wait where a page may still send the output of a tool it has just
+        approved."""
         match turn:
             case NewMessage():
                 return await self.begin(principal, thread_id, turn, wait=wait)
@@ -163,13 +164,13 @@ class Turns:
                 if not output_grace or not answered.awaits_output or answered.is_followed:
                     return answered
                 await asyncio.sleep(output_grace)
-                # whatever paused the run meanwhile is past: the response is that of a turn which is not held
+                # whatever paused the run meanwhile is over: this turn's response is not held
                 return replace(await self.reload(answered), is_held=False)
 
     async def begin(
         self, principal: Principal, thread_id: str, new: NewMessage, *, wait: Wait | None = None
     ) -> Turn:
-        """A run that answers this message. For a message that is known, the run that there is."""
+        """A run that answers this message; for a known message, its existing run."""
         message = await store_message(
             self._context.files, principal.owner, thread_id, message_id=new.message_id, said=new.parts
         )
@@ -180,7 +181,7 @@ class Turns:
                 self._context, place, message, instead_of=new.instead_of, hold_for=self._hold_for(wait)
             ),
         )
-        return await self.load(started.run) if started.again else begun_turn(started.run, message)
+        return await self.load(started.run) if started.again else started_turn(started.run, message)
 
     async def regenerate(
         self, principal: Principal, thread_id: str, *, instead_of: str | None, wait: Wait | None = None
@@ -188,7 +189,7 @@ class Turns:
         """Another answer to the message before this one, or before the last one."""
         place = ThreadPlace(principal.owner, thread_id, Asker(principal.claims))
         started = answer_again(self._context, place, instead_of=instead_of, hold_for=self._hold_for(wait))
-        return begun_turn((await bounded_wait(self._context.log, started)).run)
+        return started_turn((await bounded_wait(self._context.log, started)).run)
 
     async def answer(
         self,
@@ -199,8 +200,8 @@ class Turns:
         wait: Wait | None = None,
         accept: Accept | None = None,
     ) -> Turn:
-        """Results and approvals for open calls; what is settled already is left as it is. `accept` stores
-        them, with what else its request decides; without it, they are stored alone."""
+        """Results and approvals for open calls; settled calls are left as they are. `accept` stores them,
+        with whatever else its request decides; without it, they are stored alone."""
         turn = await self._last(principal.owner, thread_id)
         if turn is None:
             raise NotFound("There is no such chat.")
@@ -228,7 +229,8 @@ class Turns:
         *,
         without: Collection[str] = (),
     ) -> list[Submission]:
-        """What of these is for one of the calls: allowed, signed, and in the form that its tool declares."""
+        """The submissions for these calls that are allowed and signed, in the form that their tools
+        declare."""
         _check_allowed(principal, answers, calls, self._context.settings.limits)
         return [
             await self._as_declared(_signed(item, principal), calls)
@@ -236,7 +238,7 @@ class Turns:
         ]
 
     async def answer_call(self, principal: Principal, result: Result) -> Turn:
-        """One result by its call id alone, for a call of its thread's last run."""
+        """Accepts one result by its call id alone, for a call of its thread's last run."""
         call = await self._context.log.get_call(principal.owner, result.call_id)
         if call is None or call.run_id is None:
             raise NotFound("There is no such call.")
@@ -249,7 +251,7 @@ class Turns:
     async def answer_pause(
         self, principal: Principal, thread_id: str, posted: Sequence[PostedResult]
     ) -> PauseTurn:
-        """Everything that a pause asked for, in one message: the run goes on, or nothing has changed."""
+        """Everything that a pause asked for, in one message: the run continues, or nothing changes."""
         turn = await self.find(principal.owner, thread_id)
         run = turn.run
         now = pause_of(run, [call for call in turn.calls if call.step == run.step])
@@ -265,13 +267,13 @@ class Turns:
         ]
         after = parked[-1] if parked else Position(run.last_seq)
         if pause.open:
-            # its next pause ends a response, too: nobody keeps a stream open for it
+            # its next pause ends a response too: no stream is kept open for it
             self._worker.prefer(run.run_id, hold_for=0.0)
         receipts = await answer_pause(self._context.desk, pause, reactions, by=principal.claims)
         last = await self.find(principal.owner, thread_id)
         past = last.run.last_seq if last.run.run_id == run.run_id else 0
-        told = zip((each.call_id for each in posted), receipts, strict=True)
-        return PauseTurn(replace(turn, after=after, past=past), tuple(told))
+        by_call = zip((each.call_id for each in posted), receipts, strict=True)
+        return PauseTurn(replace(turn, after=after, past=past), tuple(by_call))
 
     async def find(self, owner: Owner, thread_id: str, after: Bookmark | None = None) -> Turn:
         """The thread's last run as it is now, after a position if that is known."""
@@ -281,10 +283,10 @@ class Turns:
         return turn if after is None else _after(turn, after, await self._context.log.entries(turn.run))
 
     async def resume(self, owner: Owner, thread_id: str, after: Bookmark | None) -> Turn | None:
-        """The last answer for a reader that comes back; None if there is nothing to read.
+        """The last answer for a returning reader; None if there is nothing to read.
 
-        Without a position, all of an answer that goes on, or that ended unread or just now. After a position
-        the rest of it, however late the reader comes; all of it if that position is unknown.
+        Without a position: all of an answer that is still running, or that ended unread or just now. After a
+        position: the rest, however late the reader comes; all of it if that position is unknown.
         """
         turn = await self._last(owner, thread_id)
         if turn is None:
@@ -298,7 +300,7 @@ class Turns:
         journal = await self._context.log.entries(run)
         turn = turn if is_whole or after is None else _after(turn, after, journal)
         is_kept = run.active or (bool(journal) and journal[0].seq == 1)
-        # a reader that has its position needs the rest alone; what was before may have been removed
+        # a reader that has its position needs only the rest; what was before may have been removed
         return turn if is_kept or turn.after != START else None
 
     async def reload(self, turn: Turn) -> Turn:
@@ -312,11 +314,11 @@ class Turns:
         return self._context.settings.patience.hold_for if self._is_held(wait) else 0.0
 
     async def _last(self, owner: Owner, thread_id: str) -> Turn | None:
-        """One look at the thread: its last run, the calls of it, and the user's last message."""
+        """Reads the thread once: its last run, that run's calls, and the user's last message."""
         return await self._context.log.read(owner, thread_id, last_turn)
 
     async def load(self, run: Run) -> Turn:
-        """The run as it is now, though another one may have begun in its thread."""
+        """The run as it is now, even if another one has started in its thread."""
         turn = await self._last(run.owner, run.thread_id)
         if turn is not None and turn.run.run_id == run.run_id:
             return turn
@@ -342,7 +344,8 @@ class Turns:
         return ends[-1] if ends else journal[-1].end if journal else START
 
     async def _as_declared(self, item: Submission, calls: Sequence[Call]) -> Submission:
-        """A string that holds JSON is that JSON unless its tool returns text: some pages send it so."""
+        """A string that holds JSON is parsed unless its tool returns text: some pages send results that
+        way."""
         if not isinstance(item, Result) or not isinstance(item.outcome, Success):
             return item
         text = item.outcome.output
@@ -361,7 +364,7 @@ class Turns:
     async def _accept(
         self, run: Run, accept: Accept, submissions: Sequence[Submission], *, hold_for: float
     ) -> list[Receipt]:
-        """A parked run that this moves on holds for so long at its next pause."""
+        """A parked run that this resumes is held for this long at its next pause."""
         self._worker.prefer(run.run_id, hold_for=hold_for)
         receipts: list[Receipt] = []
         try:
@@ -372,7 +375,7 @@ class Turns:
         return receipts
 
     async def _find_calls(self, turn: Turn, posted: Sequence[PostedResult]) -> list[Call]:
-        """The calls of this thread among those that were posted, also of earlier runs."""
+        """The calls of this thread among the posted ones, also of earlier runs."""
         here = {call.call_id: call for call in turn.calls}
         found: list[Call] = []
         for call_id in dict.fromkeys(each.call_id for each in posted):
@@ -388,14 +391,14 @@ class Turns:
 
 
 def check_text_size(item: Submission, limits: Limits) -> None:
-    """`TooLarge` for a reason or an error that is longer than anybody reads."""
+    """Raises `TooLarge` for a reason or an error that is too long to read."""
     if isinstance(item, Reply):
         name, text = "reason", item.answer.reason
     elif isinstance(item.outcome, Failure):
         name, text = "error", item.outcome.error
     else:
         return
-    # most are far shorter: a character has four bytes at the most
+    # most are far shorter: a character has at most four bytes
     if 4 * len(text) > limits.error_text and len(text.encode()) > limits.error_text:
         raise TooLarge(f"The {name} is larger than {limits.error_text} bytes.", hint="Nothing was applied.")
 
@@ -409,8 +412,8 @@ def last_turn(thread: ThreadState) -> Turn | None:
     return Turn(run=run, calls=calls, message=next(said, None), past=run.last_seq)
 
 
-def begun_turn(run: Run, message: UserMessage | None = None) -> Turn:
-    # behind its first event, which says that it was started; it may have gone on since
+def started_turn(run: Run, message: UserMessage | None = None) -> Turn:
+    # after its first event, which says that it was started; it may have continued since
     return Turn(run=run, message=message, after=Position(1), is_new=True)
 
 
@@ -437,9 +440,9 @@ def may_run(call: Call) -> bool:
 
 
 def _check_allowed(principal: Principal, answers: CallAnswers, calls: Sequence[Call], limits: Limits) -> None:
-    """Chatting, answering and approving are three permissions, also in one message.
+    """Chatting, answering and approving are three permissions, even in one message.
 
-    A page sends its whole message again and again: what was settled or answered before needs none.
+    A page sends its whole message again and again: what was already settled or answered needs none.
     """
     asking = {call.approval.approval_id for call in calls if call.approval and not call.approval.answer}
     waiting = {call.call_id for call in calls if call.executor is not Executor.SERVER and call.blocks}
@@ -466,7 +469,7 @@ def _check_reactions(principal: Principal, reactions: Sequence[Reaction], limits
 def _for_calls(
     submissions: Sequence[Submission], calls: Sequence[Call], *, without: Collection[str]
 ) -> list[Submission]:
-    """What is meant for one of these calls, except for those without."""
+    """The submissions for these calls, except for those in `without`."""
     names = set[str]()
     for call in calls:
         if call.call_id not in without:
@@ -485,9 +488,9 @@ def _signed(item: Submission, principal: Principal) -> Submission:
 
 
 def _is_altered(answers: CallAnswers, call: Call) -> bool:
-    shown = answers.inputs.get(call.call_id)
-    if shown is None:
+    page_input = answers.inputs.get(call.call_id)
+    if page_input is None:
         return False
     asked = call.approval.asked_input if call.approval is not None else None
     # a page may still show what the model wrote when the person has edited it since
-    return all(canonical(shown) != canonical(stored) for stored in (call.input, asked or call.input))
+    return all(canonical(page_input) != canonical(stored) for stored in (call.input, asked or call.input))

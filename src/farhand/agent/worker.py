@@ -1,8 +1,9 @@
-"""Keeps runs going in this process: starts them, brings parked ones back, picks up those a crash left behind.
+"""Keeps runs going in this process: starts them, resumes parked ones, picks up those that a crash left
+behind.
 
-A run that this process claims is advanced here as soon as the claim is durable: the log says so, whoever made
-the claim. A run that waits parked is not here at all: only the log knows it. One that is held is a record of
-its work, without a task: it gets one when there may be something to do.
+A run that this process claims is advanced here as soon as the claim is durable: the log reports it, no matter
+which code made the claim. A parked run is not here at all, only in the log. A held run is a record without a
+task: it gets one when there may be work to do.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ FIRST_REMOVAL_SEC = 60.0
 REMOVAL_SEC = 3600.0
 PAGE = 500
 RESERVE_SEC = 2.0
-"""For so long other workers leave alone what this one has found; if it dies, they find it then."""
+"""How long other workers leave alone what this one has found; if it dies, they find it afterwards."""
 AT_ONCE = 64
 
 
@@ -57,21 +58,21 @@ class Worker:
         self._deadlines = deadlines
         self._preferred: dict[str, float] = {}
         self._orphans: dict[tuple[Owner, str], Run | None] = {}
-        """Threads whose run was claimed here and is advanced by nobody since the store was away; None: as
-        the log has it."""
+        """Threads whose run was claimed here and is not advanced because the store was down; None: as the log
+        has it."""
         self._active = ActiveRuns(self._advance, context.quotas)
         self._left_alone: set[str] = set()
-        """Neither to be advanced nor to be ended: a record of theirs makes no sense to this version."""
+        """Runs neither to be advanced nor to be ended: this version cannot read a record of theirs."""
         self._group: asyncio.TaskGroup | None = None
         self._stopping = asyncio.Event()
         self._recovered = asyncio.Event()
-        self._is_away = False
-        """Whether it was said that the store is away."""
+        self._is_store_down = False
+        """Whether it was logged that the store is down."""
         context.log.on_run = self._follow
         context.log.on_doubt = self._adopt_later
 
     async def serve(self, ready: asyncio.Event) -> None:
-        """Until `stop()`: the watch over wakes, deadlines and strays, and every run of this process."""
+        """Runs until `stop()`: the watchers of wakes, deadlines and strays, and every run of this process."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -87,18 +88,19 @@ class Worker:
 
     @property
     def name(self) -> str:
-        """Under which it is known to other workers."""
+        """The name by which other workers know it."""
         return self._membership.name
 
     async def uninterrupted(self, task: Coroutine[None, None, T]) -> T:
-        """Lets the work come to its end although the one who waits for it may be gone by then."""
+        """Lets the work finish even if its caller is gone by then."""
         assert self._group is not None, "a worker works while it serves"
         ended: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._group.create_task(_settle(task, ended))
         return await asyncio.shield(ended)
 
     def prefer(self, run_id: str, *, hold_for: float) -> None:
-        """When the run goes on after its responses have ended, it holds for so long at its next pause."""
+        """When the run continues after its responses have ended, it is held for this long at its next
+        pause."""
         active = self._active.get(run_id)
         if active is not None and active.hold.is_over:
             active.hold.seconds = hold_for
@@ -106,19 +108,19 @@ class Worker:
             self._preferred[run_id] = hold_for
 
     def forget(self, run_id: str) -> None:
-        """Nothing brought the run back after all."""
+        """Nothing resumed the run after all."""
         self._preferred.pop(run_id, None)
 
     def flush(self, run_id: str) -> None:
-        """What the model of this run has written so far is stored before anything that is decided from now
-        on: a stop keeps it."""
+        """Stores what the model of this run has written so far before anything that is decided from now on: a
+        stop keeps it."""
         active = self._active.get(run_id)
         if active is not None and active.writer.has_words:
-            # the writer notes what comes of it
+            # the writer handles its result
             _ = active.writer.flush()
 
     async def drain(self, seconds: float) -> None:
-        """Parks what is held and lets what works come to its end, for so long."""
+        """Parks held runs and gives active ones this many seconds to finish."""
         await asyncio.gather(self._active.drain(seconds), self.direct.drain(seconds))
 
     def stop(self) -> None:
@@ -126,11 +128,11 @@ class Worker:
 
     @property
     def stopped(self) -> bool:
-        """Somebody asked for it."""
+        """Whether a stop was requested."""
         return self._stopping.is_set()
 
     async def sweep(self) -> int:
-        """Picks up every run that nobody advances though it could go on; how many those were."""
+        """Picks up every run that could continue and that no worker advances; returns how many there were."""
         taken = await self._adopt_orphans()
         while strays := await self._find_strays():
             back = 0
@@ -144,9 +146,9 @@ class Worker:
 
     # ------------------------------------------------------------------------------------ what the log says
 
-    # the log calls it with both by position
+    # the log passes both by position
     def _follow(self, run: Run, is_own: bool) -> None:  # noqa: FBT001
-        """A run began, parked, went on or ended. One that was claimed here is advanced here."""
+        """A run started, parked, resumed or ended. A run that was claimed here is advanced here."""
         active = self._active.get(run.run_id)
         if active is not None and (run.fence > active.run.fence or run.state is RunState.STOPPED):
             if not is_own:
@@ -157,7 +159,7 @@ class Worker:
             self._launch(run)
 
     def _adopt_later(self, key: tuple[Owner, str], run: Run | None) -> None:
-        """The store did not say whether it kept what was decided here: the log is asked when it is back."""
+        """The store did not confirm what was decided here: check the log when it is back."""
         if run is not None:
             self._active.let_go(run.run_id)
         self._orphans[key] = run if self._context.log.is_shared else None
@@ -193,7 +195,8 @@ class Worker:
         # before anything is opened or run under its name
         await self._unless_store_is_down(self._renew())
         chores = [group.create_task(_supervise(watch)) for watch in watches]
-        # what a crash left behind is claimed before anybody reads it: a replay leaves out what it cut
+        # what a crash left behind is claimed before anything reads it: a replay leaves out what the crash cut
+        # short
         await self._recovered.wait()
         ready.set()
         await self._stopping.wait()
@@ -203,10 +206,10 @@ class Worker:
             chore.cancel()
 
     async def _find_strays(self) -> list[ThreadFound]:
-        """Some that this worker does not know yet, if there are any behind those that it does."""
+        """Strays that this worker does not know yet, looking past those that it does."""
         skip = set(self._left_alone)
         store = self._context.log.store
-        # with nobody else to keep away, what the store interrupts is found again at once
+        # with no other process to keep away, a run that the store interrupts is found again at once
         reserve_sec = RESERVE_SEC if store.is_shared else 0.0
         while found := await store.claimable(limit=PAGE, skip=skip, reserve_sec=reserve_sec):
             strays = [each for each in found if (each.row.run_id or "") not in self._active]
@@ -216,7 +219,7 @@ class Worker:
         return []
 
     async def _bring_back_stray(self, stray: ThreadFound) -> bool:
-        """One that nobody advances: it is claimed as it was found, or not at all."""
+        """Claims a run that no worker advances, as it was found, or not at all."""
         try:
             run = await self._context.log.last_run(stray.owner, stray.thread_id)
         except StoreDown:
@@ -230,7 +233,7 @@ class Worker:
         return await self._bring_back(run, version=None if run.parked else stray.version)
 
     async def _bring_back(self, run: Run, *, version: int | None = None) -> bool:
-        """The guard around one run's return: what is wrong with it is its own affair, but for the store."""
+        """Resumes one run: an error is confined to that run, except for errors of the store."""
         try:
             return await self._claim(run, version)
         except StoreDown:
@@ -241,14 +244,14 @@ class Worker:
             return False
 
     async def _repeatable(self, run: Run) -> set[str]:
-        """Calls whose tools were in flight, perhaps, and may be run again."""
+        """Calls whose tools may have been in flight and may be run again."""
         # a parked run is claimed in the append of its last answer, which is not durable yet
         calls = await self._context.log.read_uncommitted(run.owner, run.thread_id, ThreadState.step_calls)
         in_flight = [call for call in calls if call.phase is Phase.TAKEN and call.executor is Executor.SERVER]
         return {call.call_id for call in in_flight if await may_repeat(self._context, call)}
 
     async def _claim(self, run: Run, version: int | None) -> bool:
-        """True if the run is claimed for this process, which advances it then (`_follow`)."""
+        """True if the run is claimed for this process, which then advances it (`_follow`)."""
         context = self._context
         repeatable = await self._repeatable(run)
         fence = await context.log.decide(
@@ -267,7 +270,7 @@ class Worker:
         return fence is not None
 
     async def _adopt_orphans(self) -> int:
-        """Goes on with runs that were dropped while the store was away."""
+        """Continues runs that were dropped while the store was down."""
         adopted = 0
         for key in list(self._orphans):
             claimed = self._orphans.pop(key)
@@ -283,7 +286,7 @@ class Worker:
     async def _wake_parked(self) -> None:
         broker = self._context.log.broker
         with broker.subscribe(WAKE, limit=100_000) as subscription:
-            # a closed broker lets nobody sleep, and what could go on is left to the next process
+            # a closed broker lets nobody sleep, and what could continue is left to the next process
             while not broker.closed:
                 await subscription.wait(broker.recheck)
                 while subscription.items:
@@ -294,15 +297,15 @@ class Worker:
                     await self._unless_store_is_down(asyncio.gather(*back))
 
     async def _watch_deadlines(self) -> None:
-        # a tool that a crash left in flight is told as unknown, not as late
+        # a tool that a crash left in flight gets an unknown outcome, not a late one
         await self._recovered.wait()
         await self._deadlines.run(self._context.desk)
 
     async def _pick_up_strays(self) -> None:
         while True:
-            # of what others left behind somebody else may be faster: nobody has to wait for all of it
+            # another worker may be faster with what others left behind: nobody has to wait for all of it
             is_there = await self._unless_store_is_down(self._sweep_all())
-            self._is_away = not is_there
+            self._is_store_down = not is_there
             if is_there or self._context.log.is_shared:
                 self._recovered.set()
             await asyncio.sleep(SWEEP_SEC)
@@ -324,7 +327,7 @@ class Worker:
         await self._ownership.renew(since)
 
     async def _remove_old(self) -> None:
-        """Now and then, what has been kept for long enough; not at once, when a server has just started."""
+        """Removes, now and then, what has been kept for long enough; not right after a start."""
         eventlog, keep = self._context.log, self._context.settings.patience.keep_settled
         await asyncio.sleep(FIRST_REMOVAL_SEC)
         while True:
@@ -336,33 +339,33 @@ class Worker:
             await active
         except StoreDown as error:
             # nothing is lost: the next sweep finds it in the store
-            self._say_away("the store is away: %s", error)
+            self._log_store_down("the store is down: %s", error)
             return False
         return True
 
-    def _say_away(self, said: str, *about: object) -> None:
-        """The first of it aloud, until the sweep finds the store again."""
-        log.log(logging.DEBUG if self._is_away else logging.WARNING, said, *about)
-        self._is_away = True
+    def _log_store_down(self, message: str, *args: object) -> None:
+        """Logs the first failure only, until a sweep finds the store again."""
+        log.log(logging.DEBUG if self._is_store_down else logging.WARNING, message, *args)
+        self._is_store_down = True
 
     # -------------------------------------------------------------------------------------------- one run
 
     async def _advance(self, active: loop.ActiveRun) -> None:
-        """The outermost guard of a run: whatever breaks in it ends this run and no other."""
+        """The outermost guard of a run: any error in it ends this run and no other."""
         rest = None
         try:
             rest = await loop.run(active)
         except LostClaim as error:
             log.info("%s", error)
             if not self._context.log.is_shared:
-                # nobody else can have claimed it: the next sweep asks the log whether it is really over
+                # no other worker can have claimed it: the next sweep checks the log whether it is really over
                 self._orphans.setdefault((active.run.owner, active.run.thread_id), None)
         except StoreDown as error:
-            self._say_away("run %s waits for the store: %s", active.run.run_id, error)
+            self._log_store_down("run %s waits for the store: %s", active.run.run_id, error)
             self._orphans.setdefault((active.run.owner, active.run.thread_id), active.run)
         except Exception:
             log.exception(
-                "run %s of thread %s broke",
+                "run %s of thread %s failed unexpectedly",
                 active.run.run_id,
                 active.run.thread_id,
                 extra={"run_id": active.run.run_id, "thread_id": active.run.thread_id},
@@ -378,12 +381,13 @@ class Worker:
 
     def _leave(self, active: loop.ActiveRun, rest: Rest | None) -> None:
         if rest is not Rest.PARKED:
-            # of a parked run, this may be the wish of an answer that is just coming in
+            # for a parked run, this may be the preference of an answer that is just coming in
             self._preferred.pop(active.run.run_id, None)
         self._active.drop(active)
 
     async def _give_up(self, run: Run) -> None:
-        """For a run that broke: it ends. One that cannot even end is said once and never looked at again."""
+        """Ends a run that failed. A run that cannot even be ended is logged once and never looked at
+        again."""
         try:
             await self._context.log.decide(
                 run.owner, run.thread_id, lambda thread, now: runs.break_off(thread, run.fence, _BROKEN)
@@ -396,7 +400,7 @@ class Worker:
 
 
 async def _supervise(watch: Callable[[], Awaitable[None]]) -> None:
-    """Whatever was not foreseen in a watch must neither end it nor the runs beside it."""
+    """An unexpected error in a watcher must end neither it nor the runs."""
     while True:
         try:
             return await watch()
@@ -416,8 +420,8 @@ async def _settle(task: Coroutine[None, None, T], ended: asyncio.Future[T]) -> N
     except asyncio.CancelledError:
         ended.cancel()
         raise
-    # handed on to whoever waits, whatever it is
+    # passed to the waiter, whatever it is
     except Exception as error:  # noqa: BLE001
         ended.set_exception(error)
-        # nobody may be left to hear it
+        # there may be no waiter left to get it
         ended.exception()

@@ -98,15 +98,15 @@ async def test_a_block_may_refer_to_an_uploaded_file_and_needs_no_text_beside(se
         ({"type": "image", "source": {**image()["source"], "data": "ä"}}, 400, "not base64"),
         (image(media_type="application/pdf"), 400, "An image cannot have the media_type 'application/pdf'"),
         (document(media_type="nonsense"), 400, "'nonsense' is not a media_type"),
-        (document(media_type="application/x-msdownload"), 415, "are not taken"),
+        (document(media_type="application/x-msdownload"), 415, "are not accepted"),
         (document(bytes(300)), 413, "larger than 256 bytes"),
         (
             {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
             400,
             "nothing is fetched",
         ),
-        ({"type": "image", "source": {"type": "file", "file_id": "blob_" + "0" * 32}}, 400, "is not there"),
-        ({"type": "image", "source": {"type": "file", "file_id": "../etc"}}, 400, "is not there"),
+        ({"type": "image", "source": {"type": "file", "file_id": "blob_" + "0" * 32}}, 400, "does not exist"),
+        ({"type": "image", "source": {"type": "file", "file_id": "../etc"}}, 400, "does not exist"),
         ({"type": "video", "source": {}}, 400, "Blocks look like"),
         ({"type": "image"}, 400, "Blocks look like"),
         ("text", 400, "Blocks look like"),
@@ -132,7 +132,7 @@ async def test_another_persons_file_is_not_there(serve: Serve) -> None:
         block = {"type": "image", "source": {"type": "file", "file_id": ref}}
         response = await bob.post("/agent/run", json={"user_prompt": [block]})
         assert (response.status_code, model.prompts) == (400, [])
-        assert "is not there" in response.json()["error"]["message"]
+        assert "does not exist" in response.json()["error"]["message"]
 
 
 async def test_a_body_that_is_too_large_is_told_to_upload_and_too_many_files_are_refused(

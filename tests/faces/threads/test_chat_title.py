@@ -60,5 +60,5 @@ async def wait(text: str) -> str:
 
 @pytest.mark.parametrize("name", ["Lamp", wait, 7])
 def test_what_is_no_plain_function_is_refused(name: object) -> None:
-    with pytest.raises(BadSetting, match="chat_title is a function of the first message"):
+    with pytest.raises(BadSetting, match="chat_title must be a function of the first message"):
         Agent(ScriptedModel(["x"]), chat_title=name)  # type: ignore[arg-type]  # it is about wrong ones

@@ -260,7 +260,7 @@ async def _ends(agent: Agent) -> object:
     ("setting", "words"),
     [
         ({"formatter": "yaml"}, "formatter"),
-        ({"wait": "held"}, "wait is 'turn' or 'hold', not 'held'"),
+        ({"wait": "held"}, "wait must be 'turn' or 'hold', not 'held'"),
         ({"max_steps": 0}, "max_steps"),
     ],
 )

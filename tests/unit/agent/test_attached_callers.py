@@ -239,7 +239,7 @@ async def test_a_principal_is_an_owner_with_claims(stage: MakeStage) -> None:
 @pytest.mark.parametrize("owner", [None, "ann", ("acme", "ann")])
 async def test_what_is_no_owner_is_refused_in_words(stage: MakeStage, owner: Any) -> None:
     on = await stage([], ask_text)
-    with pytest.raises(Misuse, match=r"owner is an Owner\(tenant, subject\) or a Principal, not"):
+    with pytest.raises(Misuse, match=r"owner must be an Owner\(tenant, subject\) or a Principal, not"):
         await on.service.call("ask_text", QUESTION, thread=THREAD, owner=owner)
-    with pytest.raises(Misuse, match="owner is an Owner"):
+    with pytest.raises(Misuse, match="owner must be an Owner"):
         await on.service.cancel("k", owner=owner)

@@ -81,7 +81,7 @@ async def test_an_agent_that_stopped_by_itself_is_not_ready_and_says_so_once(
 
     await comes_true(has_ended)
     for _ in range(2):
-        with pytest.raises(ShuttingDown, match="no longer works"):
+        with pytest.raises(ShuttingDown, match="has stopped working"):
             await on.service.ping()
     assert [record.levelno for record in caplog.records].count(logging.CRITICAL) == 1
 

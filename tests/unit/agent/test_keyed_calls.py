@@ -308,7 +308,7 @@ async def test_a_listener_that_is_no_async_function_is_called_once(stage: MakeSt
 @pytest.mark.parametrize("within", ["3", True, float("nan")])
 async def test_a_time_to_wait_that_is_no_number_opens_nothing(stage: MakeStage, within: Any) -> None:
     on = await stage([], ask_text)
-    with pytest.raises(Misuse, match="`within` is a number of seconds"):
+    with pytest.raises(Misuse, match="`within` must be a number of seconds"):
         await on.service.call("ask_text", QUESTION, thread=THREAD, key="k", within=within)
     assert await on.service.keyed_call("k") is None
 
@@ -316,7 +316,7 @@ async def test_a_time_to_wait_that_is_no_number_opens_nothing(stage: MakeStage, 
 async def test_an_input_that_is_no_object_is_refused_in_words(stage: MakeStage) -> None:
     on = await stage([], ask_text)
     wrong: Any = ["Which size?"]
-    with pytest.raises(Misuse, match="The input of a call is an object"):
+    with pytest.raises(Misuse, match="The input of a call must be a dict"):
         await on.service.call("ask_text", wrong, thread=THREAD)
 
 
@@ -326,14 +326,14 @@ async def test_a_call_from_another_event_loop_is_refused_in_words(stage: MakeSta
     def call_elsewhere() -> object:
         return asyncio.run(on.service.call("add", {"a": 1, "b": 2}, thread=THREAD))
 
-    with pytest.raises(Misuse, match="on another event loop"):
+    with pytest.raises(Misuse, match="on a different event loop"):
         await asyncio.to_thread(call_elsewhere)
 
 
 async def test_without_a_model_nothing_is_answered(stage: MakeStage) -> None:
     on = await stage([], add)
     object.__setattr__(on.service.context, "model", NoModel())
-    with pytest.raises(NoAgent, match="tools and no agent"):
+    with pytest.raises(NoAgent, match="tools but no agent"):
         await on.say("hello")
 
 
@@ -351,12 +351,12 @@ async def test_a_person_may_edit_the_input_and_the_program_asks_again_with_its_o
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"thread": ""}, "A thread is named"),
-        ({"thread": "a\0"}, "A thread is named"),
-        ({"owner": "me"}, "owner is an Owner"),
-        ({"claims": ["x"]}, "claims is a JSON object"),
-        ({"claims": {"x": "y" * 5000}}, "claims is a JSON object"),
-        ({"input": {"a": object()}}, "nothing that JSON can hold"),
+        ({"thread": ""}, "A thread id has"),
+        ({"thread": "a\0"}, "A thread id has"),
+        ({"owner": "me"}, "owner must be an Owner"),
+        ({"claims": ["x"]}, "claims must be a JSON object"),
+        ({"claims": {"x": "y" * 5000}}, "claims must be a JSON object"),
+        ({"input": {"a": object()}}, "cannot be encoded as JSON"),
         ({"input": {"a": "x" * 3_000_000}}, "larger than"),
     ],
 )

@@ -57,7 +57,7 @@ async def test_what_is_no_result_is_refused_and_the_call_stays_open(brought: Any
 async def test_a_result_before_its_yes_is_told_that_it_needs_one() -> None:
     async with asks("delete_file", path="a") as agent:
         pause = await agent.run("hi", thread="t")
-        with pytest.raises(ResultRefused, match="needs a person's yes first"):
+        with pytest.raises(ResultRefused, match="needs approval first"):
             await agent.answer("t", [(pause.pending[0].call_id, Success("forged"))])
     assert ran == []
 

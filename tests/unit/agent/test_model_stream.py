@@ -9,4 +9,4 @@ from farhand.models.base import ModelEvent
 
 
 def test_there_is_a_hearing_for_every_event_of_a_model() -> None:
-    assert set(StepCollector._HEARING) == set(get_args(ModelEvent))
+    assert set(StepCollector._HANDLERS) == set(get_args(ModelEvent))

@@ -71,7 +71,7 @@ def test_the_name_of_a_server_tool_is_left_out_and_that_of_a_frontend_tool_means
         ToolDescription("open_url", "Mine.", {"type": "object"}),
     ]
     assert admit_brought(theirs, _own(add, open_url)) == ()
-    assert "brought the tool add" in caplog.text
+    assert "ignoring brought tool add" in caplog.text
 
 
 @pytest.mark.parametrize(

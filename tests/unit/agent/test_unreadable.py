@@ -174,7 +174,7 @@ async def test_an_unreadable_call_does_not_keep_the_deadlines_of_others(
         settled = await after.log.get_call(LOCAL, call.call_id)
         assert settled is not None
         assert settled.outcome == TimedOut(5.0)
-    assert sum("cannot be expired" in record.message for record in caplog.records) == 1
+    assert sum("could not expire" in record.message for record in caplog.records) == 1
 
 
 def _script(moment: Moment) -> Step:

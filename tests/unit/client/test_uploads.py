@@ -43,7 +43,7 @@ async def test_a_handler_brings_a_file_and_its_result_refers_to_it() -> None:
 async def test_a_file_that_the_server_does_not_take_is_said_in_its_words() -> None:
     async with house() as server:
         client = Client(server.url, "notes", token=server.token)
-        with pytest.raises(Rejected, match="not taken"):
+        with pytest.raises(Rejected, match="not accepted"):
             await client.upload(b"x", name="a.exe", media_type="application/x-msdownload")
         with pytest.raises(Rejected, match="larger than"):
             await client.upload(bytes(10 * 1024 * 1024 + 1), name="a.png", media_type="image/png")

@@ -121,5 +121,5 @@ def test_an_address_for_what_has_none_says_what_to_write(tmp_path: Path) -> None
     with pytest.raises(BadSetting, match="A scripted model is a file"):
         Agent(model=f"scripted:{tmp_path}/talk.yaml", base_url="http://127.0.0.1:1/v1")
     made = load_model("openai-chat:llama3", base_url="http://127.0.0.1:1/v1")
-    with pytest.raises(BadSetting, match=r"Give it to the model: OpenAIChat\('llama3', base_url=…\)"):
+    with pytest.raises(BadSetting, match=r"Pass it to the model: OpenAIChat\('llama3', base_url=…\)"):
         Agent(model=made, base_url="http://127.0.0.1:1/v1")

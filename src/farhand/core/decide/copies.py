@@ -1,7 +1,7 @@
-"""The rules of a copied thread: what of a recorded run is kept, and what may not be repeated unasked.
+"""The rules of a copied thread: what of a recorded run is kept, and what must not be repeated without asking.
 
-A copy begins with the messages before a step. From a call, the model's message of that step is kept, too: the
-call is opened anew, and the others of the step keep their outcomes.
+A copy starts with the messages before a step. From a call, the model's message of that step is kept too: the
+call is opened again, and the others of the step keep their outcomes.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from farhand.core.tool import Executor
 
 
 class CopiedCall(Struct, frozen=True, kw_only=True):
-    """A call of the step in which a copy begins: opened anew or, with `settled`, over as it was."""
+    """A call of the step in which a copy starts: opened again or, with `settled`, finished as it was."""
 
     copy_of: str
-    begun: Opening | CallRejected
+    opening: Opening | CallRejected
     settled: CallSettled | None = None
 
 
 class ThreadCopy(Struct, frozen=True, kw_only=True):
-    """`messages` come before the step; `step` is the model's message, if a call of it is opened anew."""
+    """`messages` come before the step; `step` is the model's message, if one of its calls is opened again."""
 
     title: str
     messages: tuple[Message, ...]
@@ -55,7 +55,7 @@ class ThreadCopy(Struct, frozen=True, kw_only=True):
 
 
 def begin_copy(thread: ThreadState, copy: ThreadCopy, *, now: float, patience: Patience) -> Decision[bool]:
-    """A run in a thread of its own; False if the thread exists."""
+    """Starts a run in a new thread; False if the thread exists."""
     if thread.exists:
         return Decision(False)
     new = copy.new
@@ -64,7 +64,7 @@ def begin_copy(thread: ThreadState, copy: ThreadCopy, *, now: float, patience: P
     events: list[Event] = [ThreadCreated(copy.title), MessagesCopied(copy.messages), started]
     if copy.step is not None:
         events += _step(thread, copy.step, copy.calls, now=now, patience=patience)
-    tools = tuple(each.begun.tool for each in copy.calls if isinstance(each.begun, Opening))
+    tools = tuple(each.opening.tool for each in copy.calls if isinstance(each.opening, Opening))
     return Decision(True, tuple(events), tools=(*new.brought, *tools))
 
 
@@ -77,8 +77,8 @@ def messages_before(messages: Sequence[Message], run_id: str, step: int) -> tupl
 
 
 def may_be_repeated(calls: Collection[Call], *, step: int, call_id: str | None) -> list[Call]:
-    """Finished calls of server tools that a new run from here may make again without anyone being asked:
-    those of this step and of later ones; from a call, that call and those of later steps."""
+    """Finished calls of server tools that a new run from here may make again without approval: those of this
+    step and of later ones; from a call, that call and those of later steps."""
     finished = [
         call
         for call in calls
@@ -100,10 +100,10 @@ def _step(
     """The model's message as if it had just been written, with its calls."""
     by_origin = {each.copy_of: each for each in calls}
     written = [_written(place, part, by_origin) for place, part in enumerate(step.parts)]
-    begun = [
-        each.begun
-        if isinstance(each.begun, CallRejected)
-        else opened(thread, each.begun, now=now, patience=patience)
+    openings = [
+        each.opening
+        if isinstance(each.opening, CallRejected)
+        else opened(thread, each.opening, now=now, patience=patience)
         for each in calls
     ]
     echoes = tuple(
@@ -113,7 +113,7 @@ def _step(
     )
     ends = [each.settled for each in calls if each.settled is not None]
     finished = StepFinished(1, "calls", echoes=echoes)
-    return [StepStarted(1), *(event for event in written if event is not None), *begun, finished, *ends]
+    return [StepStarted(1), *(event for event in written if event is not None), *openings, finished, *ends]
 
 
 def _written(place: int, part: Part, calls: dict[str, CopiedCall]) -> Event | None:
@@ -123,6 +123,6 @@ def _written(place: int, part: Part, calls: dict[str, CopiedCall]) -> Event | No
         case Reasoning(text=text) if text:
             return ReasoningAdded(place, text)
         case Asked(call_id=call_id, tool=tool) if call_id in calls:
-            return CallBegun(calls[call_id].begun.call_id, tool)
+            return CallBegun(calls[call_id].opening.call_id, tool)
         case _:
             return None

@@ -112,11 +112,13 @@ def test_a_copy_from_a_call_opens_that_call_and_keeps_the_others() -> None:
         new=NewRun("run_9", brought=(PAGE,)),
         step=AssistantMessage("run_1", 4, parts),
         calls=(
-            CopiedCall(copy_of="call_1", begun=opening("call_a")),
-            CopiedCall(copy_of="call_2", begun=opening("call_b", page=True), settled=kept),
+            CopiedCall(copy_of="call_1", opening=opening("call_a")),
+            CopiedCall(copy_of="call_2", opening=opening("call_b", page=True), settled=kept),
             CopiedCall(
                 copy_of="call_3",
-                begun=CallRejected(call_id="call_c", tool="nothing", input="x", error="no such tool", step=1),
+                opening=CallRejected(
+                    call_id="call_c", tool="nothing", input="x", error="no such tool", step=1
+                ),
             ),
         ),
     )
