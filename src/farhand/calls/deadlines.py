@@ -1,8 +1,8 @@
 """Settles overdue calls as TimedOut.
 
-The wheel holds only what is due soon and is a hint: the decision judges, and the store's clock where it is
-written. What the wheel never heard of (a restart, another worker) is found by the scan that refills it. Scans
-come by a clock that never goes back; only deadlines themselves are by the store's.
+The wheel holds only calls due soon and is a hint: the decision judges, and the store's clock when it is
+written. A scan refills the wheel and finds calls it does not know (after a restart, or of another worker).
+Scans are timed by a monotonic clock; only the deadlines themselves are the store's.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Deadlines:
         self._log = eventlog
         self._soon: list[tuple[float, str, Call]] = []
         self._listed: set[tuple[str, float]] = set()
-        """What is in the wheel; and what cannot be expired, so that no scan brings it back."""
+        """What is in the wheel; also what cannot be expired, so that no scan adds it again."""
         self._scan_at = 0.0
         self._earlier = asyncio.Event()
 
     def expect(self, call: Call) -> None:
-        """The call got a deadline; one that lies far ahead is left to the scan."""
+        """The call got a deadline; one that is far ahead is left to the scan."""
         deadline = call.deadline
         if deadline is None or not isfinite(deadline) or deadline > self._log.now() + AHEAD_SEC:
             return
@@ -50,18 +50,18 @@ class Deadlines:
             self._earlier.set()
 
     async def run(self, desk: Desk) -> None:
-        """For ever: expire what is due, scan now and then, sleep until the next deadline."""
+        """Runs for ever: expires what is due, scans now and then, sleeps until the next deadline."""
         while True:
             self._earlier.clear()
             try:
                 await (self.sweep(desk) if _monotonic() >= self._scan_at else self._expire(desk))
             except StoreDown:
-                # the record is the store's; when it is back, the scan finds what was missed
+                # the store has the record; when it is back, the scan finds what was missed
                 self._scan_at = _monotonic() + AGAIN_SEC
             await self._sleep()
 
     async def sweep(self, desk: Desk) -> int:
-        """Scans, and expires everything that is overdue now; how many calls that were."""
+        """Scans, and expires everything that is overdue now; returns the number of calls."""
         expired = 0
         while True:
             is_all = await self._refill()
@@ -71,12 +71,12 @@ class Deadlines:
                 return expired
 
     async def _refill(self) -> bool:
-        """False if there may be more that is overdue already."""
+        """False if there may be more overdue calls."""
         now = self._log.now()
         found = await self._log.due(before=now + AHEAD_SEC, limit=PAGE)
         for call in found:
             self.expect(call)
-        # behind a full page there may be more: that is asked for as soon as the last one of this is due
+        # there may be more after a full page: scan again as soon as the last call of this page is due
         is_full = len(found) == PAGE
         wait = min((found[-1].deadline or now) - now, REFILL_SEC) if is_full else REFILL_SEC
         self._scan_at = _monotonic() + (wait if wait > 0.0 else AGAIN_SEC)
@@ -84,7 +84,7 @@ class Deadlines:
 
     async def _expire(self, desk: Desk) -> int:
         expired = 0
-        # in slices, so that a hundred thousand at once do not hold up the loop
+        # in slices, so that a hundred thousand at once do not block the loop
         while batch := self._next_slice():
             expired += sum(await asyncio.gather(*(self._expire_one(desk, call) for call in batch)))
         return expired
@@ -94,9 +94,9 @@ class Deadlines:
             return await desk.expire(call)
         except StoreDown:
             raise
-        # a thread whose log cannot be read must not keep the others from their end
+        # a thread whose log cannot be read must not keep other calls from expiring
         except Exception:
-            log.exception("call %s cannot be expired and is left alone", call.call_id)
+            log.exception("could not expire call %s; skipping it", call.call_id)
             self._listed.add((call.call_id, call.deadline or 0.0))
             return False
 

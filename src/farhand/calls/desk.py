@@ -1,8 +1,8 @@
-"""The desk: every command on a call that exists. Finds the thread, has the command decided there, gives the
+"""The desk: every command on an existing call. Finds the thread, lets it decide the command, returns the
 receipt once that is durable.
 
 Rules are in `core/decide`; the desk adds what they need from outside: the thread of a call, the schema that
-it was opened with, and the record of a call that its thread's state has forgotten. Knows no wire, no model.
+it was opened with, and the record of a call that its thread's state has dropped. Knows no wire, no model.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ U = TypeVar("U")
 
 Submission: TypeAlias = Result | Reply
 Following: TypeAlias = Callable[[ThreadState, Decision[list[Receipt]]], Decision[T]]
-"""What is decided on a thread together with what it accepts."""
+"""What is decided on a thread together with the accepted submissions."""
 Summarize: TypeAlias = Callable[[Call, object], str | None]
-"""An output in a few words, as the call's tool says them; must not wait."""
+"""A short summary of an output, as the call's tool defines it; must not wait."""
 _Ending: TypeAlias = Callable[[ThreadState, Sequence[str]], Decision[int]]
 
 
@@ -60,10 +60,10 @@ class Desk:
         self._log = eventlog
         self._summarize = summarize
         self.on_receipt: Callable[[Submission, Receipt], None] = lambda item, receipt: None
-        """Told what everyone who brought something was told."""
+        """Called with every submission and its receipt."""
         self._patience = patience
         self._tools: dict[str, Tool | None] = {}
-        """By version, at hand: a decision cannot wait for the store to check an output."""
+        """By version, cached: a decision cannot wait for the store to check an output."""
 
     # ---------------------------------------------------------------------- results and answers from afar
 
@@ -73,33 +73,34 @@ class Desk:
         return receipt
 
     async def settle_if_it_fits(self, owner: Owner, result: Result) -> Receipt:
-        """The same for a person, who can change an answer: `Malformed` for an output that does not fit the
-        tool, and the call stays open."""
+        """Like `settle`, for a person, who can change an answer: raises `Malformed` for an output that does
+        not match the tool's schema, and the call stays open."""
         await self.check_fit(owner, result)
         return await self.settle(owner, result)
 
     async def check_fit(self, owner: Owner, result: Result) -> None:
-        """`Malformed` for an output that does not fit the tool of a call that is open."""
+        """Raises `Malformed` for an output that does not match the tool of an open call."""
         call = await self._log.get_call(owner, result.call_id)
         if call is not None and call.phase is not Phase.SETTLED and isinstance(result.outcome, Success):
-            # what fits depends on the tool's version alone, which no call changes
+            # what is valid depends only on the tool's version, which no call changes
             tool = await self._log.get_tool(call.tool_version)
             wrong = None if tool is None else check_output(tool, result.outcome.output)
             if wrong is not None:
                 raise Malformed(
-                    f"The answer does not fit '{call.tool}': {wrong}.", hint="Change it and send it again."
+                    f"The answer does not fit '{call.tool}': {wrong}.",
+                    hint="Change it and send it again.",
                 )
 
     async def approve(
         self, owner: Owner, approval_id: str, answer: Answer, *, by: Claims | None = None
     ) -> Receipt:
-        """`by` are the claims of the person who answers. `Malformed` for an edited input that does not fit
-        the tool."""
+        """`by` are the claims of the person who answers. Raises `Malformed` for an edited input that does not
+        match the tool's schema."""
         [receipt] = await self.accept(owner, Reply(approval_id, answer, by or {}))
         return receipt
 
     async def accept(self, owner: Owner, *brought: Submission) -> list[Receipt]:
-        """All that one message brings: what is accepted of it in one thread is accepted together."""
+        """All submissions of one message: those for one thread are accepted together."""
         for item in brought:
             if isinstance(item, Reply):
                 await self._check_edit(owner, item)
@@ -119,8 +120,8 @@ class Desk:
         then: Following[T],
         view: Callable[[ThreadState, T], U],
     ) -> U:
-        """What is brought for calls of this thread, with what `then` decides on it: in one append, or
-        nothing. Gives what `view` sees of that answer and of the thread right after it; `complete` the
+        """Decides submissions for calls of this thread, together with `then`: in one append, or not at all.
+        Returns what `view` makes of that answer and of the thread right after it; `complete` finishes the
         receipts in it."""
         for item in items:
             if isinstance(item, Reply):
@@ -128,8 +129,8 @@ class Desk:
         while True:
             command: Command[T | _ToolMissing] = partial(self._decide_with, items, then)
 
-            def seen(thread: ThreadState, told: T | _ToolMissing) -> U | _ToolMissing:
-                return told if isinstance(told, _ToolMissing) else view(thread, told)
+            def seen(thread: ThreadState, answer: T | _ToolMissing) -> U | _ToolMissing:
+                return answer if isinstance(answer, _ToolMissing) else view(thread, answer)
 
             answer = await self._log.decide(owner, thread_id, command, seen)
             if not isinstance(answer, _ToolMissing):
@@ -139,14 +140,15 @@ class Desk:
     async def complete(
         self, owner: Owner, items: Sequence[Submission], receipts: Sequence[Receipt]
     ) -> list[Receipt]:
-        """The receipts with those for calls that the thread's state has forgotten; who watches is told."""
-        told = [
+        """Adds the receipts for calls that the thread's state has dropped, and reports each to
+        `on_receipt`."""
+        complete = [
             await self._late(owner, item) if isinstance(receipt, Unknown) else receipt
             for item, receipt in zip(items, receipts, strict=True)
         ]
-        for item, receipt in zip(items, told, strict=True):
+        for item, receipt in zip(items, complete, strict=True):
             self.on_receipt(item, receipt)
-        return told
+        return complete
 
     def _decide_with(
         self, items: Sequence[Submission], then: Following[T], thread: ThreadState, now: float
@@ -159,7 +161,7 @@ class Desk:
         return then(thread, settled)
 
     async def _by_thread(self, owner: Owner, brought: Sequence[Submission]) -> dict[str, list[int]]:
-        """The places of the items by their threads; without those that belong to no call."""
+        """The indexes of the items by thread; without items that belong to no call."""
         found: dict[str, list[int]] = {}
         for place, item in enumerate(brought):
             name = item.approval_id if isinstance(item, Reply) else item.call_id
@@ -189,7 +191,7 @@ class Desk:
         return rules.accept(thread, checked, now=now, patience=self._patience)
 
     def _check_output(self, thread: ThreadState, result: Result) -> Checked | _ToolMissing:
-        """A success whose output breaks the tool's promise is a failure that says so."""
+        """A success whose output does not match the tool's schema becomes a failure that says so."""
         call, outcome = thread.calls.get(result.call_id), result.outcome
         if call is None or call.phase is Phase.SETTLED or not isinstance(outcome, Success):
             return Checked(result, outcome)
@@ -208,8 +210,8 @@ class Desk:
         self._tools[version] = tool
 
     async def _check_edit(self, owner: Owner, reply: Reply) -> None:
-        """Before anything is decided, so that nothing of the message is accepted. What may be edited depends
-        on the tool's version alone, which no call changes."""
+        """Before anything is decided, so that nothing in the message is accepted. What may be edited depends
+        only on the tool's version, which no call changes."""
         answer = reply.answer
         if answer.input is None or not answer.approved:
             return
@@ -224,7 +226,7 @@ class Desk:
             )
 
     async def _late(self, owner: Owner, item: Submission) -> Receipt:
-        """For a call that is not in its thread's state any more: the look-up has how it ended."""
+        """For a call that is no longer in its thread's state: its look-up row says how it ended."""
         if isinstance(item, Result):
             return await self._late_result(owner, item.call_id, sent=digest(item.outcome))
         call = await self._log.get_asking(owner, item.approval_id)
@@ -232,7 +234,7 @@ class Desk:
 
     async def _late_result(self, owner: Owner, call_id: str, *, sent: str | None) -> Receipt:
         call = await self._log.get_call(owner, call_id)
-        # what runs on the server is answered by nobody else
+        # nobody else answers for a server tool
         if call is None or call.outcome is None or call.executor is Executor.SERVER:
             return Unknown()
         return late_result(call, sent=sent)
@@ -242,7 +244,7 @@ class Desk:
     async def take(
         self, owner: Owner, call_id: str, holder: str, *, instead_of: str | None = None
     ) -> Receipt:
-        """Accepted means: execute it. It lasts a while and is renewed by taking again.
+        """Accepted means: execute it. A take expires and is renewed by taking again.
 
         `instead_of` is a holder whose own take ends with this one.
         """
@@ -253,7 +255,8 @@ class Desk:
         )
 
     async def renew(self, owner: Owner, call_id: str, holder: str) -> Receipt:
-        """The same for a registered client that reports progress: it has its time again, within bounds."""
+        """Like `take`, for a registered client that reports progress: its time starts again, within
+        bounds."""
         return await self._move(
             owner,
             call_id,
@@ -261,7 +264,7 @@ class Desk:
         )
 
     async def release(self, owner: Owner, call_id: str, holder: str) -> Receipt:
-        """Gives a taken call back, so that another hand may execute it."""
+        """Gives a taken call back, so that another client may execute it."""
         return await self._move(
             owner, call_id, lambda thread, now: rules.release(thread, call_id, holder, now=now)
         )
@@ -278,8 +281,8 @@ class Desk:
     # ------------------------------------------------------------------------------- tools of the server
 
     async def start(self, call: Call, tool: Tool | None, *, fence: int) -> Call | None:
-        """The call as its tool may begin now; None if it must not, for one because another claim has the
-        run. `tool` is what would run: another version than was asked for fails the call."""
+        """The call if its tool may start now; None if it must not, for example because another claim has the
+        run. `tool` is what would run: a version other than the requested one fails the call."""
         return await self._log.decide(
             call.owner,
             call.thread_id,
@@ -289,8 +292,8 @@ class Desk:
         )
 
     async def start_direct(self, call: Call, tool: Tool | None, worker: str) -> Call | None:
-        """The same for a call without a run, by this worker; one that a worker held which is gone is taken
-        over if nothing has moved it since."""
+        """Like `start`, for a call without a run, by this worker; a call held by a worker that is gone is
+        taken over if nothing has changed it since."""
         return await self._log.decide(
             call.owner,
             call.thread_id,
@@ -317,8 +320,8 @@ class Desk:
         return late_result(ended, sent=digest(outcome))
 
     async def abandon(self, call: Call) -> bool:
-        """Settles a direct call whose worker is gone while its tool was running: how it ended is unknown.
-        False if the call has moved since it was looked at."""
+        """Settles a direct call whose worker disappeared while its tool was running: its outcome is unknown.
+        False if the call has changed since it was read."""
         return await self._log.decide(
             call.owner, call.thread_id, lambda thread, now: rules.abandon(thread, call)
         )
@@ -332,15 +335,17 @@ class Desk:
         )
 
     async def cancel(self, calls: Iterable[Call], reason: str) -> int:
-        """Stops these calls as far as they are open; how many those were."""
+        """Cancels the open calls among these; returns how many there were."""
         return await self._end_all(calls, lambda thread, ids: rules.cancel(thread, ids, reason))
 
     async def cancel_unwanted(self, calls: Iterable[Call], reason: str) -> int:
-        """The same for direct calls without their callers: one that was approved meanwhile goes on."""
+        """Like `cancel`, for direct calls without their callers: a call that was approved meanwhile
+        continues."""
         return await self._end_all(calls, lambda thread, ids: cancel_unwanted(thread, ids, reason))
 
     async def give_up(self, calls: Iterable[Call], error: str) -> int:
-        """Fails calls whose hand is gone; how many were open. One that was not approved yet is cancelled."""
+        """Fails calls whose executor is gone; returns how many were open. A call that was not approved yet is
+        cancelled."""
         return await self._end_all(calls, lambda thread, ids: rules.give_up(thread, ids, error))
 
     async def _end_all(self, calls: Iterable[Call], command: _Ending) -> int:
@@ -354,7 +359,7 @@ class Desk:
 
 
 def executing_worker(call: Call) -> str | None:
-    """The worker that runs the tool of this call without a run; None if nobody does, or one that has no name
+    """The worker that runs the tool of this call without a run; None if none does, or if it has no name
     there."""
     if call.executor is not Executor.SERVER or call.take is None:
         return None

@@ -1,8 +1,8 @@
-"""How many calls of one tenant may wait at once for people and far hands.
+"""How many calls of one tenant may wait for people and far hands at once.
 
-The store counts. A tenant may have very many, so what fitted by the last count is used up before it counts
-again. Calls that several runs open in the same moment may pass the limit by a few; those that programs make
-may not, where one process makes them. The limit of one thread is decided with the thread.
+The store counts. A tenant may have very many, so the remainder of the last count is used up before it counts
+again. Calls that several runs open at the same moment may exceed the limit by a few; calls that programs make
+may not, if one process makes them. The limit of one thread is decided with the thread.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ class OpenCallLimit:
         self._log = eventlog
         self._limit = limits.open_calls_per_tenant
         self._step = limits.open_calls_per_run
-        """A model may ask for so many at once: with fewer left, the store is asked again."""
+        """The most calls a model may request at once: with fewer left, the store counts again."""
         self._left: dict[str, int] = {}
         self._reserved: Counter[str] = Counter()
         self._counting = asyncio.Lock()
         self._under_way: set[asyncio.Future[None]] = set()
 
     async def left(self, tenant: str) -> int:
-        """How many more the tenant may open."""
+        """How many more calls the tenant may open."""
         left = self._left.get(tenant, 0)
         if left >= self._step:
             return left
         return await self._count(tenant)
 
     def use(self, tenant: str, count: int) -> None:
-        """So many were opened since."""
+        """Counts calls that were opened since."""
         if tenant in self._left:
             self._left[tenant] -= count
 
     @asynccontextmanager
     async def reserve(self, tenant: str) -> AsyncIterator[int]:
-        """Keeps a place for one call while it is being stored; gives how many there were, own place included.
+        """Reserves a place for one call while it is being stored; yields how many places there were,
+        including its own.
 
-        Nobody is told that there is none while another call is being stored: that one may not need its place.
+        Nobody is refused while another call is being stored: that one may not need its place.
         """
         # one at a time: a place that is counted and not reserved yet would be given away twice
         async with self._counting:
@@ -67,7 +68,8 @@ class OpenCallLimit:
             left = await self.left(tenant)
             if left > 0 or not others:
                 return left
-            # one that was stored while the store counted is counted twice: look again when it is known
+            # a call that was stored while the store counted is counted twice: count again once that is
+            # settled
             await asyncio.wait(others)
 
     async def _count(self, tenant: str) -> int:

@@ -1,7 +1,7 @@
 """The one wait: until nothing in a run waits for a person or a far hand, or the time is up.
 
-Subscribe first, then read the record; every sleep ends in another look, so a lost notification costs at
-most one re-check. Whoever waits is a record: no task, no coroutine and no timer per waiting call.
+Subscribe first, then read the log; every sleep ends in another check, so a lost notification costs at most
+one re-check. A waiter is a record: no task, no coroutine and no timer per waiting call.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import freed_topic, thread_topic
 
 JUST_STORED_SEC = 0.5
-"""For so long nobody doubts that what was stored a moment ago is how things are."""
+"""How long a state that was just stored is trusted without another check."""
 
 Wake = Callable[[str], None]
-"""Is told the run that has something to do."""
+"""Called with the id of the run that has something to do."""
 
 
 class RunWait:
-    """Of one run: `listen`, then look at what is `settled`, then `sleep`; again when woken, until its `end`.
+    """Waits for one run: `listen`, then check whether it is `settled`, then `sleep`; again when woken, until
+    `end`.
 
-    What is told meanwhile is noted, asleep or not. Whoever derives from it says for how long it is patient.
+    Items are recorded whether it is asleep or not. Subclasses say how long it is patient.
     """
 
     __slots__ = (
@@ -47,9 +48,9 @@ class RunWait:
         self.run_id = run_id
         self.listens = False
         self.lost = False
-        """Whether something was told that only the record knows."""
+        """Whether something was published that only the log has."""
         self.run: Run | None = None
-        """As it was when something was told of it last."""
+        """The run as of the last item about it."""
         self._log = eventlog
         self._loop = eventlog.broker.loop
         self._look_at = self._nap = 0.0
@@ -58,7 +59,7 @@ class RunWait:
         self._wake: Wake | None = None
 
     def left(self) -> float:
-        """How many seconds to sleep at most before this is asked again; none means: give up."""
+        """Maximum seconds to sleep before asking again; 0 means: give up."""
         raise NotImplementedError
 
     def is_patient(self) -> bool:
@@ -67,30 +68,30 @@ class RunWait:
         return self._nap > 0
 
     def listen(self, run: Run) -> None:
-        """The run is as it was stored a moment ago: the log is looked at only if nothing is heard for a
-        while."""
+        """The run was stored a moment ago: the log is checked only after a while without items."""
         broker = self._log.broker
         self.run, self.lost = run, False
         self._look_at = self._loop.time() + min(JUST_STORED_SEC, broker.recheck)
         self.listens = True
-        # the thread's, too: whoever waits is woken if it may have moved on without this process knowing
+        # the thread's topic too: it wakes the waiter if the thread may have changed without this process
+        # knowing
         self._topics = (freed_topic(run.run_id), thread_topic(run.owner, run.thread_id))
         for topic in self._topics:
             broker.add(topic, self)
 
     async def settled(self) -> Run | None:
-        """The run as it is now: it may wait still, or be gone."""
+        """The run as it is now: it may still wait, or be gone."""
         assert self.run is not None, "a wait listens before it looks"
         if not self.lost:
             return self.run
         self.lost = False
         self._look_at = self._loop.time() + self._log.broker.recheck
-        # through the thread: the look-ups do not know a run whose beginning is still being stored
+        # through the thread: the look-ups do not know a run whose start is still being stored
         last = await self._log.last_run(self.run.owner, self.run.thread_id)
         return last if last is not None and last.run_id == self.run_id else None
 
     def sleep(self, wake: Wake) -> None:
-        """`wake` is called, once, as soon as there is something to do."""
+        """Calls `wake` once, as soon as there is something to do."""
         self._wake = wake
         if self.lost or (self.run is not None and not self.run.waits):
             self.wake()
@@ -98,7 +99,7 @@ class RunWait:
             self._set_timer()
 
     def end(self) -> None:
-        """Nobody is waited for any more."""
+        """Stops waiting."""
         if not self.listens:
             return
         broker = self._log.broker
@@ -114,19 +115,18 @@ class RunWait:
         if isinstance(item, Run) and self.run is not None and item.last_seq >= self.run.last_seq:
             self.run = item
         else:
-            # one that is older was read before what this side has written since
+            # an older item was read before this process wrote something since
             self.lost = True
         self.wake()
 
     def wake(self) -> None:
         wake, self._wake = self._wake, None
-        # when the process is about to stop, nobody goes on
+        # when the process is about to stop, nothing continues
         if wake is not None and not self._log.broker.closed:
             wake(self.run_id)
 
     def fire(self, now: float) -> None:
-        """The time has come for which an alarm was set. Mostly patience alone is asked again: the record was
-        looked at a moment ago."""
+        """Its timer has fired. Usually only the patience is checked again: the log was read a moment ago."""
         self._slot = None
         if self._wake is None:
             return
@@ -145,26 +145,26 @@ async def answered(
     eventlog: EventLog, run: Run, calls: Sequence[Call], *, patient: Callable[[], float]
 ) -> bool:
     """True once each of these calls of the run has its outcome, whatever else is open in it, or once the run
-    has something to do; False when patience is at an end."""
+    has something to do; False when patience runs out."""
     broker = eventlog.broker
     with broker.subscribe(*_topics_of(run, calls)) as subscription:
         while True:
             subscription.lost = False
-            # through the thread: its calls may have been opened ahead of the store
+            # through the thread: its calls may have been opened before they are durable
             if not await eventlog.read(run.owner, run.thread_id, lambda thread: _waits_for(thread, calls)):
                 return True
             seconds = patient()
             if seconds <= 0:
                 return False
-            # invalidated during the look, it is looked at again at once
+            # if invalidated during the check, check again at once
             await subscription.wait(0.0 if subscription.lost else min(seconds, broker.recheck))
             subscription.items.clear()
 
 
 async def wait_until_settled(eventlog: EventLog, owner: Owner, call_id: str) -> Call | None:
-    """One call that has no run, once it has its outcome; None if it is gone.
+    """Waits for one call without a run to get its outcome; None if it is gone.
 
-    When the process is about to stop, the waiting ends and the call does not.
+    When the process is about to stop, the wait ends and the call does not.
     """
     thread_id = await eventlog.place_of_call(owner, call_id)
     if thread_id is None:
@@ -190,7 +190,8 @@ def _waits_for(thread: ThreadState, calls: Sequence[Call]) -> bool:
 
 
 def _topics_of(run: Run, calls: Sequence[Call]) -> tuple[str, ...]:
-    """The thread's, too: whoever waits there is woken if it may have moved on without a word here."""
+    """The thread's topic too: it wakes the waiter if the thread may have changed without this process
+    knowing."""
     return (
         freed_topic(run.run_id),
         thread_topic(run.owner, run.thread_id),
